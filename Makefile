@@ -1,0 +1,44 @@
+# Two commands matter: `make run` and `make test`. Both make .venv and install what they need, once per pyproject.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+DEV    := $(VENV)/.installed-dev
+
+.PHONY: run test quick lint bench tables install clean
+
+run: $(STAMP)  ## install, then show what saccade does: tour/report.html
+	$(BIN)/saccade tour --quick --out tour
+
+test: $(DEV) lint  ## lint, types, and every test
+	$(BIN)/pytest -n 2 --dist loadfile
+
+quick: $(DEV)  ## the tests that take seconds
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+
+lint: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(DEV)  ## speed and memory, measured side by side
+	$(BIN)/python benchmarks/run.py
+
+tables: $(DEV)  ## write the tables of README and docs anew from docs/results
+	$(BIN)/python docs/tables.py
+
+install: $(STAMP)
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMP): pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -e .
+	@touch $@
+
+$(DEV): pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	@touch $@ $(STAMP)
+
+clean:
+	rm -rf $(VENV) tour build dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,94 @@
+"""saccade: models that answer, and show where they looked.
+
+>>> import saccade                                      # doctest: +SKIP
+>>> seen = saccade.load("soft-mref").look("scene.png", ask=7)  # doctest: +SKIP
+>>> seen.answer, seen.confidence                        # doctest: +SKIP
+
+Names are loaded on first use: importing saccade imports neither torch nor numpy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from saccade.errors import (
+    CheckpointError,
+    ConfigError,
+    DataError,
+    MissingExtraError,
+    OutputError,
+    SaccadeError,
+    ShapeError,
+)
+
+if TYPE_CHECKING:
+    from saccade.attention.scores import AdditiveScorer
+    from saccade.attention.soft import SoftAttention
+    from saccade.data.pictures import read_picture
+    from saccade.predict import Predictor, compare, load
+    from saccade.record import Record, read_record, write_record
+    from saccade.sighting import Sighting
+    from saccade.tasks.evaluate import evaluate
+    from saccade.tasks.tour import tour
+    from saccade.tasks.train import train
+    from saccade.trace import AttentionTrace, Look, Output
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AdditiveScorer",
+    "AttentionTrace",
+    "CheckpointError",
+    "ConfigError",
+    "DataError",
+    "Look",
+    "MissingExtraError",
+    "Output",
+    "OutputError",
+    "Predictor",
+    "Record",
+    "SaccadeError",
+    "ShapeError",
+    "Sighting",
+    "SoftAttention",
+    "compare",
+    "evaluate",
+    "load",
+    "read_picture",
+    "read_record",
+    "tour",
+    "train",
+    "write_record",
+]
+
+_HOMES = {
+    "AdditiveScorer": "attention.scores",
+    "AttentionTrace": "trace",
+    "Look": "trace",
+    "Output": "trace",
+    "Predictor": "predict",
+    "Record": "record",
+    "Sighting": "sighting",
+    "SoftAttention": "attention.soft",
+    "compare": "predict",
+    "evaluate": "tasks.evaluate",
+    "load": "predict",
+    "read_picture": "data.pictures",
+    "read_record": "record",
+    "tour": "tasks.tour",
+    "train": "tasks.train",
+    "write_record": "record",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'saccade' has no attribute '{name}'")
+    value = getattr(import_module(f"saccade.{_HOMES[name]}"), name)
+    globals()[name] = value  # found once, found for good
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

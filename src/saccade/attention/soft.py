@@ -1,0 +1,64 @@
+"""Soft attention: every cell contributes, weighted by its probability.
+
+Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), Section 3, after Xu et al. 2015.
+
+=========  ==============================================================
+Eq. (2)    s_ij = g_att(f_ij, q)              the scorer
+Eq. (3)    α_ij = softmax_ij(s)               :func:`saccade.attention.scores.spatial_softmax`
+Eq. (4)    f_att = Σ_ij α_ij f_ij             :meth:`SoftAttention.attend`
+=========  ==============================================================
+
+Deviations from the paper: none.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from saccade.attention.scores import AdditiveScorer, spatial_softmax
+from saccade.trace import Look
+
+
+class Attended(NamedTuple):
+    """Plain tensors of one attention act, fit for compiling and exporting."""
+
+    context: Tensor
+    weights: Tensor
+    scores: Tensor
+
+
+class SoftAttention(nn.Module):
+    """Features (B,C,H,W) and a query vector (B,Q) → context (B,C) and the :class:`~saccade.trace.Look`.
+
+    >>> attention = SoftAttention(8, 4)
+    >>> context, look = attention(torch.randn(2, 8, 5, 7), torch.randn(2, 4))
+    >>> context.shape, look.weights.sum((1, 2)).round(decimals=4).tolist()
+    (torch.Size([2, 8]), [1.0, 1.0])
+    """
+
+    def __init__(self, channels: int, query_size: int, *, hidden: int = 32, context: int = 1) -> None:
+        super().__init__()
+        self.scorer = AdditiveScorer(channels, query_size, hidden=hidden, context=context)
+
+    def attend(self, features: Tensor, query: Tensor) -> Attended:
+        """The act as plain tensors: context (B,C), weights (B,H,W), scores (B,H,W)."""
+        scores = self.scorer(features, query)  # Eq. (2): (B,H,W)
+        weights = spatial_softmax(scores)  # Eq. (3): (B,H,W)
+        context = torch.einsum("bhw,bchw->bc", weights, features)  # Eq. (4): (B,C)
+        return Attended(context, weights, scores)
+
+    def forward(
+        self, features: Tensor, query: Tensor, *, frame: Tensor | None = None, name: str = "attention"
+    ) -> tuple[Tensor, Look]:
+        """Context and look; ``frame`` (2,3) tells where the features' cells lie in the picture."""
+        attended = self.attend(features, query)
+        return attended.context, soft_look(name, attended.weights, attended.scores, frame)
+
+
+def soft_look(name: str, weights: Tensor, scores: Tensor, frame: Tensor | None) -> Look:
+    """The look of a soft attention act; without a frame the cells are taken as pixels."""
+    frame = torch.eye(2, 3, dtype=torch.float64, device=weights.device) if frame is None else frame
+    return Look(name, "soft", "multiplier", weights, norm="softmax", scores=scores, frame=frame)

@@ -1,0 +1,31 @@
+"""The small convolutional stack of the attribute experiments: four times {3×3 convolution, ReLU, 2×2 max pooling}.
+
+Paper: Seo et al., 2016 (arXiv:1606.02393), Section 5.1; sizes from its authors' released code: **valid** convolutions,
+and a pooling that drops the odd border, so a 100×100 picture becomes 49², 23², 10² and 4² cells. The 4×4 map therefore
+does not tile the picture: its cell centres lie at 23, 39, 55 and 71 pixels. Same-padding would give another resolution.
+
+Deviations from the paper: Glorot-uniform initial weights are the released code's, not the paper's.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from torch import nn
+
+from saccade.backbones.stages import Stages
+
+
+def small_stack(*, channels: int = 32, depth: int = 4, in_channels: int = 3) -> Stages:
+    """``depth`` stages "stage1" … of {valid 3×3 convolution, ReLU, 2×2 max pooling}.
+
+    >>> small_stack().grid((100, 100))
+    {'stage1': (49, 49), 'stage2': (23, 23), 'stage3': (10, 10), 'stage4': (4, 4)}
+    """
+    stages: OrderedDict[str, nn.Module] = OrderedDict()
+    for number in range(1, depth + 1):
+        convolution = nn.Conv2d(in_channels if number == 1 else channels, channels, 3)
+        nn.init.xavier_uniform_(convolution.weight)
+        nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
+        stages[f"stage{number}"] = nn.Sequential(convolution, nn.ReLU(), nn.MaxPool2d(2))
+    return Stages(stages, dict.fromkeys(stages, channels))

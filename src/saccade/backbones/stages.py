@@ -1,0 +1,84 @@
+"""What a backbone is: named stages in a row, each of which knows where its cells lie in the picture."""
+
+from __future__ import annotations
+
+import copy
+from collections import OrderedDict
+
+import torch
+from torch import Tensor, nn
+
+from saccade import geometry
+from saccade.errors import ConfigError, DataError, nearest
+
+
+class Stages(nn.Module):
+    """A chain of named stages; ``frames[name]`` maps the cells of a stage to pixels of the input.
+
+    Args:
+        stages: name → module, in order. Frames are computed from the layers (:func:`geometry.frame_through`).
+        channels: name → channels of the stage's output.
+    """
+
+    def __init__(self, stages: OrderedDict[str, nn.Module], channels: dict[str, int]) -> None:
+        super().__init__()
+        self.stages = nn.ModuleDict(stages)
+        self.channels = dict(channels)
+        self.frames: dict[str, Tensor] = {}
+        frame = geometry.identity()
+        for name, stage in stages.items():
+            frame = geometry.frame_through(stage, frame)
+            self.frames[name] = frame
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The stages in order."""
+        return tuple(self.stages)
+
+    def check_stage(self, name: str) -> str:
+        """``name`` if there is such a stage, else a ConfigError that names the nearest."""
+        if name not in self.stages:
+            raise ConfigError(f"no stage '{name}' in this backbone: {nearest(name, self.names)}")
+        return name
+
+    def between(self, features: Tensor, *, after: str | None = None, to: str | None = None) -> Tensor:
+        """Run the stages behind ``after`` (None: from the picture on) up to and including ``to`` (None: the last)."""
+        first = 0 if after is None else self.names.index(self.check_stage(after)) + 1
+        last = len(self.names) if to is None else self.names.index(self.check_stage(to)) + 1
+        for name in self.names[first:last]:
+            features = self.stages[name](features)
+        return features
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(B,3,H,W) → the last stage's features (B,C,h,w)."""
+        return self.between(images)
+
+    def grid(self, size: geometry.Size) -> dict[str, geometry.Size]:
+        """(h, w) of every stage's output for a picture of ``size``; a DataError when the picture is too small."""
+        first = self._first_convolution
+        features = torch.empty(1, first.in_channels, *size, dtype=first.weight.dtype, device="meta")
+        sizes = {}
+        stages = _on_meta(self.stages)
+        for name, stage in stages.items():
+            try:
+                features = stage(features)
+            except RuntimeError as error:
+                raise DataError(
+                    f"a picture of {size[0]}×{size[1]} pixels is too small for stage '{name}' of this backbone; use a "
+                    "larger picture or fewer stages"
+                ) from error
+            sizes[name] = (features.shape[-2], features.shape[-1])
+        return sizes
+
+    @property
+    def in_channels(self) -> int:
+        """Channels of the picture that the first convolution takes."""
+        return self._first_convolution.in_channels
+
+    @property
+    def _first_convolution(self) -> nn.Conv2d:
+        return next(module for module in self.modules() if isinstance(module, nn.Conv2d))
+
+
+def _on_meta(stages: nn.ModuleDict) -> dict[str, nn.Module]:
+    return {name: copy.deepcopy(stage).to("meta").eval() for name, stage in stages.items()}

@@ -1,0 +1,165 @@
+"""Frozen dataclasses from plain dictionaries, and back.
+
+One reader for every configuration (models, recipes, zoo): an unknown key is an error that names the nearest valid
+one, a value of the wrong type is an error that names the key, and old files are lifted by a table of migrations.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from saccade.errors import ConfigError, nearest
+
+T = TypeVar("T")
+Migration = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def from_dict(cls: type[T], values: Mapping[str, Any], *, where: str = "") -> T:
+    """Build the (frozen) dataclass ``cls`` from ``values``, checking names and types on the way.
+
+    Args:
+        cls: a dataclass type; fields may be plain types, optionals, literals, lists, tuples, dicts or dataclasses.
+        values: usually what a YAML or JSON file held.
+        where: dotted path used in messages.
+    """
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{where or cls.__name__}: expected a mapping of settings, found {_kind(values)}")
+    fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
+    hints = typing.get_type_hints(cls)
+    for key in values:
+        if key not in fields:
+            at = f"{where}.{key}" if where else str(key)
+            raise ConfigError(f"unknown setting '{at}': {nearest(str(key), fields)}")
+    built = {key: _convert(hints[key], value, f"{where}.{key}" if where else key) for key, value in values.items()}
+    missing = [
+        name
+        for name, field in fields.items()
+        if name not in built and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        raise ConfigError(f"{where or cls.__name__}: missing setting(s) {', '.join(missing)}")
+    try:
+        return cls(**built)
+    except ConfigError:
+        raise
+    except (ValueError, TypeError) as error:  # a dataclass's own __post_init__ check
+        raise ConfigError(f"{where or cls.__name__}: {error}") from error
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """The plain dictionary of a dataclass, ready for JSON or YAML (tuples become lists)."""
+
+    def plain(value: Any) -> Any:
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        if isinstance(value, Mapping):
+            return {str(key): plain(item) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [plain(item) for item in value]
+        return value
+
+    result = plain(config)
+    if not isinstance(result, dict):
+        raise TypeError(f"to_dict takes a dataclass, not {_kind(config)}")
+    return result
+
+
+def migrate(values: dict[str, Any], table: Mapping[int, Migration], current: int, *, what: str) -> dict[str, Any]:
+    """Lift ``values`` from its ``schema_version`` to ``current`` by the migrations in ``table`` (from → step)."""
+    version = values.get("schema_version")
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise ConfigError(f"{what}: no schema_version; this is not a file that saccade wrote")
+    if version > current:
+        raise ConfigError(f"{what}: schema_version {version} is newer than this saccade reads ({current}); upgrade it")
+    while version < current:
+        if version not in table:
+            raise ConfigError(f"{what}: schema_version {version} is too old to be read")
+        values = dict(table[version](values))
+        version += 1
+        values["schema_version"] = version
+    return values
+
+
+def set_by_path(values: dict[str, Any], path: str, value: Any) -> None:
+    """Set ``values["a"]["b"][0]`` by the dotted path ``a.b.0``, as ``--set a.b.0=…`` does.
+
+    >>> recipe = {"phases": [{"steps": 5}]}
+    >>> set_by_path(recipe, "phases.0.steps", 7); recipe
+    {'phases': [{'steps': 7}]}
+    """
+    *parents, last = path.split(".")
+    node: Any = values
+    for depth, part in enumerate([*parents, last]):
+        at = ".".join(path.split(".")[: depth + 1])
+        is_last = depth == len(parents)
+        if isinstance(node, list):
+            key: Any = int(part) if re.fullmatch("-?[0-9]+", part) else None
+            if key is None or not -len(node) <= key < len(node):
+                raise ConfigError(f"--set {at}: the list there has {len(node)} entries, numbered from 0")
+        elif isinstance(node, dict):
+            key = part
+            if not is_last and (key not in node or node[key] is None):
+                node[key] = {}
+        else:
+            raise ConfigError(f"--set {at}: '{part}' is inside a plain value ({_kind(node)}), not a group of settings")
+        if is_last:
+            node[key] = value
+        else:
+            node = node[key]
+
+
+def _kind(value: Any) -> str:
+    return "nothing" if value is None else f"{type(value).__name__} {value!r}"
+
+
+def _convert(hint: Any, value: Any, where: str) -> Any:
+    """``value`` as the type that ``hint`` asks for, or a ConfigError naming ``where``."""
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return value
+    if origin in (typing.Union, types.UnionType):
+        if value is None and type(None) in args:
+            return None
+        problems = []
+        for option in (option for option in args if option is not type(None)):
+            try:
+                return _convert(option, value, where)
+            except ConfigError as error:
+                problems.append(str(error))
+        raise ConfigError(problems[0])
+    if origin is typing.Literal:
+        if value in args:
+            return value
+        raise ConfigError(f"{where}: found {value!r}; {nearest(str(value), map(str, args))}")
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return value if isinstance(value, hint) else from_dict(hint, value, where=where)
+    if origin in (list, tuple, Sequence):
+        if isinstance(value, str) or not isinstance(value, (list, tuple)):
+            raise ConfigError(f"{where}: expected a list, found {_kind(value)}")
+        if origin is tuple and not (len(args) == 2 and args[1] is Ellipsis):
+            if len(value) != len(args):
+                raise ConfigError(f"{where}: expected {len(args)} values, found {len(value)}")
+            return tuple(_convert(arg, item, f"{where}.{i}") for i, (arg, item) in enumerate(zip(args, value)))
+        items = [_convert(args[0] if args else Any, item, f"{where}.{i}") for i, item in enumerate(value)]
+        return items if origin is list else tuple(items)
+    if origin in (dict, Mapping):
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{where}: expected a mapping, found {_kind(value)}")
+        return {str(key): _convert(args[1] if args else Any, item, f"{where}.{key}") for key, item in value.items()}
+    if hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if hint is float and isinstance(value, str):  # YAML reads 1e-3 as text
+        try:
+            return float(value)
+        except ValueError:
+            pass
+    if hint is int and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(hint, type) and isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
+        return value
+    raise ConfigError(f"{where}: expected {getattr(hint, '__name__', hint)}, found {_kind(value)}")

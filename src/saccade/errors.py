@@ -1,0 +1,58 @@
+"""Every error a user can cause, in one place.
+
+A message says what was wrong, what was found, and what to do. The command line prints it as one line and exits
+with code 2; the Python API raises it. Anything else that escapes is a bug in saccade.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SaccadeError(Exception):
+    """Base of all errors that are the input's fault, not the program's."""
+
+
+class ConfigError(SaccadeError):
+    """A recipe, option or configuration that cannot be used."""
+
+
+class DataError(SaccadeError):
+    """A picture, file, data set or query that cannot be used."""
+
+
+class CheckpointError(SaccadeError):
+    """A model or run folder that is damaged, foreign or unsafe to load."""
+
+
+class OutputError(SaccadeError):
+    """A place that cannot be written to: full disk, read-only folder, a file where a folder should be."""
+
+
+class MissingExtraError(SaccadeError):
+    """An optional dependency is needed; the message names the extra that brings it."""
+
+    def __init__(self, feature: str, extra: str, found: str = "it is not installed") -> None:
+        self.extra = extra
+        super().__init__(f"{feature} needs the extra '{extra}', but {found}: pip install 'saccade[{extra}]'")
+
+
+class ShapeError(SaccadeError):
+    """A tensor whose shape does not fit; carries what was expected and what came."""
+
+    def __init__(self, name: str, expected: str, actual: Iterable[int]) -> None:
+        self.name, self.expected, self.actual = name, expected, tuple(actual)
+        super().__init__(f"{name}: expected shape {expected}, got {self.actual}")
+
+
+def nearest(word: str, choices: Iterable[str]) -> str:
+    """A ready-made hint: ``did you mean 'x'?`` or the whole list of choices.
+
+    >>> nearest("sfot", ["soft", "hard"])
+    "did you mean 'soft'? (choices: hard, soft)"
+    """
+    known = sorted(str(choice) for choice in choices)
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    listed = f"choices: {', '.join(known)}"
+    return f"did you mean '{close[0]}'? ({listed})" if close else f"({listed})"

@@ -1,0 +1,261 @@
+"""The only place with coordinates: frames, crops, canvases and the projection of maps onto pictures.
+
+Conventions, said once:
+
+* A grid of W cells spans [0, W]; cell k covers [k, k+1] and has its **centre at k + 0.5**. Pixels are cells.
+* A **frame** is an affine map (…,2,3) from the coordinates of one grid to another: ``[x', y'] = A [x, y] + t``.
+  A look's frame goes from its cells to the pixels of the network input; a **canvas** goes from the network input to
+  the original picture, upright as a viewer shows it (any EXIF rotation is applied when the picture is read).
+* Points are (x, y), sizes are (height, width), boxes are xyxy in pixels. Where a layer wants normalised coordinates
+  they are in [-1, 1] with ``align_corners=False``: -1 and 1 are the outer edges of the outer cells.
+
+**Projection**: bilinear between cell centres, the edge cells extended to the border, so that a uniform map stays
+uniform and no part of the picture is out of reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade.errors import ConfigError, ShapeError
+
+Size = tuple[int, int]
+Pair = int | tuple[int, int]
+
+
+# ---------------------------------------------------------------- affine maps
+
+
+def identity(*batch: int) -> Tensor:
+    """The frame that changes nothing, (*batch,2,3)."""
+    return torch.eye(2, 3, dtype=torch.float64).expand(*batch, 2, 3)
+
+
+def scale_shift(scale: tuple[float, float], shift: tuple[float, float]) -> Tensor:
+    """The frame x' = scale_x · x + shift_x, y' = scale_y · y + shift_y; both pairs are (x, y)."""
+    return torch.tensor([[scale[0], 0.0, shift[0]], [0.0, scale[1], shift[1]]], dtype=torch.float64)
+
+
+def compose(outer: Tensor, inner: Tensor) -> Tensor:
+    """The frame that applies ``inner`` first, then ``outer``; batch axes broadcast."""
+    outer, inner = _same_kind(outer, inner)
+    linear = outer[..., :2] @ inner[..., :2]  # (…,2,2)
+    shift = outer[..., :2] @ inner[..., 2:] + outer[..., 2:]  # (…,2,1)
+    return torch.cat([linear, shift], dim=-1)  # (…,2,3)
+
+
+def invert(frame: Tensor) -> Tensor:
+    """The frame that undoes ``frame``."""
+    a, b, tx, c, d, ty = frame.flatten(-2).unbind(-1)
+    det = a * d - b * c
+    rows = torch.stack([d, -b, b * ty - d * tx, -c, a, c * tx - a * ty], dim=-1) / det.unsqueeze(-1)
+    return rows.unflatten(-1, (2, 3))  # (…,2,3)
+
+
+def apply(frame: Tensor, points: Tensor) -> Tensor:
+    """Map points (…,2) as (x, y) through ``frame`` (2,3) or with matching leading axes."""
+    frame, points = _same_kind(frame, points)
+    return (frame[..., :2] * points.unsqueeze(-2)).sum(-1) + frame[..., 2]  # (…,2)
+
+
+def _same_kind(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """The tensors in their widest common float type, on the device of the last one."""
+    dtype = tensors[0].dtype
+    for tensor in tensors[1:]:
+        dtype = torch.promote_types(dtype, tensor.dtype)
+    return tuple(tensor.to(device=tensors[-1].device, dtype=dtype) for tensor in tensors)
+
+
+# ---------------------------------------------------------------- frames from layers
+
+
+def layer_frame(kernel: Pair, stride: Pair = 1, padding: Pair = 0, dilation: Pair = 1) -> Tensor:
+    """Frame of a convolution or pooling layer: its output cells → its input cells.
+
+    Output cell j sees input cells j·s − p … j·s − p + (k−1)·d; its centre is the centre of that span. With centres at
+    k + 0.5 this is x' = s·x + (1 − s)/2 − p + (k − 1)·d/2. Pairs are (y, x), as torch layers have them.
+    """
+    (ky, kx), (sy, sx), (py, px), (dy, dx) = map(_pair, (kernel, stride, padding, dilation))
+    shift_x = (1 - sx) / 2 - px + (kx - 1) * dx / 2
+    shift_y = (1 - sy) / 2 - py + (ky - 1) * dy / 2
+    return scale_shift((sx, sy), (shift_x, shift_y))
+
+
+def frame_through(modules: nn.Module | Iterable[nn.Module], start: Tensor | None = None) -> Tensor:
+    """Frame of the grid that comes out of a chain of layers, given the frame ``start`` of the grid that goes in.
+
+    Chains of convolutions, poolings and layers that keep the grid (activations, norms, dropout). A module of another
+    kind must say its own frame by an attribute ``frame_step`` (2,3), output cells → input cells.
+    """
+    frame = identity() if start is None else start
+    for module in [modules] if isinstance(modules, nn.Module) else modules:
+        step = getattr(module, "frame_step", None)
+        if step is not None:
+            frame = compose(frame, step)
+        elif isinstance(module, nn.Sequential):
+            frame = frame_through(module.children(), frame)
+        elif isinstance(module, nn.Conv2d):
+            frame = compose(frame, _convolution_frame(module))
+        elif isinstance(module, nn.MaxPool2d):
+            frame = compose(frame, layer_frame(module.kernel_size, module.stride, module.padding, module.dilation))
+        elif isinstance(module, nn.AvgPool2d):
+            frame = compose(frame, layer_frame(module.kernel_size, module.stride, module.padding))
+        elif not isinstance(module, _KEEPS_GRID):
+            raise ConfigError(
+                f"a layer {type(module).__name__} does not say how it moves the grid: give it an attribute frame_step "
+                "(2,3), output cells → input cells"
+            )
+    return frame
+
+
+def _convolution_frame(layer: nn.Conv2d) -> Tensor:
+    """Frame of a convolution; for padding="same" what torch puts before the first row and column counts."""
+    kernel, dilation = _pair(layer.kernel_size), _pair(layer.dilation)  # type: ignore[arg-type]
+    if layer.padding == "same":  # the stride is 1; an odd total leaves the smaller half in front
+        before = (dilation[0] * (kernel[0] - 1) // 2, dilation[1] * (kernel[1] - 1) // 2)
+    else:
+        before = (0, 0) if layer.padding == "valid" else _pair(layer.padding)  # type: ignore[arg-type]
+    return layer_frame(kernel, layer.stride, before, dilation)  # type: ignore[arg-type]
+
+
+_KEEPS_GRID = (
+    nn.Identity, nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Hardswish,
+    nn.BatchNorm2d, nn.GroupNorm, nn.Dropout, nn.Dropout2d,
+)  # fmt: skip
+
+
+def _pair(value: Pair) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else (value[0], value[1])
+
+
+# ---------------------------------------------------------------- crops
+
+
+def crop_frame(box: Tensor, grid: Size) -> Tensor:
+    """Frame of a crop: a grid of (height, width) cells laid over ``box`` (…,4) xyxy of the picture it is cut from."""
+    x0, y0, x1, y1 = box.unbind(-1)
+    zero = torch.zeros_like(x0)
+    return torch.stack(
+        [(x1 - x0) / grid[1], zero, x0, zero, (y1 - y0) / grid[0], y0], dim=-1
+    ).unflatten(-1, (2, 3))  # fmt: skip
+
+
+def theta_to_frame(theta: Tensor, grid: Size, picture: Size) -> Tensor:
+    """``theta`` (…,2,3) of a spatial transformer (normalised output → normalised input) as a frame in pixels."""
+    to_normal = scale_shift((2 / grid[1], 2 / grid[0]), (-1.0, -1.0)).to(theta)
+    to_pixels = scale_shift((picture[1] / 2, picture[0] / 2), (picture[1] / 2, picture[0] / 2)).to(theta)
+    return compose(to_pixels, compose(theta, to_normal))
+
+
+def frame_to_theta(frame: Tensor, grid: Size, picture: Size) -> Tensor:
+    """The inverse of :func:`theta_to_frame`, ready for ``affine_grid``."""
+    to_pixels = scale_shift((grid[1] / 2, grid[0] / 2), (grid[1] / 2, grid[0] / 2)).to(frame)
+    to_normal = scale_shift((2 / picture[1], 2 / picture[0]), (-1.0, -1.0)).to(frame)
+    return compose(to_normal, compose(frame, to_pixels))
+
+
+def sample(picture: Tensor, frame: Tensor, grid: Size, *, padding_mode: str = "border") -> Tensor:
+    """Read ``picture`` (B,C,H,W) at the cells of a grid laid over it by ``frame`` (2,3) or (B,2,3) → (B,C,h,w)."""
+    frame = frame.to(picture.device).expand(picture.shape[0], 2, 3)
+    theta = frame_to_theta(frame, grid, (picture.shape[-2], picture.shape[-1])).to(picture.dtype)
+    points = F.affine_grid(theta, [picture.shape[0], 1, *grid], align_corners=False)  # (B,h,w,2)
+    return F.grid_sample(picture, points, mode="bilinear", padding_mode=padding_mode, align_corners=False)
+
+
+# ---------------------------------------------------------------- canvas
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a picture is laid into the network input: resized to (height, width), placed at (top, left)."""
+
+    height: int
+    width: int
+    top: int
+    left: int
+    canvas: Tensor  # (2,3): network input → original picture
+
+
+def fit_inside(picture: Size, target: Size) -> Fit:
+    """Lay the whole ``picture`` into ``target`` without distortion, centred; what is left over is border."""
+    ratio = min(target[0] / picture[0], target[1] / picture[1])
+    height = min(target[0], max(1, round(picture[0] * ratio)))
+    width = min(target[1], max(1, round(picture[1] * ratio)))
+    top, left = (target[0] - height) // 2, (target[1] - width) // 2
+    scale = (picture[1] / width, picture[0] / height)  # exact also where rounding bent the aspect by a pixel
+    return Fit(height, width, top, left, scale_shift(scale, (-left * scale[0], -top * scale[1])))
+
+
+# ---------------------------------------------------------------- projection
+
+
+def project(maps: Tensor, frame: Tensor, size: Size) -> Tensor:
+    """Lay maps (B,…,h,w) over a picture of ``size`` pixels, given ``frame`` (2,3) or (B,2,3): cells → its pixels.
+
+    Bilinear between cell centres; outside the outermost centres the edge cells go on to the border. The result has the
+    type of the maps but is computed in float64, so that in float32 a uniform map stays uniform to the last bit.
+    """
+    if maps.dim() < 3:
+        raise ShapeError("maps", "(B,…,h,w)", maps.shape)
+    batched = _batched(frame.to(maps.device))  # (B|1,2,3)
+    if batched.shape[0] not in (1, maps.shape[0]):
+        raise ShapeError("frame", f"(2,3) or ({maps.shape[0]},2,3)", frame.shape)
+    flat = maps.reshape(maps.shape[0], -1, *maps.shape[-2:]).to(torch.float64)  # (B,N,h,w)
+    if _is_axis_aligned(batched):  # two small products
+        rows = _hat_weights(batched[:, 1, 1], batched[:, 1, 2], maps.shape[-2], size[0])  # (B|1,H,h)
+        cols = _hat_weights(batched[:, 0, 0], batched[:, 0, 2], maps.shape[-1], size[1])  # (B|1,W,w)
+        laid = rows.unsqueeze(1) @ flat @ cols.unsqueeze(1).transpose(-1, -2)  # (B,N,H,W)
+    else:
+        laid = sample(flat, invert(batched), size)  # (B,N,H,W)
+    return laid.to(maps.dtype).reshape(*maps.shape[:-2], *size)
+
+
+def _batched(frame: Tensor) -> Tensor:
+    """(2,3) or (B,2,3) → (1,2,3) or (B,2,3), in float64."""
+    return frame.to(torch.float64).reshape(-1, 2, 3)
+
+
+def _is_axis_aligned(batched: Tensor) -> bool:
+    """Whether no frame of (B,2,3) turns or shears: rows stay rows and columns stay columns."""
+    return not bool(batched[:, [0, 1], [1, 0]].any())
+
+
+def _hat_weights(scale: Tensor, shift: Tensor, cells: int, pixels: int) -> Tensor:
+    """(B,pixels,cells): how much each cell gives to each pixel along one axis (linear interpolation, clamped)."""
+    centres = torch.arange(pixels, dtype=torch.float64, device=scale.device) + 0.5  # (P,)
+    at = (centres - shift.unsqueeze(-1)) / scale.unsqueeze(-1) - 0.5  # (B,P) in cell indices
+    at = at.clamp(0, cells - 1)
+    index = torch.arange(cells, dtype=torch.float64, device=scale.device)  # (C,)
+    return (1 - (at.unsqueeze(-1) - index).abs()).clamp(min=0)  # (B,P,C)
+
+
+def coverage(frame: Tensor, grid: Size, size: Size) -> Tensor:
+    """The map of a crop: the share of each pixel (B,H,W) that lies inside the crop's grid laid over the picture.
+
+    Exact for upright crops; for turned ones the points of a 4×4 lattice in every pixel are counted.
+    """
+    batched = _batched(frame)  # (B,2,3)
+    if _is_axis_aligned(batched):
+        cols = _interval_share(batched[:, 0, 2], batched[:, 0, 2] + grid[1] * batched[:, 0, 0], size[1])  # (B,W)
+        rows = _interval_share(batched[:, 1, 2], batched[:, 1, 2] + grid[0] * batched[:, 1, 1], size[0])  # (B,H)
+        return rows.unsqueeze(-1) * cols.unsqueeze(-2)  # (B,H,W)
+    fine = 4
+    ys = (torch.arange(size[0] * fine, dtype=torch.float64, device=frame.device) + 0.5) / fine  # (fH,)
+    xs = (torch.arange(size[1] * fine, dtype=torch.float64, device=frame.device) + 0.5) / fine  # (fW,)
+    inverse = invert(batched)[..., None, None]  # (B,2,3,1,1): pixels → cells
+    column = inverse[:, 0, 0] * xs + inverse[:, 0, 1] * ys[:, None] + inverse[:, 0, 2]  # (B,fH,fW)
+    row = inverse[:, 1, 0] * xs + inverse[:, 1, 1] * ys[:, None] + inverse[:, 1, 2]  # (B,fH,fW)
+    hit = (column >= 0) & (column <= grid[1]) & (row >= 0) & (row <= grid[0])  # (B,fH,fW)
+    return F.avg_pool2d(hit.to(torch.float64).unsqueeze(1), fine).squeeze(1)  # (B,H,W)
+
+
+def _interval_share(start: Tensor, stop: Tensor, pixels: int) -> Tensor:
+    """(B,P): the share of each unit interval [k, k+1] that lies inside [start, stop] (either order)."""
+    low, high = torch.minimum(start, stop).unsqueeze(-1), torch.maximum(start, stop).unsqueeze(-1)
+    left = torch.arange(pixels, dtype=start.dtype, device=start.device)
+    return (torch.minimum(left + 1, high) - torch.maximum(left, low)).clamp(0, 1)

@@ -1,0 +1,57 @@
+"""What every query-guided model is: encode a picture once, ask it many questions, and return answer and trace.
+
+``forward_raw`` is plain tensors in, a dictionary of plain tensors out, so that it can be compiled, captured in a graph
+and exported; ``forward`` wraps its result into an :class:`~saccade.trace.Output` outside the captured part. Keys of
+the dictionary: ``logits``; for each look ``NAME.weights``, ``NAME.scores``, ``NAME.values`` and ``NAME.context``, the
+last two being the features that were attended and what became of them, so that a trace can be checked against the
+computation.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from saccade.geometry import Size
+from saccade.trace import AttentionTrace, Look, Output, Total
+
+Raw = dict[str, Tensor]
+
+
+class QueryModel(nn.Module):
+    """Base of models that answer a query about a picture."""
+
+    Config: ClassVar[type]
+    """The frozen dataclass of sizes that builds this model."""
+    total: ClassVar[Total] = "last"
+    """How the looks combine into one map."""
+    config: Any
+
+    def encode(self, images: Tensor) -> Tensor:
+        """What of the picture (B,3,H,W) does not depend on the query; computed once, asked many times."""
+        raise NotImplementedError(f"{type(self).__name__} must say what it encodes")
+
+    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+        """Answer the queries (B,) about the encoded pictures, as plain tensors."""
+        raise NotImplementedError(f"{type(self).__name__} must say how it answers")
+
+    def looks(self, raw: Raw) -> tuple[Look, ...]:
+        """The looks, in order, of a result of :meth:`ask`."""
+        raise NotImplementedError(f"{type(self).__name__} must show its looks")
+
+    def forward_raw(self, images: Tensor, query: Tensor) -> Raw:
+        """Pictures (B,3,H,W) and query ids (B,) → plain tensors."""
+        return self.ask(self.encode(images), query)
+
+    def forward(self, images: Tensor, query: Tensor) -> Output:
+        """Pictures (B,3,H,W) and query ids (B,) → logits, trace and the tensors behind them."""
+        return self.wrap(self.forward_raw(images, query), (images.shape[-2], images.shape[-1]))
+
+    def wrap(self, raw: Raw, input_size: Size) -> Output:
+        """Give plain tensors their meaning; ``input_size`` is the network input's (height, width)."""
+        logits = raw["logits"]
+        size = torch.tensor(input_size, device=logits.device).expand(logits.shape[0], 2)
+        trace = AttentionTrace(looks=self.looks(raw), answer=logits.argmax(-1), image_size=size, total=self.total)
+        return Output(logits, trace, {name: tensor for name, tensor in raw.items() if name != "logits"})

@@ -1,0 +1,196 @@
+"""Traces on disk: one JSON file that a person can read, one safetensors file that reads back bit-equal.
+
+``NAME.json`` holds the answer in words, the looks' names and kinds, and the digest of ``NAME.safetensors``, which
+holds every tensor, and the picture (at most 1,024 pixels a side), so that a record can be shown without its source.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from saccade.atomic import write_bytes, write_text
+from saccade.config import from_dict, migrate, to_dict
+from saccade.errors import CheckpointError, ConfigError, DataError, SaccadeError
+from saccade.geometry import Size
+from saccade.trace import SCHEMA_VERSION, AttentionTrace, Kind, Look, Norm, Role, Total
+
+FORMAT = "saccade-record"
+PICTURE_LIMIT = 1024
+MIGRATIONS: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """A trace with what a reader needs beside it."""
+
+    trace: AttentionTrace
+    info: Mapping[str, Any] = field(default_factory=dict)
+    """Model, question, answer in words, confidence, alternatives …: plain JSON values."""
+    picture: Image.Image | None = None
+
+
+# ---------------------------------------------------------------- the JSON file
+
+
+@dataclass(frozen=True)
+class _LookEntry:
+    """What of a look is not a tensor."""
+
+    name: str
+    kind: Kind
+    role: Role
+    norm: Norm
+    grid: Size | None
+
+
+@dataclass(frozen=True)
+class _TensorFile:
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class _Document:
+    format: str
+    schema_version: int
+    info: dict[str, Any]
+    total: Total
+    meta: dict[str, Any]
+    looks: tuple[_LookEntry, ...]
+    tensors: _TensorFile
+
+
+_ENTRY_FIELDS = tuple(item.name for item in dataclasses.fields(_LookEntry))
+_TENSOR_FIELDS = frozenset(item.name for item in dataclasses.fields(Look)).difference(_ENTRY_FIELDS)
+
+
+def write_record(stem: Path | str, record: Record) -> Path:
+    """Write ``stem.json`` and ``stem.safetensors``, both or neither; returns the path of the JSON file."""
+    stem = Path(stem)
+    trace = record.trace.detach().cpu()
+    data = save({name: tensor.contiguous().clone() for name, tensor in _tensors(trace, record.picture).items()})
+    document = _Document(
+        format=FORMAT,
+        schema_version=SCHEMA_VERSION,
+        info=dict(record.info),
+        total=trace.total,
+        meta=dict(trace.meta),
+        looks=tuple(_LookEntry(**{name: getattr(look, name) for name in _ENTRY_FIELDS}) for look in trace.looks),
+        tensors=_TensorFile(f"{stem.name}.safetensors", hashlib.sha256(data).hexdigest()),
+    )
+    text = _json_text(document)  # before anything is written: it may be refused
+    tensor_file = write_bytes(stem.with_name(document.tensors.file), data)
+    try:
+        return write_text(stem.with_name(f"{stem.name}.json"), text)
+    except BaseException:
+        tensor_file.unlink(missing_ok=True)
+        raise
+
+
+def read_record(path: Path | str) -> Record:
+    """Read a record by the path of its JSON file (or the stem); the digest is checked before tensors are parsed."""
+    path = Path(path)
+    path = path if path.suffix == ".json" else path.with_name(f"{path.name}.json")
+    document = _document(path)
+    tensors = _verified_tensors(path, document.tensors)
+    picture = tensors.pop("picture", None)
+    try:
+        trace = _trace(document, tensors).validate()
+    except SaccadeError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    if picture is not None and (picture.dtype != torch.uint8 or picture.dim() != 3 or picture.shape[-1] != 3):
+        raise CheckpointError(f"{path}: its picture is not (H,W,3) bytes, found {tuple(picture.shape)} {picture.dtype}")
+    return Record(trace, document.info, None if picture is None else Image.fromarray(picture.numpy()))
+
+
+def _tensors(trace: AttentionTrace, picture: Image.Image | None) -> dict[str, Tensor]:
+    """Every tensor of the record by its name in the file."""
+    held = {"answer": trace.answer, "canvas": trace.canvas, "image_size": trace.image_size}
+    tensors = {name: tensor for name, tensor in held.items() if tensor is not None}
+    for number, look in enumerate(trace.looks):
+        tensors |= {f"looks.{number}.{name}": tensor for name, tensor in look.tensors().items()}
+    if picture is not None:
+        tensors["picture"] = torch.from_numpy(np.array(_bounded(picture)))  # (H,W,3)
+    return tensors
+
+
+def _json_text(document: _Document) -> str:
+    try:
+        return json.dumps(to_dict(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise DataError(f"the record's info and meta must be plain JSON values: {error}") from error
+
+
+def _document(path: Path) -> _Document:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CheckpointError(f"{path}: no such record ({error.strerror})") from error
+    except ValueError as error:
+        raise CheckpointError(f"{path}: not a record (it is not JSON: {error})") from error
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise CheckpointError(f"{path}: not a record that saccade wrote (no format '{FORMAT}')")
+    try:
+        return from_dict(_Document, migrate(values, MIGRATIONS, SCHEMA_VERSION, what="this record"))
+    except ConfigError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+
+
+def _verified_tensors(path: Path, entry: _TensorFile) -> dict[str, Tensor]:
+    """The tensors of the file that lies beside ``path``, once its digest is what the JSON says."""
+    if Path(entry.file).name != entry.file or not entry.file.endswith(".safetensors"):
+        raise CheckpointError(f"{path}: its tensors must be a .safetensors file beside it, found '{entry.file}'")
+    file = path.with_name(entry.file)
+    try:
+        data = file.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        raise CheckpointError(f"{path}: its tensor file {entry.file!r} cannot be read ({error})") from error
+    found = hashlib.sha256(data).hexdigest()
+    if found != entry.sha256:
+        raise CheckpointError(f"{file}: damaged (SHA-256 {found[:12]}…, expected {entry.sha256[:12]}…); make it again")
+    try:
+        return load(data)
+    except SafetensorError as error:
+        raise CheckpointError(f"{file}: not a safetensors file ({error})") from error
+
+
+def _trace(document: _Document, tensors: dict[str, Tensor]) -> AttentionTrace:
+    """The trace that the JSON and the tensors make together; every tensor must have its place in it."""
+    own = {name: tensors.pop(name, None) for name in ("answer", "canvas", "image_size")}
+    looks = []
+    for number, entry in enumerate(document.looks):
+        held: dict[str, Any] = {}
+        for name in _TENSOR_FIELDS:
+            held[name] = tensors.pop(f"looks.{number}.{name}", None)
+        looks.append(Look(**to_dict(entry) | {"grid": entry.grid}, **held))
+    if tensors:
+        raise DataError(f"tensors that belong to no look: {', '.join(sorted(tensors))}")
+    return AttentionTrace(
+        looks=tuple(looks),
+        answer=own["answer"],
+        canvas=own["canvas"],
+        image_size=own["image_size"],
+        total=document.total,
+        meta=document.meta,
+        schema_version=document.schema_version,
+    )
+
+
+def _bounded(picture: Image.Image) -> Image.Image:
+    """The picture in RGB with at most PICTURE_LIMIT pixels a side; always a copy."""
+    picture = picture.convert("RGB")
+    picture.thumbnail((PICTURE_LIMIT, PICTURE_LIMIT))  # does nothing to a smaller one
+    return picture

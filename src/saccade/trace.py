@@ -1,0 +1,390 @@
+"""The one result type: what a model looked at, exactly as it was computed, with the coordinates to draw it.
+
+A :class:`Look` is one kind of attention act for a batch; an :class:`AttentionTrace` is the ordered looks plus the
+answer. Weights are the α of the paper, never rescaled: what is stored is what multiplied the features, and
+:meth:`Look.rebuild` proves it. Rescaling for display happens in ``saccade.show`` only.
+
+Axes: B examples, T steps (words, hops, glimpses), H and W cells, S slots, C channels.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from saccade import geometry
+from saccade.errors import DataError, ShapeError, nearest
+
+Kind = Literal["soft", "hard", "gate", "crop", "slots"]
+Role = Literal["multiplier", "mixture", "policy", "input", "crop"]
+Norm = Literal["softmax", "sigmoid", "linear", "l2", "none"]
+Total = Literal["product", "mean", "last"]
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """One kind of attention act for a batch of examples."""
+
+    name: str
+    """"stage2", "hop", "word", "glimpse" …: unique within a trace; "total" is taken."""
+    kind: Kind
+    """soft and hard attention over cells, a gate on a feature map, a crop, or slots of a memory."""
+    role: Role
+    """What the weights do in the model: multiply features, mix predictions, choose, feed a layer, cut a region."""
+    weights: Tensor | None = None
+    """(B,H,W) or (B,S); (B,T,H,W) or (B,T,S) when the act repeats. None for a crop: its map is its box."""
+    norm: Norm = "none"
+    """What must hold of the weights."""
+    frame: Tensor | None = None
+    """(2,3) or (B,2,3): this look's grid → pixels of the network input. None for slots."""
+    grid: geometry.Size | None = None
+    """(H, W) of a crop's grid; taken from the weights otherwise."""
+    gain: Tensor | None = None
+    """(B) or (B,T): a scalar on top of the weights, such as the captioner's β."""
+    scores: Tensor | None = None
+    """What the normalisation was applied to; shaped as the weights."""
+    choice: Tensor | None = None
+    """(B) or (B,T): the sampled cell or slot, numbered row by row."""
+    log_prob: Tensor | None = None
+    """(B) or (B,T): log-probability of the choice."""
+    active: Tensor | None = None
+    """(B) or (B,T) bool: False where a step is padding or came after the end."""
+    emits: Tensor | None = None
+    """(B) or (B,T): id of what was said at the step."""
+    full: Tensor | None = None
+    """The channel-wise tensor where one exists: (B,C,H,W) for residual masks, (B,T,C,H,W) with steps."""
+
+    # ------------------------------------------------------------ shape
+
+    @property
+    def is_spatial(self) -> bool:
+        """Whether the look lies on a grid (and so on a picture)."""
+        return self.kind != "slots"
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether the act repeats: there is a step axis T after the batch axis."""
+        if self.weights is None:
+            return False
+        return self.weights.dim() == (4 if self.is_spatial else 3)
+
+    @property
+    def batch_size(self) -> int:
+        """Number of examples B; 1 for a crop whose frame all examples share."""
+        if self.weights is not None:
+            return self.weights.shape[0]
+        if self.frame is None:
+            raise ShapeError(f"look '{self.name}'", "weights or a frame", ())
+        return self.frame.shape[0] if self.frame.dim() == 3 else 1
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether one crop frame (2,3) serves the whole batch, whatever its size."""
+        return self.weights is None and self.frame is not None and self.frame.dim() == 2
+
+    @property
+    def steps(self) -> int:
+        """Number of steps T; 1 for an act that does not repeat."""
+        return self.weights.shape[1] if self.weights is not None and self.has_steps else 1
+
+    def example(self, index: int | slice) -> Look:
+        """The look of one example (or a slice of them), batch axis kept; views, no copies."""
+        part = _as_slice(index, self.batch_size)
+        return self.map(lambda name, tensor: tensor if name == "frame" and tensor.dim() == 2 else tensor[part])
+
+    def step(self, index: int) -> Look:
+        """One step of an act that repeats, without the step axis; views, no copies."""
+        if not self.has_steps:
+            raise ShapeError(
+                f"look '{self.name}'", "a step axis (B,T,…)", () if self.weights is None else self.weights.shape
+            )
+        if not -self.steps <= index < self.steps:
+            raise DataError(f"look '{self.name}' has {self.steps} steps; there is no step {index}")
+        return self.map(lambda name, tensor: tensor if name == "frame" else tensor[:, index])
+
+    def map(self, change: Callable[[str, Tensor], Tensor]) -> Look:
+        """A look with every tensor replaced by ``change(field name, tensor)``."""
+        changed: dict[str, Any] = {name: change(name, tensor) for name, tensor in self.tensors().items()}
+        return dataclasses.replace(self, **changed)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors that this look holds, by field name."""
+        held = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+        return {name: value for name, value in held.items() if isinstance(value, Tensor)}
+
+    # ------------------------------------------------------------ meaning
+
+    def rebuild(self, values: Tensor) -> Tensor:
+        """The context that this look alone makes of ``values``: the proof that the weights are what was used.
+
+        Args:
+            values: the features that were attended, (B,C,H,W) or (B,S,C); for a mixture the per-cell predictions
+                (B,K,H,W); for a crop the picture (B,C,H,W) it was cut from.
+
+        Returns:
+            (B,C) for soft, hard, mixture and slots, (B,T,C) with steps; (B,C,H,W) for a gate, (B,T,C,H,W) with steps;
+            the crop (B,C,h,w) for a crop.
+        """
+        if self.kind == "crop":
+            if self.frame is None or self.grid is None:
+                raise ShapeError(f"crop '{self.name}'", "frame and grid", ())
+            return geometry.sample(values, self.frame, self.grid)
+        if self.weights is None:
+            raise ShapeError(f"look '{self.name}'", "weights", ())
+        if self.kind == "gate":
+            mask = self.full if self.full is not None else self.weights.unsqueeze(-3)  # (B[,T],C|1,H,W)
+            mask = mask if self.gain is None else mask * self.gain[..., None, None, None]
+            return mask * (values.unsqueeze(1) if self.has_steps else values)  # (B[,T],C,H,W)
+        cells = values.flatten(2).transpose(1, 2) if self.is_spatial else values  # (B,N,C)
+        weights = self.weights.flatten(-2) if self.is_spatial else self.weights  # (B[,T],N)
+        if self.kind == "hard" and self.role == "multiplier" and self.choice is not None:
+            weights = torch.nn.functional.one_hot(self.choice, weights.shape[-1]).to(cells)  # (B[,T],N)
+        context = torch.einsum("btn,bnc->btc" if self.has_steps else "bn,bnc->bc", weights, cells)
+        return context if self.gain is None else context * self.gain.unsqueeze(-1)
+
+    def validate(self) -> Look:
+        """Check shapes and what ``norm`` promises; returns the look, raises :class:`DataError` or ShapeError."""
+        for what, allowed in (("kind", get_args(Kind)), ("role", get_args(Role)), ("norm", get_args(Norm))):
+            value = getattr(self, what)
+            if value not in allowed:
+                raise DataError(f"look '{self.name}': unknown {what} '{value}': {nearest(str(value), allowed)}")
+        if self.kind == "crop":
+            if self.weights is not None or self.grid is None or self.frame is None:
+                raise DataError(f"look '{self.name}': a crop has a frame and a grid, and no weights")
+        else:
+            self._validate_weights()
+        if self.is_spatial:
+            self._validate_frame()
+        lead = (self.batch_size, self.steps) if self.has_steps else (self.batch_size,)
+        for name in ("gain", "choice", "log_prob", "active", "emits"):
+            tensor = getattr(self, name)
+            if tensor is not None and tuple(tensor.shape) != lead:
+                raise ShapeError(f"look '{self.name}'.{name}", f"{lead}", tensor.shape)
+        if self.log_prob is not None and not bool((self._when_active(self.log_prob) <= 1e-6).all()):
+            raise DataError(f"look '{self.name}': a log-probability is above 0 or not a number")
+        if self.choice is not None and self.weights is not None:
+            cells = self.weights.shape[-1] * (self.weights.shape[-2] if self.is_spatial else 1)
+            chosen = self._when_active(self.choice)
+            if bool((chosen < 0).any() or (chosen >= cells).any()):
+                raise DataError(f"look '{self.name}': a choice lies outside its {cells} cells")
+        return self
+
+    def _when_active(self, tensor: Tensor) -> Tensor:
+        """The entries of ``tensor`` (B[,T],…) that count; (B[,T],…) itself where nothing is inactive."""
+        if self.active is None or self.active.shape != tensor.shape[: self.active.dim()]:
+            return tensor
+        return tensor[self.active.bool()]  # (K,…)
+
+    def _validate_weights(self) -> None:
+        dims = (3, 4) if self.is_spatial else (2, 3)
+        expected = "(B,H,W) or (B,T,H,W)" if self.is_spatial else "(B,S) or (B,T,S)"
+        if self.weights is None or self.weights.dim() not in dims:
+            raise ShapeError(
+                f"look '{self.name}'.weights", expected, () if self.weights is None else self.weights.shape
+            )
+        if self.scores is not None and self.scores.shape != self.weights.shape:
+            raise ShapeError(f"look '{self.name}'.scores", f"{tuple(self.weights.shape)}", self.scores.shape)
+        if self.full is not None:
+            lead, grid = self.weights.shape[:-2], self.weights.shape[-2:]
+            if self.full.shape != (*lead, *self.full.shape[len(lead) : len(lead) + 1], *grid):
+                expected = ",".join(str(length) for length in (*lead, "C", *grid))
+                raise ShapeError(f"look '{self.name}'.full", f"({expected})", self.full.shape)
+        weights = self._when_active(self.weights.detach()).double()
+        weights = weights.flatten(-2) if self.is_spatial else weights  # (…,N)
+        if not bool(weights.isfinite().all()):
+            raise DataError(f"look '{self.name}': weights hold NaN or infinity")
+        slack = 1e-4 if self.weights.dtype in (torch.float32, torch.float64) else 2e-2
+        if self.norm in ("softmax", "sigmoid") and bool((weights < 0).any() or (weights > 1 + slack).any()):
+            raise DataError(f"look '{self.name}': norm '{self.norm}' promises weights between 0 and 1")
+        if self.norm == "softmax" and weights.numel() and bool(((weights.sum(-1) - 1).abs() > slack).any()):
+            worst = (weights.sum(-1) - 1).abs().max().item()
+            raise DataError(f"look '{self.name}': norm 'softmax' promises a sum of 1; off by {worst:.2g}")
+        if self.norm == "l2" and bool((weights.abs() > 1 + slack).any()):
+            raise DataError(f"look '{self.name}': norm 'l2' promises weights between -1 and 1")
+
+    def _validate_frame(self) -> None:
+        frame = self.frame
+        good = frame is not None and (frame.shape == (2, 3) or frame.shape == (self.batch_size, 2, 3))
+        if frame is None or not good:
+            expected = f"(2,3) or ({self.batch_size},2,3)"
+            raise ShapeError(f"look '{self.name}'.frame", expected, () if frame is None else frame.shape)
+        if not bool(frame.isfinite().all()) or bool((torch.linalg.det(frame[..., :2].double()) == 0).any()):
+            raise DataError(f"look '{self.name}': its frame cannot be inverted")
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionTrace:
+    """The ordered looks of a model on a batch, its answer, and the way back to the original picture."""
+
+    looks: tuple[Look, ...]
+    answer: Tensor | None = None
+    """(B,…) ids of the answer."""
+    canvas: Tensor | None = None
+    """(B,2,3): network input → original picture, upright. None: the input is the picture."""
+    image_size: Tensor | None = None
+    """(B,2) height and width of the original picture; None for text."""
+    total: Total = "last"
+    """How this model's acts combine into one map."""
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    schema_version: int = SCHEMA_VERSION
+
+    # ------------------------------------------------------------ access
+
+    def __len__(self) -> int:
+        return max((look.batch_size for look in self.looks), default=0)
+
+    def __iter__(self) -> Iterator[AttentionTrace]:
+        return (self[index] for index in range(len(self)))
+
+    def __getitem__(self, index: int | slice) -> AttentionTrace:
+        """The trace of one example (or a slice), batch axis kept; views, no copies."""
+        part = _as_slice(index, len(self))
+        looks = tuple(look if look.is_shared else look.example(part) for look in self.looks)
+        own: dict[str, Any] = {name: tensor[part] for name, tensor in self._own_tensors().items()}
+        return dataclasses.replace(self, looks=looks, **own)
+
+    def look(self, name: str) -> Look:
+        """The look called ``name``."""
+        for look in self.looks:
+            if look.name == name:
+                return look
+        raise DataError(f"no look '{name}' in this trace: {nearest(name, [look.name for look in self.looks])}")
+
+    def _own_tensors(self) -> dict[str, Tensor]:
+        held = {name: getattr(self, name) for name in ("answer", "canvas", "image_size")}
+        return {name: value for name, value in held.items() if value is not None}
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> AttentionTrace:
+        """A trace with every tensor replaced by ``change(tensor)``."""
+        looks = tuple(look.map(lambda _, tensor: change(tensor)) for look in self.looks)
+        own: dict[str, Any] = {name: change(tensor) for name, tensor in self._own_tensors().items()}
+        return dataclasses.replace(self, looks=looks, **own)
+
+    def to(self, device: torch.device | str) -> AttentionTrace:
+        """On another device."""
+        return self.map(lambda tensor: tensor.to(device))
+
+    def detach(self) -> AttentionTrace:
+        """Cut from the autograd graph."""
+        return self.map(Tensor.detach)
+
+    def cpu(self) -> AttentionTrace:
+        """In main memory."""
+        return self.to("cpu")
+
+    def placed(self, canvas: Tensor, image_size: Tensor) -> AttentionTrace:
+        """The same trace, told where its network input came from."""
+        return dataclasses.replace(self, canvas=canvas, image_size=image_size)
+
+    # ------------------------------------------------------------ meaning
+
+    def validate(self) -> AttentionTrace:
+        """Check every look and that they belong together; returns the trace."""
+        if not self.looks:
+            raise DataError("a trace has at least one look")
+        names = [look.name for look in self.looks]
+        if len(set(names)) != len(names):
+            raise DataError(f"look names repeat: {', '.join(names)}")
+        if "total" in names:
+            raise DataError("no look may be called 'total': that is the name of all looks together")
+        if self.total not in get_args(Total):
+            raise DataError(f"unknown total '{self.total}': {nearest(str(self.total), get_args(Total))}")
+        for look in self.looks:
+            look.validate()
+            if look.batch_size != len(self) and not look.is_shared:
+                raise ShapeError(f"look '{look.name}'", f"batch of {len(self)}", (look.batch_size,))
+        for name, expected in (("canvas", (len(self), 2, 3)), ("image_size", (len(self), 2))):
+            tensor = getattr(self, name)
+            if tensor is not None and tuple(tensor.shape) != expected:
+                raise ShapeError(f"trace.{name}", f"{expected}", tensor.shape)
+        return self
+
+    def image_map(self, look: str | Look = "total", size: geometry.Size | None = None) -> Tensor:
+        """A look (or the total) laid over the original picture.
+
+        Args:
+            look: a look, its name, or "total".
+            size: (H, W) of the wanted map; by default the picture's own size (all examples must then share it).
+
+        Returns:
+            (B,H,W), or (B,T,H,W) for a look with steps. The total never has a step axis.
+        """
+        if look == "total":
+            return self._total_map(size)
+        chosen = self.look(look) if isinstance(look, str) else look
+        if not chosen.is_spatial or chosen.frame is None:
+            raise DataError(f"look '{chosen.name}' lies on slots, not on a picture: there is no map to draw")
+        size, frame = size or self._shared_size(), chosen.frame
+        to_pixels = geometry.compose(self._to_target(size), frame.to(torch.float64))  # cells → target pixels
+        if chosen.weights is None:
+            if chosen.grid is None:
+                raise ShapeError(f"crop '{chosen.name}'", "a grid", ())
+            return geometry.coverage(to_pixels, chosen.grid, size).float().expand(len(self), *size)
+        return geometry.project(chosen.weights, to_pixels, size)
+
+    def _total_map(self, size: geometry.Size | None) -> Tensor:
+        """Every act in order (looks, and steps inside them; inputs do not count), combined as ``total`` says."""
+        size = size or self._shared_size()
+        maps, active = [], []
+        for look in self.looks:
+            if look.role == "input" or not look.is_spatial:
+                continue
+            laid = self.image_map(look, size).reshape(len(self), look.steps, *size)  # (B,T,H,W)
+            counts = torch.ones(laid.shape[:2], dtype=torch.bool) if look.active is None else look.active.bool()
+            maps.append(laid)
+            active.append(counts.reshape(-1, look.steps).expand(laid.shape[:2]))  # (B,T)
+        if not maps:
+            raise DataError("this trace has no look on a picture: there is no total map")
+        acts = torch.cat([laid.to(maps[0].device) for laid in maps], dim=1)  # (B,N,H,W)
+        counts = torch.cat([item.to(acts.device) for item in active], dim=1)[..., None, None]  # (B,N,1,1)
+        if self.total == "product":
+            return torch.where(counts, acts, 1).prod(dim=1)  # (B,H,W)
+        summed = torch.where(counts, acts, 0)  # (B,N,H,W); not a product, because what is inactive may be NaN
+        if self.total == "mean":
+            return summed.sum(dim=1) / counts.sum(dim=1).clamp(min=1)  # (B,H,W)
+        order = torch.arange(1, acts.shape[1] + 1, device=acts.device)[:, None, None]  # (N,1,1)
+        newest = (counts * order).argmax(dim=1, keepdim=True)  # (B,1,1,1)
+        return summed.take_along_dim(newest, dim=1).squeeze(1)  # (B,H,W)
+
+    def _shared_size(self) -> geometry.Size:
+        if self.image_size is None:
+            raise DataError("this trace does not know its picture's size; give image_map a size")
+        height, width = (int(value) for value in self.image_size[0])
+        if bool((self.image_size != self.image_size[0]).any()):
+            raise DataError("the pictures of this batch differ in size; slice the trace or give image_map a size")
+        return height, width
+
+    def _to_target(self, size: geometry.Size) -> Tensor:
+        """(B,2,3) or (2,3): network input → pixels of a picture of ``size``."""
+        canvas = geometry.identity() if self.canvas is None else self.canvas.to(torch.float64)
+        if self.image_size is None:
+            return canvas
+        height, width = self.image_size.to(torch.float64).unbind(-1)  # (B,)
+        zero = torch.zeros_like(width)
+        stretch = torch.stack([size[1] / width, zero, zero, zero, size[0] / height, zero], dim=-1).unflatten(-1, (2, 3))
+        return geometry.compose(stretch, canvas)
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """What every model returns."""
+
+    logits: Tensor
+    trace: AttentionTrace
+    aux: dict[str, Tensor] = field(default_factory=dict)
+
+
+def _as_slice(index: int | slice, length: int) -> slice:
+    if isinstance(index, slice):
+        return index
+    if not -length <= index < length:
+        raise IndexError(f"example {index} of a batch of {length}")
+    index %= length
+    return slice(index, index + 1)
