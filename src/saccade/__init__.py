@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from saccade.attention.scores import AdditiveScorer
     from saccade.attention.soft import SoftAttention
     from saccade.data.pictures import read_picture
-    from saccade.predict import Predictor, compare, load
+    from saccade.predict import Predictor, load
     from saccade.record import Record, read_record, write_record
     from saccade.sighting import Sighting
-    from saccade.tasks.evaluate import evaluate
-    from saccade.tasks.tour import tour
-    from saccade.tasks.train import train
     from saccade.trace import AttentionTrace, Look, Output
+    from saccade.verbs.compare import compare
+    from saccade.verbs.evaluate import evaluate
+    from saccade.verbs.tour import tour
+    from saccade.verbs.train import train
 
 __version__ = "0.1.0"
 
@@ -71,13 +72,13 @@ _HOMES = {
     "Record": "record",
     "Sighting": "sighting",
     "SoftAttention": "attention.soft",
-    "compare": "predict",
-    "evaluate": "tasks.evaluate",
+    "compare": "verbs.compare",
+    "evaluate": "verbs.evaluate",
     "load": "predict",
     "read_picture": "data.pictures",
     "read_record": "record",
-    "tour": "tasks.tour",
-    "train": "tasks.train",
+    "tour": "verbs.tour",
+    "train": "verbs.train",
     "write_record": "record",
 }
 

@@ -27,6 +27,13 @@ Total = Literal["product", "mean", "last"]
 
 SCHEMA_VERSION = 1
 
+_COMBINE: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], float]] = {
+    "product": (torch.mul, 1.0),
+    "mean": (torch.add, 0.0),  # divided by the count in the end
+    "last": (lambda before, current: current, 0.0),
+}
+"""How a total takes in one more map, and what it starts from."""
+
 
 @dataclass(frozen=True, eq=False)
 class Look:
@@ -330,28 +337,29 @@ class AttentionTrace:
         return geometry.project(chosen.weights, to_pixels, size)
 
     def _total_map(self, size: geometry.Size | None) -> Tensor:
-        """Every act in order (looks, and steps inside them; inputs do not count), combined as ``total`` says."""
-        size = size or self._shared_size()
-        maps, active = [], []
+        """Every act that is active, in order, combined as ``total`` says; (B,H,W)."""
+        combine, neutral = _COMBINE[self.total]
+        result: Tensor | None = None
+        count: Tensor | int = 0
+        for current, active in self._acts(size or self._shared_size()):
+            before = torch.full_like(current, neutral) if result is None else result
+            after = combine(before, current.to(before.device))  # (B,H,W)
+            # chosen, not multiplied: what an inactive step holds may be NaN
+            result = after if active is None else torch.where(active.to(before.device), after, before)
+            count = count + (1 if active is None else active.to(torch.int64))
+        if result is None:
+            raise DataError("this trace has no look on a picture: there is no total map")
+        return result / torch.as_tensor(count, device=result.device).clamp(min=1) if self.total == "mean" else result
+
+    def _acts(self, size: geometry.Size) -> Iterator[tuple[Tensor, Tensor | None]]:
+        """The map (B,H,W) of every look and step on the picture, inputs aside, and where it counts (B,1,1)."""
         for look in self.looks:
             if look.role == "input" or not look.is_spatial:
                 continue
-            laid = self.image_map(look, size).reshape(len(self), look.steps, *size)  # (B,T,H,W)
-            counts = torch.ones(laid.shape[:2], dtype=torch.bool) if look.active is None else look.active.bool()
-            maps.append(laid)
-            active.append(counts.reshape(-1, look.steps).expand(laid.shape[:2]))  # (B,T)
-        if not maps:
-            raise DataError("this trace has no look on a picture: there is no total map")
-        acts = torch.cat([laid.to(maps[0].device) for laid in maps], dim=1)  # (B,N,H,W)
-        counts = torch.cat([item.to(acts.device) for item in active], dim=1)[..., None, None]  # (B,N,1,1)
-        if self.total == "product":
-            return torch.where(counts, acts, 1).prod(dim=1)  # (B,H,W)
-        summed = torch.where(counts, acts, 0)  # (B,N,H,W); not a product, because what is inactive may be NaN
-        if self.total == "mean":
-            return summed.sum(dim=1) / counts.sum(dim=1).clamp(min=1)  # (B,H,W)
-        order = torch.arange(1, acts.shape[1] + 1, device=acts.device)[:, None, None]  # (N,1,1)
-        newest = (counts * order).argmax(dim=1, keepdim=True)  # (B,1,1,1)
-        return summed.take_along_dim(newest, dim=1).squeeze(1)  # (B,H,W)
+            maps = self.image_map(look, size).reshape(len(self), look.steps, *size)  # (B,T,H,W)
+            active = None if look.active is None else look.active.bool().reshape(-1, look.steps, 1, 1)  # (B,T,1,1)
+            for step in range(look.steps):
+                yield maps[:, step], None if active is None else active[:, step]
 
     def _shared_size(self) -> geometry.Size:
         if self.image_size is None:

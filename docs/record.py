@@ -1,0 +1,39 @@
+"""Keep what a run gave: join its evaluation with how it was trained, as one file in docs/results.
+
+saccade evaluate RUN --json > evaluation.json
+python docs/record.py evaluation.json RUN/model --name soft-mref-unlimited-seed0 --command "saccade train …"
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results"
+TRAINING_FACTS = ("minutes", "machine", "step", "images_per_second", "metrics", "versions", "replica")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("evaluation", type=Path)
+    parser.add_argument("model", type=Path, help="the model folder that was evaluated")
+    parser.add_argument("--name", required=True)
+    parser.add_argument("--command", required=True, help="the command that trained it")
+    options = parser.parse_args()
+    config = json.loads((options.model / "config.json").read_text())
+    facts = {key: config["training"][key] for key in TRAINING_FACTS if key in config["training"]}
+    result = {
+        "name": options.name,
+        "command": options.command,
+        "recipe": config["recipe"],
+        "data": config["data"],
+        "training": {**facts, "revision": config.get("revision"), "sha256": config["sha256"]},
+        "evaluation": json.loads(options.evaluation.read_text()),
+    }
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{options.name}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""The command ``saccade``: one thin file per verb, each a call to a Python function.
+
+What a user can cause ends as one line on stderr, ``error: …``, and exit code 2, as wrong options do; Ctrl-C ends with
+130. ``--debug``, anywhere on the line, shows the traceback as well. Nothing heavy is imported before a verb needs it.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from saccade.cli import compare, data, doctor, evaluate, listing, look, report, tour, train
+from saccade.errors import SaccadeError
+
+
+class Verbs(TyperGroup):
+    """A group of commands that reports SaccadeErrors in one line."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """``--debug`` may stand anywhere: it belongs to the group, so it is moved to the front."""
+        return super().parse_args(ctx, sorted(args, key=lambda arg: arg != "--debug"))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb; an error of the input becomes one line and exit code 2."""
+        try:
+            return super().invoke(ctx)
+        except SaccadeError as error:
+            if ctx.params.get("debug"):
+                traceback.print_exc()
+            typer.secho(f"error: {' '.join(str(error).split())}", fg="red", err=True)
+            raise typer.Exit(2) from error
+
+
+app = typer.Typer(
+    name="saccade",
+    cls=Verbs,
+    help="Models that answer, and show where they looked.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from saccade import __version__
+
+        typer.echo(f"saccade {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _everywhere(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Options of every verb."""
+
+
+app.command()(look.look)
+app.command()(compare.compare)
+app.command()(tour.tour)
+app.command()(train.train)
+app.command()(evaluate.evaluate)
+app.command()(report.report)
+app.add_typer(data.app, name="data")
+app.command("list")(listing.list_)
+app.command()(doctor.doctor)
+
+
+def main() -> None:
+    """The entry point of the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal without × or → must not end in a traceback
+    # saccade's own limit on pixels is lower than Pillow's and says what to do; its warning would come on top.
+    warnings.filterwarnings("ignore", message="Image size .* exceeds limit")
+    app(prog_name="saccade")

@@ -1,0 +1,49 @@
+"""``saccade compare``: several models on one picture, side by side."""
+
+from __future__ import annotations
+
+import io
+from typing import Annotated
+
+import typer
+
+from saccade.cli.options import Ask, Device, Json, OutFolder, Quiet
+from saccade.cli.terminal import print_json, print_table, remark
+
+
+def compare(
+    models: Annotated[list[str], typer.Argument(help="Zoo names, model folders or run folders.", metavar="MODEL…")],
+    image: Annotated[str, typer.Option("--image", "-i", help="The picture.")],
+    ask: Ask = None,
+    out: OutFolder = None,
+    html: Annotated[bool, typer.Option("--html", help="Write a self-contained page as well; needs --out.")] = False,
+    json: Json = False,
+    device: Device = "auto",
+    quiet: Quiet = False,
+) -> None:
+    """Ask several models the same about one picture."""
+    if html and out is None:
+        raise typer.BadParameter("--html needs --out DIR, the folder to write the page to")
+    from saccade.atomic import write_bytes
+    from saccade.verbs.compare import compare as ask_all
+    from saccade.verbs.compare import side_by_side
+
+    sightings = ask_all(models, image, ask=ask, device=device)
+    written = []
+    if out is not None:
+        buffer = io.BytesIO()
+        side_by_side(sightings).save(buffer, "PNG")
+        written.append(write_bytes(out / f"{sightings[0].stem}-compare.png", buffer.getvalue()))
+    if html and out is not None:
+        from saccade.show.report_sources import report_from_records
+
+        page = out / f"{sightings[0].stem}-compare.html"
+        report_from_records([seen.record() for seen in sightings]).save(page)
+        written.append(page)
+    if json:
+        print_json([seen.to_json() for seen in sightings])
+        return
+    rows = [(seen.model, seen.question, seen.answer, f"{seen.confidence:.1%}", str(seen.peak)) for seen in sightings]
+    print_table(sightings[0].picture.name, ("model", "asked", "answer", "confidence", "looked at x, y"), rows)
+    for path in [] if quiet else written:
+        remark(f"wrote {path}")

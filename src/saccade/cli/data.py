@@ -1,0 +1,131 @@
+"""``saccade data``: list, make, show and get data."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from saccade.cli.options import Json, Quiet
+from saccade.cli.terminal import bar, print_json, print_table, remark
+
+if TYPE_CHECKING:
+    from saccade.data.attributes import AttributeDataConfig
+
+app = typer.Typer(
+    help="Generators and readers: write to disk, contact sheet, download with checksum.", no_args_is_help=True
+)
+
+Name = Annotated[str, typer.Argument(help="A name of 'saccade data list'.")]
+Split = Annotated[str, typer.Option("--split", help="train, val or test.")]
+Glyphs = Annotated[str, typer.Option("--glyphs", help="disjoint, merged, or pack (shipped, no download).")]
+Protocol = Annotated[str, typer.Option("--protocol", help="unlimited or authors.")]
+SeedOrZero = Annotated[int, typer.Option("--seed", help="Of the scenes.", min=0)]
+
+
+@app.command("list")
+def list_(json: Json = False) -> None:
+    """What data there is."""
+    from saccade.data.catalog import DATA
+
+    entries = {
+        name: {
+            "kind": entry.kind,
+            "task": entry.task,
+            "splits": list(entry.splits),
+            "description": entry.description,
+            "licence": entry.licence,
+            "get": entry.get,
+        }
+        for name, entry in DATA.items()
+    }
+    if json:
+        print_json(entries)
+        return
+    rows = [(name, each["kind"], each["description"], each["licence"], each["get"]) for name, each in entries.items()]
+    print_table("data", ("name", "kind", "what", "licence", "how to get it"), rows)
+
+
+@app.command()
+def make(
+    name: Name,
+    out: Annotated[Path, typer.Option("--out", "-o", help="An empty or new folder.")],
+    split: Split = "test",
+    count: Annotated[int, typer.Option("--count", "-n", help="How many scenes.", min=1)] = 100,
+    start: Annotated[int, typer.Option("--start", help="Number of the first scene.", min=0)] = 0,
+    glyphs: Glyphs = "disjoint",
+    protocol: Protocol = "unlimited",
+    seed: SeedOrZero = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Write scenes as PNGs, with one JSON line of truth for each."""
+    from saccade.data.export import write_scenes
+
+    config = _config(name, glyphs, protocol, seed)
+    with bar("writing", count, shown=not quiet) as update:
+        folder = write_scenes(config, _split(split), count, out, start=start, allow_pack=True, progress=update)
+    if not quiet:
+        remark(f"{count} scenes are in {folder}")
+
+
+@app.command()
+def show(
+    name: Name,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The PNG file to write.")] = Path("contact-sheet.png"),
+    split: Split = "test",
+    count: Annotated[int, typer.Option("--count", "-n", help="How many examples.", min=1, max=1000)] = 24,
+    glyphs: Glyphs = "disjoint",
+    protocol: Protocol = "unlimited",
+    seed: SeedOrZero = 0,
+    quiet: Quiet = False,
+) -> None:
+    """A contact sheet: pictures, questions, answers, and the evidence outlined."""
+    import torch
+
+    from saccade.atomic import write_bytes
+    from saccade.data.attributes import AttributeData
+    from saccade.show.contact_sheet import contact_sheet
+    from saccade.show.marks import Mask
+
+    data = AttributeData(_config(name, glyphs, protocol, seed), _split(split), allow_pack=True)
+    batch = data.take(torch.arange(count if data.size is None else min(count, data.size)))
+    captions = [f"{data.queries[q]} → {data.answers[a]}" for q, a in zip(batch.query.tolist(), batch.label.tolist())]
+    evidence = [[Mask(mask.numpy())] for mask in batch.evidence()]
+    sheet = contact_sheet(list(batch.images), captions, marks=evidence)
+    buffer = io.BytesIO()
+    sheet.save(buffer, "PNG")
+    write_bytes(out, buffer.getvalue())
+    if not quiet:
+        remark(f"wrote {out}")
+
+
+@app.command()
+def get(name: Name, quiet: Quiet = False) -> None:
+    """Download what cannot be shipped, checked by its digest; what is there already is kept."""
+    from saccade.data.catalog import DATA
+    from saccade.data.fetch import fetch
+
+    entry = DATA.get(name)
+    wanted = entry.download if entry is not None and entry.download else name
+    with bar(f"fetching {wanted}", None, shown=not quiet, unit="bytes") as update:
+        folder = fetch(wanted, progress=lambda _, done, total: update(done, total))
+    if not quiet:
+        remark(f"{wanted} is in {folder}")
+
+
+def _config(name: str, glyphs: str, protocol: str, seed: int) -> AttributeDataConfig:
+    from saccade.config import from_dict
+    from saccade.data.attributes import AttributeDataConfig
+
+    return from_dict(AttributeDataConfig, {"name": name, "glyphs": glyphs, "protocol": protocol, "seed": seed})
+
+
+def _split(split: str) -> Any:
+    from saccade.errors import DataError, nearest
+
+    splits = ("train", "val", "test")
+    if split not in splits:
+        raise DataError(f"no split '{split}': {nearest(split, splits)}")
+    return split

@@ -1,0 +1,104 @@
+"""``saccade evaluate``: task metrics, attention metrics and baselines of one model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from saccade.cli.options import Device, Json, Quiet
+from saccade.cli.terminal import bar, print_json, print_table
+
+
+def evaluate(
+    model: Annotated[str, typer.Argument(help="Zoo name, model folder or run folder.", metavar="MODEL|RUN")],
+    data: Annotated[str | None, typer.Option("--data", help="NAME or READER:PATH instead of the model's own.")] = None,
+    split: Annotated[str, typer.Option("--split", help="val or test.")] = "test",
+    protocol: Annotated[str | None, typer.Option("--protocol", help="Instead of the model's own.")] = None,
+    glyphs: Annotated[str | None, typer.Option("--glyphs", help="disjoint, merged or pack.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", help="Only the first N examples.", min=1)] = None,
+    json: Json = False,
+    device: Device = "auto",
+    seed: Annotated[int, typer.Option("--seed", help="Of the scenes it is scored on.", min=0)] = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Score a model; all metrics are fractions in JSON and percent in the table."""
+    import saccade
+
+    with bar("scoring", limit, shown=not quiet and not json) as update:
+        result = saccade.evaluate(
+            model,
+            data=data,
+            split=split,
+            protocol=protocol,
+            glyphs=glyphs,
+            limit=limit,
+            device=device,
+            seed=seed,
+            progress=update,
+        )
+    if json:
+        print_json(result)
+    else:
+        show(result)
+
+
+def show(result: Mapping[str, Any]) -> None:
+    """The result of an evaluation as tables: answers, attention, and attention beside its baselines."""
+    title = f"{result['model']} on {result['data']} {result['split']} ({result['protocol']}), n {result['n']:,}"
+    intervals = result.get("intervals", {})
+    for heading, group in ((title, "metrics"), ("attention", "attention")):
+        values = flat(result.get(group, {}))
+        rows = [(name, percent(value), interval(intervals.get(name))) for name, value in values.items()]
+        if rows:
+            print_table(heading, ("metric", "value", "95 % interval"), rows)
+    contenders = {"model": result.get("attention", {}), **result.get("baselines", {})}
+    shared = [name for name in contenders["model"] if all(_is_fraction(held.get(name)) for held in contenders.values())]
+    if len(contenders) > 1 and shared:
+        beside = [(who, *(percent(held[name]) for name in shared)) for who, held in contenders.items()]
+        print_table("attention beside baselines and bounds", ("map", *map(spaced, shared)), beside)
+
+
+def _is_fraction(value: Any) -> bool:
+    return isinstance(value, (int, float))
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested groups as one level of dotted names.
+
+    >>> flat({"a": 1, "b": {"c": 2}})
+    {'a': 1, 'b.c': 2}
+    """
+    result: dict[str, Any] = {}
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        result |= flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return result
+
+
+def spaced(name: str) -> str:
+    """A name that can be wrapped in a narrow column."""
+    return name.replace("_", " ")
+
+
+def percent(value: float | None) -> str:
+    """A fraction as percent; nothing, or not-a-number, is a dash.
+
+    >>> percent(0.5), percent(None)
+    ('50.0%', '–')
+    """
+    return "–" if value is None or value != value else f"{value:.1%}"
+
+
+def interval(bounds: Sequence[float | None] | None) -> str:
+    """A pair of fractions in percent.
+
+    >>> interval([0.25, 0.75])
+    '25.0–75.0'
+    """
+    return (
+        ""
+        if bounds is None or None in bounds
+        else "–".join(f"{100 * bound:.1f}" for bound in bounds if bound is not None)
+    )

@@ -1,0 +1,78 @@
+"""``saccade list``: what there is, without importing torch."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from saccade.cli.options import Json
+from saccade.cli.terminal import print_json, print_table
+
+Kind = Literal["models", "recipes", "data", "zoo"]
+
+
+def list_(
+    what: Annotated[Kind | None, typer.Argument(help="One of the catalogs; all of them if not given.")] = None,
+    json: Json = False,
+) -> None:
+    """Models, recipes, data and shipped weights by name."""
+    makers = {"models": models, "recipes": recipes, "data": data, "zoo": zoo}
+    catalogs = {kind: maker() for kind, maker in makers.items() if what in (None, kind)}
+    if json:
+        print_json(catalogs)
+        return
+    for kind, entries in catalogs.items():
+        if not entries:
+            typer.echo(f"{kind}: none yet")
+            continue
+        columns = list(next(iter(entries.values())))
+        rows = [(name, *(entry[column] for column in columns)) for name, entry in entries.items()]
+        print_table(kind, ("name", *columns), rows)
+
+
+def models() -> dict[str, dict[str, Any]]:
+    """The models that can be built and trained."""
+    from saccade.models.catalog import CATALOG
+
+    return {name: {"task": spec.task, "summary": spec.summary, "paper": spec.paper} for name, spec in CATALOG.items()}
+
+
+def recipes() -> dict[str, dict[str, Any]]:
+    """The packaged recipes."""
+    from saccade.engine.recipe import load_recipe, packaged_recipes
+
+    loaded = {name: load_recipe(name) for name in packaged_recipes()}
+    return {name: {"title": recipe.title, "paper": recipe.paper} for name, recipe in loaded.items()}
+
+
+def data() -> dict[str, dict[str, Any]]:
+    """The data sets and generators."""
+    from saccade.data.catalog import DATA
+
+    return {
+        name: {"kind": entry.kind, "description": entry.description, "get": entry.get} for name, entry in DATA.items()
+    }
+
+
+def zoo() -> dict[str, dict[str, Any]]:
+    """The shipped models, with their first score."""
+    from saccade.errors import CheckpointError
+    from saccade.models.facts import read_facts
+    from saccade.zoo import shipped
+
+    entries: dict[str, dict[str, Any]] = {}
+    for name, folder in shipped().items():
+        try:
+            facts = read_facts(folder)
+        except CheckpointError as error:  # one bad folder does not hide the others
+            entries[name] = {"architecture": "damaged", "parameters": None, "accuracy": None, "scored on": str(error)}
+            continue
+        first = facts.scores[0] if facts.scores else None
+        entries[name] = {
+            "architecture": facts.architecture,
+            "parameters": facts.parameters,
+            "accuracy": first.metrics.get("accuracy") if first else None,
+            "scored on": f"{first.data} {first.split}, n {first.n:,}" if first else "not scored yet",
+        }
+    return entries

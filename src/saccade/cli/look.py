@@ -1,0 +1,82 @@
+"""``saccade look``: ask a model about pictures and see where it looked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from saccade.cli.options import Ask, Device, Json, OutFolder, Quiet
+from saccade.cli.terminal import bar, print_json, print_table, remark, warn
+
+ROWS_SHOWN = 40
+
+
+def look(
+    paths: Annotated[list[str], typer.Argument(help="Pictures, folders of pictures, or globs.", metavar="PATH…")],
+    model: Annotated[str, typer.Option("--model", "-m", help="Zoo name, model folder or run folder.")] = "soft-mref",
+    ask: Ask = None,
+    out: OutFolder = None,
+    filmstrip: Annotated[
+        bool, typer.Option("--filmstrip/--overlay", help="Save every look side by side, or the total over the picture.")
+    ] = False,
+    batch: Annotated[int, typer.Option("--batch", help="Pictures that go through the model together.", min=1)] = 32,
+    json: Json = False,
+    device: Device = "auto",
+    quiet: Quiet = False,
+) -> None:
+    """Answer, confidence, and where the model looked.
+
+    With --out, each picture gets an overlay (PNG) and a record (JSON + safetensors). --json prints one object a line.
+    Pictures that cannot be read are reported on stderr and skipped; the exit code is 2 only if none could be read.
+    """
+    from saccade.atomic import make_folder
+    from saccade.data.pictures import Source, find_pictures
+    from saccade.errors import DataError
+    from saccade.predict import load
+
+    files = find_pictures(paths)
+    predictor = load(model, device)
+    predictor.question(ask)
+    if out is not None:
+        make_folder(out)
+    rows: list[tuple[object, ...]] = []
+    bad: list[DataError] = []
+    stems: Counter[str] = Counter()
+
+    def skip(source: Source, error: DataError) -> None:
+        bad.append(error)
+        warn(f"skipped: {error}")
+        if json:
+            print_json({"picture": str(source), "error": str(error)}, indent=None)
+
+    with bar("looking", len(files), shown=not quiet and not json and len(files) > 1) as update:
+        for seen in predictor.look_many(files, ask, batch_size=batch, on_bad=skip):
+            if out is not None:
+                stems[seen.stem] += 1
+                repeat = stems[seen.stem]  # a/1.png and b/1.png must not overwrite each other
+                seen.save(out, seen.stem if repeat == 1 else f"{seen.stem}-{repeat}", filmstrip=filmstrip)
+            if json:
+                print_json(seen.to_json(), indent=None)
+            second = f"{seen.alternatives[0][0]} {seen.alternatives[0][1]:.1%}" if seen.alternatives else None
+            x, y = seen.peak
+            rows.append((seen.picture.name, seen.question, seen.answer, f"{seen.confidence:.1%}", second, f"{x}, {y}"))
+            update(len(rows) + len(bad), len(files))
+    if not rows:
+        only = str(bad[0]) if len(bad) == 1 else f"none of the {len(bad)} pictures could be read; see the lines above"
+        raise DataError(only)
+    if not json:
+        columns = ("picture", "asked", "answer", "confidence", "next best", "looked at x, y")
+        print_table(f"{predictor.name} ({predictor.facts.architecture})", columns, rows[:ROWS_SHOWN])
+    if not quiet and not json:
+        _remarks(len(rows), len(bad), out)
+
+
+def _remarks(answered: int, skipped: int, out: Path | None) -> None:
+    if answered > ROWS_SHOWN:
+        remark(f"… and {answered - ROWS_SHOWN} more; --json prints them all")
+    if skipped:
+        remark(f"{answered} answered, {skipped} skipped because they could not be read")
+    remark(f"pictures and records are in {out}" if out is not None else "--out DIR keeps overlays and records")

@@ -1,0 +1,91 @@
+"""How results are shown: tables and JSON on stdout, remarks and progress on stderr."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """One JSON value on stdout; not-a-number becomes null, because JSON has no word for it."""
+    typer.echo(json.dumps(_finite(value), indent=indent, ensure_ascii=False, allow_nan=False))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table on stdout; cells are shown as they are, without markup."""
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE)
+    for number, column in enumerate(columns):
+        is_number = bool(rows) and all(_is_number(row[number]) for row in rows)
+        table.add_column(Text(column), justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_shown(cell)) for cell in row))
+    console = Console()
+    console.print(Text(title, style="bold"), soft_wrap=True)
+    console.print(table)
+
+
+def remark(text: str) -> None:
+    """A line on stderr that is no error."""
+    typer.secho(text, dim=True, err=True)
+
+
+def warn(text: str) -> None:
+    """A line on stderr about something that went wrong without ending the run."""
+    typer.secho(text, fg="yellow", err=True)
+
+
+@contextmanager
+def bar(
+    what: str, total: int | None, *, shown: bool, unit: str = "count"
+) -> Iterator[Callable[[int, int | None], None]]:
+    """A progress bar on stderr, where that is a terminal; yields ``update(done, total)``."""
+    if not shown:
+        yield lambda done, total: None
+        return
+    with _progress(unit) as progress:
+        task = progress.add_task(what, total=total)
+
+        def update(done: int, whole: int | None) -> None:
+            progress.update(task, completed=done, total=whole)
+
+        yield update
+
+
+def _progress(unit: str) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    counter = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), counter, TimeRemainingColumn())
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))) else value

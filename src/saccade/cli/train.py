@@ -1,0 +1,54 @@
+"""``saccade train``: a recipe in, a run folder out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from saccade.cli.options import Device, Quiet, Seed
+from saccade.cli.terminal import remark
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="A name of 'saccade list recipes', or a YAML file.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The run folder.")],
+    data: Annotated[str | None, typer.Option("--data", help="NAME or READER:PATH instead of the recipe's.")] = None,
+    backbone: Annotated[str | None, typer.Option("--backbone", help="Instead of the recipe's.")] = None,
+    protocol: Annotated[str | None, typer.Option("--protocol", help="A protocol of the recipe.")] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", help="key=value, as in phases.0.steps=100.", metavar="KEY=VALUE")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    max_minutes: Annotated[float | None, typer.Option("--max-minutes", help="Stop cleanly after this long.")] = None,
+    devices: Annotated[int, typer.Option("--devices", help="Processes on each machine.", min=1)] = 1,
+    nodes: Annotated[int, typer.Option("--nodes", help="Machines.", min=1)] = 1,
+    strategy: Annotated[str, typer.Option("--strategy", help="auto or ddp.")] = "auto",
+    precision: Annotated[str | None, typer.Option("--precision", help="Instead of the recipe's.")] = None,
+    device: Device = "auto",
+    seed: Seed = None,
+    quiet: Quiet = False,
+) -> None:
+    """Train a model; Ctrl-C stops cleanly, and --resume goes on exactly from there."""
+    import saccade
+
+    saccade.train(
+        recipe,
+        data=data,
+        backbone=backbone,
+        protocol=protocol,
+        overrides=overrides or [],
+        out=out,
+        resume=resume,
+        max_minutes=max_minutes,
+        devices=devices,
+        nodes=nodes,
+        strategy=strategy,
+        precision=precision,
+        device=device,
+        seed=seed,
+        quiet=quiet,
+    )
+    if not quiet:
+        remark(f"run folder: {out}; score it with 'saccade evaluate {out}'")

@@ -1,0 +1,55 @@
+"""Generators and readers; every sample says where the evidence is.
+
+Names are looked up when first used, so that ``saccade.data.catalog`` costs no import of torch.
+Functions named like their module are imported from it: ``from saccade.data.render import render``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from saccade.data.attributes import AttributeBatch, AttributeData, AttributeDataConfig
+    from saccade.data.catalog import DATA, DataEntry
+    from saccade.data.export import write_scenes
+    from saccade.data.glyphs import GlyphSet, glyphs_for
+    from saccade.data.layout import SceneLayout, SceneSpec
+    from saccade.data.palette import COLOURS
+    from saccade.data.scenes import sample_layout
+
+_HOME = {
+    "AttributeBatch": "attributes",
+    "AttributeData": "attributes",
+    "AttributeDataConfig": "attributes",
+    "DATA": "catalog",
+    "DataEntry": "catalog",
+    "write_scenes": "export",
+    "GlyphSet": "glyphs",
+    "glyphs_for": "glyphs",
+    "SceneLayout": "layout",
+    "SceneSpec": "layout",
+    "COLOURS": "palette",
+    "sample_layout": "scenes",
+}
+
+__all__ = [
+    "COLOURS",
+    "DATA",
+    "AttributeBatch",
+    "AttributeData",
+    "AttributeDataConfig",
+    "DataEntry",
+    "GlyphSet",
+    "SceneLayout",
+    "SceneSpec",
+    "glyphs_for",
+    "sample_layout",
+    "write_scenes",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'saccade.data' has no attribute '{name}'")
+    return getattr(import_module(f"saccade.data.{_HOME[name]}"), name)

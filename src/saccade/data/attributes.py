@@ -1,0 +1,232 @@
+"""Query-guided attributes: which colour has the 7? Triples of scene, digit asked for, and colour.
+
+Protocols:
+
+========== ======================================================================================================
+authors     every digit of a scene is one triple, in order; 30,000 / 10,000 / 10,000 triples. With merged glyphs one
+            stream is cut in three, as in the authors' code; else each split has its own stream of scenes
+unlimited   triple i is scene i with one of its digits; training never ends, val has 2,000 and test 10,000
+========== ======================================================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from saccade.data.glyphs import GlyphPolicy, Split, glyphs_for
+from saccade.data.hashing import derive_seed, hash_u32, uniform_below
+from saccade.data.layout import SceneLayout, SceneSpec
+from saccade.data.palette import COLOURS
+from saccade.data.render import render
+from saccade.data.scenes import scene_counts
+from saccade.data.stream import SceneStream
+from saccade.errors import ConfigError, DataError, nearest
+
+AttributeProtocol = Literal["authors", "unlimited"]
+
+SPECS: dict[str, SceneSpec] = {"mref": SceneSpec()}
+"""Attribute data sets by name; they differ in what lies behind the digits."""
+
+_SIZES: dict[str, dict[str, int | None]] = {
+    "authors": {"train": 30_000, "val": 10_000, "test": 10_000},
+    "unlimited": {"train": None, "val": 2_000, "test": 10_000},
+}
+_AUTHORS_START = {"train": 0, "val": 30_000, "test": 40_000}
+_STREAMS = {"train": 0, "val": 1, "test": 2, "all": 3}
+_ASKED, _OTHER, _OTHER_COLOUR, _TARGET_COLOUR = range(100, 104)  # draws on top of those that make a scene
+
+
+@dataclass(frozen=True)
+class AttributeDataConfig:
+    """Which triples."""
+
+    name: str = "mref"
+    """A key of ``SPECS``."""
+    glyphs: GlyphPolicy = "disjoint"
+    """Which digits each split is made of, see ``glyphs.py``."""
+    protocol: AttributeProtocol = "unlimited"
+    """Sizes and splits, see the module."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        choices = (("name", SPECS), ("glyphs", get_args(GlyphPolicy)), ("protocol", get_args(AttributeProtocol)))
+        for setting, known in choices:
+            if (found := getattr(self, setting)) not in known:
+                raise ConfigError(f"{setting}: found '{found}'; {nearest(str(found), known)}")
+        if not 0 <= self.seed < 1 << 63:
+            raise ConfigError(f"seed: must lie in 0 .. 2^63 - 1, found {self.seed}")
+
+
+@dataclass(frozen=True, eq=False)
+class AttributeBatch:
+    """Triples with everything that is true of their scenes."""
+
+    images: Tensor
+    """(B, 3, H, W) float32 in 0..1."""
+    query: Tensor
+    """(B,) the digit asked for."""
+    label: Tensor
+    """(B,) its colour."""
+    object: Tensor
+    """(B,) its slot in the layout."""
+    layout: SceneLayout
+    """The scenes, one for each triple."""
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    @property
+    def scene(self) -> Tensor:
+        """(B,) number of the scene in its stream."""
+        return self.layout.index
+
+    @property
+    def scale(self) -> Tensor:
+        """(B,) scale of the digit asked for."""
+        return self.layout.scale.gather(1, self.object[:, None]).squeeze(1)
+
+    def evidence(self) -> Tensor:
+        """(B, H, W) bool: the pixels of the digit asked for."""
+        return self.layout.mask_of(self.object)
+
+    def objects(self) -> Tensor:
+        """(B, H, W) bool: the pixels of all digits."""
+        return self.layout.all_objects()
+
+    def to(self, device: torch.device | str) -> AttributeBatch:
+        """The same triples on another device."""
+        moved = {f.name: getattr(self, f.name).to(device) for f in fields(self)}
+        return AttributeBatch(**moved)
+
+    def recolour_target(self, colour: Tensor | None = None) -> AttributeBatch:
+        """The same questions with the digit asked for in another colour, so with another answer.
+
+        Args:
+            colour: (B,) the new colours, each unlike the old; drawn from the scene number if not given.
+        """
+        if colour is None:
+            colour = self._other_colour(self.label, _TARGET_COLOUR)
+        elif bool((colour == self.label).any()):
+            raise DataError("recolour_target: a new colour must differ from the old one in every scene")
+        return self._edited(self.layout.recolour(self.object, colour), label=colour)
+
+    def recolour_other(self) -> AttributeBatch:
+        """The same questions with some other digit in another colour; the answer stays."""
+        other = self._other_object()
+        old = self.layout.colour.gather(1, other[:, None]).squeeze(1)
+        return self._edited(self.layout.recolour(other, self._other_colour(old, _OTHER_COLOUR)))
+
+    def remove_other(self) -> AttributeBatch:
+        """The same questions with some other digit gone; the answer stays."""
+        return self._edited(self.layout.remove(self._other_object()))
+
+    def other_query(self) -> Tensor:
+        """(B,) a digit that is present and was not asked for: the one that the other edits change."""
+        return self.layout.classes.gather(1, self._other_object()[:, None]).squeeze(1)
+
+    def _edited(self, layout: SceneLayout, label: Tensor | None = None) -> AttributeBatch:
+        return replace(
+            self, images=_as_float(render(layout)), layout=layout, label=self.label if label is None else label
+        )
+
+    def _other_colour(self, old: Tensor, draw: int) -> Tensor:
+        step = 1 + uniform_below(self._bits(draw), len(COLOURS) - 1)
+        return (old + step) % len(COLOURS)
+
+    def _other_object(self) -> Tensor:
+        """(B,) a present object that is not the one asked for."""
+        others = self.layout.present.scatter(1, self.object[:, None], False)  # (B, N)
+        number = others.sum(dim=1)
+        if not bool((number > 0).all()):
+            raise DataError("a scene holds no other digit to change")
+        wanted = uniform_below(self._bits(_OTHER), number)  # (B,) the how-manieth of them
+        return (others.cumsum(dim=1) <= wanted[:, None]).sum(dim=1)
+
+    def _bits(self, draw: int) -> Tensor:
+        return hash_u32(self.layout.seed, self.scene, self.object, draw)
+
+
+class AttributeData:
+    """One split of an attribute data set: triple numbers to batches.
+
+    Args:
+        config: which triples.
+        split: train, val or test.
+        device: where scenes are made and kept.
+        allow_pack: let the test split use the shipped glyphs when MNIST is not there.
+    """
+
+    queries = tuple(str(digit) for digit in range(10))
+    answers = COLOURS
+
+    def __init__(
+        self,
+        config: AttributeDataConfig,
+        split: Split,
+        device: torch.device | str = "cpu",
+        *,
+        allow_pack: bool = False,
+    ) -> None:
+        self.config, self.split = config, split
+        self.spec = SPECS[config.name]
+        self.glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
+        self.size = _SIZES[config.protocol][split]
+        one_stream = config.protocol == "authors" and config.glyphs == "merged"
+        self.seed = derive_seed(config.seed, _STREAMS["all" if one_stream else split])
+        self._first = _AUTHORS_START[split] if one_stream else 0  # number of this split's first triple in the stream
+        self._ends: Tensor | None = None
+        scenes = self.size
+        if config.protocol == "authors":
+            self._ends = self._triple_ends(self._first + len(self))
+            scenes = len(self._ends)
+        self.stream = SceneStream(self.spec, self.glyphs, self.seed, device, length=scenes)
+
+    @property
+    def device(self) -> torch.device:
+        """Where batches are made."""
+        return self.stream.device
+
+    def __len__(self) -> int:
+        if self.size is None:
+            raise TypeError("training triples are unlimited and have no length; see .size")
+        return self.size
+
+    def take(self, indices: Tensor) -> AttributeBatch:
+        """The triples ``indices`` (B,), in that order."""
+        indices = indices.long().cpu()
+        if indices.ndim != 1 or not len(indices):
+            raise DataError(f"triples are asked for by a list of numbers, found shape {tuple(indices.shape)}")
+        lowest, highest = int(indices.min()), int(indices.max())
+        if lowest < 0 or (self.size is not None and highest >= self.size):
+            upper = "" if self.size is None else f"{self.size - 1}"
+            raise DataError(f"{self.split} triples are numbered 0..{upper}, found {lowest}..{highest}")
+        scene, obj = self._locate(indices)
+        layout, images = self.stream.scenes(scene)
+        obj = obj.to(self.device)
+        query, label = (column.gather(1, obj[:, None]).squeeze(1) for column in (layout.classes, layout.colour))
+        return AttributeBatch(_as_float(images), query, label, obj, layout)
+
+    def _locate(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+        """Scene and slot of each triple; known from counts alone."""
+        if self._ends is None:
+            counts = scene_counts(self.spec, self.seed, indices)
+            return indices, uniform_below(hash_u32(self.seed, indices, _ASKED), counts)
+        triple = indices + self._first
+        scene = torch.searchsorted(self._ends, triple, right=True)
+        start = torch.where(scene > 0, self._ends[(scene - 1).clamp(min=0)], 0)
+        return scene, triple - start
+
+    def _triple_ends(self, triples: int) -> Tensor:
+        """Cumulative number of triples at the end of each scene, up to the scene that holds the last one."""
+        fewest = self.spec.count[0]
+        counts = scene_counts(self.spec, self.seed, torch.arange(-(-triples // fewest)))
+        ends = counts.cumsum(0)
+        return ends[: int(torch.searchsorted(ends, triples)) + 1]
+
+
+def _as_float(images: Tensor) -> Tensor:
+    return images.float().div_(255.0)

@@ -1,0 +1,113 @@
+"""Random numbers by counter: the same integers on every device, in any order and for any batch size.
+
+A generator with state gives different scenes when the batch size changes. Here a draw is a pure function of a seed
+and a few counters (scene, object, try …), so scene 7 is scene 7 whoever asks for it, with whom, and where.
+
+The state has two 32-bit lanes (a, b), carried in int64. One counter c is taken in by
+
+    a ← mix(a ⊕ low(c))
+    b ← mix(b + a ⊕ high(c))
+
+with ``mix`` the well-tested 32-bit finaliser "lowbias32" (two odd multipliers, three shifts). Each step is a
+bijection of the state, and two counters that differ always part the lanes; b is what a draw returns. Multipliers
+are kept below 2³¹ in size, so that no product leaves int64 and nothing depends on how overflow behaves.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from saccade.errors import DataError
+
+_MASK = 0xFFFFFFFF
+_FIRST_MULTIPLIER = 0x7FEB352D
+_SECOND_MULTIPLIER = 0x846CA68B - (1 << 32)  # the same residue mod 2³², small enough for an exact int64 product
+
+State = tuple[Tensor, Tensor]
+
+
+def hash_state(seed: int, *counters: int | Tensor, device: torch.device | str | None = None) -> State:
+    """Take in ``seed`` and ``counters`` and keep the state, to be continued by :func:`hash_more`.
+
+    Counters broadcast against each other as they come, so a prefix shared by many draws is computed once.
+    """
+    if not 0 <= seed < 1 << 63:
+        raise DataError(f"a seed must lie in 0 .. 2^63 - 1, found {seed}")
+    if device is None:
+        device = next((c.device for c in counters if isinstance(c, Tensor)), torch.device("cpu"))
+    # Start lanes: digits of pi, so that seed 0 is no special case.
+    state = (torch.tensor(0x243F6A88, device=device), torch.tensor(0x85A308D3, device=device))
+    return _absorb(state, seed, *counters)
+
+
+def hash_more(state: State, *counters: int | Tensor) -> Tensor:
+    """The draw that continues ``state`` with ``counters``: int64 values in [0, 2³²)."""
+    return _absorb(state, *counters)[1]
+
+
+def hash_words(state: State, *counters: int | Tensor) -> State:
+    """Two words of 32 bits for the price of one draw: both lanes, of which the second is :func:`hash_more`'s."""
+    return _absorb(state, *counters)
+
+
+def hash_u32(seed: int, *counters: int | Tensor, device: torch.device | str | None = None) -> Tensor:
+    """A draw in [0, 2³²) as int64, from the seed and any number of non-negative counters, which broadcast.
+
+    >>> hash_u32(0, torch.arange(3)).shape
+    torch.Size([3])
+    """
+    return hash_state(seed, *counters, device=device)[1]
+
+
+def derive_seed(seed: int, *counters: int) -> int:
+    """A new seed of 63 bits for a sub-stream (a split, a kind of draw)."""
+    a, b = hash_state(seed, *counters)
+    return (int(a) << 32 | int(b)) >> 1
+
+
+def uniform_below(bits: Tensor, bound: int | Tensor) -> Tensor:
+    """Integers in [0, bound) from 32 random bits by multiply and shift; the bias is below bound/2³²."""
+    return (bits * bound) >> 32
+
+
+def uniform_pair_below(bits: Tensor, bound: int | Tensor) -> State:
+    """Two independent integers in [0, bound) from the same 32 bits: the second from what the first left over.
+
+    For bounds of a hundred or so the bias of the pair is below bound²/2³², a few in a million.
+    """
+    product = bits * bound
+    return product >> 32, ((product & _MASK) * bound) >> 32
+
+
+def rounded_normal(bits: Tensor, sigma: float) -> Tensor:
+    """Normal draws of standard deviation ``sigma`` rounded to integers, by inverting the distribution in integers."""
+    thresholds = torch.tensor(_normal_thresholds(sigma), device=bits.device)
+    return torch.bucketize(bits, thresholds, right=True) - len(thresholds) // 2
+
+
+@lru_cache
+def _normal_thresholds(sigma: float) -> tuple[int, ...]:
+    """P(round(x) ≤ n)·2³² for n from −6σ to 6σ − 1; how many of them a draw reaches is its value plus 6σ."""
+    reach = math.ceil(6 * sigma)
+    z_scores = ((n + 0.5) / sigma for n in range(-reach, reach))
+    return tuple(round(2**31 * math.erfc(-z / math.sqrt(2.0))) for z in z_scores)
+
+
+def _absorb(state: State, *counters: int | Tensor) -> State:
+    a, b = state
+    for counter in counters:
+        a = _mix(a ^ (counter & _MASK))
+        b = _mix(((b + a) & _MASK) ^ (counter >> 32))
+    return a, b
+
+
+def _mix(x: Tensor) -> Tensor:
+    x = x ^ (x >> 16)
+    x.mul_(_FIRST_MULTIPLIER).bitwise_and_(_MASK)
+    x.bitwise_xor_(x >> 15)
+    x.mul_(_SECOND_MULTIPLIER).bitwise_and_(_MASK)
+    return x.bitwise_xor_(x >> 16)

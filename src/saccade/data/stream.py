@@ -1,0 +1,91 @@
+"""Scenes by number, made in large chunks and kept for a while.
+
+Making thousands of scenes at once costs a fraction of making them batch by batch, above all on a GPU, and a finite
+set is asked for the same scenes in every epoch. So scenes are made in aligned chunks, and the chunks last used stay
+on the device as bytes, up to a limit.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import torch
+from torch import Tensor
+
+from saccade.data.glyphs import GlyphSet
+from saccade.data.layout import SceneLayout, SceneSpec, join_layouts
+from saccade.data.render import render
+from saccade.data.scenes import sample_layout
+
+CACHE_BYTES = 256 << 20
+_CHUNK = {"cpu": 512, "cuda": 8192}  # a GPU needs some 3 GB for a moment to make 8192
+_FEW = 8  # fewer scenes than this are a look at single pictures, not a pass through the set
+
+
+class SceneStream:
+    """Scene numbers to layouts and pictures.
+
+    Args:
+        spec: how scenes are drawn.
+        glyphs: what from.
+        seed: which stream.
+        device: where scenes are made and kept.
+        length: number of scenes, None for no end.
+        chunk: scenes made at once; a good value for the device if not given.
+        cache_bytes: limit for the pictures kept; at least one chunk always is.
+    """
+
+    def __init__(
+        self,
+        spec: SceneSpec,
+        glyphs: GlyphSet,
+        seed: int,
+        device: torch.device | str = "cpu",
+        *,
+        length: int | None = None,
+        chunk: int | None = None,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> None:
+        self.spec, self.seed, self.length = spec, seed, length
+        self.device = torch.device(device)
+        self.glyphs = glyphs.to(self.device)
+        self.chunk = chunk or _CHUNK.get(self.device.type, 512)
+        if length is not None:
+            self.chunk = max(1, min(self.chunk, length))
+        self._kept_at_most = max(1, cache_bytes // (self.chunk * 3 * spec.size**2))
+        self._chunks: OrderedDict[int, tuple[SceneLayout, Tensor]] = OrderedDict()
+
+    def scenes(self, numbers: Tensor) -> tuple[SceneLayout, Tensor]:
+        """The scenes ``numbers`` (B,): layout and pictures (B, 3, H, W) uint8, repeats allowed."""
+        numbers = numbers.cpu()  # chunk arithmetic is host work
+        wanted, row = torch.unique(numbers, return_inverse=True)
+        chunk_of = wanted // self.chunk
+        chunks = torch.unique(chunk_of).tolist()
+        missing = [chunk for chunk in chunks if chunk not in self._chunks]
+        if missing and not self._worth_making(missing, len(wanted)):
+            layout = sample_layout(self.spec, self.glyphs, self.seed, wanted.to(self.device))
+            images = render(layout)
+        else:
+            made = [self._chunk(chunk) for chunk in chunks]
+            places = [(wanted[chunk_of == chunk] - chunk * self.chunk).to(self.device) for chunk in chunks]
+            layout = join_layouts([part[0][place] for part, place in zip(made, places)])
+            images = torch.cat([part[1][place] for part, place in zip(made, places)])
+        row = row.to(self.device)
+        return layout[row], images[row]
+
+    def _worth_making(self, missing: list[int], wanted: int) -> bool:
+        """Whether to make whole chunks: all can be kept, or the batch is of neighbours and more will follow."""
+        if self.length is not None and -(-self.length // self.chunk) <= self._kept_at_most:
+            return True
+        return wanted >= _FEW and len(missing) * self.chunk <= wanted + 2 * self.chunk
+
+    def _chunk(self, number: int) -> tuple[SceneLayout, Tensor]:
+        if number not in self._chunks:
+            start = number * self.chunk
+            stop = start + self.chunk if self.length is None else min(start + self.chunk, self.length)
+            layout = sample_layout(self.spec, self.glyphs, self.seed, torch.arange(start, stop, device=self.device))
+            self._chunks[number] = (layout, render(layout))
+            while len(self._chunks) > self._kept_at_most:
+                self._chunks.popitem(last=False)
+        self._chunks.move_to_end(number)
+        return self._chunks[number]

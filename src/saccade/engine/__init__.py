@@ -1,0 +1,46 @@
+"""Training on Lightning Fabric: a recipe and a `Trainable` go in, a run folder comes out.
+
+The engine knows tasks by protocol only. Names are loaded on first use, because Fabric takes seconds to import.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from saccade.engine.checkpoint import CheckpointStore
+    from saccade.engine.health import TrainingStopped
+    from saccade.engine.loop import RunResult, fit
+    from saccade.engine.protocol import Trainable
+    from saccade.engine.recipe import Phase, Recipe, load_recipe, packaged_recipes
+
+__all__ = [
+    "CheckpointStore",
+    "Phase",
+    "Recipe",
+    "RunResult",
+    "Trainable",
+    "TrainingStopped",
+    "fit",
+    "load_recipe",
+    "packaged_recipes",
+]
+
+_HOMES = {
+    "CheckpointStore": "checkpoint",
+    "Phase": "recipe",
+    "Recipe": "recipe",
+    "RunResult": "loop",
+    "Trainable": "protocol",
+    "TrainingStopped": "health",
+    "fit": "loop",
+    "load_recipe": "recipe",
+    "packaged_recipes": "recipe",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'saccade.engine' has no attribute '{name}'")
+    return getattr(import_module(f"saccade.engine.{_HOMES[name]}"), name)

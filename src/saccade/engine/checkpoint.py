@@ -1,0 +1,179 @@
+"""Checkpoints of a run: safetensors for numbers, JSON for facts, a digest for each; pickle is never touched.
+
+``checkpoints/step-00001200/`` holds ``state.safetensors`` (weights, optimiser state by parameter name, random state)
+and ``state.json`` (step, phase, data cursor, best so far, versions, digests). A checkpoint is written beside its
+final name and moved there in one step, so whatever bears that name is whole; the loader still verifies the digests
+and falls back to the one before when the disk has damaged it. A second checkpoint of the same step is
+``step-00001200.1``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from saccade.engine.durable import output_errors, sync_folder, write_synced
+from saccade.errors import CheckpointError
+
+FORMAT = "saccade-checkpoint"
+SCHEMA_VERSION = 1
+TENSORS, FACTS = "state.safetensors", "state.json"
+_NAME = re.compile(r"step-(\d{8,})(?:\.(\d+))?")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What one checkpoint folder held."""
+
+    path: Path
+    step: int
+    tensors: dict[str, Tensor]
+    facts: dict[str, Any]
+
+
+class CheckpointStore:
+    """The checkpoints of one run: saves atomically, keeps the newest few, loads the newest that is whole."""
+
+    def __init__(self, folder: Path, *, keep: int = 3) -> None:
+        self.folder, self.keep = folder, keep
+
+    def save(
+        self, step: int, tensors: Mapping[str, Tensor], facts: Mapping[str, Any], *, protect: Collection[int] = ()
+    ) -> Path:
+        """Write a checkpoint and remove old ones, save those whose step is in ``protect``."""
+        content = safetensors.torch.save(_storable(tensors))
+        header = json.dumps(
+            {
+                "format": FORMAT,
+                "schema_version": SCHEMA_VERSION,
+                "step": step,
+                "sha256": {TENSORS: _digest(content), "facts": _digest(_canonical(step, facts))},
+                "facts": dict(facts),
+            },
+            indent=1,
+        )
+        with output_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._sweep()
+            draft = self.folder / f".part-{step:08d}-{os.getpid()}"
+            try:
+                draft.mkdir()
+                write_synced(draft / TENSORS, content)
+                write_synced(draft / FACTS, header.encode())
+                sync_folder(draft)
+                final = self._free_name(step)
+                os.replace(draft, final)
+                sync_folder(self.folder)
+            finally:
+                shutil.rmtree(draft, ignore_errors=True)
+            self._prune(protect)
+        return final
+
+    def paths(self) -> list[Path]:
+        """All checkpoints, oldest first."""
+        if not self.folder.is_dir():
+            return []
+        return sorted((path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)), key=_order)
+
+    def load_newest(self) -> tuple[Checkpoint, list[str]]:
+        """The newest checkpoint that is whole, and a warning for each newer one that was not."""
+        problems: list[str] = []
+        for path in reversed(self.paths()):
+            try:
+                return read_checkpoint(path), problems
+            except CheckpointError as error:
+                problems.append(str(error))
+        if problems:
+            raise CheckpointError(f"no usable checkpoint in {self.folder}: {'; '.join(problems)}")
+        raise CheckpointError(f"no checkpoint in {self.folder}: nothing to resume; start without --resume")
+
+    def load_step(self, step: int) -> Checkpoint:
+        """The (newest) checkpoint of ``step``."""
+        found = [path for path in self.paths() if _order(path)[0] == step]
+        if not found:
+            raise CheckpointError(f"no checkpoint of step {step} in {self.folder}")
+        return read_checkpoint(found[-1])
+
+    def _free_name(self, step: int) -> Path:
+        taken = [_order(path)[1] for path in self.paths() if _order(path)[0] == step]
+        return self.folder / (f"step-{step:08d}.{max(taken) + 1}" if taken else f"step-{step:08d}")
+
+    def _prune(self, protect: Collection[int]) -> None:
+        paths = self.paths()
+        newest_of_step = {_order(path)[0]: path for path in paths}
+        kept = {*paths[-self.keep :], *(path for step, path in newest_of_step.items() if step in protect)}
+        for path in paths:
+            if path not in kept:
+                trash = path.with_name(f".trash-{path.name}")
+                os.replace(path, trash)  # a half-removed folder must not look like a checkpoint
+                shutil.rmtree(trash, ignore_errors=True)
+
+    def _sweep(self) -> None:
+        """Remove what an earlier, killed process left half-way."""
+        for path in self.folder.iterdir():
+            if path.name.startswith((".part-", ".trash-")):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Read and verify one checkpoint folder, or say in a CheckpointError what is wrong with it."""
+    try:
+        header = json.loads((path / FACTS).read_bytes())
+        content = (path / TENSORS).read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path}: incomplete, {error.strerror or error}") from error
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {FACTS} is damaged, not JSON ({error})") from error
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise CheckpointError(f"{path}: {FACTS} was not written by saccade; only its own checkpoints are resumed")
+    if header.get("schema_version") != SCHEMA_VERSION:
+        raise CheckpointError(
+            f"{path}: checkpoint format {header.get('schema_version')!r}, this saccade reads {SCHEMA_VERSION}"
+        )
+    digests, facts = header.get("sha256"), header.get("facts")
+    if not isinstance(digests, dict) or not isinstance(facts, dict) or not isinstance(header.get("step"), int):
+        raise CheckpointError(f"{path}: {FACTS} is damaged, fields are missing")
+    for name, found in ((TENSORS, _digest(content)), ("facts", _digest(_canonical(header["step"], facts)))):
+        if digests.get(name) != found:
+            raise CheckpointError(f"{path}: {name} is damaged, its SHA-256 is {found[:12]}…, not what was written")
+    try:
+        tensors = safetensors.torch.load(content)
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise CheckpointError(f"{path}: {TENSORS} is not a safetensors file ({error})") from error
+    return Checkpoint(path, header["step"], tensors, facts)
+
+
+def _storable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Contiguous CPU tensors, each with memory of its own (tied weights would otherwise share it)."""
+    ready: dict[str, Tensor] = {}
+    seen: set[int] = set()
+    for name, tensor in tensors.items():
+        flat = tensor.detach().cpu().contiguous()
+        pointer = flat.untyped_storage().data_ptr()
+        ready[name] = flat.clone() if pointer in seen else flat
+        seen.add(pointer)
+    return ready
+
+
+def _canonical(step: int, facts: Mapping[str, Any]) -> bytes:
+    return json.dumps([step, dict(facts)], sort_keys=True, separators=(",", ":")).encode()
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _order(path: Path) -> tuple[int, int]:
+    match = _NAME.fullmatch(path.name)
+    return (int(match[1]), int(match[2] or 0)) if match else (-1, 0)

@@ -1,0 +1,55 @@
+"""The model as the engine trains it: one model, seen through the interface that a stack of replicas has too.
+
+Fabric autocasts ``forward`` only (a method marked as a forward method bypasses precision on a single device), so
+`forward_raw` is called from the ``forward`` of a thin wrapper.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from saccade.engine.protocol import Trainable
+
+
+class Learner(nn.Module):
+    """One model under training.
+
+    Attributes:
+        model: bears the trained parameters under their own names.
+        body: the module tree whose train/eval flags count in the forward pass.
+        replicas: length of the leading axis of losses and gradient norms.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+        self.replicas = 1
+
+    @property
+    def body(self) -> nn.Module:
+        """The module tree whose train/eval flags count in the forward pass."""
+        return self.model
+
+    def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
+        """What the model's ``forward_raw`` says."""
+        raw: dict[str, Tensor] = self.model.forward_raw(**inputs)  # type: ignore[operator]
+        return raw
+
+    def losses(self, task: Trainable, raw: dict[str, Tensor], batch: Any, name: str) -> dict[str, Tensor]:
+        """The task's scalars, each as a vector over replicas: (R,)."""
+        return {key: value.reshape(1) for key, value in task.loss(raw, batch, name).items()}
+
+    def gradient_norms(self, gradients: list[Tensor]) -> Tensor:
+        """Norm of every parameter's gradient: (P,R)."""
+        return torch.stack(torch._foreach_norm(gradients)).unsqueeze(1)
+
+    def scale_gradients(self, gradients: list[Tensor], factor: Tensor) -> None:
+        """Multiply the gradients of each replica by its entry of ``factor`` (R,)."""
+        torch._foreach_mul_(gradients, factor[0])
+
+    def replica(self, index: int) -> nn.Module:
+        """A plain model with the weights of replica ``index``."""
+        return self.model

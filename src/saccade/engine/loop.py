@@ -1,0 +1,163 @@
+"""`fit`: a task and a recipe in, a run folder out.
+
+This file sets the stage (device, processes, run folder, resume, stopping); `saccade.engine.trainer` does the work.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import torch
+
+from saccade.engine.progress import ProgressMode, Reporter, make_reporter
+from saccade.engine.protocol import Trainable
+from saccade.engine.ranks import on_first_rank, part_company
+from saccade.engine.recipe import Precision, Recipe
+from saccade.engine.run_folder import RunFolder, versions
+from saccade.engine.seeding import seed_all
+from saccade.engine.stop import StopRequest
+from saccade.engine.trainer import RunResult, Trainer
+from saccade.errors import ConfigError, MissingExtraError, nearest
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+__all__ = ["RunResult", "fit"]
+
+
+def fit(
+    task: Trainable,
+    recipe: Recipe,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    max_minutes: float | None = None,
+    device: str = "auto",
+    devices: int = 1,
+    nodes: int = 1,
+    strategy: str = "auto",
+    precision: Precision | None = None,
+    progress: ProgressMode = "auto",
+) -> RunResult:
+    """Train ``task`` by ``recipe`` into the run folder ``out``.
+
+    Args:
+        task: model, data, loss and metric; its model is trained in place unless processes are spawned.
+        recipe: what to do; resolved, as `load_recipe` gives it.
+        out: a new or empty folder; with ``resume`` the folder of the run to continue.
+        resume: go on from the newest whole checkpoint, bit for bit on the CPU.
+        max_minutes: stop cleanly after this long; the run can be resumed.
+        device: ``auto``, ``cpu``, ``cuda``, ``cuda:1`` or ``mps``.
+        devices: how many, on each of ``nodes`` machines.
+        nodes: machines.
+        strategy: a Fabric strategy, such as ``ddp``, ``ddp_spawn`` or ``ddp_find_unused_parameters_true``.
+        precision: overrides the recipe's.
+        progress: ``auto`` shows a bar on a terminal and plain lines elsewhere.
+
+    Returns:
+        Where the run ended, why, and its best validation.
+
+    Raises:
+        ConfigError: the recipe does not fit the task, or not the run to resume.
+        OutputError: ``out`` cannot be written, or already holds something.
+        TrainingStopped: the loss or a gradient stopped being finite.
+    """
+    if precision is not None:
+        if precision not in get_args(Precision):
+            raise ConfigError(f"precision {precision!r}: {nearest(str(precision), get_args(Precision))}")
+        recipe = dataclasses.replace(recipe, precision=precision)
+    if max_minutes is not None and not max_minutes > 0:
+        raise ConfigError(f"max_minutes must be above 0, found {max_minutes}")
+    folder = RunFolder(Path(out), keep_checkpoints=recipe.keep_checkpoints)
+    fabric = _fabric(recipe, folder.path, device, devices, nodes, strategy)
+    sealed: _Sealed = fabric.launch(_Run(task, recipe, folder, resume, max_minutes, progress))
+    return sealed.result
+
+
+class _Sealed:
+    """Carries a result between processes, where Fabric would look into a dataclass and refuse a frozen one."""
+
+    def __init__(self, result: RunResult) -> None:
+        self.result = result
+
+
+class _Run:
+    """The run as one process sees it; an object, because Fabric looks into arguments as it does into results."""
+
+    def __init__(
+        self,
+        task: Trainable,
+        recipe: Recipe,
+        folder: RunFolder,
+        resume: bool,
+        max_minutes: float | None,
+        progress: ProgressMode,
+    ) -> None:
+        self.task, self.recipe, self.folder, self.resume = task, recipe, folder, resume
+        self.max_minutes, self.progress = max_minutes, progress
+
+    def __call__(self, fabric: Fabric) -> _Sealed:
+        on_first_rank(fabric, lambda: self._prepare_folder(fabric))
+        if fabric.world_size > 1:  # spawned processes are born with their weights in shared memory
+            for tensor in (*self.task.model.parameters(), *self.task.model.buffers()):
+                tensor.data = tensor.data.clone()
+        seed_all(self.recipe.seed, rank=fabric.global_rank)
+        result = self._train(fabric)
+        part_company(fabric)
+        return _Sealed(result)
+
+    def _train(self, fabric: Fabric) -> RunResult:
+        reporter = make_reporter(self.progress) if fabric.is_global_zero else Reporter()
+        with StopRequest(self.max_minutes) as stop, reporter:
+            trainer = Trainer(fabric, self.task, self.recipe, self.folder, reporter, stop)
+            if self.resume:
+                trainer.resume()
+            return trainer.run()
+
+    def _prepare_folder(self, fabric: Fabric) -> None:
+        if self.resume:
+            self.folder.check_same(self.recipe)
+            return
+        run = {"seed": self.recipe.seed, "device": str(fabric.device), "processes": fabric.world_size}
+        self.folder.create(self.recipe, {**run, "versions": versions()})
+
+
+def _fabric(recipe: Recipe, out: Path, device: str, devices: int, nodes: int, strategy: str) -> Fabric:
+    """Fabric for the asked devices, or a ConfigError in plain words."""
+    kind, _, index = device.partition(":")
+    known = ("auto", "cpu", "cuda", "mps")
+    if kind not in known or (index and (kind != "cuda" or not index.isdigit())):
+        raise ConfigError(f"device '{device}': {nearest(device, known)}, or cuda:N")
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("device 'cuda' was asked for, but torch finds no CUDA device; use --device cpu")
+    if devices < 1 or nodes < 1:
+        raise ConfigError(f"devices and nodes must be 1 or more, found {devices} and {nodes}")
+    if recipe.replicas > 1 and devices * nodes > 1:
+        raise ConfigError("replicas > 1 train on one device; use --devices 1, or replicas: 1")
+    which: Any = [int(index)] if index else devices
+    from lightning_fabric import Fabric  # takes seconds, so only when training begins
+
+    try:
+        return Fabric(
+            accelerator=kind,
+            devices=which,
+            num_nodes=nodes,
+            strategy=strategy,
+            precision=recipe.precision,
+            loggers=_loggers(recipe, out),
+        )
+    except (ValueError, RuntimeError, TypeError) as error:
+        raise ConfigError(f"--device {device} --devices {devices} --strategy {strategy}: {error}") from error
+
+
+def _loggers(recipe: Recipe, out: Path) -> list[Any]:
+    if not recipe.tensorboard:
+        return []
+    from lightning_fabric.loggers.tensorboard import TensorBoardLogger
+
+    try:
+        return [TensorBoardLogger(root_dir=out, name="tensorboard", version="")]
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("tensorboard: true", "tensorboard") from error

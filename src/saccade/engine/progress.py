@@ -1,0 +1,149 @@
+"""What a person sees while a model trains: a bar on a terminal, plain lines elsewhere, or nothing."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import IO, Literal
+
+ProgressMode = Literal["auto", "rich", "plain", "quiet"]
+
+
+class Reporter:
+    """Says nothing; the two talkative ones build on it. Also a context manager."""
+
+    def begin(self, phase: str, done: int, total: int, images_per_step: int) -> None:
+        """A phase starts (or goes on) at step ``done`` of ``total``."""
+
+    def advance(self, done: int) -> None:
+        """``done`` steps of the phase are behind us; called every step, so it must be cheap."""
+
+    def values(self, kind: Literal["train", "validation"], values: Mapping[str, float]) -> None:
+        """Fresh numbers."""
+
+    def note(self, text: str) -> None:
+        """Something worth a line: a stop, a warning, a new phase."""
+
+    def __enter__(self) -> Reporter:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Leave the screen in order."""
+
+
+class PlainReporter(Reporter):
+    """One line every few seconds, for logs and pipes."""
+
+    def __init__(self, stream: IO[str] | None = None, every: float = 5.0) -> None:
+        self._stream, self._every = stream or sys.stderr, every
+        self._latest: dict[str, str] = {}
+
+    def begin(self, phase: str, done: int, total: int, images_per_step: int) -> None:
+        """Start the clock of the phase."""
+        self._phase, self._total, self._images = phase, total, images_per_step
+        self._first = self._last = (time.monotonic(), done)
+        self._latest = {}
+
+    def advance(self, done: int) -> None:
+        """Write a line if the last one is old enough, or the phase is over."""
+        now = time.monotonic()
+        if now - self._last[0] < self._every and done < self._total:
+            return
+        rate = (done - self._last[1]) / max(now - self._last[0], 1e-9)
+        left = (self._total - done) * (now - self._first[0]) / max(done - self._first[1], 1)
+        said = "".join(f"  {text}" for text in self._latest.values())
+        self._write(f"{self._phase} {done}/{self._total}  {rate * self._images:.0f} images/s  {clock(left)} left{said}")
+        self._last = (now, done)
+
+    def values(self, kind: Literal["train", "validation"], values: Mapping[str, float]) -> None:
+        """Keep the numbers for the next line."""
+        self._latest[kind] = brief(values, kind)
+
+    def note(self, text: str) -> None:
+        """Write it at once."""
+        self._write(text)
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+
+class RichReporter(Reporter):
+    """A live bar with rate, time left, loss and the last validation."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._bar = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[train]}"),
+            TextColumn("[green]{task.fields[validation]}"),
+            console=Console(stderr=True),
+            refresh_per_second=4,
+        )
+        self._task: int | None = None
+        self._images = 0
+
+    def __enter__(self) -> RichReporter:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._bar.stop()
+
+    def begin(self, phase: str, done: int, total: int, images_per_step: int) -> None:
+        """A new bar."""
+        self._images = images_per_step
+        self._task = self._bar.add_task(phase, total=total, completed=done, rate="", train="", validation="")
+
+    def advance(self, done: int) -> None:
+        """Move the bar; rich draws it four times a second at most."""
+        speed = self._bar.tasks[-1].speed
+        rate = f"{speed * self._images:.0f} images/s" if speed else ""
+        self._bar.update(self._task, completed=done, rate=rate)  # type: ignore[arg-type]
+
+    def values(self, kind: Literal["train", "validation"], values: Mapping[str, float]) -> None:
+        """Show the numbers beside the bar."""
+        self._bar.update(self._task, **{kind: brief(values, kind)})  # type: ignore[arg-type]
+
+    def note(self, text: str) -> None:
+        """A line above the bar."""
+        self._bar.console.print(text, markup=False, highlight=False)
+
+
+def make_reporter(mode: ProgressMode) -> Reporter:
+    """The reporter for ``mode``; ``auto`` looks whether standard error is a terminal."""
+    if mode == "quiet":
+        return Reporter()
+    if mode == "rich" or (mode == "auto" and sys.stderr.isatty()):
+        return RichReporter()
+    return PlainReporter()
+
+
+def brief(values: Mapping[str, float], kind: str) -> str:
+    """The few numbers that fit beside a bar: loss first for training, the first three for validation.
+
+    >>> brief({"gradient_norm": 3.0, "loss": 0.25}, "train")
+    'loss 0.25'
+    >>> brief({"accuracy": 0.98765}, "validation")
+    'accuracy 0.9877'
+    """
+    if kind == "train":
+        return f"loss {values['loss']:.4g}" if "loss" in values else ""
+    return " ".join(f"{name} {value:.4g}" for name, value in list(values.items())[:3])
+
+
+def clock(seconds: float) -> str:
+    """Seconds as h:mm:ss.
+
+    >>> clock(3725)
+    '1:02:05'
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"

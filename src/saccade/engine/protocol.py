@@ -1,0 +1,60 @@
+"""What the engine asks of a task, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+
+class Trainable(Protocol):
+    """Data, model, loss and metric of one experiment, as the engine sees them.
+
+    Attributes:
+        model: has ``forward_raw(**inputs) -> dict[str, Tensor]``: plain tensors, batch axis first.
+    """
+
+    model: nn.Module
+
+    def new_model(self, seed: int) -> nn.Module:
+        """A freshly initialised model, a function of ``seed`` alone; asked for only when ``replicas`` > 1."""
+        ...
+
+    def train_batches(self, start: int, *, batch_size: int, rank: int = 0, world_size: int = 1) -> Iterator[Any]:
+        """Batches number ``start``, ``start + 1``, … without end, on the device that `to` named.
+
+        Batch ``n`` is a function of (recipe seed, n) alone: this is what makes resuming exact. Batch ``n`` of all
+        ranks together holds ``batch_size * world_size`` samples, of which this rank takes the ``rank``-th slice, so
+        that ``world_size`` ranks see in one batch what one rank sees in ``world_size`` consecutive ones.
+
+        With ``graph: true`` every batch has the same shapes and is built from tensors, numbers, strings, lists,
+        tuples, dicts and dataclasses.
+        """
+        ...
+
+    def steps_per_epoch(self, batch_size: int) -> int | None:
+        """Optimiser steps of ``batch_size`` samples in one pass over the data; None when the data has no end."""
+        ...
+
+    def inputs(self, batch: Any) -> dict[str, Tensor]:
+        """Keyword arguments of ``model.forward_raw``."""
+        ...
+
+    def loss(self, raw: dict[str, Tensor], batch: Any, phase_loss: str) -> dict[str, Tensor]:
+        """Scalars by name; ``"loss"`` is minimised, the others are logged. Runs under ``vmap`` with replicas."""
+        ...
+
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """Metrics of ``model`` (in eval mode, without gradients) on the validation split."""
+        ...
+
+    def save_model(self, model: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
+        """Write the model folder; ``facts`` holds recipe, step, phase, replica, metrics and versions."""
+        ...
+
+    def to(self, device: torch.device) -> None:
+        """Make batches on ``device`` from now on."""
+        ...

@@ -1,0 +1,62 @@
+"""Several processes that must agree: work done by the first, and its outcome known to all."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+
+from saccade.engine.seeding import RngState
+from saccade.errors import SaccadeError
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+T = TypeVar("T")
+
+
+def on_first_rank(fabric: Fabric, work: Callable[[], T]) -> T:
+    """Run ``work`` on rank 0 alone; every rank gets its result, or its error."""
+    if fabric.world_size == 1:
+        return work()
+    outcome: tuple[Any, SaccadeError | None] = (None, None)
+    if fabric.is_global_zero:
+        try:
+            outcome = (work(), None)
+        except SaccadeError as error:
+            outcome = (None, error)
+    result: T
+    result, problem = fabric.broadcast(outcome, src=0)
+    if problem is not None:
+        raise problem
+    return result
+
+
+def gather_rng(fabric: Fabric, state: RngState) -> list[RngState]:
+    """The random states of all ranks, in order."""
+    if fabric.world_size == 1:
+        return [state]
+    states: list[RngState | None] = [None] * fabric.world_size
+    torch.distributed.all_gather_object(states, state)
+    return [found for found in states if found is not None]
+
+
+def agree(fabric: Fabric, value: int) -> int:
+    """The largest ``value`` of all ranks."""
+    if fabric.world_size == 1:
+        return value
+    return int(fabric.all_reduce(torch.tensor(value, device=fabric.device), reduce_op="max"))  # type: ignore[arg-type]
+
+
+def part_company(fabric: Fabric) -> None:
+    """End the process group in step; a rank that leaves first can take the others down while they tidy up.
+
+    Call it when nothing wrapped for distributed training is in use any more: the wrappers must go before the group,
+    because a wrapper that drops the last reference to a gloo group waits for threads that wait for the interpreter.
+    """
+    if fabric.world_size > 1:
+        gc.collect()
+        fabric.barrier()
+        torch.distributed.destroy_process_group()

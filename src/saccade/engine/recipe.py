@@ -1,0 +1,272 @@
+"""Recipes: one YAML file per experiment, read into frozen dataclasses.
+
+A recipe says what is trained on what, in which phases. ``protocols`` holds named sets of overrides; ``--protocol``
+picks one, ``--set a.b=1`` overrides that, and the resolved recipe is what the run folder records.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from saccade.config import from_dict, migrate, set_by_path
+from saccade.engine.schedule import Schedule
+from saccade.errors import ConfigError, nearest
+
+SCHEMA_VERSION = 1
+Precision = Literal["32-true", "bf16-mixed"]
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """Which model of the catalog, and its own configuration."""
+
+    name: str
+    config: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OptimizerSpec:
+    """An optimiser and its numbers; fields that the named optimiser does not know must stay at their defaults."""
+
+    name: Literal["adamw", "adam", "rmsprop", "sgd"] = "adamw"
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    momentum: float = 0.0
+    nesterov: bool = False
+    betas: tuple[float, float] = (0.9, 0.999)
+    alpha: float = 0.99
+    """smoothing constant of RMSprop"""
+    eps: float | None = None
+    """None: the optimiser's usual value, 1e-8"""
+
+    def __post_init__(self) -> None:
+        if not self.lr > 0:
+            raise ValueError(f"lr must be above 0, found {self.lr}")
+        if self.name in ("adam", "adamw") and (self.momentum or self.nesterov):
+            raise ValueError(f"{self.name} has no momentum setting; use betas")
+        if self.nesterov and (self.name != "sgd" or not self.momentum):
+            raise ValueError("nesterov needs name: sgd and a momentum above 0")
+        if self.name == "sgd" and self.eps is not None:
+            raise ValueError("sgd has no eps setting")
+
+
+@dataclass(frozen=True)
+class Select:
+    """The validation metric that decides which weights are kept."""
+
+    metric: str = "accuracy"
+    mode: Literal["max", "min"] = "max"
+
+    def better(self, new: float, old: float | None) -> bool:
+        """Whether ``new`` beats ``old``; a tie does not, and NaN never does."""
+        if new != new:
+            return False
+        return old is None or (new > old if self.mode == "max" else new < old)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of training: what learns, from which loss, how, and until when."""
+
+    name: str = "main"
+    train: tuple[str, ...] = ("*",)
+    """glob patterns over parameter names, e.g. ``head.*``"""
+    freeze: tuple[str, ...] = ()
+    """patterns taken out of ``train`` again"""
+    freeze_statistics: bool = True
+    """normalisation layers of frozen parts stay in eval mode; their statistics obey the same patterns"""
+    loss: str = "default"
+    """passed to the task's ``loss``"""
+    optimizer: OptimizerSpec = field(default_factory=OptimizerSpec)
+    schedule: Schedule = field(default_factory=Schedule)
+    clip_norm: float | None = None
+    """largest global norm of the gradient"""
+    steps: int | None = None
+    epochs: int | None = None
+    validate_every: int | None = None
+    """in epochs if the phase is given in epochs, else in steps; the end of a phase is always validated"""
+    patience: int | None = None
+    """validations without improvement before the phase ends early"""
+    select: Select | None = None
+    restore_best: bool = False
+    """end the phase with its best weights instead of its last"""
+
+    def __post_init__(self) -> None:
+        if (self.steps is None) == (self.epochs is None):
+            raise ValueError(f"phase '{self.name}' needs either steps or epochs")
+        for key in ("steps", "epochs", "validate_every", "patience"):
+            value = getattr(self, key)
+            if value is not None and value < 1:
+                raise ValueError(f"{key} must be 1 or more, found {value}")
+        if self.clip_norm is not None and not self.clip_norm > 0:
+            raise ValueError(f"clip_norm must be above 0, found {self.clip_norm}")
+        if self.select is None and (self.patience is not None or self.restore_best):
+            raise ValueError("patience and restore_best need 'select', the metric that decides")
+
+    def total_steps(self, steps_per_epoch: int | None) -> int:
+        """Length of the phase in optimiser steps; None for ``steps_per_epoch`` means that the data has no end."""
+        if self.steps is not None and not self.schedule.needs_epochs():
+            return self.steps
+        if steps_per_epoch is None:
+            raise ConfigError(f"phase '{self.name}' counts in epochs, but this data has no end; give steps instead")
+        if steps_per_epoch < 1:
+            raise ConfigError(f"phase '{self.name}': the training data holds less than one batch; lower batch_size")
+        return self.steps if self.steps is not None else (self.epochs or 0) * steps_per_epoch
+
+    def validation_steps(self, steps_per_epoch: int | None) -> int:
+        """Steps between two validations; without ``validate_every`` an epoch, or the phase if there are none."""
+        if self.validate_every is None:
+            return steps_per_epoch or self.total_steps(steps_per_epoch)
+        return self.validate_every * ((steps_per_epoch or 1) if self.epochs is not None else 1)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides a training run."""
+
+    name: str
+    task: str
+    model: ModelSpec
+    phases: tuple[Phase, ...]
+    schema_version: int = SCHEMA_VERSION
+    title: str = ""
+    paper: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    protocol: str | None = None
+    """which entry of ``protocols`` is in force"""
+    protocols: dict[str, dict[str, Any]] = field(default_factory=dict)
+    seed: int = 0
+    batch_size: int = 64
+    """samples of one optimiser step, over all micro-batches and devices"""
+    accumulate: int = 1
+    """micro-batches of one optimiser step"""
+    replicas: int = 1
+    """restarts trained side by side as one stacked model, with seeds ``seed``, ``seed + 1``, …"""
+    precision: Precision = "32-true"
+    channels_last: bool = False
+    graph: bool = False
+    """on one CUDA device, capture the whole step as a CUDA graph"""
+    ema: float | None = None
+    """decay of a moving average of the weights, which is then what is validated and saved"""
+    log_every: int = 50
+    checkpoint_every: int = 1000
+    """steps; besides at every new best, at the end of a phase and at a stop"""
+    keep_checkpoints: int = 3
+    tensorboard: bool = False
+
+    def __post_init__(self) -> None:
+        for key in ("batch_size", "accumulate", "replicas", "log_every", "checkpoint_every", "keep_checkpoints"):
+            if getattr(self, key) < 1:
+                raise ValueError(f"{key} must be 1 or more, found {getattr(self, key)}")
+        if not self.phases:
+            raise ValueError("a recipe needs at least one phase")
+        names = [phase.name for phase in self.phases]
+        if len(set(names)) < len(names):
+            raise ValueError(f"phases need names of their own, found {', '.join(names)}")
+        if self.ema is not None and not 0 < self.ema < 1:
+            raise ValueError(f"ema is a decay between 0 and 1, found {self.ema}")
+        if self.channels_last and self.replicas > 1:
+            raise ValueError("channels_last and replicas > 1 do not go together; choose one")
+
+
+def packaged_recipes() -> list[str]:
+    """Names of the recipes that come with saccade."""
+    folder = resources.files("saccade") / "recipes"
+    return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+def load_recipe(name_or_path: str | Path, *, protocol: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
+    """Read a recipe by packaged name or from a YAML file, and resolve it.
+
+    Args:
+        name_or_path: ``soft-mref``, or a path ending in ``.yaml`` or ``.yml``.
+        protocol: an entry of the recipe's ``protocols``; None takes the one the recipe names, if any.
+        overrides: ``a.b=value`` texts, values read as YAML; applied last.
+    """
+    text, where = _recipe_text(name_or_path)
+    values = parse_yaml(text, where)
+    if not isinstance(values, dict):
+        raise ConfigError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
+    values = migrate(values, {}, SCHEMA_VERSION, what=where)
+    return resolve_recipe(values, protocol=protocol, overrides=overrides)
+
+
+def resolve_recipe(values: Mapping[str, Any], *, protocol: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
+    """The recipe of plain ``values`` with a protocol's settings and ``a.b=value`` overrides merged in."""
+    resolved = copy.deepcopy(dict(values))
+    protocols = resolved.pop("protocols", None) or {}
+    chosen = protocol or resolved.get("protocol")
+    if protocols and chosen is not None:
+        if chosen not in protocols:
+            raise ConfigError(f"unknown protocol '{chosen}': {nearest(str(chosen), protocols)}")
+        _merge(resolved, protocols[chosen] or {})
+    elif protocol is not None:
+        raise ConfigError(f"protocol '{protocol}' was asked for, but this recipe has no protocols")
+    resolved["protocol"] = chosen
+    for override in overrides:
+        path, sign, value = override.partition("=")
+        if not sign or not path.strip():
+            raise ConfigError(f"--set {override}: expected key=value, e.g. --set phases.0.optimizer.lr=1e-3")
+        set_by_path(resolved, path.strip(), parse_yaml(value, f"--set {override}"))
+    return from_dict(Recipe, resolved)
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """Plain values from YAML ``text``; numbers such as ``1e-3`` are numbers, a repeated key is an error."""
+    try:
+        return yaml.load(text, Loader=_RecipeLoader)  # noqa: S506 - a SafeLoader
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{where}: not readable as YAML: {' '.join(str(error).split())}") from error
+
+
+class _RecipeLoader(yaml.SafeLoader):
+    """SafeLoader without two traps of YAML 1.1: 1e-3 read as text, and the last of two equal keys winning."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            if key_node.value in seen:
+                line = key_node.start_mark.line + 1
+                raise yaml.constructor.ConstructorError(problem=f"key '{key_node.value}' again in line {line}")
+            seen.add(key_node.value)
+        return super().construct_mapping(node, deep)
+
+
+_RecipeLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
+
+
+def _merge(values: dict[str, Any], changes: Mapping[str, Any]) -> None:
+    """Merge ``changes`` into ``values`` group by group; a key such as ``phases.0.epochs`` reaches into lists."""
+    for key, change in changes.items():
+        if "." in str(key):
+            set_by_path(values, key, copy.deepcopy(change))
+        elif isinstance(change, Mapping) and isinstance(values.get(key), dict):
+            _merge(values[key], change)
+        else:
+            values[key] = copy.deepcopy(change)
+
+
+def _recipe_text(name_or_path: str | Path) -> tuple[str, str]:
+    """The YAML text and how messages call it."""
+    path = Path(name_or_path)
+    try:
+        if path.suffix in (".yaml", ".yml"):
+            return path.read_text(encoding="utf-8"), str(path)
+        if str(name_or_path) in packaged_recipes():
+            entry = resources.files("saccade") / "recipes" / f"{name_or_path}.yaml"
+            return entry.read_text(encoding="utf-8"), f"recipe {name_or_path}"
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"recipe {path} cannot be read: {error}") from error
+    raise ConfigError(
+        f"unknown recipe '{name_or_path}': {nearest(str(name_or_path), packaged_recipes())}, or give a .yaml"
+    )

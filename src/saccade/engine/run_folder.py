@@ -1,0 +1,144 @@
+"""The run folder: resolved configuration, metrics line by line, a log, checkpoints, and the model itself.
+
+::
+
+    config.yaml     the resolved recipe and what it ran with
+    metrics.jsonl   one JSON object a line: step, phase, kind, values, images_per_second, seconds
+    log.txt         what happened, with times
+    checkpoints/    see `saccade.engine.checkpoint`
+    model/          written by the task at every new best, and at the end
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import platform
+import shutil
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import yaml
+
+from saccade.config import to_dict
+from saccade.engine.checkpoint import CheckpointStore
+from saccade.engine.durable import output_errors, replace_file
+from saccade.engine.recipe import Recipe, parse_yaml
+from saccade.errors import CheckpointError, ConfigError, OutputError
+
+
+class RunFolder:
+    """One run on disk; everything that is not a checkpoint or the model is written here."""
+
+    def __init__(self, path: Path, *, keep_checkpoints: int = 3) -> None:
+        self.path = path
+        self.checkpoints = CheckpointStore(path / "checkpoints", keep=keep_checkpoints)
+
+    @property
+    def model(self) -> Path:
+        """Where the task writes the model folder."""
+        return self.path / "model"
+
+    def create(self, recipe: Recipe, facts: Mapping[str, Any]) -> None:
+        """Start a new run; a folder that already holds something is refused."""
+        if self.path.exists() and not self.path.is_dir():
+            raise OutputError(f"{self.path} is a file; --out needs a folder")
+        if self.path.is_dir() and any(self.path.iterdir()):
+            raise OutputError(f"{self.path} is not empty; continue it with --resume, or choose another --out")
+        with output_errors(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        content = yaml.safe_dump({"recipe": to_dict(recipe), "run": dict(facts)}, sort_keys=False, allow_unicode=True)
+        replace_file(self.path / "config.yaml", content.encode())
+
+    def check_same(self, recipe: Recipe) -> None:
+        """Refuse to resume with a recipe other than the one that the run began with."""
+        try:
+            text = (self.path / "config.yaml").read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CheckpointError(
+                f"{self.path} is not a run folder: config.yaml cannot be read ({error}); start without --resume"
+            ) from error
+        recorded = parse_yaml(text, str(self.path / "config.yaml"))
+        if not isinstance(recorded, dict) or not isinstance(recorded.get("recipe"), dict):
+            raise CheckpointError(f"{self.path / 'config.yaml'} holds no recipe; it is not a run of saccade")
+        difference = _first_difference(recorded["recipe"], to_dict(recipe))
+        if difference is not None:
+            key, old, new = difference
+            raise ConfigError(
+                f"{self.path} was trained with {key} = {old!r}, now it is {new!r}: resume with the same recipe, "
+                f"or start a new run in another --out"
+            )
+
+    def rewind(self, step: int) -> None:
+        """Forget metrics after ``step``: they will be measured again."""
+        path = self.path / "metrics.jsonl"
+        if not path.exists():
+            return
+        kept = []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue  # the line that a kill cut short
+            if isinstance(entry, dict) and entry.get("step", 0) <= step:
+                kept.append(line + "\n")
+        replace_file(path, "".join(kept).encode())
+
+    def measure(self, entry: Mapping[str, Any]) -> None:
+        """Append one line to metrics.jsonl."""
+        self._append("metrics.jsonl", json.dumps(entry))
+
+    def log(self, text: str) -> None:
+        """Append one line with the time to log.txt."""
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        self._append("log.txt", f"{now} {text}")
+
+    def _append(self, name: str, line: str) -> None:
+        with output_errors(self.path / name), open(self.path / name, "a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+
+@cache
+def versions() -> dict[str, str | None]:
+    """What the run depends on: versions, and the source revision if the package lies in a git checkout."""
+    return {
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "revision": _revision(),
+    }
+
+
+def _revision() -> str | None:
+    git = shutil.which("git")
+    if git is None:
+        return None
+    command = [git, "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return found.stdout.strip() or None
+
+
+def _first_difference(old: Any, new: Any, where: str = "") -> tuple[str, Any, Any] | None:
+    """Dotted key, old value and new value of the first place where two plain structures differ."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in [*old, *(key for key in new if key not in old)]:
+            at = f"{where}.{key}" if where else str(key)
+            difference = _first_difference(old.get(key), new.get(key), at)
+            if difference is not None:
+                return difference
+        return None
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for number, (left, right) in enumerate(zip(old, new)):
+            difference = _first_difference(left, right, f"{where}.{number}")
+            if difference is not None:
+                return difference
+        return None
+    return None if old == new else (where, old, new)

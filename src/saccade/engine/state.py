@@ -1,0 +1,126 @@
+"""The whole state of a run as named tensors and plain facts, and back: what a checkpoint holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from saccade.config import from_dict
+from saccade.engine.checkpoint import Checkpoint
+from saccade.engine.ema import WeightAverage
+from saccade.engine.learner import Learner
+from saccade.engine.seeding import RngState
+from saccade.errors import CheckpointError, ConfigError
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best validation of a phase."""
+
+    value: float
+    step: int
+    replica: int
+    metrics: dict[str, float]
+
+
+@dataclass
+class Position:
+    """Where a run stands: everything but tensors."""
+
+    step: int = 0
+    """optimiser steps done"""
+    phase: int = 0
+    phase_step: int = 0
+    """steps done within the phase"""
+    phase_ended: str | None = None
+    """'finished' or 'early' once the phase is over"""
+    batches: int = 0
+    """the data cursor: number of the next micro-batch"""
+    best: Best | None = None
+    """of the present phase"""
+    stale: int = 0
+    """validations since the best one"""
+    seconds: float = 0.0
+    """spent training, over all sittings"""
+    validation: dict[str, float] = field(default_factory=dict)
+    """the last one"""
+
+    def next_phase(self) -> Position:
+        """The start of the following phase."""
+        return Position(self.step, self.phase + 1, 0, None, self.batches, None, 0, self.seconds, self.validation)
+
+
+def pack(
+    position: Position,
+    learner: Learner,
+    *,
+    optimizer: torch.optim.Optimizer | None,
+    parameters: Mapping[str, nn.Parameter],
+    ema: WeightAverage | None,
+    rng: list[RngState],
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and facts of a checkpoint; ``rng`` has one entry per rank."""
+    tensors = {f"model/{name}": value for name, value in learner.model.state_dict().items()}
+    scalars: dict[str, dict[str, Any]] = {}
+    for name, parameter in parameters.items():
+        for key, value in (optimizer.state.get(parameter, {}) if optimizer else {}).items():
+            if isinstance(value, Tensor):
+                tensors[f"optimizer/{name}/{key}"] = value
+            else:
+                scalars.setdefault(name, {})[key] = value
+    if ema is not None:
+        tensors |= {f"ema/{name}": value for name, value in ema.shadow.items()}
+        tensors["ema_updates"] = ema.updates
+    for rank, state in enumerate(rng):
+        tensors |= {f"rng/{rank}/{name}": value for name, value in state.items()}
+    return tensors, {"position": asdict(position), "optimizer_scalars": scalars}
+
+
+def unpack_position(checkpoint: Checkpoint) -> Position:
+    """The position that a checkpoint recorded."""
+    try:
+        return from_dict(Position, checkpoint.facts["position"], where="position")
+    except (KeyError, ConfigError) as error:
+        raise CheckpointError(f"{checkpoint.path}: state.json does not fit this saccade ({error})") from error
+
+
+def unpack_model(checkpoint: Checkpoint, learner: Learner, ema: WeightAverage | None) -> None:
+    """Load weights, buffers and the moving average in place."""
+    try:
+        learner.model.load_state_dict(_under(checkpoint, "model/"))
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise CheckpointError(f"{checkpoint.path}: the weights do not fit the model ({reason})") from error
+    if ema is not None:
+        shadow = _under(checkpoint, "ema/")
+        if shadow.keys() != ema.shadow.keys():
+            raise CheckpointError(f"{checkpoint.path}: its moving average does not fit the model")
+        for name, value in ema.shadow.items():
+            value.copy_(shadow[name])
+        ema.updates.copy_(checkpoint.tensors["ema_updates"])
+
+
+def unpack_optimizer(
+    checkpoint: Checkpoint, optimizer: torch.optim.Optimizer, parameters: Mapping[str, nn.Parameter]
+) -> None:
+    """Load the optimiser's state by parameter name; ``parameters`` in the order the optimiser was given them."""
+    scalars = checkpoint.facts.get("optimizer_scalars", {})
+    state = {}
+    for number, name in enumerate(parameters):
+        own = {**_under(checkpoint, f"optimizer/{name}/"), **scalars.get(name, {})}
+        if own:
+            state[number] = own
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def unpack_rng(checkpoint: Checkpoint, rank: int) -> RngState | None:
+    """The random state of ``rank``; None when the run had fewer ranks then."""
+    return _under(checkpoint, f"rng/{rank}/") or None
+
+
+def _under(checkpoint: Checkpoint, prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in checkpoint.tensors.items() if name.startswith(prefix)}

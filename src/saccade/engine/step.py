@@ -1,0 +1,214 @@
+"""One optimisation step: micro-batches, backward, clipping, update; eagerly, or as one captured CUDA graph.
+
+Both ways run the same `TrainStep._compute`. Nothing in it asks the device for a number, so on CUDA the host runs
+ahead: scalars are summed on the device and read by `drain` every so often, and a non-finite gradient is remembered
+there too. On the CPU, where reading is free, the gradient is checked before every update.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from saccade.engine.ema import WeightAverage
+from saccade.engine.health import Fault, GradientWatch
+from saccade.engine.learner import Learner
+from saccade.engine.protocol import Trainable
+from saccade.engine.recipe import Phase
+from saccade.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+CLIP_EPSILON = 1e-6  # as in torch.nn.utils.clip_grad_norm_
+
+
+class TrainStep:
+    """Runs optimisation steps of one phase."""
+
+    def __init__(
+        self,
+        task: Trainable,
+        learner: Learner,
+        phase: Phase,
+        parameters: dict[str, nn.Parameter],
+        *,
+        fabric: Fabric,
+        module: Callable[..., dict[str, Tensor]],
+        optimizer: torch.optim.Optimizer,
+        ema: WeightAverage | None = None,
+        first_step: int = 0,
+    ) -> None:
+        self.task, self.learner, self.phase, self.parameters = task, learner, phase, parameters
+        self.fabric, self.module, self.optimizer, self.ema = fabric, module, optimizer, ema
+        self._sums: dict[str, Tensor] = {}
+        self._count = 0
+        self._watch = GradientWatch(fabric.device)
+        self._watched: list[str] = []
+        self._next = torch.tensor(first_step, device=fabric.device)  # number of the coming step, counted from 0
+        self._check_each = fabric.device.type == "cpu"
+
+    def __call__(self, batches: Sequence[Any], lr: float) -> Fault | None:
+        """Take one step on the micro-batches; on the CPU a fault is returned before anything is updated."""
+        self._set_rate(lr)
+        healthy = self._compute(batches)
+        self._count += 1
+        return None if healthy else self.fault()
+
+    def drain(self) -> dict[str, list[float]]:
+        """Means since the last call, one number per replica; waits for the device."""
+        count, self._count = max(1, self._count), 0
+        means = {name: (total / count).tolist() for name, total in self._sums.items()}
+        for total in self._sums.values():
+            total.zero_()
+        return means
+
+    def fault(self) -> Fault | None:
+        """The first non-finite gradient of this phase, if there was one; waits for the device."""
+        return self._watch.fault(self._watched)
+
+    def _set_rate(self, lr: float) -> None:
+        for group in self.optimizer.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(lr)
+            else:
+                group["lr"] = lr
+
+    def _compute(self, batches: Sequence[Any]) -> bool:
+        """The step itself; False when the update was withheld because the gradient is not finite."""
+        self.optimizer.zero_grad(set_to_none=True)
+        for number, batch in enumerate(batches):
+            with self._syncs(is_last=number == len(batches) - 1):
+                raw = self.module(**self.task.inputs(batch))
+                values = self.learner.losses(self.task, raw, batch, self.phase.loss)  # each (R,)
+                # Replicas share no parameter, so the sum hands each its own gradient.
+                self.fabric.backward(values["loss"].sum() / len(batches))
+            for name, value in values.items():
+                self._record(name, value.detach() / len(batches))
+        learning = {name: p.grad for name, p in self.parameters.items() if p.grad is not None}
+        self._watched, gradients = list(learning), list(learning.values())
+        norms = self.learner.gradient_norms(gradients)  # (P,R)
+        total = torch.linalg.vector_norm(norms, dim=0)  # (R,)
+        self._record("gradient_norm", total)
+        if not self._check_each or not bool(torch.isfinite(total).all()):
+            self._watch.observe(norms, self._next)
+            if self._check_each:
+                return False
+        if self.phase.clip_norm is not None:
+            self.learner.scale_gradients(gradients, (self.phase.clip_norm / (total + CLIP_EPSILON)).clamp(max=1.0))
+        self.optimizer.step()
+        if self.ema is not None:
+            self.ema.update()
+        self._next += 1
+        return True
+
+    def _record(self, name: str, value: Tensor) -> None:
+        if name not in self._sums:
+            self._sums[name] = torch.zeros_like(value, dtype=torch.float32)
+        self._sums[name] += value
+
+    def _syncs(self, *, is_last: bool) -> AbstractContextManager[Any]:
+        """Between processes gradients are averaged once, in the backward pass of the last micro-batch."""
+        if is_last or self.fabric.world_size == 1:
+            return nullcontext()
+        return self.fabric.no_backward_sync(self.module)  # type: ignore[arg-type]
+
+
+class GraphedStep(TrainStep):
+    """The same step, captured once as a CUDA graph and replayed: one launch instead of hundreds.
+
+    The first steps run eagerly on a side stream, as capturing asks for; they are ordinary training steps.
+    """
+
+    WARMUP = 3
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._static: list[Any] = []
+        self._warm = 0
+
+    def __call__(self, batches: Sequence[Any], lr: float) -> Fault | None:
+        """Take one step; faults are reported by `fault`, not here."""
+        self._set_rate(lr)
+        if self._graph is None and self._warm < self.WARMUP:
+            self._warm_up(batches)
+        else:
+            if self._graph is None:
+                self._capture(batches)
+            for static, batch in zip(self._static, batches, strict=True):
+                copy_tensors(static, batch)
+            self._graph.replay()  # type: ignore[union-attr]
+        self._count += 1
+        return None
+
+    def _warm_up(self, batches: Sequence[Any]) -> None:
+        current, side = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(current)
+        with torch.cuda.stream(side):
+            self._compute(batches)
+        current.wait_stream(side)
+        self._warm += 1
+
+    def _capture(self, batches: Sequence[Any]) -> None:
+        self._static = [clone_tensors(batch) for batch in batches]
+        self.optimizer.zero_grad(set_to_none=True)  # gradients must come from the graph's own memory
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                self._compute(self._static)
+        except RuntimeError as error:
+            raise ConfigError(
+                f"graph: true, but this step cannot be captured ({str(error).splitlines()[0]}); set graph: false"
+            ) from error
+        self._graph = graph
+
+
+def clone_tensors(batch: Any) -> Any:
+    """A copy of a batch with tensors of its own; other leaves are shared."""
+    if isinstance(batch, Tensor):
+        return batch.clone()
+    if dataclasses.is_dataclass(batch) and not isinstance(batch, type):
+        fields = [field.name for field in dataclasses.fields(batch) if field.init]
+        return dataclasses.replace(batch, **{name: clone_tensors(getattr(batch, name)) for name in fields})
+    if isinstance(batch, dict):
+        return {key: clone_tensors(value) for key, value in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*map(clone_tensors, batch))
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(map(clone_tensors, batch))
+    return batch
+
+
+def copy_tensors(target: Any, source: Any, where: str = "batch") -> None:
+    """Copy every tensor of ``source`` into its place in ``target``; a batch of another make is a DataError."""
+    if type(target) is not type(source):
+        raise DataError(f"graph: true needs batches of one make; {where} was {type(target)}, now {type(source)}")
+    if isinstance(target, Tensor):
+        if target.shape != source.shape or target.dtype != source.dtype:
+            raise DataError(
+                f"graph: true needs batches of one shape; {where} was {tuple(target.shape)} {target.dtype}, "
+                f"now {tuple(source.shape)} {source.dtype}. Drop the last partial batch or set graph: false"
+            )
+        target.copy_(source, non_blocking=True)
+    elif dataclasses.is_dataclass(target) and not isinstance(target, type):
+        for field in dataclasses.fields(target):
+            copy_tensors(getattr(target, field.name), getattr(source, field.name), f"{where}.{field.name}")
+    elif isinstance(target, dict):
+        if target.keys() != source.keys():
+            raise DataError(f"graph: true needs batches of one make; the keys of {where} have changed")
+        for key in target:
+            copy_tensors(target[key], source[key], f"{where}.{key}")
+    elif isinstance(target, (list, tuple)):
+        if len(target) != len(source):
+            raise DataError(f"graph: true needs batches of one make; {where} has another length")
+        for number, (old, new) in enumerate(zip(target, source)):
+            copy_tensors(old, new, f"{where}.{number}")
+    elif target != source:
+        raise DataError(f"graph: true: {where} was {target!r} when captured, now {source!r}; set graph: false")

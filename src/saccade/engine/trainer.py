@@ -1,0 +1,362 @@
+"""The training loop: phases, steps, validation, checkpoints, in the order that makes resuming exact.
+
+After every step: log, validate, save, look whether to stop. A checkpoint therefore always stands *after* the
+validation of its step, and continuing from it repeats nothing and skips nothing.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+
+from saccade.config import to_dict
+from saccade.engine.checkpoint import Checkpoint
+from saccade.engine.ema import WeightAverage
+from saccade.engine.health import Fault, TrainingStopped, origin
+from saccade.engine.learner import Learner
+from saccade.engine.phases import apply_phase, build_optimizer, train_mode, trainable_names
+from saccade.engine.progress import Reporter
+from saccade.engine.protocol import Trainable
+from saccade.engine.ranks import agree, gather_rng, on_first_rank
+from saccade.engine.recipe import Phase, Recipe
+from saccade.engine.replicas import ReplicaStack
+from saccade.engine.run_folder import RunFolder, versions
+from saccade.engine.seeding import capture_rng, restore_rng, seed_all
+from saccade.engine.state import Best, Position, pack, unpack_model, unpack_optimizer, unpack_position, unpack_rng
+from saccade.engine.step import GraphedStep, TrainStep
+from saccade.engine.stop import StopRequest
+from saccade.engine.validation import best_replica, by_replica, measure, publish_model, summary
+from saccade.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+Stopped = Literal["finished", "early", "time", "signal"]
+STOP_CODES: dict[int, Stopped | None] = {0: None, 1: "time", 2: "signal"}
+AGREE_EVERY = 16  # steps between two looks at each other's stop requests, with several processes
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a run ended."""
+
+    out: Path
+    stopped: Stopped
+    """'finished', 'early' (patience ran out in the last phase), 'time' or 'signal' (both can be resumed)"""
+    step: int
+    phase: str
+    best: Best | None
+    """best validation of the last phase reached"""
+    validation: dict[str, float]
+    """the last validation"""
+    seconds: float
+    checkpoint: Path | None
+    model: Path | None
+
+
+class Trainer:
+    """One run in one process."""
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        task: Trainable,
+        recipe: Recipe,
+        folder: RunFolder,
+        reporter: Reporter,
+        stop: StopRequest,
+    ) -> None:
+        self.fabric, self.task, self.recipe = fabric, task, recipe
+        self.folder, self.reporter, self.stop = folder, reporter, stop
+        task.to(fabric.device)
+        self.learner = self._make_learner().to(fabric.device)
+        parameters = dict(self.learner.model.named_parameters())
+        self.ema = WeightAverage(parameters, recipe.ema) if recipe.ema is not None else None
+        self.micro_batch = self._micro_batch()
+        self.epoch = task.steps_per_epoch(recipe.batch_size)
+        for phase in recipe.phases:  # so that a mistake in the last phase is found before the first begins
+            trainable_names(phase, list(parameters))
+            phase.total_steps(self.epoch)
+        self.at = Position()
+        self._loaded: Checkpoint | None = None
+        self._saved: Path | None = None
+        self._started = time.monotonic()
+        self._seconds_before = 0.0
+
+    def resume(self) -> None:
+        """Take up the newest whole checkpoint of the run folder."""
+        checkpoint, problems = self.folder.checkpoints.load_newest()
+        for problem in problems:
+            self._say(f"warning: {problem}; falling back to an earlier checkpoint")
+        self.at = unpack_position(checkpoint)
+        self._seconds_before = self.at.seconds
+        unpack_model(checkpoint, self.learner, self.ema)
+        self._loaded, self._saved = checkpoint, checkpoint.path
+        on_first_rank(self.fabric, lambda: self.folder.rewind(self.at.step))
+        self._say(f"resumed at step {self.at.step} from {checkpoint.path}")
+
+    def run(self) -> RunResult:
+        """Go through the phases from wherever the run stands."""
+        rank, ranks = self.fabric.global_rank, self.fabric.world_size
+        batches = iter(
+            self.task.train_batches(self.at.batches, batch_size=self.micro_batch, rank=rank, world_size=ranks)
+        )
+        stopped: Stopped = "finished"
+        while True:
+            phase = self.recipe.phases[self.at.phase]
+            interrupted = self._run_phase(phase, batches)
+            is_over = self.at.phase_ended is not None and self.at.phase == len(self.recipe.phases) - 1
+            if interrupted is not None and not is_over:
+                stopped = interrupted
+                how = "SIGINT or SIGTERM" if stopped == "signal" else "the time limit"
+                self._say(f"stopped by {how} after step {self.at.step}; go on with --resume --out {self.folder.path}")
+                break
+            if is_over:
+                stopped = "early" if self.at.phase_ended == "early" else "finished"
+                if phase.select is None:
+                    self._publish(replica=0, metrics=self.at.validation)
+                self._say(f"{stopped} after step {self.at.step} in {self._seconds():.1f} s")
+                break
+            self.at = self.at.next_phase()
+        model = self.folder.model if self.folder.model.is_dir() else None
+        return RunResult(
+            out=self.folder.path,
+            stopped=stopped,
+            step=self.at.step,
+            phase=phase.name,
+            best=self.at.best,
+            validation=self.at.validation,
+            seconds=self._seconds(),
+            checkpoint=self._saved,
+            model=model,
+        )
+
+    def _run_phase(self, phase: Phase, batches: Iterator[Any]) -> Stopped | None:
+        """Run one phase to its end or to an interruption, and return why it was interrupted."""
+        self.parameters = apply_phase(self.learner, phase)
+        graphed = self.recipe.graph and self.fabric.device.type == "cuda" and self.fabric.world_size == 1
+        self.optimizer = build_optimizer(phase.optimizer, list(self.parameters.values()), capturable=graphed)
+        checkpoint, self._loaded = self._loaded, None
+        if checkpoint is not None:
+            unpack_optimizer(checkpoint, self.optimizer, self.parameters)
+        module, optimizer = self.fabric.setup(self.learner, self.optimizer)
+        kind = GraphedStep if graphed else TrainStep
+        self.step = kind(
+            self.task,
+            self.learner,
+            phase,
+            self.parameters,
+            fabric=self.fabric,
+            module=module,
+            optimizer=optimizer,
+            ema=self.ema,
+            first_step=self.at.step,
+        )
+        train_mode(self.learner, phase)
+        if checkpoint is not None:
+            self._restore_rng(checkpoint)
+        elif self.at.step == 0:
+            self._save()  # so that there is a good state from the first step on
+        if self.at.phase_ended is not None:
+            return None
+        total = phase.total_steps(self.epoch)
+        self.reporter.begin(phase.name, self.at.phase_step, total, self.recipe.batch_size)
+        self._mark = (time.monotonic(), self.at.step)
+        interrupted: Stopped | None = None
+        while self.at.phase_step < total and self.at.phase_ended is None:
+            interrupted = self._one_step(phase, batches, total)
+            if interrupted is not None:
+                break
+        if self.at.phase_step < total and self.at.phase_ended is None:
+            return interrupted
+        self.at.phase_ended = self.at.phase_ended or "finished"
+        if phase.restore_best and self.at.best is not None and self.at.best.step != self.at.step:
+            unpack_model(self.folder.checkpoints.load_step(self.at.best.step), self.learner, self.ema)
+        self._save()
+        return interrupted
+
+    def _one_step(self, phase: Phase, batches: Iterator[Any], total: int) -> Stopped | None:
+        """One step and everything that may follow it."""
+        micro = [self._next_batch(batches) for _ in range(self.recipe.accumulate)]
+        scale = phase.schedule.scale(self.at.phase_step, total=total, steps_per_epoch=self.epoch)
+        fault = self.step(micro, phase.optimizer.lr * scale)
+        if fault is not None:
+            raise self._broken(phase, fault, micro)
+        self.at.step += 1
+        self.at.phase_step += 1
+        self.at.batches += len(micro)
+        is_last = self.at.phase_step == total
+        validates = is_last or self.at.phase_step % phase.validation_steps(self.epoch) == 0
+        saves = self.at.step % self.recipe.checkpoint_every == 0
+        interrupted = self._interruption(is_last)
+        if validates or saves or interrupted is not None or self.at.step % self.recipe.log_every == 0:
+            self._log(phase, phase.optimizer.lr * scale)
+        if validates:
+            saves |= self._validate(phase)
+        self.reporter.advance(self.at.phase_step)
+        if (saves or interrupted is not None) and not (is_last or self.at.phase_ended):
+            self._save()  # the end of a phase is saved by _run_phase
+        if validates or saves:
+            self._mark = (time.monotonic(), self.at.step)  # neither counts as training speed
+        return interrupted
+
+    def _validate(self, phase: Phase) -> bool:
+        """Validate every replica; publish the weights if they are the best of the phase, and say whether."""
+        with self._averaged():
+            found = on_first_rank(
+                self.fabric, lambda: measure(self.task, self.learner, self.recipe.seed, self.fabric.device)
+            )
+        train_mode(self.learner, phase)
+        self.at.validation = summary(found)
+        self._record(phase, "validation", self.at.validation, by_replica(found))
+        if phase.select is None:
+            return False
+        winner, score = best_replica(found, phase)
+        if phase.select.better(score, self.at.best.value if self.at.best else None):
+            self.at.best, self.at.stale = Best(score, self.at.step, winner, found[winner]), 0
+            self._publish(winner, found[winner])
+            return True
+        self.at.stale += 1
+        if phase.patience is not None and self.at.stale >= phase.patience:
+            self.at.phase_ended = "early"
+            self._say(f"{phase.name}: no better {phase.select.metric} for {self.at.stale} validations, ending it")
+        return False
+
+    def _publish(self, replica: int, metrics: dict[str, float]) -> None:
+        facts = {
+            "recipe": to_dict(self.recipe),
+            "step": self.at.step,
+            "phase": self.recipe.phases[self.at.phase].name,
+            "replica": replica,
+            "metrics": metrics,
+            "versions": versions(),
+        }
+        with self._averaged():
+            on_first_rank(
+                self.fabric, lambda: publish_model(self.task, self.learner, replica, self.folder.model, facts)
+            )
+
+    def _averaged(self) -> AbstractContextManager[None]:
+        """The moving average in place of the weights, if the recipe keeps one."""
+        return nullcontext() if self.ema is None else self.ema.applied()
+
+    def _save(self) -> None:
+        self._check()
+        self.at.seconds = self._seconds()
+        rng = gather_rng(self.fabric, capture_rng(self.fabric.device))
+        tensors, facts = pack(
+            self.at,
+            self.learner,
+            optimizer=self.optimizer,
+            parameters=self.parameters,
+            ema=self.ema,
+            rng=rng,
+        )
+        facts["versions"] = versions()
+        protect = [self.at.best.step] if self.at.best else []
+        self._saved = on_first_rank(
+            self.fabric, lambda: self.folder.checkpoints.save(self.at.step, tensors, facts, protect=protect)
+        )
+
+    def _log(self, phase: Phase, lr: float) -> None:
+        """Read the sums of the last steps and write them down."""
+        means = self.step.drain()
+        self._check()
+        now, (then, step) = time.monotonic(), self._mark
+        self._mark = (now, self.at.step)
+        rate = (self.at.step - step) * self.recipe.batch_size / max(now - then, 1e-9)
+        values = {name: statistics.fmean(numbers) for name, numbers in means.items()} | {"lr": lr}
+        self._record(phase, "train", values, means if self.learner.replicas > 1 else None, rate)
+
+    def _record(
+        self,
+        phase: Phase,
+        kind: Literal["train", "validation"],
+        values: dict[str, float],
+        replicas: dict[str, list[float]] | None,
+        rate: float | None = None,
+    ) -> None:
+        entry: dict[str, Any] = {"step": self.at.step, "phase": phase.name, "kind": kind, "values": values}
+        if replicas is not None:
+            entry["replicas"] = replicas
+        if rate is not None:
+            entry["images_per_second"] = round(rate, 2)
+        entry["seconds"] = round(self._seconds(), 3)
+        if self.fabric.is_global_zero:
+            self.folder.measure(entry)
+        if self.fabric.loggers:
+            self.fabric.log_dict({f"{kind}/{name}": value for name, value in values.items()}, self.at.step)
+        self.reporter.values(kind, values)
+
+    def _check(self) -> None:
+        """Stop if the device remembers a non-finite gradient (on the CPU it never gets that far)."""
+        if self.fabric.device.type != "cpu":
+            fault = self.step.fault()
+            if fault is not None:
+                raise self._broken(self.recipe.phases[self.at.phase], fault, [])
+
+    def _broken(self, phase: Phase, fault: Fault, micro: list[Any]) -> TrainingStopped:
+        """The error that says where it broke and what is still good."""
+        model = self.learner.replica(fault.replica)
+        causes = (origin(model, self.task.inputs(batch)) for batch in micro)
+        cause = next((cause for cause in causes if cause is not None), None)
+        which = f" of replica {fault.replica}" if self.learner.replicas > 1 else ""
+        text = (
+            f"training stopped at step {fault.step + 1} (phase '{phase.name}'): the gradient of "
+            f"'{fault.parameter}'{which} is not finite{f'; {cause}' if cause else ''}. The last good state is "
+            f"{self._saved}. Try a lower learning rate, a clip_norm, or look at the data of that step"
+        )
+        self._say(text)
+        return TrainingStopped(text)
+
+    def _interruption(self, is_last: bool) -> Stopped | None:
+        reason = self.stop.reason()
+        if self.fabric.world_size == 1:
+            return reason
+        if not is_last and self.at.step % AGREE_EVERY:
+            return None
+        return STOP_CODES[agree(self.fabric, {None: 0, "time": 1, "signal": 2}[reason])]
+
+    def _restore_rng(self, checkpoint: Checkpoint) -> None:
+        state = unpack_rng(checkpoint, self.fabric.global_rank)
+        if state is not None:
+            restore_rng(state, self.fabric.device)
+        else:  # more ranks than when it was saved
+            seed_all(self.recipe.seed + self.at.step, rank=self.fabric.global_rank)
+
+    def _next_batch(self, batches: Iterator[Any]) -> Any:
+        try:
+            return next(batches)
+        except StopIteration:
+            raise DataError(f"the training data ended at batch {self.at.batches}; train_batches must not end") from None
+
+    def _make_learner(self) -> Learner:
+        recipe = self.recipe
+        if recipe.replicas > 1:
+            return ReplicaStack([self.task.new_model(recipe.seed + index) for index in range(recipe.replicas)])
+        if recipe.channels_last:
+            self.task.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return Learner(self.task.model)
+
+    def _micro_batch(self) -> int:
+        parts = self.recipe.accumulate * self.fabric.world_size
+        if self.recipe.batch_size % parts:
+            raise ConfigError(
+                f"batch_size {self.recipe.batch_size} cannot be split into accumulate × processes = {parts} equal parts"
+            )
+        return self.recipe.batch_size // parts
+
+    def _seconds(self) -> float:
+        return self._seconds_before + time.monotonic() - self._started
+
+    def _say(self, text: str) -> None:
+        if self.fabric.is_global_zero:
+            self.folder.log(text)
+        self.reporter.note(text)

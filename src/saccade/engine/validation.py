@@ -1,0 +1,80 @@
+"""Measuring the replicas, choosing the best one, and putting its model folder in place."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from saccade.engine.durable import output_errors
+from saccade.engine.learner import Learner
+from saccade.engine.protocol import Trainable
+from saccade.engine.recipe import Phase
+from saccade.engine.seeding import isolated_rng
+from saccade.errors import ConfigError, nearest
+
+Metrics = dict[str, float]
+
+
+def measure(task: Trainable, learner: Learner, seed: int, device: torch.device) -> list[Metrics]:
+    """The task's metrics of each replica, in eval mode and on a random stream of its own."""
+    found = []
+    for index in range(learner.replicas):
+        model = learner.replica(index).eval()
+        with torch.no_grad(), isolated_rng(seed, device):
+            found.append({name: float(value) for name, value in task.validate(model).items()})
+    return found
+
+
+def best_replica(found: list[Metrics], phase: Phase) -> tuple[int, float]:
+    """Which replica leads by the phase's metric, and its score; a NaN never leads unless all are."""
+    if phase.select is None:
+        raise ValueError(f"phase '{phase.name}' selects nothing")
+    metric = phase.select.metric
+    if metric not in found[0]:
+        raise ConfigError(
+            f"phase '{phase.name}' selects by '{metric}', which the task does not measure: {nearest(metric, found[0])}"
+        )
+    winner = 0
+    for index in range(1, len(found)):
+        leader = found[winner][metric]
+        if phase.select.better(found[index][metric], None if leader != leader else leader):
+            winner = index
+    return winner, found[winner][metric]
+
+
+def summary(found: list[Metrics]) -> Metrics:
+    """Mean over replicas, with the spread as ``name_std`` when there are several.
+
+    >>> summary([{"accuracy": 0.5}, {"accuracy": 1.0}])
+    {'accuracy': 0.75, 'accuracy_std': 0.3535533905932738}
+    """
+    values = {}
+    for name in found[0]:
+        numbers = [one[name] for one in found]
+        values[name] = statistics.fmean(numbers)
+        if len(numbers) > 1:
+            values[f"{name}_std"] = statistics.stdev(numbers)
+    return values
+
+
+def by_replica(found: list[Metrics]) -> dict[str, list[float]] | None:
+    """The metrics of all replicas side by side; None when there is only one."""
+    return {name: [one[name] for one in found] for name in found[0]} if len(found) > 1 else None
+
+
+def publish_model(task: Trainable, learner: Learner, replica: int, folder: Path, facts: dict[str, Any]) -> None:
+    """Let the task write the model folder beside its place, then put it there as a whole."""
+    draft, old = (folder.with_name(f".{folder.name}-{age}") for age in ("new", "old"))
+    with output_errors(folder):
+        for leftover in (draft, old):
+            shutil.rmtree(leftover, ignore_errors=True)
+        task.save_model(learner.replica(replica), draft, facts)
+        if folder.exists():
+            os.replace(folder, old)
+        os.replace(draft, folder)
+        shutil.rmtree(old, ignore_errors=True)

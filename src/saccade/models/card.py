@@ -1,0 +1,98 @@
+"""The model card: ``card.md``, written from the facts and from nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from saccade.errors import SaccadeError
+from saccade.models.catalog import model_spec
+from saccade.models.facts import ModelFacts, Score
+
+
+def model_card(facts: ModelFacts) -> str:
+    """Markdown: what it is, how to use it, scores, data, deviations, licence."""
+    name = facts.name or "path/to/this/folder"
+    height, width = facts.preprocessing.size
+    lines = [
+        f"# {facts.name or facts.architecture}",
+        "",
+        _lead(facts),
+        "",
+        f"- asks: {_listed(facts.queries)}",
+        f"- answers: {_listed(facts.answers)}",
+        f"- input: {height}×{width} RGB; a picture is laid inside undistorted, border {facts.preprocessing.fill:g}",
+        f"- parameters: {facts.parameters:,}",
+        f"- weights: SHA-256 `{facts.sha256}`",
+        "",
+        "## Use",
+        "",
+        "```python",
+        "import saccade",
+        "",
+        f'seen = saccade.load("{name}").look("scene.png"' + (f', ask="{facts.queries[0]}")' if facts.queries else ")"),
+        "seen.answer, seen.confidence",
+        "seen.save('out')",
+        "```",
+        "",
+        "## Scores",
+        "",
+        *_scores(facts.scores),
+        "",
+        "## Training",
+        "",
+        *_pairs("data", facts.data),
+        *_pairs("recipe", facts.recipe),
+        *_pairs("", {"protocol": facts.protocol, "seed": facts.seed, "revision": facts.revision}),
+        *_pairs("", facts.training),
+        "",
+        "## Deviations from the paper",
+        "",
+        *([f"- {each}" for each in facts.deviations] or ["See the head of the model's source file."]),
+        "",
+        "## Licence",
+        "",
+        facts.licence,
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _lead(facts: ModelFacts) -> str:
+    try:
+        spec = model_spec(facts.architecture)
+    except SaccadeError:  # a card can be written for a model of another catalog
+        return f"Architecture `{facts.architecture}`, task `{facts.task}`."
+    return f"Architecture `{facts.architecture}` ({spec.summary}; {spec.paper}), task `{facts.task}`."
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return ", ".join(words) or "nothing in particular"
+
+
+def _scores(scores: tuple[Score, ...]) -> list[str]:
+    if not scores:
+        return ["Not scored yet: `saccade evaluate` does it."]
+    lines = ["| data | split | protocol | n | seed | metric | value | published |", "|---|---|---|---|---|---|---|---|"]
+    for score in scores:
+        where = f"| {score.data} | {score.split} | {score.protocol or '–'} | {score.n:,} | {_plain(score.seed)} |"
+        for metric, value in {**_numbers(score.metrics), **_numbers(score.attention)}.items():
+            published = score.published.get(metric)
+            lines.append(f"{where} {metric} | {value:.4f} | {'–' if published is None else f'{published:.4f}'} |")
+    return lines
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    return {key: value for key, value in values.items() if isinstance(value, (int, float))}
+
+
+def _pairs(group: str, values: Mapping[str, Any]) -> list[str]:
+    prefix = f"{group}." if group else ""
+    return [f"- {prefix}{key}: {_plain(value)}" for key, value in values.items() if value not in (None, "", {}, [])]
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "–"
+    return value if isinstance(value, str) else f"`{json.dumps(value, ensure_ascii=False)}`"

@@ -1,0 +1,172 @@
+"""What is known of a saved model besides its weights: the ``config.json`` of a model folder, read without torch.
+
+A model folder holds ``model.safetensors``, ``config.json`` and ``card.md``, and nothing that must be unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from saccade.config import from_dict, migrate
+from saccade.errors import CheckpointError, ConfigError
+
+SCHEMA_VERSION = 1
+MIGRATIONS: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "card.md"
+PICKLED = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy", ".npz"})
+"""Suffixes of files whose usual readers unpickle, and so may run code."""
+_CONFIG_LIMIT = 16 * 2**20
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """How a picture becomes the network input."""
+
+    size: tuple[int, int]
+    """(height, width) of the network input; pictures are laid inside it undistorted."""
+    fill: float = 0.0
+    """What the border is filled with, 0..1."""
+
+    def __post_init__(self) -> None:
+        if min(self.size) < 1:
+            raise ValueError(f"size must be 1 or more each way, found {self.size}")
+        if not 0 <= self.fill <= 1:
+            raise ValueError(f"fill lies between 0 and 1, found {self.fill}")
+
+
+@dataclass(frozen=True)
+class Score:
+    """One evaluation, as ``saccade evaluate --json`` prints it; all metrics are fractions 0..1."""
+
+    data: str
+    split: str
+    n: int
+    seed: int | None = None
+    protocol: str | None = None
+    metrics: dict[str, Any] = field(default_factory=dict)
+    attention: dict[str, Any] = field(default_factory=dict)
+    baselines: dict[str, Any] = field(default_factory=dict)
+    intervals: dict[str, Any] = field(default_factory=dict)
+    """[low, high] by metric, bootstrapped by picture."""
+    counts: dict[str, Any] = field(default_factory=dict)
+    """For how many examples each metric is defined."""
+    published: dict[str, Any] = field(default_factory=dict)
+    """The paper's own numbers for the same metrics."""
+    model: str = ""
+    glyphs: str = ""
+    """Which glyphs the scenes were made of."""
+    seconds: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """Everything about a model that its weights do not say."""
+
+    architecture: str
+    """Its name in the catalog of models."""
+    model: dict[str, Any]
+    """The settings that build it."""
+    task: str
+    queries: tuple[str, ...]
+    """What it can be asked, in the order of its query ids."""
+    answers: tuple[str, ...]
+    """What it can answer, in the order of its logits."""
+    preprocessing: Preprocessing
+    schema_version: int = SCHEMA_VERSION
+    name: str = ""
+    recipe: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
+    protocol: str | None = None
+    seed: int | None = None
+    revision: str | None = None
+    """The commit of the code that trained it."""
+    training: dict[str, Any] = field(default_factory=dict)
+    """Minutes, machine, versions, steps …"""
+    scores: tuple[Score, ...] = ()
+    deviations: tuple[str, ...] = ()
+    """Where it differs from the paper."""
+    licence: str = "Apache-2.0"
+    sha256: str = ""
+    """Digest of the weights file; filled in when the model is saved."""
+    parameters: int = 0
+    """How many numbers were trained; filled in when the model is saved."""
+
+    def __post_init__(self) -> None:
+        for what in ("queries", "answers"):
+            words = getattr(self, what)
+            if len(set(words)) < len(words):
+                raise ValueError(f"{what} repeat a word: {', '.join(map(str, words))}")
+        if not self.answers:
+            raise ValueError("answers: a model has at least one")
+
+
+def read_facts(folder: Path | str) -> ModelFacts:
+    """The facts of the model in ``folder``, or a CheckpointError that says what is wrong with it."""
+    folder = Path(folder)
+    refuse_foreign(folder)
+    path = folder / CONFIG
+    try:
+        if path.stat().st_size > _CONFIG_LIMIT:
+            raise CheckpointError(f"{path}: larger than any {CONFIG} that saccade writes; get the folder again")
+        values = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_nan)
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{folder}: not a model folder (no {CONFIG}); see 'saccade list zoo'") from error
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path}: damaged, not JSON ({error}); get the folder again") from error
+    if not isinstance(values, dict):
+        raise CheckpointError(f"{path}: expected a mapping, found {type(values).__name__}")
+    try:
+        return from_dict(ModelFacts, migrate(values, MIGRATIONS, SCHEMA_VERSION, what=str(path)))
+    except ConfigError as error:
+        text = str(error)
+        raise CheckpointError(text if text.startswith(str(path)) else f"{path}: {text}") from error
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Refuse what is not a folder, and a folder with files that would have to be unpickled; nothing is opened."""
+    if folder.suffix.lower() in PICKLED and folder.is_file():
+        raise CheckpointError(
+            f"{folder}: a pickle can run code when it is opened, so saccade never opens one; {_CONVERT}"
+        )
+    if not folder.is_dir():
+        found = "it is a file" if folder.exists() else "there is no such folder"
+        raise CheckpointError(f"{folder}: not a model folder ({found}); see 'saccade list zoo'")
+    pickled = sorted(file.name for file in folder.iterdir() if file.suffix.lower() in PICKLED)
+    if pickled:
+        raise CheckpointError(
+            f"{folder}: holds {', '.join(pickled)}; pickles can run code when opened, so saccade never does; {_CONVERT}"
+        )
+
+
+_CONVERT = f"a model folder has {WEIGHTS} and {CONFIG} only: convert the weights to safetensors where you trust them"
+
+
+def checked_weights(folder: Path, facts: ModelFacts) -> bytes:
+    """The bytes of the weights file, once they match the digest in the facts; nothing is parsed."""
+    path = folder / WEIGHTS
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{folder}: no {WEIGHTS}; get the folder again") from error
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read ({error.strerror or error})") from error
+    found = hashlib.sha256(data).hexdigest()
+    if not facts.sha256:
+        raise CheckpointError(f"{folder / CONFIG}: no sha256 of the weights, so they cannot be trusted; save it again")
+    if found != facts.sha256:
+        raise CheckpointError(
+            f"{path}: damaged (SHA-256 {found[:12]}…, expected {facts.sha256[:12]}…); get the folder again"
+        )
+    return data
+
+
+def _no_nan(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a number JSON knows")

@@ -1,0 +1,102 @@
+"""Model folders: weights as safetensors, facts as JSON, a card to read. Written whole, read with suspicion.
+
+Reading: pickles are refused unopened, the digest is checked before the weights are parsed, and every tensor must have
+the name, type and shape that the described model has, and finite values.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor, nn
+
+from saccade.atomic import folder_in_place, write_bytes, write_json, write_text
+from saccade.config import from_dict, to_dict
+from saccade.devices import pick_device
+from saccade.errors import CheckpointError, ConfigError
+from saccade.models.card import model_card
+from saccade.models.catalog import model_spec
+from saccade.models.facts import CARD, CONFIG, WEIGHTS, ModelFacts, Preprocessing, Score, checked_weights, read_facts
+
+__all__ = ["ModelFacts", "Preprocessing", "Score", "load_model", "read_facts", "save_model"]
+
+
+def save_model(model: nn.Module, folder: Path | str, facts: ModelFacts) -> ModelFacts:
+    """Write the model folder, replacing an old one in one move; returns the facts as written."""
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
+    _check_finite(tensors, "the model to be saved")
+    data = save(tensors)
+    facts = from_dict(ModelFacts, to_dict(facts))  # checked as it will be when it is read
+    facts = dataclasses.replace(
+        facts,
+        sha256=hashlib.sha256(data).hexdigest(),
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+    )
+    with folder_in_place(Path(folder)) as place:
+        write_bytes(place / WEIGHTS, data)
+        write_json(place / CONFIG, to_dict(facts))
+        write_text(place / CARD, model_card(facts))
+    return facts
+
+
+def load_model(folder: Path | str, device: str | torch.device = "cpu") -> tuple[nn.Module, ModelFacts]:
+    """The model in ``folder``, ready to answer (eval mode, no gradients), and its facts."""
+    folder = Path(folder)
+    chosen = pick_device(device)
+    facts = read_facts(folder)
+    data = checked_weights(folder, facts)
+    where = str(folder / WEIGHTS)
+    try:
+        tensors = load(data)
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{where}: not a safetensors file ({error}); get the folder again") from error
+    model = _build(folder, facts)
+    _check_match(tensors, model.state_dict(), where)
+    _check_finite(tensors, where)
+    model.load_state_dict(tensors)
+    return model.eval().requires_grad_(False).to(chosen), facts
+
+
+def _build(folder: Path, facts: ModelFacts) -> nn.Module:
+    try:
+        with torch.random.fork_rng(devices=[]):  # building draws weights; the caller's random numbers stay as they were
+            model = model_spec(facts.architecture).build(facts.model)
+    except (ConfigError, ValueError, RuntimeError, MemoryError) as error:
+        raise CheckpointError(f"{folder / CONFIG}: its model cannot be built: {error}") from error
+    for what, words in (("queries", facts.queries), ("answers", facts.answers)):
+        built = getattr(model.config, what, len(words))
+        if built != len(words):
+            raise CheckpointError(f"{folder / CONFIG}: names {len(words)} {what}, but the model has {built}")
+    return model
+
+
+def _check_match(found: Mapping[str, Tensor], expected: Mapping[str, Tensor], where: str) -> None:
+    missing, foreign = sorted(expected.keys() - found.keys()), sorted(found.keys() - expected.keys())
+    if missing:
+        raise CheckpointError(f"{where}: no tensor '{missing[0]}'{_more(missing)}; the weights are of another model")
+    if foreign:
+        raise CheckpointError(
+            f"{where}: unexpected tensor '{foreign[0]}'{_more(foreign)}; the weights are of another model"
+        )
+    for name, wanted in expected.items():
+        tensor = found[name]
+        if tensor.shape != wanted.shape:
+            raise CheckpointError(f"{where}: '{name}' should be {tuple(wanted.shape)}, found {tuple(tensor.shape)}")
+        if tensor.dtype != wanted.dtype:
+            raise CheckpointError(f"{where}: '{name}' should be {wanted.dtype}, found {tensor.dtype}")
+
+
+def _check_finite(tensors: Mapping[str, Tensor], where: str) -> None:
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise CheckpointError(f"{where}: '{name}' holds NaN or infinity; the training diverged or the file is bad")
+
+
+def _more(names: list[str]) -> str:
+    return f" (and {len(names) - 1} more)" if len(names) > 1 else ""

@@ -1,0 +1,171 @@
+"""Asking a trained model: pictures in, sightings out; a picture is encoded once and may be asked many times.
+
+A :class:`Predictor` holds no state between calls, so several threads may share one.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from saccade.data.pictures import Picture, Source, prepare, read_picture, stream_pictures
+from saccade.errors import CheckpointError, DataError, nearest
+from saccade.models.base import QueryModel
+from saccade.models.facts import ModelFacts
+from saccade.models.folder import load_model
+from saccade.sighting import Sighting
+from saccade.zoo import resolve
+
+Question = int | str
+
+
+def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predictor:
+    """A trained model, from a zoo name, a model folder or a run folder."""
+    folder = resolve(name_or_path)
+    model, facts = load_model(folder, device)
+    if not isinstance(model, QueryModel):
+        raise CheckpointError(f"{folder}: '{facts.architecture}' does not answer questions about pictures")
+    own_name = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/
+    return Predictor(model, facts, name=facts.name or own_name)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """Pictures as the model sees them before any question."""
+
+    features: Tensor
+    """(B,…) what :meth:`QueryModel.encode` made of them, on the model's device."""
+    pictures: tuple[Picture, ...]
+    canvas: Tensor
+    """(B,2,3): network input → picture."""
+    image_size: Tensor
+    """(B,2)."""
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+
+class Predictor:
+    """A model with its facts, ready to be asked.
+
+    Args:
+        model: in eval mode, on its device.
+        facts: what it may be asked, what it answers, and how pictures are prepared for it.
+        name: what sightings call it.
+    """
+
+    def __init__(self, model: QueryModel, facts: ModelFacts, *, name: str = "") -> None:
+        self.model, self.facts, self.name = model.eval(), facts, name or facts.name or facts.architecture
+        self._ids = {word.casefold(): number for number, word in enumerate(facts.queries)}
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model computes."""
+        return next(self.model.parameters()).device
+
+    def __repr__(self) -> str:
+        return f"Predictor({self.name}: {self.facts.architecture}, {self.facts.parameters:,} parameters, {self.device})"
+
+    # ------------------------------------------------------------ one picture
+
+    def look(self, picture: Source, ask: Question | None = None) -> Sighting:
+        """Answer ``ask`` about ``picture`` (path, bytes, PIL image, array or tensor)."""
+        self.question(ask)  # before the picture is read: the cheaper mistake first
+        return self.ask(self.encode(picture), ask)
+
+    @torch.inference_mode()
+    def encode(self, *pictures: Source) -> Encoded:
+        """What does not depend on the question; give the result to :meth:`ask` as often as you like."""
+        if not pictures:
+            raise DataError("nothing to encode: give at least one picture")
+        read = tuple(read_picture(picture) for picture in pictures)
+        wanted = self.facts.preprocessing
+        inputs, canvas, sizes = zip(*(prepare(picture, wanted.size, wanted.fill) for picture in read))
+        features = self.model.encode(torch.stack(inputs).to(self.device))  # (B,…)
+        return Encoded(features, read, torch.stack(canvas), torch.stack(sizes))
+
+    def ask(self, encoded: Encoded, question: Question | None = None) -> Sighting:
+        """Answer one question about one encoded picture."""
+        if len(encoded) != 1:
+            raise DataError(f"ask takes one encoded picture, found {len(encoded)}; use look_many for several")
+        return self._answer(encoded, [self.question(question)])[0]
+
+    def ask_all(self, encoded: Encoded) -> list[Sighting]:
+        """Answer every question that the model knows about one encoded picture, in one go."""
+        if len(encoded) != 1:
+            raise DataError(f"ask_all takes one encoded picture, found {len(encoded)}")
+        many = len(self.facts.queries)
+        repeated = Encoded(
+            encoded.features.expand(many, *encoded.features.shape[1:]),
+            encoded.pictures * many,
+            encoded.canvas.expand(many, 2, 3),
+            encoded.image_size.expand(many, 2),
+        )
+        return self._answer(repeated, list(range(many)))
+
+    # ------------------------------------------------------------ many pictures
+
+    def look_many(
+        self,
+        pictures: Iterable[Source],
+        ask: Question | None = None,
+        *,
+        batch_size: int = 32,
+        on_bad: Callable[[Source, DataError], None] | None = None,
+    ) -> Iterator[Sighting]:
+        """Answer ``ask`` about each of ``pictures``, in order, reading and computing ``batch_size`` at a time.
+
+        Args:
+            pictures: any mix of what :meth:`look` takes; may be endless.
+            ask: one question for all of them.
+            batch_size: how many pictures go through the model together.
+            on_bad: called with a picture that cannot be read and its error; the rest goes on. Without it the error
+                is raised.
+        """
+        query = self.question(ask)
+        for batch in stream_pictures(pictures, batch_size, on_bad):
+            yield from self._answer(self.encode(*batch), [query] * len(batch))
+
+    # ------------------------------------------------------------ inside
+
+    def question(self, ask: Question | None) -> int:
+        """The id of ``ask``, or a DataError that lists what this model can be asked."""
+        known = ", ".join(self.facts.queries)
+        if ask is None:
+            raise DataError(f"'{self.name}' needs a question; ask one of: {known}")
+        try:
+            word = ask.strip() if isinstance(ask, str) else str(operator.index(ask))
+        except TypeError as error:
+            raise DataError(f"a question is a word or a whole number, found {ask!r}; ask one of: {known}") from error
+        if word.casefold() not in self._ids or isinstance(ask, bool):
+            raise DataError(f"'{self.name}' cannot be asked '{ask}': {nearest(str(ask), self.facts.queries)}")
+        return self._ids[word.casefold()]
+
+    @torch.inference_mode()
+    def _answer(self, encoded: Encoded, queries: Sequence[int]) -> list[Sighting]:
+        """One sighting for each encoded picture and its query."""
+        asked = torch.tensor(queries, device=self.device)  # (B,)
+        output = self.model.wrap(self.model.ask(encoded.features, asked), self.facts.preprocessing.size)
+        shares = output.logits.float().softmax(-1).cpu()  # (B,K)
+        traces = output.trace.detach().cpu().placed(encoded.canvas, encoded.image_size)
+        order = shares.argsort(dim=-1, descending=True, stable=True)  # (B,K)
+        sightings = []
+        for number, query in enumerate(queries):
+            ranked = [(self.facts.answers[i], float(shares[number, i])) for i in order[number].tolist()]
+            sightings.append(
+                Sighting(
+                    answer=ranked[0][0],
+                    confidence=ranked[0][1],
+                    alternatives=tuple(ranked[1:]),
+                    question=self.facts.queries[query],
+                    picture=encoded.pictures[number],
+                    trace=traces[number],
+                    model=self.name,
+                )
+            )
+        return sightings

@@ -1,0 +1,250 @@
+"""One picture that tells how the answer came about: the question, every act in order, the total last.
+
+Each column has the overlay above, below it the attended image (for a crop: what was cut out), and under both the name
+of the act with the raw peak weight. Strips longer than a row wrap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from PIL import Image, ImageDraw
+
+from saccade import geometry
+from saccade.errors import DataError, nearest
+from saccade.show import acts as drawing
+from saccade.show.acts import Act
+from saccade.show.colours import FAINT_INK, INK, PAPER, RULE, legend_bar
+from saccade.show.lettering import elide, font, line_height, wrap
+from saccade.show.marks import Mark, draw_marks
+from saccade.show.overlay import OPACITY, as_marks, let_through, paint
+from saccade.show.picture import PictureLike, as_picture, fit_panel
+from saccade.show.scaling import Scaled, Values, by_own_peak, by_shared_peak
+from saccade.trace import AttentionTrace
+
+Scale = Literal["own", "shared"]
+Captions = Mapping[str, str | Sequence[str]]
+
+MARGIN, GUTTER, SEAM = 28, 18, 6
+_TITLE, _SMALL = 16, 14
+
+
+@dataclass(frozen=True)
+class _Column:
+    title: str
+    note: str
+    upper: Image.Image
+    lower: Image.Image | None
+
+
+def filmstrip(
+    picture: PictureLike,
+    trace: AttentionTrace,
+    *,
+    question: str = "",
+    answer: str = "",
+    captions: Captions | None = None,
+    outline: Mark | Sequence[Mark] = (),
+    scale: Scale = "own",
+    cells: bool = False,
+    opacity: float = OPACITY,
+    columns: int = 6,
+    panel: int = 300,
+) -> Image.Image:
+    """The looks of one example, side by side.
+
+    Args:
+        picture: the original picture, upright.
+        trace: of one example (``trace[i]``); its looks on slots are drawn by :func:`slot_table` instead.
+        question: what was asked; shown with the answer under the picture.
+        answer: in words, with its confidence if there is one.
+        captions: titles by look name, one text or one per step (the words of a caption).
+        outline: evidence, drawn on the picture itself and on every overlay, in pixels of ``picture``.
+        scale: each map by its "own" peak, or all by a "shared" one.
+        cells: paint the cells flat instead of smooth.
+        opacity: how much of the picture the peak hides.
+        columns: panels in a row.
+        panel: longest side of a panel in pixels.
+    """
+    if scale not in ("own", "shared"):
+        raise DataError(f"scale: found '{scale}'; {nearest(str(scale), ('own', 'shared'))}")
+    if columns < 1 or panel < 1:
+        raise DataError(f"filmstrip: columns {columns} and panel {panel} must be at least 1")
+    original = as_picture(picture)
+    shown = fit_panel(original, panel)
+    size = (shown.height, shown.width)
+    trace = drawing.one_example(trace, (original.height, original.width))
+    acts = drawing.acts_of(trace)
+    if not acts:
+        raise DataError("this trace has no look on a picture; a memory's looks are drawn by slot_table")
+    evidence = as_marks(outline)
+
+    maps = [drawing.act_map(trace, act, size, cells=cells) for act in acts]
+    totals = [drawing.total_map(trace, size)] if _total_says_more(trace, acts) else []
+    scaled = by_shared_peak([*maps, *totals]) if scale == "shared" else [by_own_peak(each) for each in [*maps, *totals]]
+
+    titles = _titles(acts, captions or {})
+    strip = [_Column("picture", f"{original.width} × {original.height} px", _marked(shown, evidence, original), None)]
+    for act, title, each in zip(acts, titles, scaled):
+        strip.append(_act_column(trace, act, title, each.values, shown, evidence, original, opacity))
+    for each in scaled[len(acts) :]:
+        upper = _marked(paint(shown, each.values, opacity), evidence, original)
+        strip.append(_Column("total", f"{trace.total} of all looks", upper, let_through(shown, each.values)))
+    return _Sheet(strip, shown.size, columns, question, answer, _legend(acts, scaled, scale)).draw()
+
+
+def _total_says_more(trace: AttentionTrace, acts: Sequence[Act]) -> bool:
+    """Whether the total is a picture that has not been shown yet."""
+    return trace.total != "last" and len([act for act in acts if act.look.role != "input"]) > 1
+
+
+def _marked(image: Image.Image, marks: Sequence[Mark], original: Image.Image) -> Image.Image:
+    return draw_marks(image, marks, original.size)
+
+
+def _act_column(
+    trace: AttentionTrace,
+    act: Act,
+    title: str,
+    values: Values,
+    shown: Image.Image,
+    evidence: Sequence[Mark],
+    original: Image.Image,
+    opacity: float,
+) -> _Column:
+    size = (shown.height, shown.width)
+    marks = drawing.act_marks(trace, act, size)
+    if act.look.kind == "crop":  # its map is its box: dim what lies outside rather than tint what lies inside
+        upper, lower = let_through(shown, 0.35 + 0.65 * values), _cut_out(trace, act, original, size)
+        note = f"crop, {values.mean():.0%} of the picture"
+    else:
+        upper, lower = paint(shown, values, opacity), let_through(shown, values)
+        note = act.note
+    return _Column(title, note, draw_marks(_marked(upper, evidence, original), marks, shown.size), lower)
+
+
+def _cut_out(trace: AttentionTrace, act: Act, original: Image.Image, size: geometry.Size) -> Image.Image:
+    """What a crop let the network see, in the shape of its grid, centred on a panel of ``size``."""
+    height, width = act.look.grid or size
+    ratio = min(size[0] / height, size[1] / width)
+    inner = (max(1, round(height * ratio)), max(1, round(width * ratio)))
+    pixels = torch.from_numpy(np.array(original)).permute(2, 0, 1).float() / 255  # (3,H,W)
+    cut = as_picture(drawing.crop_content(trace, act, pixels, inner))
+    panel = Image.new("RGB", (size[1], size[0]), PAPER)
+    panel.paste(cut, ((size[1] - inner[1]) // 2, (size[0] - inner[0]) // 2))
+    return panel
+
+
+def _titles(acts: Sequence[Act], captions: Captions) -> list[str]:
+    names = {act.look.name for act in acts}
+    for name in captions:
+        if name not in names:
+            raise DataError(f"captions: no look '{name}' on the picture: {nearest(name, names)}")
+    titles = []
+    for act in acts:
+        given = captions.get(act.look.name)
+        if given is None:
+            titles.append(act.title)
+        elif isinstance(given, str):
+            titles.append(given if act.step is None else f"{given} {act.step + 1}")
+        else:
+            step = act.step or 0
+            if step >= len(given):
+                raise DataError(
+                    f"captions: look '{act.look.name}' has a step {step + 1}, and {len(given)} captions came"
+                )
+            titles.append(given[step])
+    return titles
+
+
+def _legend(acts: Sequence[Act], scaled: Sequence[Scaled], scale: Scale) -> str:
+    if all(act.look.kind == "crop" for act in acts):
+        return ""  # nothing is painted
+    if scale == "shared":
+        return scaled[0].legend
+    rule = "0 … the peak of each panel's own map"
+    return f"{rule}; weights below 0 shown as 0" if any("below 0" in each.rule for each in scaled) else rule
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """Columns set out in rows, with the question card and the legend."""
+
+    strip: Sequence[_Column]
+    panel: tuple[int, int]  # (width, height)
+    columns: int
+    question: str
+    answer: str
+    legend: str
+
+    def draw(self) -> Image.Image:
+        per_row = min(self.columns, len(self.strip))
+        rows = -(-len(self.strip) // per_row)
+        title, small = font(_TITLE, bold=True), font(_SMALL)
+        width, height = self.panel
+        column = max(width, 120)  # captions need room under a narrow picture
+        row_height = 2 * height + SEAM + 8 + line_height(title) + line_height(small)
+        card = self._card(column)
+        first = height + SEAM + 8 + line_height(title) + line_height(small) + card.height
+        row_height = max(row_height, first)
+        sheet_width = max(2 * MARGIN + per_row * column + (per_row - 1) * GUTTER, 320)
+        sheet_height = 2 * MARGIN + rows * row_height + (rows - 1) * 2 * GUTTER
+        sheet_height += 2 * line_height(small) if self.legend else 0
+        sheet = Image.new("RGB", (sheet_width, sheet_height), PAPER)
+        for number, entry in enumerate(self.strip):
+            x = MARGIN + number % per_row * (column + GUTTER)
+            y = MARGIN + number // per_row * (row_height + 2 * GUTTER)
+            self._column(sheet, entry, x, y, column)
+            if number == 0:
+                below = y + height + 8 + line_height(title) + line_height(small) + SEAM
+                sheet.paste(card, (x, below))
+        if self.legend:
+            self._footer(sheet)
+        return sheet
+
+    def _column(self, sheet: Image.Image, entry: _Column, x: int, y: int, room: int) -> None:
+        pen = ImageDraw.Draw(sheet)
+        title, small = font(_TITLE, bold=True), font(_SMALL)
+        _paste_framed(sheet, entry.upper, x, y)
+        if entry.lower is not None:
+            _paste_framed(sheet, entry.lower, x, y + self.panel[1] + SEAM)
+            y += self.panel[1] + SEAM
+        y += self.panel[1] + 8
+        pen.text((x, y), elide(entry.title, title, room), INK, font=title)
+        pen.text((x, y + line_height(title)), elide(entry.note, small, room), FAINT_INK, font=small)
+
+    def _card(self, width: int) -> Image.Image:
+        """Question and answer, as tall as they need."""
+        label, text = font(_SMALL), font(_TITLE, bold=True)
+        entries = [(name, said) for name, said in (("asked", self.question), ("answered", self.answer)) if said.strip()]
+        lines = [(name, wrap(said, text, width, 4)) for name, said in entries]
+        height = sum(14 + line_height(label) + len(wrapped) * line_height(text) for _, wrapped in lines)
+        card = Image.new("RGB", (width, max(1, height)), PAPER)
+        pen, y = ImageDraw.Draw(card), 0
+        for name, wrapped in lines:
+            y += 14
+            pen.text((0, y), name, FAINT_INK, font=label)
+            y += line_height(label)
+            for line in wrapped:
+                pen.text((0, y), line, INK, font=text)
+                y += line_height(text)
+        return card
+
+    def _footer(self, sheet: Image.Image) -> None:
+        small = font(_SMALL)
+        bar = legend_bar(120, 10)
+        y = sheet.height - MARGIN - line_height(small) // 2
+        sheet.paste(bar, (MARGIN, y - bar.height // 2))
+        room = sheet.width - 2 * MARGIN - bar.width - 10
+        text = elide(f"weight: {self.legend}", small, room)
+        ImageDraw.Draw(sheet).text((MARGIN + bar.width + 10, y), text, FAINT_INK, font=small, anchor="lm")
+
+
+def _paste_framed(sheet: Image.Image, image: Image.Image, x: int, y: int) -> None:
+    """Paste with a hairline around, so that a white picture does not melt into the paper."""
+    sheet.paste(image, (x, y))
+    ImageDraw.Draw(sheet).rectangle([x - 1, y - 1, x + image.width, y + image.height], outline=RULE)

@@ -1,0 +1,229 @@
+"""Reports made of what is already on disk: a run folder, or saved records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from saccade.errors import CheckpointError, DataError
+from saccade.record import Record
+from saccade.show.filmstrip import filmstrip
+from saccade.show.report import Block, Cell, Code, KeyFigures, Picture, Report, Section, Table, percent
+from saccade.show.slot_table import slot_table
+
+_LOWER_IS_BETTER = ("loss", "error", "perplexity")
+_CURVES_SHOWN = 9
+_DRAWN = ("question", "answer", "confidence", "alternatives", "sentences", "supporting", "captions", "looks")
+
+
+def report_from_run(folder: str | Path) -> Report:
+    """What a run did: best and last values, curves, and every setting it ran with."""
+    folder = Path(folder)
+    settings, rows = _read_settings(folder), read_metrics(folder / "metrics.jsonl")
+    last = max(int(row["step"]) for row in rows)
+    best = _best_table(rows)
+    figures = [("steps", Cell(last, note=f"last step in `{folder.name}/metrics.jsonl`"))]
+    figures += [(_words(name), cell) for name, cell, _ in best if name != "loss" and _has_validation(rows, name)][:4]
+    results = Table(
+        ("metric", "best", "at step", "last"),
+        [(_words(name), cell, step, _course_of(rows, name)[-1][1]) for name, cell, step in best],
+        caption="Best and last values, from validation where there was one",
+        source=f"`{folder.name}/metrics.jsonl`, {len(rows)} rows",
+    )
+    sections = [Section("Results", blocks=[results]), *_curve_sections(rows, folder)]
+    table = Table(("setting", "value"), list(_flat(settings)), source=f"`{folder.name}/config.yaml`, as resolved")
+    sections.append(Section("Settings", "Everything this run was told, defaults included.", [table]))
+    again = Code(f"saccade evaluate {folder}")
+    sections.append(Section("Score it again", blocks=[again]))
+    title, lead = _title_and_lead(settings, folder)
+    return Report(title, lead, sections, [KeyFigures(figures)])
+
+
+def report_from_records(records: Sequence[Record]) -> Report:
+    """Answers with what was looked at, one section a record.
+
+    Of a record's ``info`` the keys question, answer, confidence, alternatives, sentences, supporting (numbers of
+    sentences) and captions (by look, as in a filmstrip) are drawn; every other plain value is listed.
+    """
+    if not records:
+        raise DataError("report: no records came; there is nothing to show")
+    models = sorted({str(record.info["model"]) for record in records if record.info.get("model")})
+    lead = f"{len(records)} answer{'s' if len(records) != 1 else ''}, each with the attention that produced it"
+    lead += f", by {', '.join(models)}." if models else "."
+    several = len(models) > 1
+    sections = [_record_section(number, record, name_model=several) for number, record in enumerate(records, 1)]
+    return Report("What was asked, and where the model looked", lead, sections)
+
+
+def read_metrics(path: str | Path) -> list[dict[str, Any]]:
+    """The rows of a metrics.jsonl; a last line cut short by a crash is left out, any other damage is an error."""
+    path = Path(path)
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path}: cannot be read ({error}); a run folder holds metrics.jsonl") from error
+    rows = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            if not isinstance(row["values"], dict):
+                raise TypeError("values is not an object")
+            row["step"] = int(row["step"])
+        except (ValueError, KeyError, TypeError) as error:
+            if number == len(lines):
+                break
+            raise CheckpointError(f"{path}: line {number} is damaged ({error})") from error
+        rows.append(row)
+    if not rows:
+        raise CheckpointError(f"{path}: no rows yet; train for a few steps first")
+    return rows
+
+
+def _read_settings(folder: Path) -> Mapping[str, Any]:
+    path = folder / "config.yaml"
+    try:
+        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CheckpointError(f"{folder}: not a run folder (no config.yaml: {error.strerror})") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path}: not YAML ({error})") from error
+    if not isinstance(settings, dict):
+        raise CheckpointError(f"{path}: expected a mapping of settings")
+    return settings
+
+
+def _title_and_lead(settings: Mapping[str, Any], folder: Path) -> tuple[str, str]:
+    """What the recipe calls itself, and one sentence on where it comes from."""
+    recipe = settings.get("recipe")
+    recipe = recipe if isinstance(recipe, Mapping) else settings
+    name = folder.resolve().name
+    parts = [f"Run `{name}`"]
+    if _is_plain(recipe.get("name")):
+        parts.append(f"of recipe `{recipe['name']}`")
+    parts += [f"{key} {recipe[key]}" for key in ("paper", "protocol", "seed") if _is_plain(recipe.get(key))]
+    return str(recipe.get("title") or f"Run {name}"), ", ".join(parts).replace(", of", " of", 1) + "."
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _best_table(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Cell, int]]:
+    """(metric, best value, its step) for every metric, validation first."""
+    names = dict.fromkeys(
+        name for kind in ("validation", "train") for row in rows if row.get("kind") == kind for name in row["values"]
+    )
+    found = []
+    for name in names:
+        points = _course_of(rows, name)
+        if points:
+            lower = any(word in name for word in _LOWER_IS_BETTER)
+            step, value = min(points, key=lambda point: point[1] if lower else -point[1])
+            kind = "validation" if _has_validation(rows, name) else "train"
+            note = f"{'lowest' if lower else 'highest'} of {len(points)} {kind} measurements, at step {step:,}"
+            found.append((name, Cell(value, note=note), step))
+    return found
+
+
+def _has_validation(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
+    return any(row.get("kind") == "validation" and name in row["values"] for row in rows)
+
+
+def _course_of(rows: Sequence[Mapping[str, Any]], name: str) -> list[tuple[int, float]]:
+    from saccade.show.curves import course  # matplotlib is heavy; records are shown without it
+
+    return course(rows, name, "validation" if _has_validation(rows, name) else "train")
+
+
+def _curve_sections(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Section]:
+    from saccade.show.curves import figure_svg, metrics_with_a_course, training_curves
+
+    names = metrics_with_a_course(rows)
+    if not names:
+        return []
+    shown = names[:_CURVES_SHOWN]
+    light, dark = (figure_svg(training_curves(rows, names=shown, theme=theme)[0]) for theme in ("light", "dark"))
+    left_out = f"Not drawn: {', '.join(map(_words, names[_CURVES_SHOWN:]))}." if len(names) > len(shown) else ""
+    alt = f"Curves over training steps of {', '.join(shown)}"
+    source = f"`{folder.name}/metrics.jsonl`"
+    return [
+        Section(
+            "Curves",
+            left_out,
+            [Picture(light, "Over training steps; a dotted line is where a phase begins.", alt, source, dark)],
+        )
+    ]
+
+
+def _flat(settings: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """(dotted key, value) of nested settings."""
+    if isinstance(settings, Mapping) and settings:
+        for key, value in settings.items():
+            yield from _flat(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(settings, list) and any(isinstance(item, (Mapping, list)) for item in settings):
+        for number, item in enumerate(settings):
+            yield from _flat(item, f"{path}.{number}")
+    elif isinstance(settings, list):
+        yield path, ", ".join(str(item) for item in settings)
+    else:
+        yield path, "–" if settings is None else str(settings)
+
+
+def _record_section(number: int, record: Record, *, name_model: bool) -> Section:
+    info, trace = record.info, record.trace
+    question, answer = _said(info.get("question")), _said(info.get("answer"))
+    confidence = info.get("confidence")
+    sure = f"{answer} ({confidence:.0%})" if isinstance(confidence, (int, float)) else answer
+    blocks: list[Block] = []
+    spatial = [look for look in trace.looks if look.is_spatial]
+    if spatial and record.picture is not None:
+        captions = info.get("captions") if isinstance(info.get("captions"), Mapping) else None
+        strip = filmstrip(record.picture, trace, question=question, answer=sure, captions=captions, panel=200)
+        blocks.append(Picture(strip, _looks_in_words(spatial), f"Filmstrip of {len(spatial)} looks; answer {answer}"))
+    sentences = info.get("sentences")
+    for look in trace.looks:
+        if not look.is_spatial and isinstance(sentences, Sequence) and sentences:
+            support = info.get("supporting") or ()
+            table = slot_table(look, sentences, question=question, answer=sure, supporting=support)
+            blocks.append(Picture(table, f"Weights of {look.name} over the sentences.", f"Heat table; answer {answer}"))
+    facts = list(_facts(info))
+    if facts:
+        blocks.append(Table(("about this answer", ""), facts))
+    title = " → ".join(part for part in (question, answer) if part) or f"Record {number}"
+    return Section(f"{title} ({info['model']})" if name_model and info.get("model") else title, blocks=blocks)
+
+
+def _facts(info: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
+    """What a record says in plain values, for a table; what is drawn already is left out."""
+    for key, value in info.items():
+        if key == "confidence" and isinstance(value, (int, float)):
+            yield key, percent(float(value), note="the model's own probability of its answer")
+        elif key == "alternatives" and isinstance(value, Sequence):
+            others = [f"{word} {share:.1%}" for word, share in value]
+            if others:
+                yield "other answers", Cell(", ".join(others))
+        elif key in _DRAWN:
+            continue
+        elif _is_plain(value):
+            yield _words(key), Cell(value)
+        elif isinstance(value, list) and value and all(map(_is_plain, value)):
+            yield _words(key), Cell(", ".join(map(str, value)))
+
+
+def _said(words: Any) -> str:
+    return "" if words is None else str(words)
+
+
+def _looks_in_words(looks: Sequence[Any]) -> str:
+    named = ", ".join(f"{look.name} ({look.kind}, {look.norm})" for look in looks)
+    return f"Looks in order: {named}. Colours are rescaled for display; the numbers are the model's own."
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (str, int, float, bool)) and value != ""

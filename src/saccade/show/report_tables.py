@@ -1,0 +1,187 @@
+"""Blocks of a report that hold numbers and words: tables, headline figures, bars, commands.
+
+A number is a :class:`Cell`: its exact value, the text that is shown, and a note that says where it came from (n, split,
+seed, interval, source), which appears on hover and again in the footnotes, so that it survives printing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from saccade.errors import DataError, ShapeError
+from saccade.show.markup import Notes, escaped, inline
+
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One value with what is shown for it and where it came from."""
+
+    value: Value
+    text: str = ""
+    """What is shown; by default the value in a plain format."""
+    note: str = ""
+    """Provenance: n, split, seed, interval, where from."""
+
+    @property
+    def shown(self) -> str:
+        """The text for this cell."""
+        return self.text or _plain(self.value)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the cell is set as a number: to the right, in figures of equal width."""
+        return isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
+
+    def html(self, notes: Notes) -> str:
+        """The text with its footnote number."""
+        return f"{inline(self.shown)}{notes.reference(self.note)}"
+
+
+def percent(value: float | None, *, spread: float | None = None, digits: int = 1, note: str = "") -> Cell:
+    """A fraction shown in percent: ``percent(0.979, spread=0.003)`` reads 97.9 ± 0.3 %."""
+    if value is None or not math.isfinite(value):
+        return Cell(value, note=note)
+    around = f" ± {100 * spread:.{digits}f}" if spread is not None else ""
+    return Cell(value, f"{100 * value:.{digits}f}{around}\u202f%", note)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under columns; numbers line up, the best row is set off."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell | Value]]
+    caption: str = ""
+    source: str = ""
+    """Where the whole table comes from, in a line under it."""
+    best_row: int | None = None
+    """Index of the row to set off."""
+
+    def html(self, notes: Notes) -> str:
+        """The table, able to scroll sideways on a narrow screen."""
+        rows = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
+        for row in rows:
+            if len(row) != len(self.columns):
+                raise ShapeError("table row", f"({len(self.columns)},), one cell per column", (len(row),))
+        if self.best_row is not None and not 0 <= self.best_row < len(rows):
+            raise DataError(f"table: best_row {self.best_row} is not one of its {len(rows)} rows")
+        numeric = [
+            any(row[index].is_number for row in rows)
+            and all(row[index].is_number or not row[index].value for row in rows)
+            for index in range(len(self.columns))
+        ]
+        classes = [' class="num"' if is_number else "" for is_number in numeric]
+        head = "".join(f'<th scope="col"{kind}>{inline(name)}</th>' for name, kind in zip(self.columns, classes))
+        body = "".join(self._row(row, classes, notes, best=index == self.best_row) for index, row in enumerate(rows))
+        caption = f"<caption>{inline(self.caption)}</caption>" if self.caption else ""
+        return (
+            f'<figure class="table"><div class="scroll" tabindex="0"><table>{caption}<thead><tr>{head}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div>{source_line(self.source)}</figure>"
+        )
+
+    def _row(self, row: Sequence[Cell], classes: Sequence[str], notes: Notes, *, best: bool) -> str:
+        cells = [f'<th scope="row"{classes[0]}>{row[0].html(notes)}</th>'] if row else []
+        for cell, kind in zip(row[1:], classes[1:]):
+            exact = f' data-value="{escaped(cell.value)}"' if cell.is_number else ""
+            hover = f' title="{escaped(cell.note)}"' if cell.note else ""
+            cells.append(f"<td{kind}{exact}{hover}>{cell.html(notes)}</td>")
+        mark = ' class="best"' if best else ""
+        return f"<tr{mark}>{''.join(cells)}</tr>"
+
+
+@dataclass(frozen=True)
+class KeyFigures:
+    """A few headline numbers, large, each under its label."""
+
+    figures: Sequence[tuple[str, Cell]]
+
+    def html(self, notes: Notes) -> str:
+        """A definition list set as tiles."""
+        tiles = (f"<div><dt>{inline(label)}</dt><dd>{cell.html(notes)}</dd></div>" for label, cell in self.figures)
+        return f'<dl class="key-figures">{"".join(tiles)}</dl>'
+
+
+BarKind = Literal["score", "baseline", "bound", "published"]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One line of :class:`Bars`."""
+
+    label: str
+    value: float
+    kind: BarKind = "score"
+    interval: tuple[float, float] | None = None
+    """Low and high end of the confidence interval."""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A score beside its baselines and bounds, as bars on one axis from 0."""
+
+    bars: Sequence[Bar]
+    caption: str = ""
+    source: str = ""
+    as_percent: bool = True
+    """Fractions shown in percent, as all metrics are."""
+
+    def html(self, notes: Notes) -> str:
+        """A list of label, bar and value; the text is HTML, so it stays legible on a narrow screen."""
+        reach = [bar.value for bar in self.bars] + [bar.interval[1] for bar in self.bars if bar.interval]
+        if not all(math.isfinite(value) and value >= 0 for value in reach):
+            raise DataError(f"bars '{self.caption}': values must be finite and not below 0; found {reach}")
+        top = max(reach, default=0.0) or 1.0
+        lines = "".join(self._line(bar, top, notes) for bar in self.bars)
+        caption = f"<figcaption>{inline(self.caption)}</figcaption>" if self.caption else ""
+        return f'<figure class="bars">{caption}<ul>{lines}</ul>{source_line(self.source)}</figure>'
+
+    def _line(self, bar: Bar, top: float, notes: Notes) -> str:
+        track = f'<rect class="{bar.kind}" width="{100 * bar.value / top:.2f}%" height="100%" rx="2"/>'
+        if bar.interval:
+            low, high = (f"{100 * end / top:.2f}%" for end in bar.interval)
+            track += f'<line class="interval" x1="{low}" x2="{high}" y1="50%" y2="50%"/>'
+        shown = percent(bar.value, note=bar.note) if self.as_percent else Cell(bar.value, note=bar.note)
+        hover = f' title="{escaped(bar.note)}"' if bar.note else ""
+        kind = "" if bar.kind == "score" else f' <span class="kind">{bar.kind}</span>'
+        return (
+            f'<li{hover}><span class="label">{inline(bar.label)}{kind}</span>'
+            f'<svg class="track" width="100%" height="14" aria-hidden="true">{track}</svg>'
+            f'<span class="num">{shown.html(notes)}</span></li>'
+        )
+
+
+@dataclass(frozen=True)
+class Code:
+    """A command to copy, one a line."""
+
+    command: str
+    caption: str = ""
+
+    def html(self, notes: Notes) -> str:
+        """The command in a box of its own."""
+        caption = f"<figcaption>{inline(self.caption)}</figcaption>" if self.caption else ""
+        command = f'<pre tabindex="0"><code>{escaped(self.command.strip())}</code></pre>'
+        return f'<figure class="code">{caption}{command}</figure>'
+
+
+def source_line(source: str) -> str:
+    """The small line under a figure that says where it comes from."""
+    return f'<p class="source">Source: {inline(source)}</p>' if source else ""
+
+
+def _plain(value: Value) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", "\u202f")  # thin spaces, read alike everywhere
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return value

@@ -1,0 +1,83 @@
+"""The only place that rescales maps for display; each rule says what it did, so that a legend can.
+
+A trace keeps the model's own weights. A screen shows 0 … 1. What lies between is one of three rules: each map by its
+own peak, several maps by their common peak, or a map capped at a percentile when one cell drowns the rest. Zero always
+stays zero: a map is never stretched from its minimum, so that a uniform map looks uniform and not empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from saccade.errors import DataError, ShapeError
+
+MapLike = Tensor | npt.ArrayLike
+Values = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A map ready to be painted, with what was done to it."""
+
+    values: Values
+    """(H,W) between 0 and 1; a copy, never a view of the trace."""
+    top: float
+    """The weight that is shown as 1."""
+    rule: str
+    """In words, for a legend."""
+
+    @property
+    def legend(self) -> str:
+        """What the two ends of the colour bar mean: ``0 … 0.31, the map's own peak``."""
+        return f"0 … {self.top:.3g}, {self.rule}"
+
+
+def by_own_peak(attention: MapLike) -> Scaled:
+    """The map divided by its own maximum."""
+    values = as_map(attention)
+    return _scaled(values, float(values.max()), "the map's own peak")
+
+
+def by_shared_peak(maps: Sequence[MapLike]) -> list[Scaled]:
+    """All maps divided by the one maximum over all of them, so that they can be compared with each other."""
+    arrays = [as_map(attention) for attention in maps]
+    top = max((float(values.max()) for values in arrays), default=0.0)
+    return [_scaled(values, top, "the peak of all maps here") for values in arrays]
+
+
+def by_percentile(attention: MapLike, percentile: float = 99.0) -> Scaled:
+    """The map divided by one of its percentiles; whatever lies above is shown as 1."""
+    if not 0 < percentile <= 100:
+        raise DataError(f"percentile: found {percentile}; it must lie above 0 and be at most 100")
+    values = as_map(attention)
+    top = float(np.percentile(values, percentile))
+    if top <= 0:  # so few cells are lit that the percentile misses them all: the cap would show noise, or nothing
+        return by_own_peak(attention)
+    return _scaled(values, top, f"capped at percentile {percentile:g}")
+
+
+def as_map(attention: MapLike) -> Values:
+    """One map as a float32 array (H,W) of its own; raises ShapeError or DataError when there is nothing to draw."""
+    if isinstance(attention, Tensor):
+        attention = attention.detach().cpu().float().numpy()
+    values = np.array(attention, dtype=np.float32)  # a copy on purpose
+    if values.ndim == 3 and values.shape[0] == 1:
+        values = values[0]  # (H,W): a batch of one
+    if values.ndim != 2 or values.size == 0:
+        raise ShapeError("map", "(H,W) with at least one cell", values.shape)
+    if not np.isfinite(values).all():
+        raise DataError("map: it holds NaN or infinity, and cannot be drawn; validate() the trace to find the look")
+    return values
+
+
+def _scaled(values: Values, top: float, rule: str) -> Scaled:
+    if values.min() < 0:
+        rule += "; weights below 0 shown as 0"
+    if top <= 0:
+        return Scaled(np.zeros_like(values), max(top, 0.0), rule)
+    return Scaled(np.clip(values / np.float32(top), 0.0, 1.0), top, rule)

@@ -1,0 +1,124 @@
+"""A Sighting: what a model answered about one picture, and the trace of where it looked."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image
+
+from saccade.atomic import write_bytes
+from saccade.data.pictures import Picture
+from saccade.record import Record, write_record
+from saccade.trace import AttentionTrace
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sighting:
+    """An answer with its evidence; shows itself in a notebook."""
+
+    answer: str
+    confidence: float
+    """Probability of the answer, 0..1."""
+    alternatives: tuple[tuple[str, float], ...]
+    """The other answers and their probabilities, likeliest first."""
+    question: str | None
+    picture: Picture
+    trace: AttentionTrace
+    """Of this one example, in main memory; its maps lie on the original picture."""
+    model: str
+
+    # ------------------------------------------------------------ pictures
+
+    def overlay(self, look: str = "total", **options: Any) -> Image.Image:
+        """The picture with a look (or the total) over it; options as in :func:`saccade.show.overlay.overlay`."""
+        from saccade.show.overlay import overlay
+
+        attention = self.trace.image_map(look)[0]  # (H,W) or (T,H,W)
+        return overlay(self.picture.image, attention if attention.dim() == 2 else attention.mean(0), **options)
+
+    def filmstrip(self, **options: Any) -> Image.Image:
+        """Every look side by side; options as in :func:`saccade.show.filmstrip.filmstrip`."""
+        from saccade.show.filmstrip import filmstrip
+
+        said = {"question": self.question or "", "answer": f"{self.answer} ({self.confidence:.0%})"}
+        return filmstrip(self.picture.image, self.trace, **{**said, **options})
+
+    @property
+    def peak(self) -> tuple[int, int]:
+        """(x, y) of the picture's pixel with the most weight in total; of equal ones, the nearest to the middle.
+
+        Edge cells go on to the border, so a peak there is a plateau, and its inner end is the centre of the cell.
+        """
+        total = self.trace.image_map()[0]  # (H,W)
+        places = (total == total.max()).nonzero()  # (N,2) as (y, x)
+        middle = (torch.tensor(total.shape) - 1) / 2
+        y, x = places[(places - middle).square().sum(-1).argmin()].tolist()
+        return x, y
+
+    # ------------------------------------------------------------ keeping
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer and what belongs to it as plain values."""
+        return {
+            "model": self.model,
+            "picture": self.picture.name,
+            "size": list(self.picture.size),
+            "question": self.question,
+            "answer": self.answer,
+            "confidence": round(self.confidence, 6),
+            "alternatives": [[word, round(share, 6)] for word, share in self.alternatives],
+            "peak": list(self.peak),
+            "looks": [{"name": look.name, "kind": look.kind, "role": look.role} for look in self.trace.looks],
+            "notes": list(self.picture.notes),
+        }
+
+    def record(self) -> Record:
+        """The sighting as a record, which reports and the page read."""
+        return Record(self.trace, self.to_json(), self.picture.image)
+
+    @property
+    def stem(self) -> str:
+        """What its files are called: the picture's name and the question, so that neither overwrites another."""
+        asked = "" if self.question is None else f"-ask-{self.question}"
+        return re.sub(r"[^\w.-]+", "_", f"{self.picture.stem}{asked}").strip(".") or "picture"
+
+    def save(self, folder: Path | str, stem: str | None = None, *, filmstrip: bool = False) -> list[Path]:
+        """Write ``STEM.png`` (overlay or filmstrip), ``STEM.json`` and ``STEM.safetensors`` (the record).
+
+        Each file is whole or not there, and the JSON comes last: where it is, the others are.
+        """
+        place = Path(folder) / (stem or self.stem)
+        image = self.filmstrip() if filmstrip else self.overlay()
+        picture = write_bytes(place.with_name(f"{place.name}.png"), _png(image))
+        record = write_record(place, self.record())
+        return [picture, record, place.with_name(f"{place.name}.safetensors")]
+
+    # ------------------------------------------------------------ showing itself
+
+    def __repr__(self) -> str:
+        asked = "" if self.question is None else f", ask {self.question}"
+        return f"Sighting({self.picture.name}{asked}: {self.answer}, {self.confidence:.2f})"
+
+    def _repr_html_(self) -> str:
+        asked = "" if self.question is None else f"{html.escape(self.question)} → "
+        others = ", ".join(f"{html.escape(word)} {share:.0%}" for word, share in self.alternatives[:3])
+        data = base64.b64encode(_png(self.overlay())).decode()
+        return (
+            f'<figure style="margin:0"><img alt="where {html.escape(self.model)} looked" '
+            f'src="data:image/png;base64,{data}" style="max-width:400px">'
+            f"<figcaption>{asked}<b>{html.escape(self.answer)}</b> {self.confidence:.0%}"
+            f"{f' <small>({others})</small>' if others else ''}</figcaption></figure>"
+        )
+
+
+def _png(image: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    return buffer.getvalue()

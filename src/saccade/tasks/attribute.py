@@ -1,0 +1,202 @@
+"""Query-guided attributes: a picture and a query in, one answer out ("what colour is the 7?").
+
+The training side: batches as a function of their number alone, the loss, the quick validation, the model folder.
+The scoring side is :mod:`saccade.tasks.attribute_scores`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from saccade.config import from_dict, to_dict
+from saccade.data.attributes import AttributeBatch, AttributeData, AttributeDataConfig
+from saccade.data.glyphs import Split
+from saccade.errors import ConfigError, DataError, nearest
+from saccade.losses import cross_entropy
+from saccade.models.base import QueryModel
+from saccade.models.catalog import model_spec
+from saccade.models.folder import ModelFacts, Preprocessing, save_model
+from saccade.tasks.attribute_scores import score_attributes
+
+Batch = dict[str, Tensor]
+CHUNK = {"cpu": 512, "cuda": 4096}  # scenes made at once: large enough to be cheap, small enough to hold
+
+
+class AttributeTask:
+    """Trains one attribute model on generated scenes; the engine knows it as a ``Trainable``.
+
+    Args:
+        model: catalog name of the model.
+        model_config: settings of the model.
+        data: settings of :class:`AttributeDataConfig` (name, glyphs, seed of the scenes).
+        protocol: sizes and splits; overrides that of ``data``.
+        seed: of the weights, of the order of a finite training set, and of fresh training scenes. Validation and test
+            scenes do not depend on it, so that runs with different seeds are scored on the same pictures.
+    """
+
+    name = "attribute"
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        model_config: Mapping[str, Any],
+        data: Mapping[str, Any],
+        protocol: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        settings = dict(data) | ({"protocol": protocol} if protocol else {})
+        self.data_config = from_dict(AttributeDataConfig, settings, where="data")
+        self.architecture, self.model_config, self.seed = model, dict(model_config), seed
+        self.model = self.new_model(seed)
+        self.device = torch.device("cpu")
+        self._splits: dict[str, AttributeData] = {}
+
+    def new_model(self, seed: int) -> QueryModel:
+        """A freshly initialised model, a function of ``seed`` alone."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = model_spec(self.architecture).build(self.model_config)
+        if not isinstance(model, QueryModel):
+            raise ConfigError(f"model '{self.architecture}' does not answer queries; the task 'attribute' needs that")
+        return model
+
+    def to(self, device: torch.device) -> None:
+        """Make batches on ``device`` from now on."""
+        self.device = torch.device(device)
+        self._splits.clear()
+
+    def split(self, name: str) -> AttributeData:
+        """One split of the data, on the device."""
+        if name not in self._splits:
+            config = self.data_config
+            if name == "train" and config.protocol == "unlimited":
+                config = replace(config, seed=config.seed + self.seed)
+            self._splits[name] = AttributeData(config, cast(Split, name), device=self.device)
+        return self._splits[name]
+
+    # ------------------------------------------------------------ training
+
+    def steps_per_epoch(self, batch_size: int) -> int | None:
+        """Whole batches in one pass; None when scenes are fresh without end."""
+        size = self.split("train").size
+        return None if size is None else size // batch_size
+
+    def train_batches(self, start: int, *, batch_size: int, rank: int = 0, world_size: int = 1) -> Iterator[Batch]:
+        """Batches ``start``, ``start + 1``, …; made several at a time, because small batches of scenes are dear."""
+        data = self.split("train")
+        together = batch_size * world_size
+        per_chunk = max(1, CHUNK.get(self.device.type, 512) // batch_size)
+        if data.size is not None and data.size < together:
+            raise DataError(f"a batch of {together} is larger than the {data.size} training examples; make it smaller")
+        number = start
+        while True:
+            wanted = range(number, number + per_chunk)
+            mine = slice(rank * batch_size, (rank + 1) * batch_size)
+            triples = torch.cat([self._triples(data, n, together)[mine] for n in wanted])
+            made = data.take(triples.to(self.device))
+            for part in range(per_chunk):
+                rows = slice(part * batch_size, (part + 1) * batch_size)
+                yield {"images": made.images[rows], "query": made.query[rows], "label": made.label[rows]}
+            number += per_chunk
+
+    def _triples(self, data: AttributeData, number: int, together: int) -> Tensor:
+        """Which triples make up global batch ``number``: (together,)."""
+        if data.size is None:
+            return torch.arange(number * together, (number + 1) * together)
+        per_epoch = data.size // together
+        epoch, place = divmod(number, per_epoch)
+        if getattr(self, "_epoch", None) != (epoch, data.size):  # one shuffle an epoch, from (seed, epoch) alone
+            generator = torch.Generator().manual_seed((self.seed << 20) + epoch)
+            self._order, self._epoch = torch.randperm(data.size, generator=generator), (epoch, data.size)
+        return self._order[place * together : (place + 1) * together]
+
+    def inputs(self, batch: Batch) -> dict[str, Tensor]:
+        """Keyword arguments of ``forward_raw``."""
+        return {"images": batch["images"], "query": batch["query"]}
+
+    def loss(self, raw: dict[str, Tensor], batch: Batch, phase_loss: str) -> dict[str, Tensor]:
+        """Cross-entropy of the answer, and the share of right ones."""
+        if phase_loss not in ("default", "cross_entropy"):
+            raise ConfigError(f"loss '{phase_loss}': {nearest(phase_loss, ['cross_entropy', 'default'])}")
+        right = (raw["logits"].argmax(-1) == batch["label"]).float().mean()
+        return {"loss": cross_entropy(raw["logits"], batch["label"]), "accuracy": right}
+
+    @torch.no_grad()
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """Accuracy and loss on the validation split."""
+        right = loss = torch.zeros((), device=self.device)
+        count = 0
+        for batch in in_batches(self.split("val"), 500):
+            raw = model.forward_raw(batch.images, batch.query)  # type: ignore[operator]
+            right = right + (raw["logits"].argmax(-1) == batch.label).sum()
+            loss = loss + cross_entropy(raw["logits"], batch.label) * len(batch)
+            count += len(batch)
+        return {"accuracy": float(right) / count, "loss": float(loss) / count}
+
+    # ------------------------------------------------------------ scoring and keeping
+
+    @classmethod
+    def evaluate(
+        cls,
+        model: nn.Module,
+        data: Mapping[str, Any],
+        split: str,
+        *,
+        limit: int | None = None,
+        sweeps: int = 200,
+        allow_pack: bool = False,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> dict[str, Any]:
+        """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``."""
+        config = from_dict(AttributeDataConfig, data, where="data")
+        device = next(model.parameters()).device
+        chosen = AttributeData(config, cast(Split, split), device=device, allow_pack=allow_pack)
+        if not isinstance(model, QueryModel):
+            raise ConfigError("the task 'attribute' scores models that answer queries")
+        scores = score_attributes(model, chosen, limit=limit, sweeps=sweeps, progress=progress)
+        return {
+            "data": config.name,
+            "glyphs": chosen.glyphs.name,
+            "split": split,
+            "protocol": config.protocol,
+            "seed": config.seed,
+            **scores.summary(),
+        }
+
+    def save_model(self, model: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
+        """Write the model folder, with what this run knows of it."""
+        data = self.split("val")
+        save_model(
+            model,
+            folder,
+            ModelFacts(
+                architecture=self.architecture,
+                model=to_dict(model.config),
+                task=self.name,
+                queries=data.queries,
+                answers=data.answers,
+                preprocessing=Preprocessing(size=(data.spec.size, data.spec.size)),
+                data=to_dict(self.data_config),
+                protocol=self.data_config.protocol,
+                seed=self.seed,
+                recipe=facts.get("recipe", {}),
+                revision=facts.get("revision"),
+                training={key: value for key, value in facts.items() if key not in ("recipe", "revision")},
+            ),
+        )
+
+
+def in_batches(data: AttributeData, batch_size: int, limit: int | None = None) -> Iterator[AttributeBatch]:
+    """A finite split from beginning to end (or to ``limit``)."""
+    if data.size is None:
+        raise DataError(f"split '{data.split}' has no end; name a finite one (val, test)")
+    end = data.size if limit is None else min(limit, data.size)
+    for start in range(0, end, batch_size):
+        yield data.take(torch.arange(start, min(start + batch_size, end), device=data.device))

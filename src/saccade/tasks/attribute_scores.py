@@ -1,0 +1,194 @@
+"""Scores of an attribute model: its answers, its attention beside baselines and bounds, and the causal tests.
+
+Every map, the model's and the baselines', lies on the picture through the same projection. Baselines and the oracle
+live on the grid of the model's last look on a picture, the one from which the answer is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.data.attributes import AttributeBatch, AttributeData
+from saccade.errors import DataError
+from saccade.metrics import Interventions, accuracy_by_scale, baselines, bootstrap, causal_scores, deletion, insertion
+from saccade.metrics.intervals import mean_defined
+from saccade.metrics.map_scores import MapScores
+from saccade.models.base import QueryModel
+from saccade.trace import AttentionTrace, Look
+
+BASELINES = ("uniform", "centre_gaussian", "shuffled", "all_objects", "all_objects_exact", "grid_oracle")
+ANSWER_SCORES = ("accuracy", "swapped_query")
+
+
+@dataclass
+class AttributeScores:
+    """What was measured, with the per-picture values behind every mean."""
+
+    total: MapScores = field(default_factory=MapScores)
+    by_look: dict[str, MapScores] = field(default_factory=dict)
+    baselines: dict[str, MapScores] = field(default_factory=lambda: {name: MapScores() for name in BASELINES})
+    causal: MapScores = field(default_factory=MapScores)
+    answers: list[Tensor] = field(default_factory=list)
+    labels: list[Tensor] = field(default_factory=list)
+    scales: list[Tensor] = field(default_factory=list)
+    scenes: list[Tensor] = field(default_factory=list)
+
+    def summary(self) -> dict[str, Any]:
+        """Plain numbers: ``n``, ``metrics``, ``attention``, ``baselines``, ``intervals`` and ``counts``."""
+        causal = self.causal.means()
+        bins = accuracy_by_scale(torch.cat(self.answers), torch.cat(self.labels), torch.cat(self.scales))
+        scenes = torch.cat(self.scenes)
+        named = self.total.values() | self.causal.values()
+        intervals = {name: bootstrap(values, scenes[: len(values)]) for name, values in named.items()}
+        return _without_nan({
+            "n": len(scenes),
+            "metrics": {name: causal[name] for name in ANSWER_SCORES}
+            | {"accuracy_by_scale": {f"({b.low:g},{b.high:g}]": b.accuracy for b in bins}},
+            "attention": self.total.means()
+            | {name: value for name, value in causal.items() if name not in ANSWER_SCORES}
+            | {"by_look": {name: scores.means() for name, scores in self.by_look.items()}},
+            "baselines": {name: scores.means() for name, scores in self.baselines.items()},
+            "intervals": {name: [found.low, found.high] for name, found in intervals.items()},
+            "counts": {name: mean_defined(values).n for name, values in named.items()}
+            | {"accuracy_by_scale": {f"({b.low:g},{b.high:g}]": b.n for b in bins}},
+        })  # fmt: skip
+
+
+@torch.no_grad()
+def score_attributes(
+    model: QueryModel,
+    data: AttributeData,
+    *,
+    limit: int | None = None,
+    sweeps: int = 200,
+    batch_size: int = 250,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> AttributeScores:
+    """Score ``model`` on a finite split.
+
+    Args:
+        model: in eval mode, on the device of ``data``.
+        data: the split.
+        limit: at most this many triples, from the first on.
+        sweeps: pictures for deletion and insertion, which cost dozens of forward passes each.
+        batch_size: triples at once.
+        progress: called with triples done and triples in all.
+    """
+    if data.size is None:
+        raise DataError(f"split '{data.split}' has no end; score val or test")
+    if limit is not None and limit < 2:
+        raise DataError(f"limit: scores need at least 2 pictures (one is compared with another), found {limit}")
+    scores = AttributeScores()
+    total, done = min(limit or data.size, data.size), 0
+    for batch in _batches(data, total, batch_size):
+        output = model(batch.images, batch.query)
+        _add_answers(scores, output.trace, batch)
+        _add_maps(scores, output.trace, batch)
+        _add_causal(scores, model, batch)
+        if done < sweeps:
+            _add_sweeps(scores, model, output.trace[: sweeps - done], batch)
+        done += len(batch)
+        progress(done, total)
+    return scores
+
+
+def _batches(data: AttributeData, total: int, batch_size: int) -> Iterator[AttributeBatch]:
+    """From the first triple on; the last batch is never a single picture, which could not be shuffled."""
+    start = 0
+    while start < total:
+        end = min(start + batch_size, total)
+        end = total if total - end == 1 else end
+        yield data.take(torch.arange(start, end))
+        start = end
+
+
+def _add_answers(scores: AttributeScores, trace: AttentionTrace, batch: AttributeBatch) -> None:
+    if trace.answer is None:
+        raise DataError("the model's trace holds no answer")
+    found = ((scores.answers, trace.answer), (scores.labels, batch.label), (scores.scales, batch.scale))
+    for kept, tensor in (*found, (scores.scenes, batch.scene)):
+        kept.append(tensor.cpu())
+
+
+def _add_maps(scores: AttributeScores, trace: AttentionTrace, batch: AttributeBatch) -> None:
+    """The total, every look, and every baseline, against the same truth."""
+    evidence, objects = batch.evidence(), batch.objects()
+    total = trace.image_map("total")  # (B,H,W)
+    scores.total.add(total, evidence, objects)
+    for look in trace.looks:
+        if len(trace.looks) > 1 and look.is_spatial:
+            scores.by_look.setdefault(look.name, MapScores()).add(trace.image_map(look), evidence, objects)
+    last = _last_on_picture(trace)
+    if last.frame is None or last.weights is None:
+        raise DataError(f"look '{last.name}' has no grid to put baselines on")
+    frame, grid = last.frame.to(total.device), (last.weights.shape[-2], last.weights.shape[-1])
+    size, pictures = (total.shape[-2], total.shape[-1]), len(batch)
+    maps = {
+        "uniform": baselines.uniform(frame, grid, size, pictures=pictures),
+        "centre_gaussian": baselines.centre_gaussian(frame, grid, size, pictures=pictures),
+        "shuffled": baselines.shuffled(total, batch.scene),
+        "all_objects": baselines.all_objects(objects, frame, grid),
+        "all_objects_exact": baselines.all_objects_exact(objects),
+        "grid_oracle": baselines.grid_oracle(evidence, frame, grid),
+    }
+    for name, baseline in maps.items():
+        scores.baselines[name].add(baseline, evidence, objects)
+
+
+def _add_causal(scores: AttributeScores, model: QueryModel, batch: AttributeBatch) -> None:
+    """Render each scene again with the target, or another object, changed; ask for another object."""
+    changed = batch.recolour_target()
+    scenes = Interventions(
+        images=batch.images,
+        queries=batch.query,
+        truth=batch.label,
+        target_changed=changed.images,
+        new_truth=changed.label,
+        others_changed={"recoloured": batch.recolour_other().images, "removed": batch.remove_other().images},
+        other_queries=batch.other_query(),
+    )
+
+    def answer(images: Tensor, queries: Tensor) -> Tensor:
+        return model.forward_raw(images, queries)["logits"].argmax(-1)
+
+    scores.causal.add_values(causal_scores(answer, scenes))
+
+
+def _add_sweeps(scores: AttributeScores, model: QueryModel, trace: AttentionTrace, batch: AttributeBatch) -> None:
+    """Deletion and insertion on black, for the model's map and for pixels in random order (a uniform map)."""
+    count = len(trace)
+    images, query = batch.images[:count], batch.query[:count]
+    answers = trace.answer if trace.answer is not None else batch.label[:count]
+
+    def probability(altered: Tensor, pictures: Tensor) -> Tensor:
+        logits = model.forward_raw(altered, query[pictures])["logits"]
+        return logits.softmax(-1).gather(1, answers[pictures][:, None]).squeeze(1)
+
+    total = trace.image_map("total")
+    for kept, maps in ((scores.total, total), (scores.baselines["uniform"], torch.ones_like(total))):
+        kept.add_values({
+            "deletion": deletion(probability, images, maps, fill=0.0).area,
+            "insertion": insertion(probability, images, maps, fill=0.0).area,
+        })  # fmt: skip
+
+
+def _last_on_picture(trace: AttentionTrace) -> Look:
+    spatial = [look for look in trace.looks if look.is_spatial and look.weights is not None]
+    if not spatial:
+        raise DataError("this model's looks have no weights on a picture")
+    return spatial[-1]
+
+
+def _without_nan(value: Any) -> Any:
+    """NaN means undefined; JSON says null."""
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,28 @@
+"""Several models on one picture, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from PIL import Image
+
+from saccade.data.pictures import Source, read_picture
+from saccade.predict import Question, load
+from saccade.show.contact_sheet import contact_sheet
+from saccade.sighting import Sighting
+
+
+def compare(
+    models: Sequence[str | Path], picture: Source, *, ask: Question | None = None, device: str | torch.device = "auto"
+) -> list[Sighting]:
+    """Several models on one picture: one sighting each, in order."""
+    seen = read_picture(picture)
+    return [load(model, device).look(seen, ask=ask) for model in models]
+
+
+def side_by_side(sightings: Sequence[Sighting]) -> Image.Image:
+    """One row: each model's overlay, its name and its answer."""
+    captions = [f"{seen.model}: {seen.answer} {seen.confidence:.0%}" for seen in sightings]
+    return contact_sheet([seen.overlay() for seen in sightings], captions, columns=len(sightings), panel=400)

@@ -1,0 +1,103 @@
+"""What is installed, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import re
+from pathlib import Path
+from typing import Any
+
+_REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?[^;]*?(?:;.*extra\s*==\s*['\"]([^'\"]+)['\"])?\s*$")
+
+
+def doctor() -> dict[str, Any]:
+    """What there is, as plain values; ``problems`` lists what keeps saccade from working."""
+    from saccade import __version__
+
+    core, extras = _requirements()
+    missing = [name for name, version in core.items() if version is None]
+    zoo = _zoo()
+    return {
+        "saccade": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": core,
+        "devices": _devices(),
+        "extras": {
+            extra: {"missing": lacking, "get": f"pip install 'saccade[{extra}]'" if lacking else None}
+            for extra, lacking in extras.items()
+        },
+        "cache": _cache(),
+        "zoo": zoo,
+        "problems": [f"{name} is not installed: pip install saccade" for name in missing]
+        + [f"{name}: {state}" for name, state in zoo.items() if state != "whole"],
+    }
+
+
+def _requirements() -> tuple[dict[str, str | None], dict[str, list[str]]]:
+    """(core package → version, extra → packages of it that are missing)."""
+    core: dict[str, str | None] = {}
+    extras: dict[str, list[str]] = {}
+    for line in _declared():
+        match = _REQUIREMENT.match(line)
+        if match is None:
+            continue
+        name, extra = match.groups()
+        version = _version_of(name)
+        if extra is None:
+            core[name] = version
+        else:
+            extras.setdefault(extra, []).extend([] if version else [name])
+    return core, extras
+
+
+def _declared() -> list[str]:
+    try:
+        return importlib.metadata.requires("saccade") or []
+    except importlib.metadata.PackageNotFoundError:  # run from a source folder: only what it cannot do without
+        return ["torch", "numpy", "pillow", "safetensors", "pyyaml", "typer", "rich"]
+
+
+def _version_of(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _devices() -> list[str]:
+    try:
+        import torch
+    except ImportError as error:
+        return [f"torch does not load: {error}"]
+    cpu = f"cpu ({torch.get_num_threads()} threads)"
+    return [cpu, *(f"cuda:{i} ({torch.cuda.get_device_name(i)})" for i in range(torch.cuda.device_count()))]
+
+
+def _cache() -> dict[str, Any]:
+    from saccade.data.glyphs import cache_home
+
+    home = cache_home()
+    folders = sorted(path for path in home.iterdir() if path.is_dir()) if home.is_dir() else []
+    return {"folder": str(home), "holds": {path.name: _bytes_in(path) for path in folders}}
+
+
+def _bytes_in(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _zoo() -> dict[str, str]:
+    """Shipped model → "whole", or what is wrong with it."""
+    from saccade.errors import CheckpointError
+    from saccade.models.facts import checked_weights, read_facts
+    from saccade.zoo import shipped
+
+    states = {}
+    for name, folder in shipped().items():
+        try:
+            checked_weights(folder, read_facts(folder))
+            states[name] = "whole"
+        except CheckpointError as error:
+            states[name] = str(error)
+    return states

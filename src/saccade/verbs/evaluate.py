@@ -1,0 +1,59 @@
+"""Score a trained model: task metrics, attention metrics, baselines and causal tests, as one dictionary."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from saccade.models.folder import load_model
+from saccade.tasks import task_class
+from saccade.zoo import resolve
+
+
+def evaluate(
+    model: str | Path,
+    *,
+    data: str | None = None,
+    split: str = "test",
+    protocol: str | None = None,
+    glyphs: str | None = None,
+    limit: int | None = None,
+    sweeps: int = 200,
+    device: str = "auto",
+    seed: int = 0,
+    allow_pack: bool = True,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, Any]:
+    """Score ``model`` on a split of its data (or of ``data``); all metrics are fractions 0..1.
+
+    Args:
+        model: zoo name, model folder or run folder.
+        data: another data set than the model's own, by name.
+        split: val or test.
+        protocol: sizes and splits; the model's own by default.
+        glyphs: disjoint, merged or pack; the model's own by default.
+        limit: at most this many examples.
+        sweeps: pictures for deletion and insertion.
+        device: auto, cpu, cuda, cuda:N or mps.
+        seed: of the scenes that it is scored on; not the seed it was trained with.
+        allow_pack: let test scenes use the shipped glyphs when MNIST is not there; ``glyphs`` of the result says so.
+        progress: called with examples done and examples in all.
+
+    Returns:
+        ``model, data, glyphs, split, protocol, n, seed, metrics, attention, baselines, intervals, counts, seconds``.
+    """
+    folder = resolve(model)
+    network, facts = load_model(folder, device)
+    started = time.monotonic()
+    changes = {"name": data, "protocol": protocol, "glyphs": glyphs}
+    settings = {**facts.data, **{key: value for key, value in changes.items() if value is not None}, "seed": seed}
+    scored = task_class(facts.task).evaluate(
+        network, settings, split, limit=limit, sweeps=sweeps, allow_pack=allow_pack, progress=progress
+    )
+    return {
+        "model": facts.name or str(model),
+        **scored,
+        "seconds": round(time.monotonic() - started, 2),
+    }

@@ -1,0 +1,87 @@
+"""Train a recipe into a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from saccade.engine.recipe import Recipe, load_recipe
+from saccade.tasks import task_class
+
+if TYPE_CHECKING:
+    from saccade.engine.loop import RunResult
+    from saccade.engine.protocol import Trainable
+
+
+def train(
+    recipe: str | Path,
+    *,
+    out: Path | str,
+    data: str | None = None,
+    backbone: str | None = None,
+    protocol: str | None = None,
+    overrides: Sequence[str] = (),
+    seed: int | None = None,
+    resume: bool = False,
+    max_minutes: float | None = None,
+    device: str = "auto",
+    devices: int = 1,
+    nodes: int = 1,
+    strategy: str = "auto",
+    precision: str | None = None,
+    quiet: bool = False,
+) -> RunResult:
+    """Train ``recipe`` (a packaged name or a YAML file) into the run folder ``out``.
+
+    Args:
+        recipe: see ``saccade list recipes``.
+        out: a new folder; with ``resume`` the folder of the run to continue.
+        data: another data set than the recipe's, by name.
+        backbone: another backbone than the recipe's, for models that can have one.
+        protocol: ``authors`` or ``unlimited``.
+        overrides: ``key=value`` texts, e.g. ``phases.0.steps=100``; values are read as YAML.
+        seed: another seed than the recipe's.
+        resume: go on where the run stopped, exactly.
+        max_minutes: stop cleanly after this long.
+        device: auto, cpu, cuda, cuda:N or mps.
+        devices: how many of them on each of ``nodes`` machines.
+        nodes: machines.
+        strategy: a Fabric strategy, e.g. ddp.
+        precision: 32-true or bf16-mixed.
+        quiet: no progress.
+    """
+    from saccade.engine.loop import fit  # brings Fabric, which takes seconds
+
+    chosen = list(overrides)
+    for path, value in (
+        ("data.name", data),
+        ("model.config.backbone", backbone),
+        ("seed", seed),
+        ("precision", precision),
+    ):
+        chosen += [] if value is None else [f"{path}={value}"]
+    resolved = load_recipe(recipe, protocol=protocol, overrides=chosen)
+    return fit(
+        build_task(resolved),
+        resolved,
+        out,
+        resume=resume,
+        max_minutes=max_minutes,
+        device=device,
+        devices=devices,
+        nodes=nodes,
+        strategy=strategy,
+        progress="quiet" if quiet else "auto",
+    )
+
+
+def build_task(recipe: Recipe) -> Trainable:
+    """The task that a resolved recipe describes."""
+    return task_class(recipe.task)(
+        model=recipe.model.name,
+        model_config=recipe.model.config,
+        data=recipe.data,
+        protocol=recipe.protocol,
+        seed=recipe.seed,
+    )

@@ -1,0 +1,35 @@
+"""The zoo: model folders that come with saccade, one sub-folder each, found without importing torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from saccade.errors import CheckpointError, nearest
+from saccade.models.facts import CONFIG, refuse_foreign
+
+ZOO = Path(__file__).parent
+
+
+def shipped() -> dict[str, Path]:
+    """Name → model folder of every model that comes with saccade."""
+    return {file.parent.name: file.parent for file in sorted(ZOO.glob(f"*/{CONFIG}"))}
+
+
+def resolve(name_or_path: str | Path) -> Path:
+    """The model folder meant by a zoo name, a model folder or a run folder (its ``model/``).
+
+    A zoo name wins over a folder of the same name in the current folder: write ``./name`` for the latter.
+    """
+    if str(name_or_path) in shipped():
+        return shipped()[str(name_or_path)]
+    path = Path(name_or_path)
+    for folder in (path, path / "model"):
+        if (folder / CONFIG).is_file():
+            return folder
+    if path.exists():
+        refuse_foreign(path)
+        if (path / "config.yaml").is_file():
+            raise CheckpointError(f"{path}: a run that has not kept a model yet; go on with 'saccade train … --resume'")
+        raise CheckpointError(f"{path}: neither a model folder (no {CONFIG}) nor a run folder (no model/)")
+    zoo = nearest(str(name_or_path), shipped()) if shipped() else "(no models are shipped with this copy)"
+    raise CheckpointError(f"no model '{name_or_path}' in the zoo and no such folder: {zoo}")

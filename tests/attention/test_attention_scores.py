@@ -1,0 +1,190 @@
+"""Scores of Seo et al. (2016): Eq. (2) and (9) by hand, as loops, and by what each cell may see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from saccade.attention.scores import AdditiveScorer, spatial_softmax
+from saccade.errors import ConfigError, ShapeError
+
+Near = Callable[..., None]
+
+
+def filled(scorer: AdditiveScorer, **parameters: Tensor | list) -> AdditiveScorer:
+    """The scorer with the given numbers as parameters; names with __ for dots."""
+    state = {name.replace("__", "."): torch.as_tensor(value) for name, value in parameters.items()}
+    scorer.load_state_dict({name: state[name].reshape(old.shape).to(old) for name, old in scorer.state_dict().items()})
+    return scorer
+
+
+def by_loops(scorer: AdditiveScorer, features: Tensor, query: Tensor) -> Tensor:
+    """Eq. (2) and (9) written out: s_ij = v · relu(Σ_neighbours W f + b + U q) + c, zero beyond the border."""
+    batch, channels, height, width = features.shape
+    weight, bias = scorer.from_features.weight, scorer.from_features.bias
+    reach = weight.shape[-1] // 2
+    scores = torch.zeros(batch, height, width, dtype=features.dtype)
+    for b in range(batch):
+        for i in range(height):
+            for j in range(width):
+                hidden = scorer.from_query.weight @ query[b] + bias
+                for di in range(-reach, reach + 1):
+                    for dj in range(-reach, reach + 1):
+                        if 0 <= i + di < height and 0 <= j + dj < width:
+                            for c in range(channels):
+                                hidden = hidden + weight[:, c, reach + di, reach + dj] * features[b, c, i + di, j + dj]
+                scores[b, i, j] = scorer.to_score.weight.flatten() @ hidden.clamp(min=0) + scorer.to_score.bias[0]
+    return scores
+
+
+def test_equation_2_by_hand(assert_near: Near) -> None:
+    """One channel, two hidden units, cells f = (1, 2; 3, 4), query (1, 0).
+
+    Hidden units: h1 = relu(1·f − 2 + 0.5·1), h2 = relu(−1·f + 3 + 0), score = 2·h1 − 1·h2 + 0.25.
+    f = 1: h = (0, 2)     → −2 + 0.25       = −1.75
+    f = 2: h = (0.5, 1)   → 1 − 1 + 0.25    = 0.25
+    f = 3: h = (1.5, 0)   → 3 + 0.25        = 3.25
+    f = 4: h = (2.5, 0)   → 5 + 0.25        = 5.25
+    """
+    scorer = filled(
+        AdditiveScorer(1, 2, hidden=2),
+        from_features__weight=[1.0, -1.0],
+        from_features__bias=[-2.0, 3.0],
+        from_query__weight=[[0.5, 9.0], [0.0, 9.0]],
+        to_score__weight=[2.0, -1.0],
+        to_score__bias=[0.25],
+    )
+    scores = scorer(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), torch.tensor([[1.0, 0.0]]))
+    assert_near(scores, [[[-1.75, 0.25], [3.25, 5.25]]])
+
+
+def test_equation_9_by_hand(assert_near: Near) -> None:
+    """Context 3 with all weights 1: a cell's score is the sum of its 3×3 neighbourhood, zeros beyond the border.
+
+    f = (1, 2, 3; 4, 5, 6): corner (0,0) sees 1+2+4+5 = 12, the middle column sees everything = 21,
+    corner (0,2) sees 2+3+5+6 = 16; both rows see the same. The query adds 1 to each.
+    """
+    scorer = filled(
+        AdditiveScorer(1, 1, hidden=1, context=3),
+        from_features__weight=torch.ones(1, 1, 3, 3),
+        from_features__bias=[0.0],
+        from_query__weight=[1.0],
+        to_score__weight=[1.0],
+        to_score__bias=[0.0],
+    )
+    scores = scorer(torch.tensor([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]]), torch.tensor([[1.0]]))
+    assert_near(scores, [[[13.0, 22.0, 17.0], [13.0, 22.0, 17.0]]])
+
+
+def test_equation_3_by_hand(assert_near: Near) -> None:
+    """Scores ln 1, ln 2, ln 3, ln 4: weights 0.1, 0.2, 0.3, 0.4."""
+    scores = torch.tensor([[[1.0, 2.0], [3.0, 4.0]]]).log()
+    assert_near(spatial_softmax(scores), [[[0.1, 0.2], [0.3, 0.4]]])
+
+
+@given(
+    st.integers(1, 2), st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.sampled_from([1, 3]),
+    st.integers(0, 2**31),
+)  # fmt: skip
+def test_against_loops(batch: int, channels: int, height: int, width: int, context: int, seed: int) -> None:
+    torch.manual_seed(seed)
+    scorer = AdditiveScorer(channels, 3, hidden=4, context=context).double()
+    features = torch.randn(batch, channels, height, width, dtype=torch.float64)
+    query = torch.randn(batch, 3, dtype=torch.float64)
+    with torch.no_grad():
+        torch.testing.assert_close(scorer(features, query), by_loops(scorer, features, query))
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.floats(-50, 50), st.integers(0, 2**31))
+def test_softmax_is_a_distribution_whatever_is_added(height: int, width: int, shift: float, seed: int) -> None:
+    torch.manual_seed(seed)
+    scores = torch.randn(2, height, width, dtype=torch.float64) * 10
+    weights = spatial_softmax(scores)
+    assert bool((weights >= 0).all())
+    torch.testing.assert_close(weights.sum((1, 2)), torch.ones(2, dtype=torch.float64))
+    torch.testing.assert_close(spatial_softmax(scores + shift), weights)
+    flat = scores.flatten(1).exp()
+    torch.testing.assert_close(weights.flatten(1), flat / flat.sum(1, keepdim=True))
+
+
+def test_softmax_survives_huge_scores() -> None:
+    weights = spatial_softmax(torch.tensor([[[1e30, -1e30], [0.0, 1e30]]]))
+    assert weights.tolist() == [[[0.5, 0.0], [0.0, 0.5]]]
+
+
+def test_softmax_takes_steps() -> None:
+    assert spatial_softmax(torch.zeros(2, 5, 3, 4)).sum((-2, -1)).allclose(torch.ones(2, 5))
+
+
+@pytest.mark.parametrize("context", [1, 3, 5])
+def test_gradients(context: int) -> None:
+    """Finite differences against autograd; the seed keeps every unit away from the kink of the rectifier."""
+    torch.manual_seed(3)
+    scorer = AdditiveScorer(2, 3, hidden=4, context=context).double()
+    features = torch.randn(2, 2, 3, 2, dtype=torch.float64, requires_grad=True)
+    query = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(scorer, (features, query))
+    assert torch.autograd.gradcheck(lambda f, q: spatial_softmax(scorer(f, q)), (features, query))
+
+
+@pytest.mark.parametrize("context", [1, 3, 5])
+def test_a_cell_sees_its_neighbourhood_and_nothing_else(context: int) -> None:
+    scorer = AdditiveScorer(3, 2, hidden=64, context=context)
+    features = torch.randn(1, 3, 9, 9, requires_grad=True)
+    scorer(features, torch.randn(1, 2))[0, 4, 4].backward()
+    assert features.grad is not None
+    seen = (features.grad[0].abs().sum(0) > 0).nonzero()  # (N,2) cells with a gradient
+    reach = context // 2
+    expected = [[i, j] for i in range(4 - reach, 5 + reach) for j in range(4 - reach, 5 + reach)]
+    assert seen.tolist() == expected
+
+
+def test_cells_are_scored_alike_wherever_they_lie() -> None:
+    """Context 1: shuffling the cells shuffles the scores."""
+    scorer = AdditiveScorer(4, 3)
+    features, query, order = torch.randn(2, 4, 3, 5), torch.randn(2, 3), torch.randperm(15)
+    shuffled = features.flatten(2)[..., order].reshape(features.shape)
+    torch.testing.assert_close(scorer(shuffled, query).flatten(1), scorer(features, query).flatten(1)[:, order])
+
+
+def test_context_tells_places_apart() -> None:
+    scorer = AdditiveScorer(4, 3, context=3)
+    features, query = torch.randn(1, 4, 4, 4), torch.randn(1, 3)
+    mirrored = scorer(features.flip(-1), query).flip(-1)
+    assert not torch.allclose(mirrored, scorer(features, query), atol=1e-3)
+
+
+def test_the_query_moves_the_scores_of_its_own_example_only() -> None:
+    scorer = AdditiveScorer(4, 3)
+    features, query = torch.randn(2, 4, 3, 3), torch.randn(2, 3)
+    other = query.clone()
+    other[1] += 1
+    before, after = scorer(features, query), scorer(features, other)
+    assert torch.equal(before[0], after[0])
+    assert not torch.allclose(before[1], after[1])
+
+
+@pytest.mark.parametrize("context", [0, 2, -1])
+def test_a_neighbourhood_needs_a_centre(context: int) -> None:
+    with pytest.raises(ConfigError, match=f"odd side .* found {context}"):
+        AdditiveScorer(4, 3, context=context)
+
+
+@pytest.mark.parametrize(
+    ("features", "query", "said"),
+    [
+        ((2, 5, 3, 3), (2, 3), r"features: expected shape \(B,4,H,W\), got \(2, 5, 3, 3\)"),
+        ((4, 3, 3), (2, 3), r"features: expected shape"),
+        ((2, 4, 3, 3), (2, 4), r"query: expected shape \(B,3\), got \(2, 4\)"),
+        ((2, 4, 3, 3), (3,), r"query: expected shape"),
+        ((2, 4, 3, 3), (1, 3), r"query: expected shape \(2,3\), one for each feature map"),
+    ],
+)
+def test_shapes_that_do_not_fit(features: tuple[int, ...], query: tuple[int, ...], said: str) -> None:
+    with pytest.raises(ShapeError, match=said):
+        AdditiveScorer(4, 3)(torch.zeros(features), torch.zeros(query))

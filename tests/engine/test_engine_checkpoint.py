@@ -1,0 +1,239 @@
+"""Checkpoints: whole or not there, verified, and never unpickled."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from saccade.engine import durable
+from saccade.engine.checkpoint import CheckpointStore, read_checkpoint
+from saccade.errors import CheckpointError, OutputError
+
+
+def tensors(value: float) -> dict[str, torch.Tensor]:
+    return {
+        "model/w": torch.full((3, 2), value),
+        "rng": torch.arange(5, dtype=torch.uint8),
+        "step": torch.tensor(value),
+    }
+
+
+def filled(folder: Path, *steps: int, keep: int = 3) -> CheckpointStore:
+    store = CheckpointStore(folder, keep=keep)
+    for step in steps:
+        store.save(step, tensors(step), {"position": {"step": step}})
+    return store
+
+
+def test_round_trip(tmp_path):
+    store = filled(tmp_path, 7)
+    checkpoint, problems = store.load_newest()
+    assert problems == []
+    assert (checkpoint.step, checkpoint.facts) == (7, {"position": {"step": 7}})
+    for name, value in tensors(7).items():
+        assert torch.equal(checkpoint.tensors[name], value)
+    assert checkpoint.path.name == "step-00000007"
+
+
+def test_keeps_the_last_and_the_protected(tmp_path):
+    store = filled(tmp_path, 1, 2, keep=2)
+    for step in (3, 4, 5):
+        store.save(step, tensors(step), {}, protect=[2])
+    assert [path.name[-1] for path in store.paths()] == ["2", "4", "5"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [path.name for path in store.paths()]
+
+
+def test_second_checkpoint_of_a_step_wins(tmp_path):
+    store = filled(tmp_path, 3, keep=1)
+    store.save(3, tensors(9), {})
+    assert [path.name for path in store.paths()] == ["step-00000003.1"]
+    assert store.load_step(3).tensors["step"].item() == 9
+
+
+def test_tied_and_strided_tensors_are_stored(tmp_path):
+    shared = torch.arange(6.0).reshape(2, 3)
+    store = CheckpointStore(tmp_path)
+    store.save(1, {"a": shared, "b": shared, "c": shared.t()}, {})
+    found = store.load_newest()[0].tensors
+    assert torch.equal(found["b"], shared)
+    assert torch.equal(found["c"], shared.t())
+
+
+def damage(path: Path, how: str) -> None:
+    content = bytearray(path.read_bytes())
+    if how == "flip":
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    elif how == "truncate":
+        path.write_bytes(content[: len(content) // 2])
+    elif how == "empty":
+        path.write_bytes(b"")
+    else:
+        path.unlink()
+
+
+@pytest.mark.parametrize("file", ["state.safetensors", "state.json"])
+@pytest.mark.parametrize("how", ["flip", "truncate", "empty", "remove"])
+def test_damage_falls_back_to_the_one_before_and_is_named(tmp_path, file, how):
+    store = filled(tmp_path, 1, 2)
+    damage(tmp_path / "step-00000002" / file, how)
+    checkpoint, problems = store.load_newest()
+    assert checkpoint.step == 1
+    assert len(problems) == 1
+    assert "step-00000002" in problems[0]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 255))
+def test_any_flipped_byte_of_the_facts_is_noticed_or_harmless(tmp_path_factory, where, mask):
+    """A changed byte either fails the check, or sits in white space and changes nothing."""
+    folder = tmp_path_factory.mktemp("flip")
+    filled(folder, 5)
+    path = folder / "step-00000005" / "state.json"
+    content = bytearray(path.read_bytes())
+    content[where % len(content)] ^= mask
+    path.write_bytes(content)
+    try:
+        checkpoint = read_checkpoint(path.parent)
+    except CheckpointError:
+        return
+    assert checkpoint.facts == {"position": {"step": 5}}
+    assert checkpoint.step == 5
+
+
+def test_a_changed_step_number_is_noticed(tmp_path):
+    filled(tmp_path, 5)
+    path = tmp_path / "step-00000005" / "state.json"
+    path.write_text(path.read_text().replace('"step": 5,', '"step": 7,', 1))
+    with pytest.raises(CheckpointError, match="damaged"):
+        read_checkpoint(path.parent)
+
+
+def test_everything_damaged_says_so(tmp_path):
+    store = filled(tmp_path, 1, 2)
+    for step in (1, 2):
+        damage(tmp_path / f"step-0000000{step}" / "state.safetensors", "flip")
+    with pytest.raises(CheckpointError, match="no usable checkpoint"):
+        store.load_newest()
+
+
+def test_nothing_to_resume(tmp_path):
+    with pytest.raises(CheckpointError, match="nothing to resume"):
+        CheckpointStore(tmp_path / "none").load_newest()
+
+
+class Bomb:
+    """Creates a file when unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return (Path.touch, (self.path,))
+
+
+def test_pickle_is_refused_and_not_run(tmp_path):
+    store, proof = filled(tmp_path / "c", 1), tmp_path / "ran"
+    for file in ("state.safetensors", "state.json"):
+        (tmp_path / "c" / "step-00000001" / file).write_bytes(pickle.dumps(Bomb(proof)))
+    with pytest.raises(CheckpointError):
+        store.load_newest()
+    assert not proof.exists()
+
+
+def test_pickle_with_a_right_digest_is_still_refused(tmp_path):
+    import hashlib
+
+    store, proof = filled(tmp_path / "c", 1), tmp_path / "ran"
+    folder = tmp_path / "c" / "step-00000001"
+    content = pickle.dumps(Bomb(proof))
+    (folder / "state.safetensors").write_bytes(content)
+    header = json.loads((folder / "state.json").read_text())
+    header["sha256"]["state.safetensors"] = hashlib.sha256(content).hexdigest()
+    (folder / "state.json").write_text(json.dumps(header))
+    with pytest.raises(CheckpointError, match="not a safetensors file"):
+        store.load_newest()
+    assert not proof.exists()
+
+
+@pytest.mark.parametrize(
+    "header", ['{"format": "other"}', "[1]", '{"format": "saccade-checkpoint", "schema_version": 9}']
+)
+def test_foreign_headers_are_refused(tmp_path, header):
+    store = filled(tmp_path, 1)
+    (tmp_path / "step-00000001" / "state.json").write_text(header)
+    with pytest.raises(CheckpointError, match=r"not written by saccade|this saccade reads"):
+        store.load_newest()
+
+
+def test_full_disk_leaves_the_old_state_and_no_rubbish(tmp_path, monkeypatch):
+    store = filled(tmp_path, 1)
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(durable.os, "fsync", full)
+    with pytest.raises(OutputError, match="No space left"):
+        store.save(2, tensors(2), {})
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]
+    assert store.load_newest()[0].step == 1
+
+
+def test_a_file_in_the_way_is_an_output_error(tmp_path):
+    (tmp_path / "checkpoints").write_text("")
+    with pytest.raises(OutputError, match="checkpoints"):
+        CheckpointStore(tmp_path / "checkpoints").save(1, tensors(1), {})
+
+
+def test_leftovers_of_a_killed_process_are_ignored_and_swept(tmp_path):
+    (tmp_path / ".part-00000009-1").mkdir()
+    (tmp_path / ".trash-step-00000001").mkdir()
+    store = filled(tmp_path, 2)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000002"]
+    assert store.load_newest()[0].step == 2
+
+
+SAVER = """
+import sys, torch
+from pathlib import Path
+from saccade.engine.checkpoint import CheckpointStore
+store = CheckpointStore(Path(sys.argv[1]), keep=1)
+step = int(sys.argv[2])
+while True:
+    step += 1
+    store.save(step, {"w": torch.full((200_000,), float(step))}, {"step": step})
+    if step == int(sys.argv[2]) + 1:
+        print("saving", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_kill_while_saving_always_leaves_a_loadable_state(tmp_path):
+    step = 0
+    for round_ in range(4):
+        process = subprocess.Popen(
+            [sys.executable, "-c", SAVER, str(tmp_path), str(step)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "saving\n"
+        time.sleep(0.05 + 0.013 * round_)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        checkpoint, problems = CheckpointStore(tmp_path).load_newest()
+        assert problems == []
+        assert checkpoint.step > step
+        assert torch.equal(checkpoint.tensors["w"], torch.full((200_000,), float(checkpoint.step)))
+        step = checkpoint.step

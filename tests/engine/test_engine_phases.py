@@ -1,0 +1,155 @@
+"""Phases train what they say, freeze what they say, and end when they say."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from engine_fakes import TinyTask, read_metrics, tiny_recipe, weights
+from safetensors.torch import load_file
+
+from saccade.engine import fit
+from saccade.engine.learner import Learner
+from saccade.engine.phases import apply_phase, build_optimizer, train_mode, trainable_names
+from saccade.engine.recipe import OptimizerSpec, Phase
+from saccade.errors import ConfigError
+
+ADAMW = {"name": "adamw", "lr": 0.05, "weight_decay": 0.1}
+
+
+def run(tmp_path, task, *phases, **changes):
+    return fit(task, tiny_recipe(*phases, **changes), tmp_path / "run", device="cpu", progress="quiet")
+
+
+@pytest.mark.parametrize("patterns", [{"train": ["head.*"]}, {"freeze": ["stem.*"]}], ids=["train-head", "freeze-stem"])
+def test_frozen_parameters_and_statistics_do_not_move_a_bit(tmp_path, patterns):
+    task = TinyTask()
+    before = weights(task)
+    run(tmp_path, task, {"steps": 5, "optimizer": ADAMW, **patterns})
+    after = weights(task)
+    for name in before:
+        moved = not torch.equal(before[name], after[name])
+        assert moved == name.startswith("head."), name
+
+
+def test_statistics_move_when_the_recipe_lets_them(tmp_path):
+    task = TinyTask()
+    before = weights(task)
+    run(tmp_path, task, {"steps": 5, "train": ["head.*"], "freeze_statistics": False})
+    after = weights(task)
+    assert not torch.equal(before["stem.1.running_mean"], after["stem.1.running_mean"])
+    assert torch.equal(before["stem.1.weight"], after["stem.1.weight"])
+
+
+def test_second_phase_thaws(tmp_path):
+    task = TinyTask()
+    before = weights(task)
+    phases = [{"name": "a", "steps": 3, "train": ["head.*"]}, {"name": "b", "steps": 3, "train": ["stem.*"]}]
+    result = run(tmp_path, task, *phases)
+    assert (result.phase, result.step) == ("b", 6)
+    assert not any(torch.equal(before[name], after) for name, after in weights(task).items())
+    assert {entry["phase"] for entry in read_metrics(result.out)} == {"a", "b"}
+
+
+def test_patterns_that_fit_nothing_name_the_nearest():
+    with pytest.raises(ConfigError, match=r"'haed\.\*' fits no parameter; did you mean 'head\.\*'"):
+        trainable_names(Phase(steps=1, train=("haed.*",)), ["stem.0.weight", "head.weight"])
+    with pytest.raises(ConfigError, match="everything is frozen"):
+        trainable_names(Phase(steps=1, freeze=("*",)), ["head.weight"])
+
+
+def test_mistake_in_the_last_phase_is_found_before_training(tmp_path):
+    with pytest.raises(ConfigError, match=r"nothing\.here"):
+        run(tmp_path, TinyTask(), {"name": "a", "steps": 3}, {"name": "b", "steps": 3, "train": ["nothing.here"]})
+    assert not (tmp_path / "run" / "metrics.jsonl").exists()
+
+
+def test_modes_follow_the_patterns():
+    learner = Learner(TinyTask().model)
+    phase = Phase(steps=1, train=("head.*",))
+    learned = apply_phase(learner, phase)
+    train_mode(learner, phase)
+    assert list(learned) == ["head.weight", "head.bias"]
+    assert [module.training for module in (learner.model.stem[1], learner.model.drop)] == [False, True]
+
+
+def test_epochs_count_steps(tmp_path):
+    result = run(tmp_path, TinyTask(epoch_samples=64), {"epochs": 2, "validate_every": 1})
+    assert result.step == 16
+    assert [entry["step"] for entry in read_metrics(result.out) if entry["kind"] == "validation"] == [8, 16]
+
+
+def test_epochs_on_endless_data_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="no end"):
+        run(tmp_path, TinyTask(epoch_samples=None), {"epochs": 2})
+
+
+def test_early_stop_keeps_the_best(tmp_path):
+    """Scores 0.2 0.5 0.4 0.5: best at the second validation, a tie is no improvement, patience 2 ends at the fourth."""
+    task = TinyTask()
+    task.scripted = [0.2, 0.5, 0.4, 0.5, 0.9]
+    result = run(tmp_path, task, {"steps": 50, "validate_every": 3, "patience": 2, "select": {}})
+    assert (result.stopped, result.step) == ("early", 12)
+    assert result.best is not None
+    assert (result.best.value, result.best.step) == (0.5, 6)
+    facts = json.loads((result.out / "model" / "facts.json").read_text())
+    assert (facts["step"], facts["metrics"]) == (6, {"accuracy": 0.5})
+    kept = sorted(path.name for path in (result.out / "checkpoints").iterdir())
+    assert "step-00000006" in kept
+    assert not torch.equal(load_file(result.model / "model.safetensors")["head.weight"], weights(task)["head.weight"])
+
+
+def test_restore_best_ends_with_the_best_weights(tmp_path):
+    task = TinyTask()
+    task.scripted = [0.2, 0.9, 0.4, 0.3]
+    phase = {"steps": 12, "validate_every": 3, "select": {}, "restore_best": True}
+    result = run(tmp_path, task, phase)
+    published = load_file(result.model / "model.safetensors")
+    assert all(torch.equal(published[name], value) for name, value in weights(task).items())
+
+
+def test_smaller_is_better_when_asked(tmp_path):
+    task = TinyTask()
+    task.scripted = [0.5, 0.2, 0.4]
+    result = run(tmp_path, task, {"steps": 9, "validate_every": 3, "select": {"metric": "accuracy", "mode": "min"}})
+    assert result.best is not None
+    assert result.best.step == 6
+
+
+def test_unknown_selection_metric_names_the_nearest(tmp_path):
+    with pytest.raises(ConfigError, match="did you mean 'accuracy'"):
+        run(tmp_path, TinyTask(), {"steps": 2, "select": {"metric": "acuracy"}})
+
+
+def test_phase_loss_reaches_the_task(tmp_path):
+    """The doubled loss has twice the gradient, so plain SGD moves twice as far in one step."""
+    moved = []
+    for number, loss in enumerate(("default", "double")):
+        task = TinyTask()
+        before = weights(task)["head.weight"]
+        fit(
+            task,
+            tiny_recipe({"steps": 1, "loss": loss, "optimizer": {"name": "sgd", "lr": 0.1}}),
+            tmp_path / str(number),
+            device="cpu",
+            progress="quiet",
+        )
+        moved.append(weights(task)["head.weight"] - before)
+    assert torch.allclose(moved[1], 2 * moved[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["adamw", "adam", "rmsprop", "sgd"])
+def test_optimisers_get_their_numbers(name):
+    spec = OptimizerSpec(name=name, lr=0.5, weight_decay=0.25)
+    optimizer = build_optimizer(spec, [torch.nn.Parameter(torch.ones(2))])
+    assert type(optimizer).__name__.lower() == name
+    assert optimizer.param_groups[0]["lr"] == 0.5
+    assert optimizer.param_groups[0]["weight_decay"] == 0.25
+
+
+def test_learning_rate_follows_the_schedule(tmp_path):
+    phase = {"steps": 4, "optimizer": {"lr": 0.8}, "schedule": {"name": "step", "start": 2, "factor": 2}}
+    result = run(tmp_path, TinyTask(), phase, log_every=1)
+    rates = [entry["values"]["lr"] for entry in read_metrics(result.out) if entry["kind"] == "train"]
+    assert rates == pytest.approx([0.8, 0.8, 0.4, 0.2])

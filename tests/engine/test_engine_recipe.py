@@ -1,0 +1,159 @@
+"""Reading, merging and refusing recipes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from saccade.config import from_dict, to_dict
+from saccade.engine import recipe as recipe_module
+from saccade.engine.recipe import Phase, Recipe, Select, load_recipe, parse_yaml
+from saccade.errors import ConfigError
+
+TEXT = """
+schema_version: 1
+name: soft-tiny
+task: attribute
+model: {name: soft, config: {width: 8}}
+data: {name: mref, glyphs: disjoint}
+protocol: unlimited
+protocols:
+  unlimited: {batch_size: 256}
+  authors:
+    batch_size: 200
+    data: {glyphs: merged}
+    phases.0.epochs: 300
+    phases.0.steps: null
+phases:
+  - steps: 100
+    optimizer: {name: rmsprop, lr: 3e-3}
+    clip_norm: 5
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "soft-tiny.yaml"
+    path.write_text(TEXT)
+    return path
+
+
+def test_values_and_defaults(path):
+    recipe = load_recipe(path)
+    assert recipe.batch_size == 256
+    assert recipe.phases[0].optimizer.lr == 0.003
+    assert recipe.phases[0].optimizer.alpha == 0.99
+    assert recipe.phases[0].train == ("*",)
+    assert recipe.data == {"name": "mref", "glyphs": "disjoint"}
+
+
+def test_protocol_is_merged_group_by_group_and_recorded(path):
+    recipe = load_recipe(path, protocol="authors")
+    assert (recipe.batch_size, recipe.protocol, recipe.protocols) == (200, "authors", {})
+    assert recipe.data == {"name": "mref", "glyphs": "merged"}
+    assert (recipe.phases[0].epochs, recipe.phases[0].steps) == (300, None)
+
+
+def test_overrides_come_last_and_are_read_as_yaml(path):
+    overrides = ["batch_size=32", "phases.0.optimizer.lr=1e-4", "model.config.sizes=[1, 2]", "model.config.rate=2e-3"]
+    recipe = load_recipe(path, protocol="authors", overrides=overrides)
+    assert recipe.batch_size == 32
+    assert recipe.phases[0].optimizer.lr == 1e-4
+    assert recipe.model.config == {"width": 8, "sizes": [1, 2], "rate": 0.002}
+
+
+def test_resolved_recipe_survives_a_round_trip(path):
+    recipe = load_recipe(path, protocol="authors")
+    assert from_dict(Recipe, to_dict(recipe)) == recipe
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (["bach_size=3"], "did you mean 'batch_size'"),
+        (["phases.0.optimizer.name=adamm"], "did you mean 'adam'"),
+        (["phases.0.steps=0"], "steps must be 1 or more"),
+        (["phases.0.epochs=3"], "either steps or epochs"),
+        (["phases.0.patience=3"], "need 'select'"),
+        (["phases.0.optimizer.nesterov=true"], "nesterov"),
+        (["phases.0.optimizer.lr=-1"], "lr must be above 0"),
+        (["phases=[]"], "at least one phase"),
+        (["ema=1.5"], "ema"),
+        (["precision=16-mixed"], "precision"),
+        (["batch_size"], "expected key=value"),
+        (["batch_size=[1"], "not readable as YAML"),
+        (["phases.3.steps=1"], "numbered from 0"),
+        (["replicas=2", "channels_last=true"], "choose one"),
+    ],
+)
+def test_mistakes_are_named(path, overrides, words):
+    with pytest.raises(ConfigError, match=words):
+        load_recipe(path, overrides=overrides)
+
+
+def test_two_phases_of_one_name_are_refused(path):
+    with pytest.raises(ConfigError, match="names of their own"):
+        load_recipe(path, overrides=["phases=[{steps: 1}, {steps: 2}]"])
+
+
+def test_unknown_protocol_names_the_nearest(path):
+    with pytest.raises(ConfigError, match="did you mean 'authors'"):
+        load_recipe(path, protocol="author")
+
+
+def test_protocol_for_a_recipe_without_any(tmp_path):
+    (tmp_path / "a.yaml").write_text(TEXT.split("protocol:")[0] + "phases: [{steps: 3}]\n")
+    with pytest.raises(ConfigError, match="no protocols"):
+        load_recipe(tmp_path / "a.yaml", protocol="authors")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("- 1\n- 2\n", "mapping"),
+        ("name: x\n", "schema_version"),
+        ("schema_version: 99\n", "newer"),
+        ("a: [1\n", "not readable as YAML"),
+        ("a: 1\na: 2\n", "'a' again in line 2"),
+        ("a: !!python/object/apply:os.system ['true']\n", "not readable as YAML"),
+    ],
+)
+def test_broken_files(tmp_path, text, words):
+    (tmp_path / "r.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=words):
+        load_recipe(tmp_path / "r.yaml")
+
+
+def test_missing_file_and_unknown_name(tmp_path, monkeypatch):
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_recipe(tmp_path / "no.yaml")
+    monkeypatch.setattr(recipe_module, "packaged_recipes", lambda: ["soft-mref", "hard-mref"])
+    with pytest.raises(ConfigError, match="did you mean 'soft-mref'"):
+        load_recipe("soft-mreff")
+
+
+def test_scientific_numbers_are_numbers():
+    assert parse_yaml("[1e-3, 2E+4, 1.5e2, abc, 1e]", "here") == [0.001, 20000.0, 150.0, "abc", "1e"]
+
+
+def test_selection_rules():
+    top, low = Select("accuracy", "max"), Select("loss", "min")
+    assert top.better(0.2, None)
+    assert top.better(0.3, 0.2)
+    assert not top.better(0.2, 0.2)
+    assert low.better(0.1, 0.2)
+    assert not low.better(float("nan"), None)
+
+
+def test_lengths_in_steps_and_epochs():
+    assert Phase(steps=10).total_steps(None) == 10
+    assert Phase(epochs=3).total_steps(7) == 21
+    assert Phase(epochs=3, validate_every=2).validation_steps(7) == 14
+    assert Phase(steps=10, validate_every=2).validation_steps(7) == 2
+    assert Phase(steps=10).validation_steps(7) == 7
+    assert Phase(steps=10).validation_steps(None) == 10
+    with pytest.raises(ConfigError, match="no end"):
+        Phase(epochs=3).total_steps(None)
+    with pytest.raises(ConfigError, match="less than one batch"):
+        Phase(epochs=3).total_steps(0)

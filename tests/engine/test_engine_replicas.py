@@ -1,0 +1,114 @@
+"""A stack of replicas trains like its members would alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from engine_fakes import TinyTask, read_metrics, tiny_recipe, weights
+from safetensors.torch import load_file
+from torch import nn
+
+from saccade.engine import fit
+from saccade.engine.checkpoint import CheckpointStore
+from saccade.engine.recipe import Phase, Select
+from saccade.engine.replicas import ReplicaStack
+from saccade.engine.validation import best_replica
+from saccade.errors import ConfigError
+
+# SGD: the bias before a BatchNorm has no gradient but rounding noise, which Adam would blow up to full steps.
+PHASE = {"steps": 20, "optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}, "clip_norm": 0.5}
+
+
+class SeededTask(TinyTask):
+    """The data of seed 0 with a model of another seed."""
+
+    def __init__(self, model_seed: int, **options) -> None:
+        super().__init__(**options)
+        self.model = self.new_model(model_seed)
+
+
+def test_stack_of_three_equals_three_single_runs(tmp_path):
+    """BatchNorm statistics and the clipped gradient stay each replica's own."""
+    fit(TinyTask(), tiny_recipe(PHASE, replicas=3), tmp_path / "stack", device="cpu", progress="quiet")
+    stacked = CheckpointStore(tmp_path / "stack" / "checkpoints").load_newest()[0].tensors
+    for seed in range(3):
+        task = SeededTask(seed)
+        fit(task, tiny_recipe(PHASE), tmp_path / str(seed), device="cpu", progress="quiet")
+        for name, value in weights(task).items():
+            assert torch.allclose(stacked[f"model/{name}"][seed].float(), value.float(), atol=1e-5), (seed, name)
+    assert not torch.allclose(stacked["model/head.weight"][0], stacked["model/head.weight"][1], atol=1e-3)
+
+
+def test_frozen_statistics_hold_in_a_stack(tmp_path):
+    phase = {"steps": 3, "train": ["head.*"]}
+    fit(TinyTask(), tiny_recipe(phase, replicas=2), tmp_path / "run", device="cpu", progress="quiet")
+    final = CheckpointStore(tmp_path / "run" / "checkpoints").load_newest()[0].tensors
+    assert torch.equal(final["model/stem.1.running_mean"], torch.zeros(2, 8))
+    for seed in range(2):
+        fresh = TinyTask().new_model(seed).state_dict()
+        assert torch.equal(final["model/stem.0.weight"][seed], fresh["stem.0.weight"])
+        assert not torch.equal(final["model/head.weight"][seed], fresh["head.weight"])
+
+
+def test_dropout_differs_between_replicas():
+    model = TinyTask(dropout=0.5).model
+    stack = ReplicaStack([model, model])
+    stack.body.train()
+    logits = stack(features=torch.ones(16, 6))["logits"]  # (R,B,C)
+    assert logits.shape == (2, 16, 3)
+    assert not torch.equal(logits[0], logits[1])
+
+
+def test_best_replica_is_selected_and_published(tmp_path):
+    task = TinyTask()
+    task.scripted = [0.3, 0.8, 0.1]  # one validation of three replicas
+    recipe = tiny_recipe({"steps": 4, "select": {}}, replicas=3)
+    result = fit(task, recipe, tmp_path / "run", device="cpu", progress="quiet")
+    assert result.best is not None
+    assert (result.best.replica, result.best.value) == (1, 0.8)
+    final = CheckpointStore(result.out / "checkpoints").load_newest()[0].tensors
+    published = load_file(result.model / "model.safetensors")
+    assert torch.equal(published["head.weight"], final["model/head.weight"][1])
+    assert json.loads((result.model / "facts.json").read_text())["replica"] == 1
+    entry = read_metrics(result.out)[-1]
+    assert entry["replicas"] == {"accuracy": [0.3, 0.8, 0.1]}
+    assert entry["values"]["accuracy"] == pytest.approx(0.4)
+    assert entry["values"]["accuracy_std"] == pytest.approx(0.360555, abs=1e-6)
+
+
+def test_nan_never_leads():
+    phase = Phase(steps=1, select=Select("a"))
+    assert best_replica([{"a": float("nan")}, {"a": 0.1}, {"a": 0.3}], phase) == (2, 0.3)
+    assert best_replica([{"a": 0.2}, {"a": float("nan")}], phase) == (0, 0.2)
+
+
+class Tied(nn.Module):
+    """Encoder and decoder share one matrix."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(3, 3, bias=False)
+        self.second = nn.Linear(3, 3, bias=False)
+        self.second.weight = self.first.weight
+        self.register_buffer("shift", torch.ones(3))
+
+    def forward_raw(self, x):
+        return {"y": self.second(self.first(x)) + self.shift}
+
+
+def test_tied_weights_stay_tied():
+    models = [Tied() for _ in range(2)]
+    stack = ReplicaStack(models)
+    assert stack.model.first.weight is stack.model.second.weight
+    x = torch.randn(4, 3)
+    out = stack(x=x)["y"]
+    for index, model in enumerate(models):
+        assert torch.allclose(out[index], model.forward_raw(x)["y"], atol=1e-6)
+        assert torch.allclose(stack.replica(index).forward_raw(x)["y"], out[index], atol=1e-6)
+
+
+def test_replicas_on_several_devices_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="one device"):
+        fit(TinyTask(), tiny_recipe(replicas=2), tmp_path / "run", device="cpu", devices=2, progress="quiet")

@@ -1,0 +1,145 @@
+"""Resuming: N steps, a stop and N more equal 2N steps bit for bit."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from engine_fakes import Crash, TinyTask, read_metrics, tiny_recipe, weights
+
+from saccade.engine import fit
+from saccade.engine.checkpoint import CheckpointStore
+from saccade.errors import CheckpointError, ConfigError, OutputError
+
+SGD = {"name": "sgd", "lr": 0.1, "momentum": 0.9}
+TWO_PHASES = (
+    {"name": "head", "steps": 6, "train": ["head.*"], "optimizer": {"name": "adam", "lr": 0.01}, "loss": "double"},
+    {"name": "all", "steps": 8, "optimizer": SGD, "schedule": {"name": "cosine"}, "select": {"metric": "accuracy"}},
+)
+CASES = {
+    "momentum": tiny_recipe(),
+    "adamw-ema": tiny_recipe({"steps": 12, "optimizer": {"name": "adamw", "weight_decay": 0.1}}, ema=0.9),
+    "rmsprop-accumulate": tiny_recipe({"steps": 12, "optimizer": {"name": "rmsprop", "lr": 1e-2}}, accumulate=2),
+    "phases": tiny_recipe(*TWO_PHASES, ema=0.95),
+    "replicas": tiny_recipe(replicas=2),
+}
+
+
+def new_task(**options) -> TinyTask:
+    return TinyTask(dropout=0.3, **options)
+
+
+def final_state(out):
+    return CheckpointStore(out / "checkpoints").load_newest()[0]
+
+
+def assert_same_run(one, other):
+    """Equal weights, optimiser, averages and random state, and the same measurements on the way."""
+    left, right = final_state(one), final_state(other)
+    assert left.tensors.keys() == right.tensors.keys()
+    for name in left.tensors:
+        assert torch.equal(left.tensors[name], right.tensors[name]), name
+    for state in (left, right):
+        state.facts["position"].pop("seconds")
+    assert left.facts == right.facts
+
+
+def measurements(out, kind):
+    return [(entry["step"], entry["values"]) for entry in read_metrics(out) if entry["kind"] == kind]
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("stop_after", [1, 5, 6, 7])  # 6 is the border between two phases
+def test_stop_and_resume_is_bit_for_bit(tmp_path, name, stop_after):
+    recipe = CASES[name]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert fit(new_task(), recipe, whole, device="cpu", progress="quiet").stopped == "finished"
+    task = new_task()
+    task.signal_at = stop_after * recipe.accumulate - 1  # while the last batch of that step is made
+    first = fit(task, recipe, parts, device="cpu", progress="quiet")
+    assert (first.stopped, first.step) == ("signal", stop_after)
+    torch.rand(7)  # another process would not have the same random state either
+    second = fit(new_task(), recipe, parts, resume=True, device="cpu", progress="quiet")
+    assert second.stopped == "finished"
+    assert_same_run(whole, parts)
+    assert measurements(whole, "validation") == measurements(parts, "validation")
+
+
+def test_crash_resumes_from_the_last_periodic_checkpoint(tmp_path):
+    """What was measured after the checkpoint is measured again, and stands in metrics.jsonl once."""
+    recipe = tiny_recipe(checkpoint_every=4, log_every=1)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    fit(new_task(), recipe, whole, device="cpu", progress="quiet")
+    task = new_task()
+    task.crash_at = 10
+    with pytest.raises(Crash):
+        fit(task, recipe, parts, device="cpu", progress="quiet")
+    with open(parts / "metrics.jsonl", "a") as file:
+        file.write('{"step": 11, "kind": "train", "va')  # the line being written when it died
+    fit(new_task(), recipe, parts, resume=True, device="cpu", progress="quiet")
+    assert_same_run(whole, parts)
+    assert measurements(whole, "train") == measurements(parts, "train")
+    assert measurements(whole, "validation") == measurements(parts, "validation")
+
+
+def test_damaged_newest_checkpoint_falls_back_and_still_ends_equal(tmp_path):
+    recipe = tiny_recipe(checkpoint_every=4)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    fit(new_task(), recipe, whole, device="cpu", progress="quiet")
+    task = new_task()
+    task.signal_at = 9
+    fit(task, recipe, parts, device="cpu", progress="quiet")
+    newest = parts / "checkpoints" / "step-00000010" / "state.safetensors"
+    content = bytearray(newest.read_bytes())
+    content[-1] ^= 255
+    newest.write_bytes(content)
+    fit(new_task(), recipe, parts, resume=True, device="cpu", progress="quiet")
+    assert_same_run(whole, parts)
+    log = (parts / "log.txt").read_text()
+    assert "step-00000010: state.safetensors is damaged" in log
+    assert "resumed at step 8" in log
+
+
+def test_validating_more_often_does_not_change_training(tmp_path):
+    final = []
+    for every in (1, 12):
+        task = new_task()
+        recipe = tiny_recipe({"steps": 12, "optimizer": SGD, "validate_every": every})
+        fit(task, recipe, tmp_path / str(every), device="cpu", progress="quiet")
+        final.append(weights(task))
+    assert all(torch.equal(final[0][name], final[1][name]) for name in final[0])
+
+
+def test_resuming_a_finished_run_changes_nothing(tmp_path):
+    recipe = tiny_recipe()
+    fit(new_task(), recipe, tmp_path / "run", device="cpu", progress="quiet")
+    before = final_state(tmp_path / "run")
+    result = fit(new_task(), recipe, tmp_path / "run", resume=True, device="cpu", progress="quiet")
+    assert (result.stopped, result.step) == ("finished", 12)
+    assert final_state(tmp_path / "run").facts == before.facts
+
+
+def test_other_recipe_is_refused_naming_the_first_difference(tmp_path):
+    fit(new_task(), tiny_recipe(), tmp_path / "run", device="cpu", progress="quiet")
+    with pytest.raises(ConfigError, match=r"batch_size = 8, now it is 16"):
+        fit(new_task(), tiny_recipe(batch_size=16), tmp_path / "run", resume=True, device="cpu", progress="quiet")
+    other = tiny_recipe({"steps": 13, "optimizer": SGD, "clip_norm": 1.0})
+    with pytest.raises(ConfigError, match=r"phases\.0\.steps = 12, now it is 13"):
+        fit(new_task(), other, tmp_path / "run", resume=True, device="cpu", progress="quiet")
+
+
+def test_full_folder_is_refused_without_resume(tmp_path):
+    (tmp_path / "precious.txt").write_text("mine")
+    with pytest.raises(OutputError, match="--resume"):
+        fit(new_task(), tiny_recipe(), tmp_path, device="cpu", progress="quiet")
+    assert [path.name for path in tmp_path.iterdir()] == ["precious.txt"]
+
+
+def test_resume_of_something_else_is_refused(tmp_path):
+    with pytest.raises(CheckpointError, match="not a run folder"):
+        fit(new_task(), tiny_recipe(), tmp_path, resume=True, device="cpu", progress="quiet")
+
+
+def test_resume_with_another_architecture_is_refused(tmp_path):
+    fit(new_task(), tiny_recipe(), tmp_path / "run", device="cpu", progress="quiet")
+    with pytest.raises(CheckpointError, match="do not fit the model"):
+        fit(new_task(norm=False), tiny_recipe(), tmp_path / "run", resume=True, device="cpu", progress="quiet")

@@ -1,0 +1,181 @@
+"""The run folder, its measurements, options of `fit`, and learning itself."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+import yaml
+from engine_fakes import TinyTask, read_metrics, tiny_recipe, weights
+
+from saccade.config import from_dict
+from saccade.engine import fit
+from saccade.engine.recipe import Recipe
+from saccade.errors import ConfigError, DataError, MissingExtraError, OutputError
+
+QUIET = {"device": "cpu", "progress": "quiet"}
+
+
+def test_folder_holds_what_it_promises(tmp_path):
+    recipe = tiny_recipe()
+    result = fit(TinyTask(), recipe, tmp_path / "a" / "run", **QUIET)
+    names = sorted(path.name for path in result.out.iterdir())
+    assert names == ["checkpoints", "config.yaml", "log.txt", "metrics.jsonl", "model"]
+    config = yaml.safe_load((result.out / "config.yaml").read_text())
+    assert from_dict(Recipe, config["recipe"]) == recipe
+    assert config["run"]["versions"]["torch"] == str(torch.__version__)
+    assert config["run"]["seed"] == 0
+
+
+def test_metrics_schema(tmp_path):
+    result = fit(TinyTask(), tiny_recipe(), tmp_path / "run", **QUIET)
+    entries = read_metrics(result.out)
+    assert {entry["kind"] for entry in entries} == {"train", "validation"}
+    for entry in entries:
+        wanted = {"step", "phase", "kind", "values", "seconds"}
+        wanted |= {"images_per_second"} if entry["kind"] == "train" else set()
+        assert entry.keys() == wanted
+        assert isinstance(entry["step"], int)
+        assert all(isinstance(value, float) for value in entry["values"].values())
+    train = [entry for entry in entries if entry["kind"] == "train"]
+    assert [entry["step"] for entry in train] == [4, 8, 12]
+    assert train[0]["values"].keys() == {"loss", "margin", "gradient_norm", "lr"}
+
+
+def test_logged_loss_is_the_mean_of_the_interval(tmp_path):
+    one = fit(TinyTask(), tiny_recipe(log_every=1), tmp_path / "one", **QUIET)
+    four = fit(TinyTask(), tiny_recipe(log_every=4), tmp_path / "four", **QUIET)
+    single = [entry["values"]["loss"] for entry in read_metrics(one.out) if entry["kind"] == "train"]
+    means = [entry["values"]["loss"] for entry in read_metrics(four.out) if entry["kind"] == "train"]
+    assert means == pytest.approx([sum(single[i : i + 4]) / 4 for i in (0, 4, 8)], rel=1e-5)
+
+
+def test_it_learns(tmp_path):
+    phase = {"steps": 300, "optimizer": {"name": "adamw", "lr": 0.02}, "schedule": {"name": "cosine"}}
+    result = fit(TinyTask(), tiny_recipe(phase, batch_size=16), tmp_path / "run", **QUIET)
+    assert result.validation["accuracy"] > 0.9
+
+
+def test_moving_average_is_what_is_validated_and_saved(tmp_path):
+    """With decay min(d, (1+n)/(10+n)) the first update takes 9/10 of the new weights."""
+    from safetensors.torch import load_file
+
+    task = TinyTask()
+    before = weights(task)
+    phase = {"steps": 1, "optimizer": {"name": "sgd", "lr": 0.1}}
+    result = fit(task, tiny_recipe(phase, ema=0.99), tmp_path / "run", **QUIET)
+    after, saved = weights(task), load_file(result.model / "model.safetensors")
+    expected = before["head.weight"] + 0.9 * (after["head.weight"] - before["head.weight"])
+    assert torch.allclose(saved["head.weight"], expected, atol=1e-7)
+    assert not torch.equal(saved["head.weight"], after["head.weight"])
+
+
+def test_accumulation_equals_one_large_batch(tmp_path):
+    final = []
+    for parts in (1, 2, 4):
+        task = TinyTask(norm=False)
+        fit(task, tiny_recipe(accumulate=parts), tmp_path / str(parts), **QUIET)
+        final.append(weights(task))
+    for other in final[1:]:
+        assert all(torch.allclose(final[0][name], other[name], atol=1e-6) for name in other)
+
+
+def test_clipping_bounds_the_step(tmp_path):
+    task = TinyTask()
+    before = weights(task)
+    phase = {"steps": 1, "optimizer": {"name": "sgd", "lr": 1.0}, "clip_norm": 0.01}
+    fit(task, tiny_recipe(phase), tmp_path / "run", **QUIET)
+    moved = [(value - before[name]).norm() for name, value in task.model.named_parameters()]
+    assert torch.stack(moved).norm().item() == pytest.approx(0.01, rel=1e-3)
+
+
+def test_clipping_leaves_a_small_gradient_alone(tmp_path):
+    final = []
+    for number, clip in enumerate((None, 1e6)):
+        task = TinyTask()
+        phase = {"steps": 2, "optimizer": {"name": "sgd", "lr": 0.1}, "clip_norm": clip}
+        fit(task, tiny_recipe(phase), tmp_path / str(number), **QUIET)
+        final.append(weights(task))
+    assert all(torch.equal(final[0][name], final[1][name]) for name in final[0])
+
+
+def test_uneven_batches_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="equal parts"):
+        fit(TinyTask(), tiny_recipe(accumulate=3), tmp_path / "run", **QUIET)
+
+
+def test_data_that_ends_is_an_error(tmp_path):
+    class Short(TinyTask):
+        def train_batches(self, start, **options):
+            batches = super().train_batches(start, **options)
+            yield from (next(batches) for _ in range(3))
+
+    with pytest.raises(DataError, match="ended at batch 3"):
+        fit(Short(), tiny_recipe(), tmp_path / "run", **QUIET)
+
+
+def test_out_is_a_file(tmp_path):
+    (tmp_path / "run").write_text("")
+    with pytest.raises(OutputError, match="is a file"):
+        fit(TinyTask(), tiny_recipe(), tmp_path / "run", **QUIET)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"device": "cupu"}, "did you mean 'cpu'"),
+        ({"device": "cpu:1"}, "cuda:N"),
+        ({"precision": "16-mixed"}, "precision"),
+        ({"devices": 0}, "devices"),
+        ({"strategy": "dpp"}, "strategy dpp"),
+    ],
+)
+def test_bad_options(tmp_path, options, words):
+    with pytest.raises(ConfigError, match=words):
+        fit(TinyTask(), tiny_recipe(), tmp_path / "run", **{**QUIET, **options})
+    assert not (tmp_path / "run").exists()
+
+
+def test_autocast_reaches_the_model(tmp_path):
+    """On one device Fabric would not autocast a marked method; the wrapper sees to it."""
+    seen = []
+
+    class Spy(TinyTask):
+        def loss(self, raw, batch, phase_loss):
+            seen.append(raw["logits"].dtype)
+            return super().loss(raw, batch, phase_loss)
+
+    task = Spy(norm=False)
+    task.model.head.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
+    fit(task, tiny_recipe({"steps": 1}), tmp_path / "run", precision="bf16-mixed", **QUIET)
+    assert seen[:2] == [torch.bfloat16, torch.float32]
+
+
+def test_channels_last(tmp_path):
+    task = TinyTask()
+    task.model.unused = torch.nn.Conv2d(3, 4, 3)
+    fit(task, tiny_recipe({"steps": 1}, channels_last=True), tmp_path / "run", **QUIET)
+    assert task.model.unused.weight.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_tensorboard_writes_events(tmp_path):
+    pytest.importorskip("tensorboard")
+    result = fit(TinyTask(), tiny_recipe(tensorboard=True), tmp_path / "run", **QUIET)
+    assert list((result.out / "tensorboard").glob("events.*"))
+
+
+def test_tensorboard_missing_names_the_extra(tmp_path, monkeypatch):
+    from lightning_fabric.loggers import tensorboard as module
+
+    monkeypatch.setattr(module, "_TENSORBOARD_AVAILABLE", False)
+    monkeypatch.setattr(module, "_TENSORBOARDX_AVAILABLE", False)
+    with pytest.raises(MissingExtraError, match=r"saccade\[tensorboard\]"):
+        fit(TinyTask(), tiny_recipe(tensorboard=True), tmp_path / "run", **QUIET)
+
+
+def test_importing_the_engine_is_light():
+    import subprocess
+
+    code = "import sys, saccade.engine.recipe; sys.exit('torch' in sys.modules or 'lightning_fabric' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,99 @@
+"""Signals and time limits end a run cleanly and leave it fit to resume."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from engine_fakes import TinyTask, tiny_recipe
+
+from saccade.engine import fit
+from saccade.engine.stop import StopRequest
+from saccade.errors import ConfigError
+
+LONG = tiny_recipe({"steps": 100_000})
+
+SCRIPT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from engine_fakes import TinyTask, tiny_recipe
+from saccade.engine import fit
+task = TinyTask()
+task.slow = 0.01
+result = fit(task, tiny_recipe({"steps": 100000}), sys.argv[2], device="cpu", progress="plain")
+print("stopped", result.stopped, result.step)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_to_a_process_saves_and_says_how_to_go_on(tmp_path, number):
+    out = tmp_path / "run"
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(Path(__file__).parent), str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not (out / "metrics.jsonl").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.kill(process.pid, number)
+    said, complaints = process.communicate(timeout=60)
+    assert process.returncode == 0, complaints
+    assert said.startswith("stopped signal ")
+    step = int(said.split()[-1])
+    assert f"checkpoints/step-{step:08d}" in str(sorted((out / "checkpoints").iterdir())[-1])
+    assert "--resume" in complaints
+    assert "Traceback" not in complaints
+
+
+def test_time_limit(tmp_path):
+    started = time.monotonic()
+    result = fit(TinyTask(), LONG, tmp_path / "run", max_minutes=0.5 / 60, device="cpu", progress="quiet")
+    assert result.stopped == "time"
+    assert 0 < result.step < 100_000
+    assert time.monotonic() - started < 20
+    assert result.checkpoint is not None
+    assert result.checkpoint.name == f"step-{result.step:08d}"
+
+
+def test_senseless_time_limit_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="max_minutes"):
+        fit(TinyTask(), LONG, tmp_path / "run", max_minutes=0, device="cpu", progress="quiet")
+    assert not (tmp_path / "run").exists()
+
+
+def test_second_signal_does_not_wait():
+    with StopRequest() as stop:
+        signal.raise_signal(signal.SIGINT)
+        assert stop.reason() == "signal"
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_handlers_are_put_back():
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    with StopRequest() as stop:
+        assert signal.getsignal(signal.SIGTERM) != before[0]
+        assert stop.reason() is None
+    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+
+
+def test_works_outside_the_main_thread():
+    seen = []
+
+    def work():
+        with StopRequest(max_minutes=1e-9) as stop:
+            seen.append(stop.reason())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == ["time"]

@@ -1,0 +1,58 @@
+import math
+
+import pytest
+import torch
+
+from saccade.errors import DataError, ShapeError
+from saccade.metrics import accuracy, accuracy_by_scale, correct
+
+
+def ids(*values):
+    return torch.tensor(values)
+
+
+def test_correct_is_per_example_and_accuracy_its_mean():
+    answers, truth = ids(1, 2, 3, 4), ids(1, 2, 0, 4)
+    assert correct(answers, truth).tolist() == [1, 1, 0, 1]
+    assert accuracy(answers, truth) == 0.75
+
+
+def test_accuracy_of_nothing_is_undefined():
+    assert math.isnan(accuracy(torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)))
+
+
+def test_bins_are_closed_on_the_right_and_the_first_also_on_the_left():
+    """Scales 0.5 and 1.0 fall into the first bin, 1.0001 into the second, 3.0 into the last."""
+    scales = torch.tensor([0.5, 1.0, 1.0001, 1.5, 3.0])
+    bins = accuracy_by_scale(ids(0, 1, 0, 0, 0), ids(0, 0, 0, 0, 0), scales)
+    assert [(b.low, b.high) for b in bins] == [(0.5, 1), (1, 1.5), (1.5, 2), (2, 2.5), (2.5, 3)]
+    assert [b.n for b in bins] == [2, 2, 0, 0, 1]
+    assert [b.accuracy for b in bins[:2]] == [0.5, 1.0]
+    assert math.isnan(bins[2].accuracy)
+    assert bins[4].accuracy == 1.0
+
+
+def test_bins_weighted_by_n_give_the_accuracy_back():
+    generator = torch.Generator().manual_seed(0)
+    answers, truth = (torch.randint(5, (500,), generator=generator) for _ in range(2))
+    scales = torch.rand(500, generator=generator) * 2.5 + 0.5
+    bins = accuracy_by_scale(answers, truth, scales)
+    assert sum(b.n for b in bins) == 500
+    assert sum(b.n * b.accuracy for b in bins) / 500 == pytest.approx(accuracy(answers, truth))
+
+
+@pytest.mark.parametrize("scale", [0.49, 3.01, float("nan")])
+def test_a_scale_outside_the_bins_is_an_error_that_names_the_example(scale):
+    with pytest.raises(DataError, match="example 1"):
+        accuracy_by_scale(ids(0, 0), ids(0, 0), torch.tensor([1.0, scale]))
+
+
+def test_wrong_input():
+    with pytest.raises(DataError, match="arg-max"):
+        correct(torch.rand(3), ids(0, 1, 2))
+    with pytest.raises(ShapeError, match="truth"):
+        correct(ids(0, 1), ids(0, 1, 2))
+    with pytest.raises(ShapeError, match="answers"):
+        correct(torch.zeros(2, 2, dtype=torch.long), ids(0, 1))
+    with pytest.raises(ShapeError, match="scales"):
+        accuracy_by_scale(ids(0, 1), ids(0, 1), torch.ones(3))

@@ -1,0 +1,120 @@
+import pytest
+import torch
+
+from saccade.errors import DataError, ShapeError
+from saccade.metrics import Interventions, causal_follow, causal_hold, causal_scores, mean_defined, swapped_query
+
+
+def ids(*values):
+    return torch.tensor(values)
+
+
+def test_follow_counts_all_pictures_or_those_that_were_right_first():
+    before, old, new, after = ids(0, 1, 2, 0), ids(0, 1, 1, 1), ids(3, 3, 3, 3), ids(3, 1, 3, 0)
+    assert causal_follow(after, new, old).tolist() == [1, 0, 1, 0]
+    among = causal_follow(after, new, old, given=before == old)
+    assert among[:2].tolist() == [1, 0]
+    assert among[2:].isnan().all()
+    assert mean_defined(among) == (0.5, 2, 2)
+
+
+def test_hold_asks_for_the_same_answer_not_for_the_right_one():
+    assert causal_hold(ids(4, 2, 0), ids(4, 1, 0)).tolist() == [1, 0, 1]
+
+
+def test_a_target_that_kept_its_answer_cannot_be_followed():
+    with pytest.raises(DataError, match="picture 1"):
+        causal_follow(ids(0, 0), ids(1, 2), ids(0, 2))
+
+
+def test_wrong_input():
+    with pytest.raises(ShapeError, match="after"):
+        causal_hold(ids(0, 1), ids(0))
+    with pytest.raises(ShapeError, match="truth"):
+        swapped_query(ids(0, 1), ids(0))
+    with pytest.raises(ShapeError, match="given"):
+        causal_hold(ids(0, 1), ids(0, 1), given=torch.tensor([True]))
+    with pytest.raises(DataError, match="given"):
+        causal_hold(ids(0, 1), ids(0, 1), given=torch.tensor([1.0, 0.0]))
+
+
+# ---------------------------------------------------------------- scenes: a row of objects, each pixel an answer 0..4
+
+
+def scenes(pictures=4000, objects=4, seed=0):
+    """Pictures (B,1,1,4) of four objects with one of five answers each; the query is the place that is asked about."""
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.randint(5, (pictures, 1, 1, objects), generator=generator)
+    queries = torch.randint(objects, (pictures,), generator=generator)
+    rows, others = torch.arange(pictures), (queries + 1) % objects
+    truth = images[rows, 0, 0, queries]
+    new_truth = (truth + 1 + torch.randint(4, (pictures,), generator=generator)) % 5
+    target, recoloured = images.clone(), images.clone()
+    target[rows, 0, 0, queries] = new_truth
+    recoloured[rows, 0, 0, others] = (images[rows, 0, 0, others] + 1) % 5
+    return Interventions(images, queries, truth, target, new_truth, {"recoloured": recoloured}, others)
+
+
+def reads_the_question(images, queries):
+    return images[torch.arange(len(images)), 0, 0, queries]
+
+
+def looks_at_the_first_object(images, queries):
+    return images[:, 0, 0, 0]
+
+
+def is_stubborn(images, queries):
+    return torch.full((len(images),), 2)
+
+
+def means(model, **options):
+    return {name: mean_defined(values).mean for name, values in causal_scores(model, scenes(), **options).items()}
+
+
+def test_a_model_that_reads_the_question():
+    found = means(reads_the_question)
+    assert found["accuracy"] == found["causal_follow"] == found["causal_hold"] == 1
+    assert found["swapped_query"] == pytest.approx(0.2, abs=0.03)  # the other object has the same answer by chance
+
+
+def test_a_query_blind_model_keeps_its_accuracy_when_the_question_is_swapped():
+    """It looks at the target in a quarter of the pictures and is right by chance in a fifth of the rest: 0.4."""
+    found = means(looks_at_the_first_object)
+    assert found["accuracy"] == pytest.approx(0.4, abs=0.03)
+    assert found["swapped_query"] == pytest.approx(found["accuracy"])
+    assert found["causal_hold"] == pytest.approx(0.75, abs=0.03)
+
+
+def test_a_stubborn_model_holds_and_never_follows_once_right():
+    found = means(is_stubborn, given_right=True)
+    assert found["causal_hold"] == 1
+    assert found["causal_follow"] == 0
+
+
+def test_given_right_leaves_out_and_counts_the_others():
+    scores = causal_scores(is_stubborn, scenes(), given_right=True)
+    right = int(scores["accuracy"].sum())
+    assert mean_defined(scores["causal_hold"])[1:] == (right, 4000 - right)
+    assert scores["accuracy"].shape == (4000,)
+
+
+def test_only_what_the_scenes_allow_is_scored():
+    full = scenes(10)
+    assert set(causal_scores(is_stubborn, full)) == {
+        "accuracy", "causal_follow", "causal_hold", "causal_hold_recoloured", "swapped_query"
+    }  # fmt: skip
+    assert set(causal_scores(is_stubborn, Interventions(full.images, full.queries, full.truth))) == {"accuracy"}
+    with pytest.raises(DataError, match="belong together"):
+        causal_scores(is_stubborn, Interventions(full.images, full.queries, full.truth, full.target_changed))
+
+
+def test_hold_is_the_mean_over_the_ways_of_changing():
+    full = scenes(200)
+    ways = {"recoloured": full.others_changed["recoloured"], "nothing": full.images}
+    scores = causal_scores(
+        looks_at_the_first_object, Interventions(full.images, full.queries, full.truth, others_changed=ways)
+    )
+    expected = (scores["causal_hold_recoloured"] + scores["causal_hold_nothing"]) / 2
+    assert torch.equal(scores["causal_hold"], expected)
+    assert bool((scores["causal_hold_nothing"] == 1).all())
+    assert float(scores["causal_hold_recoloured"].mean()) < 1

@@ -1,0 +1,152 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from saccade import geometry
+from saccade.errors import DataError, ShapeError
+from saccade.metrics import iou, pointing, selectivity, true_positive_strength
+
+SCORES = [true_positive_strength, pointing, iou]
+
+
+def batch(seed, pictures=6, size=(9, 7)):
+    generator = torch.Generator().manual_seed(seed)
+    maps = torch.rand(pictures, *size, generator=generator)
+    evidence = torch.rand(pictures, *size, generator=generator) < 0.3
+    evidence[:, 0, 0] = True
+    return maps, evidence
+
+
+def test_a_map_worked_by_hand():
+    """Mass on the mask: 4 + 2 of 4 + 2 + 3 + 1 = 0.6; peak 4 inside; at least half of 4: {4, 2, 3}, mask {4, 2}."""
+    maps = torch.tensor([[[4.0, 2.0], [3.0, 1.0]]])
+    mask = torch.tensor([[[True, True], [False, False]]])
+    assert true_positive_strength(maps, mask).item() == pytest.approx(0.6)
+    assert pointing(maps, mask).item() == 1
+    assert iou(maps, mask).item() == pytest.approx(2 / 3)
+
+
+def test_selectivity_by_hand():
+    """Target holds 4, the other object 1, the background 15: 4 / (4 + 1), whatever the background holds."""
+    maps = torch.tensor([[[4.0, 1.0], [10.0, 5.0]]])
+    target = torch.tensor([[[True, False], [False, False]]])
+    objects = torch.tensor([[[True, True], [False, False]]])
+    assert selectivity(maps, target, objects).item() == pytest.approx(0.8)
+    assert selectivity(maps, target, objects & ~target).item() == pytest.approx(0.8)  # the target is added
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_perfect_inverted_constant_and_zero_maps(score):
+    evidence = torch.zeros(1, 5, 4, dtype=torch.bool)
+    evidence[0, 1:3, 1:4] = True  # 6 of 20 pixels
+    assert score(evidence.float(), evidence).item() == 1
+    assert score((~evidence).float(), evidence).item() == 0
+    assert score(torch.full((1, 5, 4), 0.37), evidence).item() == pytest.approx(0.3)
+    assert score(torch.zeros(1, 5, 4), evidence).item() == 0
+
+
+def test_selectivity_of_perfect_inverted_constant_and_zero_maps():
+    target = torch.zeros(1, 4, 4, dtype=torch.bool)
+    target[0, 0, :2] = True
+    objects = target.clone()
+    objects[0, 3] = True  # 2 pixels of the target, 6 of all objects
+    assert selectivity(target.float(), target, objects).item() == 1
+    assert selectivity((objects & ~target).float(), target, objects).item() == 0
+    assert selectivity(torch.ones(1, 4, 4), target, objects).item() == pytest.approx(1 / 3)
+    assert selectivity(torch.zeros(1, 4, 4), target, objects).item() == 0
+    assert selectivity((~objects).float(), target, objects).item() == 0  # only the background is attended
+
+
+def test_ties_share_the_point():
+    maps = torch.tensor([[[1.0, 1.0, 0.2, 1.0]]])
+    evidence = torch.tensor([[[True, False, True, False]]])
+    assert pointing(maps, evidence).item() == pytest.approx(1 / 3)
+
+
+def test_a_projected_constant_map_points_nowhere_in_particular():
+    """Projection may leave rounding noise of some ulps; pointing must see one tie, not the noise's maximum."""
+    frame = geometry.scale_shift((16.0, 16.0), (15.3, 14.9))
+    maps = geometry.project(torch.full((1, 4, 4), 0.1), frame, (100, 100))
+    maps = maps * (1 - 2.0**-24 * (torch.arange(10_000) % 7).view(1, 100, 100))
+    evidence = torch.zeros(1, 100, 100, dtype=torch.bool)
+    evidence[0, :10] = True
+    assert pointing(maps, evidence).item() == pytest.approx(0.1, abs=1e-6)
+
+
+def test_empty_evidence_is_undefined_and_only_there():
+    maps, evidence = batch(0)
+    evidence[2] = False
+    for scores in (*(score(maps, evidence) for score in SCORES), selectivity(maps, evidence, evidence)):
+        assert scores.isnan().tolist() == [False, False, True, False, False, False]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -0.5])
+def test_a_broken_map_is_an_error_that_names_the_picture(value):
+    maps, evidence = batch(1)
+    maps[3, 2, 2] = value
+    for call in (
+        *(lambda s=score: s(maps, evidence) for score in SCORES),
+        lambda: selectivity(maps, evidence, evidence),
+    ):
+        with pytest.raises(DataError, match=r"picture 3 .*1 of 6"):
+            call()
+
+
+def test_wrong_shapes_and_types():
+    maps, evidence = batch(2)
+    with pytest.raises(ShapeError, match="maps"):
+        iou(maps[0], evidence[0])
+    with pytest.raises(ShapeError, match="evidence"):
+        iou(maps, evidence[:, :3])
+    with pytest.raises(DataError, match="threshold"):
+        iou(maps, evidence.float())
+    with pytest.raises(ShapeError, match="at least one pixel"):
+        iou(maps[:, :0], evidence[:, :0])
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_an_empty_batch_has_no_scores(score):
+    assert score(torch.zeros(0, 3, 3), torch.zeros(0, 3, 3, dtype=torch.bool)).shape == (0,)
+
+
+@given(seed=st.integers(0, 10_000), exponent=st.integers(-100, 100))
+@settings(max_examples=50, deadline=None)
+def test_scale_does_not_matter(seed, exponent):
+    """Powers of two scale a float exactly, from 1e-30 to 1e30, so even ties and half-maxima must stay put."""
+    maps, evidence = batch(seed)
+    scaled = maps * 2.0**exponent
+    for score in SCORES:
+        assert torch.equal(score(maps, evidence), score(scaled, evidence))
+    assert torch.equal(selectivity(maps, evidence, ~evidence), selectivity(scaled, evidence, ~evidence))
+
+
+@given(seed=st.integers(0, 10_000), factor=st.floats(1e-6, 1e6))
+@settings(max_examples=50, deadline=None)
+def test_any_positive_factor_keeps_strength_and_selectivity(seed, factor):
+    maps, evidence = batch(seed)
+    torch.testing.assert_close(true_positive_strength(maps * factor, evidence), true_positive_strength(maps, evidence))
+    objects = torch.ones_like(evidence)
+    torch.testing.assert_close(selectivity(maps * factor, evidence, objects), selectivity(maps, evidence, objects))
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=25, deadline=None)
+def test_one_by_one_equals_together_and_order_does_not_matter(seed):
+    maps, evidence = batch(seed)
+    order = torch.randperm(len(maps), generator=torch.Generator().manual_seed(seed))
+    for score in (*SCORES, lambda m, e: selectivity(m, e, e.roll(1, -1))):
+        together = score(maps, evidence)
+        alone = torch.cat([score(maps[i : i + 1], evidence[i : i + 1]) for i in range(len(maps))])
+        torch.testing.assert_close(together, alone, rtol=1e-6, atol=0)
+        torch.testing.assert_close(score(maps[order], evidence[order]), together[order], rtol=1e-6, atol=0)
+        assert bool(((together >= 0) & (together <= 1 + 1e-6)).all())
+
+
+def test_half_precision_sums_as_single():
+    """In bfloat16 a sum of 10,000 ones stops at 256; the score must not."""
+    evidence = torch.zeros(1, 100, 100, dtype=torch.bool)
+    evidence[0, :50] = True
+    score = true_positive_strength(torch.ones(1, 100, 100, dtype=torch.bfloat16), evidence)
+    assert score.dtype == torch.float32
+    assert score.item() == pytest.approx(0.5)

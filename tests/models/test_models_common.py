@@ -1,0 +1,364 @@
+"""What every model of the catalog must do; a new model is tested by its line in the catalog.
+
+Each is built small (``tiny()``) and fed a batch of its own (``example_batch``); nothing here knows what it is inside.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade.config import from_dict, to_dict
+from saccade.errors import ConfigError, SaccadeError
+from saccade.models.base import QueryModel
+from saccade.models.catalog import CATALOG, model_spec
+from saccade.trace import AttentionTrace, Output
+
+Inputs = dict[str, Tensor]
+
+every_model = pytest.mark.parametrize("name", sorted(CATALOG))
+
+OVERFIT_STEPS = 200
+BATCH = 16
+
+
+def build(name: str, seed: int = 0) -> Any:
+    """A small model with weights drawn from ``seed``."""
+    cls = CATALOG[name].resolve()
+    torch.manual_seed(seed)
+    return cls(cls.tiny())
+
+
+def batch(name: str, count: int = 4, seed: int = 0) -> tuple[Inputs, Tensor]:
+    return CATALOG[name].resolve().example_batch(count, seed)
+
+
+def part(inputs: Inputs, which: slice) -> Inputs:
+    return {key: tensor[which] for key, tensor in inputs.items()}
+
+
+def assert_same(first: dict[str, Tensor], second: dict[str, Tensor], **tolerance: float) -> None:
+    assert first.keys() == second.keys()
+    for key in first:
+        torch.testing.assert_close(first[key], second[key], msg=lambda text, key=key: f"{key}: {text}", **tolerance)
+
+
+# ---------------------------------------------------------------- the entry
+
+
+@every_model
+def test_the_entry_is_complete(name: str) -> None:
+    spec = CATALOG[name]
+    cls = spec.resolve()
+    tiny = cls.tiny()
+    assert issubclass(cls, nn.Module)
+    assert isinstance(tiny, cls.Config)
+    assert dataclasses.is_dataclass(cls.Config)
+    assert cls.Config.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    assert name == name.lower().replace("_", "-")
+    assert spec.task
+    assert spec.summary
+    assert spec.paper
+
+
+@every_model
+def test_configurations_travel_as_plain_values(name: str) -> None:
+    cls = CATALOG[name].resolve()
+    assert from_dict(cls.Config, to_dict(cls.tiny())) == cls.tiny()
+    model = CATALOG[name].build(to_dict(cls.tiny()))
+    assert model.state_dict().keys() == build(name).state_dict().keys()
+
+
+def test_an_unknown_model_names_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="no model 'sotf': did you mean 'soft'"):
+        model_spec("sotf")
+    assert model_spec("soft") is CATALOG["soft"]
+
+
+def test_an_unknown_setting_names_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"unknown setting 'model\.chanels': did you mean 'channels'"):
+        CATALOG["soft"].build({"chanels": 3})
+
+
+@every_model
+def test_example_batches_depend_on_count_and_seed_alone(name: str) -> None:
+    inputs, labels = batch(name, 5, seed=1)
+    again, same_labels = batch(name, 5, seed=1)
+    other, _ = batch(name, 5, seed=2)
+    assert_same(inputs, again, rtol=0, atol=0)
+    assert torch.equal(labels, same_labels)
+    assert any(not torch.equal(inputs[key], other[key]) for key in inputs)
+    assert {tensor.shape[0] for tensor in (*inputs.values(), labels)} == {5}
+
+
+# ---------------------------------------------------------------- the forward pass
+
+
+@every_model
+def test_forward_wraps_what_forward_raw_computes(name: str) -> None:
+    model, (inputs, labels) = build(name).eval(), batch(name)
+    raw, output = model.forward_raw(**inputs), model(**inputs)
+    assert isinstance(output, Output)
+    assert all(type(tensor) is Tensor for tensor in raw.values())
+    assert_same(raw, {"logits": output.logits, **output.aux}, rtol=0, atol=0)
+    assert output.logits.shape[:-1] == labels.shape
+    assert output.logits.isfinite().all()
+    for look in output.trace.looks:
+        if look.weights is not None:
+            assert torch.equal(look.weights, raw[f"{look.name}.weights"])
+
+
+@every_model
+def test_traces_are_valid(name: str) -> None:
+    model, (inputs, labels) = build(name).eval(), batch(name)
+    trace = model(**inputs).trace.validate()
+    assert isinstance(trace, AttentionTrace)
+    assert len(trace) == len(labels)
+    assert trace.total == type(model).total
+    for one in trace:
+        one.validate()
+    if trace.image_size is not None:
+        laid = trace.image_map()
+        assert laid.shape == (len(labels), *inputs["images"].shape[-2:])
+        assert laid.isfinite().all()
+        assert (laid >= 0).all()
+
+
+@every_model
+def test_the_answer_is_the_best_logit(name: str) -> None:
+    model, (inputs, _) = build(name).eval(), batch(name)
+    output = model(**inputs)
+    assert torch.equal(output.trace.answer, output.logits.argmax(-1))
+
+
+@every_model
+def test_evaluation_is_deterministic(name: str) -> None:
+    model, (inputs, _) = build(name).eval(), batch(name)
+    assert_same(model.forward_raw(**inputs), model.forward_raw(**inputs), rtol=0, atol=0)
+
+
+@every_model
+def test_examples_do_not_see_each_other(name: str) -> None:
+    """One by one is the same as together."""
+    model, (inputs, labels) = build(name).eval(), batch(name)
+    with torch.no_grad():
+        together = model.forward_raw(**inputs)
+        for index in range(len(labels)):
+            here = slice(index, index + 1)
+            alone = model.forward_raw(**part(inputs, here))
+            assert_same(alone, {key: tensor[here] for key, tensor in together.items()}, rtol=1e-5, atol=1e-5)
+
+
+@every_model
+def test_looks_rebuild_what_they_made(name: str) -> None:
+    """The proof that the weights shown are the weights used: from the look alone comes the context of the model."""
+    model, (inputs, _) = build(name).eval(), batch(name)
+    output = model(**inputs)
+    for look in output.trace.looks:
+        if look.role in ("multiplier", "mixture", "crop"):
+            context = output.aux[f"{look.name}.context"]
+            torch.testing.assert_close(look.rebuild(output.aux[f"{look.name}.values"]), context, rtol=1e-5, atol=1e-5)
+
+
+@every_model
+def test_encoding_once_is_enough(name: str) -> None:
+    model, (inputs, _) = build(name).eval(), batch(name)
+    if not isinstance(model, QueryModel):
+        pytest.skip("answers no queries")
+    encoding = model.encode(inputs["images"])
+    for shift in range(3):
+        query = inputs["query"].roll(shift)
+        assert_same(model.ask(encoding, query), model.forward_raw(inputs["images"], query), rtol=1e-6, atol=1e-6)
+
+
+@every_model
+def test_double_precision(name: str) -> None:
+    model, (inputs, _) = build(name).eval(), batch(name)
+    single = model(**inputs)
+    wide = {key: tensor.double() if tensor.is_floating_point() else tensor for key, tensor in inputs.items()}
+    double = model.double()(**wide)
+    double.trace.validate()
+    assert double.logits.dtype == torch.float64
+    torch.testing.assert_close(double.logits, single.logits.double(), rtol=1e-3, atol=1e-4)
+
+
+@every_model
+@pytest.mark.parametrize("more", [(0, 1), (7, 0), (13, 30)])
+def test_pictures_of_other_sizes(name: str, more: tuple[int, int]) -> None:
+    """Odd and non-square sizes work, or are refused in words by a model that is tied to one size."""
+    model, (inputs, labels) = build(name).eval(), batch(name)
+    if "images" not in inputs:
+        pytest.skip("reads no pictures")
+    images = F.pad(inputs["images"], (0, more[1], 0, more[0]))
+    try:
+        output = model(**{**inputs, "images": images})
+    except SaccadeError as error:
+        pytest.skip(f"one size only: {error}")
+    assert output.trace.validate().image_map().shape == (len(labels), *images.shape[-2:])
+
+
+@every_model
+def test_a_constant_picture_does_no_harm(name: str) -> None:
+    model, (inputs, _) = build(name).eval(), batch(name)
+    still = {key: torch.zeros_like(tensor) if tensor.is_floating_point() else tensor for key, tensor in inputs.items()}
+    output = model(**still)
+    output.trace.validate()
+    assert output.logits.isfinite().all()
+
+
+@every_model
+def test_untrained_attention_prefers_nothing_much(name: str) -> None:
+    """Averaged over pictures, a softmax gives no cell 4 times its share; a gate is neither open nor shut."""
+    model, (inputs, _) = build(name).eval(), batch(name, 64)
+    for look in model(**inputs).trace.looks:
+        if look.weights is None:
+            continue
+        if look.norm == "softmax":
+            cells = look.weights.shape[-1] * (look.weights.shape[-2] if look.is_spatial else 1)
+            assert look.weights.mean(0).max() * cells < 4
+        if look.norm == "sigmoid":
+            assert 0.1 < look.weights.mean() < 0.9
+
+
+@every_model
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_gpu_computes_the_same(name: str) -> None:
+    model, (inputs, _) = build(name).eval(), batch(name)
+    here = model(**inputs)
+    there = model.cuda()(**{key: tensor.cuda() for key, tensor in inputs.items()})
+    torch.testing.assert_close(there.logits.cpu(), here.logits, rtol=1e-4, atol=1e-4)
+    there.trace.validate()
+    if there.trace.image_size is not None:
+        torch.testing.assert_close(there.trace.image_map().cpu(), here.trace.image_map(), rtol=1e-4, atol=1e-5)
+
+
+# ---------------------------------------------------------------- learning
+
+
+@every_model
+def test_every_parameter_receives_gradient(name: str) -> None:
+    """None is unused; kernels and matrices get more than nothing (a bias before a softmax or a norm may not)."""
+    model, (inputs, labels) = build(name).train(), batch(name, BATCH)
+    loss_of(model.forward_raw(**inputs)["logits"], labels).backward()
+    for parameter_name, parameter in model.named_parameters():
+        assert parameter.grad is not None, parameter_name
+        assert parameter.grad.isfinite().all(), parameter_name
+        if parameter.dim() > 1:
+            assert parameter.grad.abs().sum() > 0, parameter_name
+
+
+@every_model
+def test_gradients_reach_the_weights_of_looks(name: str) -> None:
+    model, (inputs, labels) = build(name).train(), batch(name, BATCH)
+    output = model(**inputs)
+    used = [look for look in output.trace.looks if look.weights is not None and look.role in ("multiplier", "mixture")]
+    for look in used:
+        look.weights.retain_grad()
+    loss_of(output.logits, labels).backward()
+    for look in used:
+        assert look.weights.grad is not None, look.name
+        assert look.weights.grad.abs().sum() > 0, look.name
+
+
+@every_model
+def test_detached_traces_let_go_of_the_graph(name: str) -> None:
+    model, (inputs, _) = build(name), batch(name)
+    trace = model(**inputs).trace
+    assert any(look.weights is not None and look.weights.requires_grad for look in trace.looks)
+    assert not any(tensor.requires_grad for look in trace.detach().looks for tensor in look.tensors().values())
+
+
+@every_model
+def test_weights_are_all_there_is_to_save(name: str) -> None:
+    """A model built from the same configuration and given the weights is the same model."""
+    model, (inputs, _) = build(name), batch(name, BATCH)
+    model.train()(**inputs)  # moves running statistics away from their start
+    other = build(name, seed=1)
+    other.load_state_dict(model.state_dict())
+    assert_same(model.eval().forward_raw(**inputs), other.eval().forward_raw(**inputs), rtol=0, atol=0)
+
+
+def loss_of(logits: Tensor, labels: Tensor) -> Tensor:
+    return F.cross_entropy(logits.flatten(0, -2), labels.flatten())
+
+
+@pytest.fixture(scope="module")
+def overfitted() -> dict[str, nn.Module]:
+    """Models that have learnt one batch by heart; filled as tests ask for them."""
+    return {}
+
+
+def learnt(name: str, known: dict[str, nn.Module]) -> nn.Module:
+    if name not in known:
+        model, (inputs, labels) = build(name).train(), batch(name, BATCH)
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+        for _ in range(OVERFIT_STEPS):
+            optimizer.zero_grad()
+            loss_of(model.forward_raw(**inputs)["logits"], labels).backward()
+            optimizer.step()
+        known[name] = model.eval()
+    return copy.deepcopy(known[name])
+
+
+@every_model
+def test_one_batch_can_be_learnt(name: str, overfitted: dict[str, nn.Module]) -> None:
+    (inputs, labels), model = batch(name, BATCH), learnt(name, overfitted)
+    with torch.no_grad():
+        logits = model(**inputs).logits
+    assert (logits.argmax(-1) == labels).float().mean() >= 0.99
+
+
+@every_model
+def test_the_query_matters(name: str, overfitted: dict[str, nn.Module]) -> None:
+    """After learning, the same pictures with other queries get other answers."""
+    inputs, labels = batch(name, BATCH)
+    if "query" not in inputs:
+        pytest.skip("answers no queries")
+    model = learnt(name, overfitted)
+    kinds = int(inputs["query"].max()) + 1
+    changed = []
+    for shift in range(1, kinds):
+        asked = {**inputs, "query": (inputs["query"] + shift) % kinds}
+        with torch.no_grad():
+            changed.append(model(**asked).logits.argmax(-1) != labels)
+    assert torch.stack(changed).float().mean() > 0.2
+
+
+# ---------------------------------------------------------------- capture
+
+
+class _Raw(nn.Module):
+    """``forward_raw`` as a module of one dictionary, which is what exporters take."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, inputs: Inputs) -> dict[str, Tensor]:
+        return self.model.forward_raw(**inputs)  # type: ignore[operator]
+
+
+@every_model
+def test_export_for_any_batch_size(name: str) -> None:
+    model, (inputs, _) = build(name).eval(), batch(name, 3)
+    some = torch.export.Dim("batch", min=1, max=64)
+    program = torch.export.export(_Raw(model), (inputs,), dynamic_shapes=({key: {0: some} for key in inputs},))
+    more, _ = batch(name, 5, seed=1)
+    for given in (inputs, more):
+        assert_same(program.module()(given), model.forward_raw(**given), rtol=1e-5, atol=1e-5)
+
+
+@every_model
+def test_forward_raw_is_one_graph(name: str) -> None:
+    """Compiling must not break the graph; the backend that only captures needs no compiler."""
+    model, (inputs, _) = build(name).eval(), batch(name)
+    captured = torch.compile(model.forward_raw, fullgraph=True, backend="eager")
+    with torch.no_grad():
+        assert_same(captured(**inputs), model.forward_raw(**inputs), rtol=1e-5, atol=1e-5)

@@ -1,0 +1,100 @@
+"""SOFT of Seo et al. (2016): its published sizes, and a classifier that never sees the query."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from saccade import geometry
+from saccade.errors import ShapeError
+from saccade.models.answer_head import AnswerHead
+from saccade.models.base import QueryModel
+from saccade.models.soft import SoftConfig, SoftModel
+
+
+@pytest.fixture
+def published() -> SoftModel:
+    return SoftModel(SoftConfig()).eval()
+
+
+def test_the_maps_of_the_paper(published: SoftModel) -> None:
+    """100 → 49 → 23 → 10 → 4 cells, one look on the last map, centres at 23, 39, 55, 71."""
+    assert [size[0] for size in published.backbone.grid((100, 100)).values()] == [49, 23, 10, 4]
+    output = published(torch.rand(2, 3, 100, 100), torch.tensor([0, 9]))
+    (look,) = output.trace.validate().looks
+    assert (look.name, look.kind, look.role, look.norm) == ("stage4", "soft", "multiplier", "softmax")
+    assert look.weights is not None
+    assert look.frame is not None
+    assert look.weights.shape == (2, 4, 4)
+    assert torch.equal(look.frame, geometry.scale_shift((16, 16), (15, 15)))
+    assert output.logits.shape == (2, 5)
+    assert output.trace.image_map().shape == (2, 100, 100)
+
+
+def test_the_number_of_parameters(published: SoftModel) -> None:
+    """Worked out by hand:
+
+    convolutions  3·3·3·32 + 32 = 896, then three times 3·3·32·32 + 32 = 9,248 → 28,640
+    scorer        1·1·32·32 + 32 = 1,056; query 10·32 = 320 (no bias); read-out 32 + 1 = 33 → 1,409
+    head          norm 2·32 = 64; linear 32·5 + 5 = 165 → 229
+    together      30,278
+    """
+    count = {name: sum(p.numel() for p in part.parameters()) for name, part in published.named_children()}
+    assert count == {"backbone": 28_640, "attention": 1_409, "head": 229}
+    assert sum(count.values()) == 30_278
+
+
+def test_the_attended_feature_is_the_weighted_sum_of_cells(published: SoftModel) -> None:
+    """Eq. (4), and the classifier is applied to it and to nothing else."""
+    raw = published.forward_raw(torch.rand(2, 3, 100, 100), torch.tensor([3, 7]))
+    context = (raw["stage4.weights"][:, None] * raw["stage4.values"]).sum((2, 3))
+    torch.testing.assert_close(context, raw["stage4.context"])
+    torch.testing.assert_close(published.head(context), raw["logits"])
+
+
+def all_answers(model: SoftModel, image: Tensor) -> Tensor:
+    queries = torch.arange(model.config.queries)
+    return model(image.expand(len(queries), -1, -1, -1), queries).logits
+
+
+def test_the_classifier_never_sees_the_query(published: SoftModel) -> None:
+    """With the attention forced to be uniform, every query gets the same logits; otherwise not."""
+    image = torch.zeros(1, 3, 100, 100)
+    image[:, :, 10:40, 60:90] = torch.rand(3, 30, 30)  # cells must differ, or attention makes no difference
+    nn.init.normal_(published.attention.scorer.from_query.weight, std=3)
+    logits = all_answers(published, image)
+    assert not torch.allclose(logits, logits[:1].expand_as(logits), atol=1e-4)
+    nn.init.zeros_(published.attention.scorer.to_score.weight)
+    logits = all_answers(published, image)
+    torch.testing.assert_close(logits, logits[:1].expand_as(logits), rtol=0, atol=1e-6)
+
+
+def test_the_picture_is_encoded_without_the_query(published: SoftModel) -> None:
+    image = torch.rand(1, 3, 100, 100)
+    assert published.encode(image).shape == (1, 32, 4, 4)
+    with pytest.raises(ShapeError, match="one for each feature map"):
+        published.ask(published.encode(image), torch.tensor([1, 2]))
+
+
+def test_depth_and_sizes_can_be_changed() -> None:
+    model = SoftModel(SoftConfig(queries=3, answers=2, channels=4, depth=3, hidden=6)).eval()
+    output = model(torch.rand(1, 3, 60, 47), torch.tensor([2]))
+    assert [look.name for look in output.trace.looks] == ["stage3"]
+    assert output.logits.shape == (1, 2)
+
+
+def test_the_head_drops_in_training_only() -> None:
+    head = AnswerHead(64, 3, dropout=0.5)
+    feature = torch.randn(8, 64)
+    head(feature)
+    assert not torch.equal(head(feature), head(feature))
+    head.eval()
+    assert torch.equal(head(feature), head(feature))
+
+
+@pytest.mark.parametrize("method", ["encode", "ask", "looks"])
+def test_a_model_must_say_what_it_does(method: str) -> None:
+    arguments = {"encode": (torch.zeros(1),), "ask": (torch.zeros(1), torch.zeros(1)), "looks": ({},)}
+    with pytest.raises(NotImplementedError, match="QueryModel must"):
+        getattr(QueryModel(), method)(*arguments[method])

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from saccade import geometry
+from saccade.errors import DataError, ShapeError
+from saccade.show.marks import Box, Mask, Points, Polygon
+from saccade.show.overlay import attended, overlay
+from saccade.show.picture import as_picture, enlarge, fit_panel, stretch
+from saccade.show.scaling import by_own_peak
+from saccade.trace import AttentionTrace, Look
+
+
+def brightest(image: Image.Image) -> tuple[float, float]:
+    """Mean (row, column) of the pixels with the highest luminance."""
+    light = np.asarray(image.convert("L")).astype(int)
+    rows, cols = np.where(light == light.max())
+    return rows.mean(), cols.mean()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 37), st.integers(1, 37), st.data())
+def test_a_lit_pixel_lands_on_itself_at_every_size(height, width, data):
+    row, col = data.draw(st.integers(0, height - 1)), data.draw(st.integers(0, width - 1))
+    attention = np.zeros((height, width))
+    attention[row, col] = 1
+    image = overlay(np.zeros((height, width, 3), np.uint8), attention, least_side=60)
+    factor = image.width // width
+    assert image.size == (width * factor, height * factor)
+    at = brightest(image)
+    assert at[0] // factor == row
+    assert at[1] // factor == col
+
+
+@pytest.mark.parametrize("cells", [False, True])
+def test_a_coarse_map_lights_the_middle_of_its_cell(cells):
+    """A 3×5 map on 21×35 has cells of 7×7; cell (1,3) is centred on row 10, column 24."""
+    attention = np.zeros((3, 5))
+    attention[1, 3] = 1
+    image = overlay(np.zeros((21, 35, 3), np.uint8), attention, cells=cells, least_side=1)
+    assert brightest(image) == (10, 24)
+
+
+def test_the_frame_of_a_trace_is_respected(soft_trace, grey_picture):
+    """Row 2, column 1 of SOFT's map is centred on (39, 55), a corner of four pixels, not on (37.5, 62.5)."""
+    image = overlay(grey_picture, soft_trace.image_map("soft")[0], least_side=1)
+    assert brightest(image) == (54.5, 38.5)
+
+
+def test_canvas_and_crop_land_on_the_original():
+    """A 6×6 look on a 12×12 crop taken from (30, 10) of a 61×47 picture; cell (4,2) is centred on (35, 19)."""
+    weights = torch.zeros(1, 6, 6)
+    weights[0, 4, 2] = 1
+    look = Look("zoom", "soft", "multiplier", weights, "softmax", geometry.scale_shift((2, 2), (0, 0)))
+    trace = AttentionTrace(
+        (look,), canvas=geometry.scale_shift((1, 1), (30, 10))[None], image_size=torch.tensor([[47, 61]])
+    )
+    image = overlay(np.zeros((47, 61, 3), np.uint8), trace.image_map("zoom"), least_side=1)
+    assert brightest(image) == pytest.approx((18.5, 34.5))  # the four pixels around the corner (35, 19)
+
+
+def test_a_uniform_map_tints_uniformly(grey_picture):
+    for value in (0.01, 1.0, 40.0):
+        image = np.asarray(overlay(grey_picture, np.full((4, 4), value)))
+        assert len(np.unique(image.reshape(-1, 3), axis=0)) == 1
+    assert not (image == 128).all()
+
+
+def test_opacity_0_is_the_picture():
+    picture = np.random.default_rng(0).integers(0, 255, (30, 40, 3), dtype=np.uint8)
+    image = overlay(picture, np.random.default_rng(1).random((30, 40)), opacity=0, least_side=1)
+    np.testing.assert_array_equal(np.asarray(image), picture)
+
+
+def test_attended_with_weight_1_is_the_picture_and_with_0_is_black():
+    picture = np.random.default_rng(0).integers(0, 255, (30, 40, 3), dtype=np.uint8)
+    np.testing.assert_array_equal(np.asarray(attended(picture, np.ones((30, 40)), least_side=1)), picture)
+    assert not np.asarray(attended(picture, np.zeros((30, 40)), least_side=1)).any()
+
+
+def test_attended_multiplies():
+    """White times (0.5, 1) scaled by its peak is (127.5 rounded to even 128, 255)."""
+    image = np.asarray(attended(np.full((1, 2, 3), 255, np.uint8), [[0.2, 0.4]], least_side=1))
+    assert image[0, :, 0].tolist() == [128, 255]
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"), [((1, 1), (400, 400)), ((100, 100), (400, 400)), ((100, 41), (400, 164)), ((1000, 7), (1000, 7))]
+)
+def test_golden_sizes(size, shown):
+    width, height = size
+    image = overlay(np.zeros((height, width, 3), np.uint8), np.ones((2, 2)))
+    assert image.size == shown
+
+
+def test_large_pictures_are_painted_in_bands_without_seams():
+    image = np.asarray(overlay(np.full((600, 3, 3), 90, np.uint8), np.ones((600, 3))))
+    assert len(np.unique(image.reshape(-1, 3), axis=0)) == 1
+
+
+def test_enlarging_keeps_pixels_square():
+    picture = Image.fromarray(np.arange(12, dtype=np.uint8).reshape(2, 2, 3) * 20)
+    large = np.asarray(enlarge(picture, 6))
+    assert large.shape == (6, 6, 3)
+    np.testing.assert_array_equal(large[::3, ::3], np.asarray(picture))
+    np.testing.assert_array_equal(large[2, 2], np.asarray(picture)[0, 0])
+
+
+def test_fit_panel_enlarges_by_whole_factors_and_reduces_freely():
+    assert fit_panel(Image.new("RGB", (100, 50)), 330).size == (300, 150)
+    assert fit_panel(Image.new("RGB", (640, 427)), 300).size == (300, 200)
+    assert fit_panel(Image.new("RGB", (5000, 2)), 300).size == (300, 1)
+
+
+def test_stretch_in_cells_takes_every_cell_equally_often():
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    laid = stretch(values, (4, 9), cells=True)
+    np.testing.assert_array_equal(laid, np.repeat(np.repeat(values, 2, 0), 3, 1))
+
+
+def test_stretch_is_smooth_between_cell_centres_on_each_axis_by_its_own():
+    """(1,2) → (2,8): cell centres at x = 2 and 6; pixel centres 0.5 … 7.5 rise by 1/4 between them."""
+    laid = stretch(np.array([[0.0, 1.0]], dtype=np.float32), (2, 8))
+    np.testing.assert_allclose(laid, [[0, 0, 0.125, 0.375, 0.625, 0.875, 1, 1]] * 2, atol=1e-6)
+
+
+def test_pictures_of_every_kind_are_the_same_picture():
+    array = np.random.default_rng(3).integers(0, 256, (5, 7, 3), dtype=np.uint8)
+    tensor = torch.from_numpy(array).permute(2, 0, 1).float() / 255
+    for given_picture in (Image.fromarray(array), array, tensor, tensor[None], tensor.double()):
+        np.testing.assert_array_equal(np.asarray(as_picture(given_picture)), array)
+    grey = array[..., 0]
+    expected = np.repeat(grey[..., None], 3, -1)
+    for given_picture in (grey, Image.fromarray(grey), torch.from_numpy(grey)[None] / 255):
+        np.testing.assert_array_equal(np.asarray(as_picture(given_picture)), expected)
+
+
+def test_transparent_pixels_are_white_and_exif_is_applied():
+    assert as_picture(Image.new("RGBA", (2, 2), (255, 0, 0, 0))).getpixel((0, 0)) == (255, 255, 255)
+    turned = Image.new("RGB", (4, 2))
+    turned.getexif()[0x0112] = 6
+    assert as_picture(turned).size == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("picture", "error"),
+    [
+        (np.zeros((4, 4, 3)), DataError),
+        (np.zeros((4, 4, 4), np.uint8), ShapeError),
+        (np.zeros((0, 4, 3), np.uint8), ShapeError),
+        (torch.zeros(4, 4, 3), ShapeError),
+        (torch.full((3, 4, 4), 200.0), DataError),
+        (torch.full((3, 4, 4), float("nan")), DataError),
+        (torch.zeros(3, 4, 4, dtype=torch.uint8), DataError),
+    ],
+)
+def test_bad_pictures(picture, error):
+    with pytest.raises(error, match="picture"):
+        overlay(picture, np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("opacity", [-0.1, 1.1])
+def test_bad_opacity(grey_picture, opacity):
+    with pytest.raises(DataError, match="opacity"):
+        overlay(grey_picture, np.ones((2, 2)), opacity=opacity)
+
+
+def test_an_evidence_mask_is_outlined_from_outside(grey_picture):
+    mask = np.zeros((100, 100), bool)
+    mask[40:50, 60:70] = True
+    plain = np.asarray(overlay(grey_picture, np.ones((2, 2))))
+    marked = np.asarray(overlay(grey_picture, np.ones((2, 2)), outline=Mask(torch.from_numpy(mask))))
+    inside = np.repeat(np.repeat(mask, 4, 0), 4, 1)
+    np.testing.assert_array_equal(marked[inside], plain[inside])  # the evidence itself stays as it was
+    assert marked[159, 260].tolist() == [255, 255, 255]  # just above its first row, 160
+    assert marked[157, 260].tolist() == [0, 0, 0]  # and dark around the light line
+    np.testing.assert_array_equal(marked[:150], plain[:150])
+
+
+def test_boxes_polygons_and_points_are_drawn_where_they_are(grey_picture):
+    plain = np.asarray(overlay(grey_picture, np.ones((2, 2))))
+    corners = [(10, 20), (60, 20), (60, 70), (10, 70)]
+    box = np.asarray(overlay(grey_picture, np.ones((2, 2)), outline=Box((10, 20, 60, 70))))
+    polygon = np.asarray(overlay(grey_picture, np.ones((2, 2)), outline=[Polygon(corners)]))
+    np.testing.assert_array_equal(box, polygon)
+    rows, cols = np.where((box != plain).any(-1))
+    assert (rows.min(), rows.max(), cols.min(), cols.max()) == pytest.approx((80, 280, 40, 240), abs=3)
+    ring = np.asarray(overlay(grey_picture, np.ones((2, 2)), outline=Points([(50, 25)])))
+    rows, cols = np.where((ring != plain).any(-1))
+    assert (rows.mean(), cols.mean()) == pytest.approx((100, 200), abs=1)
+
+
+def test_bad_marks(grey_picture):
+    with pytest.raises(ShapeError, match="evidence mask"):
+        overlay(grey_picture, np.ones((2, 2)), outline=Mask(np.zeros((4, 4), bool)))
+    with pytest.raises(ShapeError, match="box"):
+        overlay(grey_picture, np.ones((2, 2)), outline=Box((1, 2)))
+
+
+def test_a_scaled_map_is_taken_as_it_is(grey_picture):
+    half = by_own_peak(np.ones((2, 2)))
+    half.values[:] = 0.5
+    assert np.asarray(attended(grey_picture, half)).max() == 64

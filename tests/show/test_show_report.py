@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+from html.parser import HTMLParser
+
+import pytest
+from PIL import Image
+
+from saccade.errors import DataError, OutputError, ShapeError
+from saccade.show.markup import Notes, escaped, inline, paragraphs
+from saccade.show.report import Bar, Bars, Cell, Code, Gallery, KeyFigures, Picture, Report, Section, Table, percent
+
+EVIL = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>&amp;"
+VOID = {"meta", "img", "source", "br", "rect", "line"}
+
+
+class Page(HTMLParser):
+    """Tags in order, with attributes, text per tag, and a check that they balance."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> without a start"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if not self.open or self.open[-1] != "style":
+            self.text += data
+
+
+def full_report(text: str = "plain") -> Report:
+    image = Image.new("RGB", (4, 3), "red")
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" width="3" height="3"><script>alert(1)</script></svg>'
+    cell = Cell(0.5, text, text)
+    blocks = [
+        Table((text, "n"), [(text, cell), (Cell(text, note=text), Cell(2))], caption=text, source=text, best_row=1),
+        KeyFigures([(text, cell)]),
+        Bars([Bar(text, 0.4, "score", (0.3, 0.5), text), Bar(text, 0.1, "baseline")], caption=text, source=text),
+        Picture(image, text, text, text),
+        Picture(svg, text, text, dark=svg),
+        Gallery([Picture(image, text, text, text)], text, text),
+        Code(text, text),
+    ]
+    return Report(text, text, [Section(text, text, blocks), Section(text)], [KeyFigures([(text, cell)])])
+
+
+def test_the_page_is_balanced_and_has_a_plain_outline():
+    page = Page(full_report().html())
+    assert page.open == []
+    assert [tag for tag, _ in page.tags if tag in ("h1", "h2")] == ["h1", "h2", "h2", "h2"]
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    targets = [attributes["href"] for tag, attributes in page.tags if tag == "a"]
+    assert all(target.startswith("#") and target[1:] in ids for target in targets)
+    assert all(attributes.get("alt") for tag, attributes in page.tags if tag == "img")
+
+
+def test_everything_a_user_can_write_is_escaped():
+    page = Page(full_report(EVIL).html())
+    assert page.open == []
+    assert not any(tag == "script" for tag, _ in page.tags)
+    assert not any(name.startswith("on") or name == "style" for _, attributes in page.tags for name in attributes)
+    assert page.text.count(EVIL) >= 14  # shown as it was written
+
+
+def test_nothing_is_loaded_from_anywhere():
+    html = full_report(EVIL).html()
+    page = Page(html)
+    for _, attributes in page.tags:
+        for name in ("src", "srcset"):
+            assert attributes.get(name, "data:image/").startswith("data:image/")
+    assert "http" not in re.sub(r"base64,[A-Za-z0-9+/=]+", "", html).replace("http-equiv", "")
+    assert "url(" not in html
+    assert "@import" not in html
+
+
+def test_the_policy_allows_this_style_and_nothing_else():
+    html = full_report().html()
+    style = html.split("<style>")[1].split("</style>")[0]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    (policy,) = [a["content"] for t, a in Page(html).tags if t == "meta" and "http-equiv" in a]
+    assert policy.startswith("default-src 'none'; img-src data:;")
+    assert f"style-src 'sha256-{digest}'" in policy
+    assert "unsafe" not in policy
+    assert html.index("Content-Security-Policy") < html.index("<style>")
+
+
+def test_equal_notes_share_a_number_and_are_listed_once():
+    table = Table(("a", "b"), [(Cell(1, note="n = 10"), Cell(2, note="n = 20")), (Cell(3, note="n = 10"), 4)])
+    html = Report("r", sections=[Section("s", blocks=[table])]).html()
+    assert html.count('href="#note-1"') == 2
+    assert html.count('<li id="note-') == 2
+    assert html.count('id="ref-1"') == 1
+    assert "Where the numbers come from" in html
+    assert "Where the numbers come from" not in Report("r", sections=[Section("s")]).html()
+
+
+def test_numbers_keep_their_exact_value_beside_the_text():
+    html = Table(("model", "score"), [("soft", percent(0.97891, spread=0.0031, note="n = 10,000"))]).html(Notes())
+    assert "97.9 ± 0.3\u202f%" in html
+    assert 'data-value="0.97891"' in html
+    assert 'title="n = 10,000"' in html
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(None, "–"), (float("nan"), "–"), (True, "yes"), (12345, "12\u202f345"), (0.123456, "0.1235"), ("x", "x")],
+)
+def test_plain_formats(value, shown):
+    assert Cell(value).shown == shown
+
+
+def test_percent_of_nothing():
+    assert percent(None).shown == "–"
+    assert percent(float("nan")).shown == "–"
+    assert percent(0.6273, digits=2).shown == "62.73\u202f%"
+
+
+def test_number_columns_are_set_to_the_right_and_the_best_row_is_marked():
+    html = Table(("model", "n", "mixed"), [("a", 1, 1), ("b", None, "x")], best_row=1).html(Notes())
+    assert '<th scope="col" class="num">n</th>' in html
+    assert '<th scope="col">mixed</th>' in html
+    assert html.count('<tr class="best">') == 1
+    assert html.index('<tr class="best">') > html.index(">a<")
+
+
+def test_bad_tables_and_bars():
+    with pytest.raises(ShapeError, match="table row"):
+        Table(("a", "b"), [(1,)]).html(Notes())
+    with pytest.raises(DataError, match="best_row"):
+        Table(("a",), [(1,)], best_row=1).html(Notes())
+    with pytest.raises(DataError, match="not below 0"):
+        Bars([Bar("x", -0.1)]).html(Notes())
+    with pytest.raises(DataError, match="finite"):
+        Bars([Bar("x", float("nan"))]).html(Notes())
+
+
+def test_bars_are_drawn_on_one_axis():
+    """The longest reach, the interval's end at 0.5, is 100 %: 0.4 is 80 % and 0.1 is 20 %."""
+    html = Bars([Bar("a", 0.4, interval=(0.3, 0.5)), Bar("b", 0.1, "baseline")]).html(Notes())
+    assert '<rect class="score" width="80.00%"' in html
+    assert '<rect class="baseline" width="20.00%"' in html
+    assert 'x1="60.00%" x2="100.00%"' in html
+    assert "10.0\u202f%" in html
+    assert 'width="0.00%"' in Bars([Bar("zero", 0.0)]).html(Notes())
+
+
+def test_pictures_come_back_from_the_page():
+    image = Image.new("RGB", (5, 2), (10, 20, 30))
+    html = Picture(image, "c", "a").html(Notes())
+    assert 'width="5" height="2"' in html
+    data = base64.b64decode(re.search(r"base64,([^\"]+)", html)[1])
+    assert data.startswith(b"\x89PNG")
+    assert Picture(data, "c").html(Notes()).count(base64.b64encode(data).decode()) == 1
+    assert "data:image/jpeg" in Picture(b"\xff\xd8\xff\xe0", "c").html(Notes())
+
+
+@pytest.mark.parametrize("image", [b"GIF89a", "no picture", b""])
+def test_bad_pictures(image):
+    with pytest.raises(DataError, match="picture"):
+        Picture(image, "c").html(Notes())
+
+
+def test_text_helpers():
+    assert escaped("a\x00b\ud800") == "a\ufffdb\ufffd"
+    assert inline("run `a < b` now") == "run <code>a &lt; b</code> now"
+    assert paragraphs("one\n\n two \n\n\n") == "<p>one</p><p>two</p>"
+    assert paragraphs(" ") == ""
+
+
+def test_save_writes_one_file_and_replaces_it_whole(tmp_path):
+    path = tmp_path / "new" / "report.html"
+    assert full_report().save(path) == path
+    Report("second\ud800", "lone surrogates do not stop it").save(str(path))
+    assert "second\ufffd" in path.read_text(encoding="utf-8")
+    assert os.listdir(path.parent) == ["report.html"]
+
+
+def test_an_unwritable_place_is_an_output_error(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OutputError, match="cannot write"):
+        Report("r").save(tmp_path / "file" / "report.html")
+    (tmp_path / "folder.html").mkdir()
+    with pytest.raises(OutputError, match="folder"):
+        Report("r").save(tmp_path / "folder.html")
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder.html"]
+
+
+def test_an_empty_report_is_a_page():
+    page = Page(Report("only a title").html())
+    assert page.open == []
+    assert "nav" not in [tag for tag, _ in page.tags]

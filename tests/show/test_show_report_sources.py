@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+import yaml
+from PIL import Image
+
+from saccade.errors import CheckpointError, DataError
+from saccade.record import Record, read_record, write_record
+from saccade.show.report_sources import read_metrics, report_from_records, report_from_run
+from saccade.trace import AttentionTrace, Look
+
+
+def write_run(folder, rows=None, settings=None):
+    folder.mkdir(exist_ok=True)
+    recipe = {
+        "name": "soft-mref",
+        "title": "SOFT <on> MREF",
+        "seed": 3,
+        "phases": [{"steps": 40}, {"steps": 2}],
+        "x": [],
+    }
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings or {"recipe": recipe, "run": {"torch": None}}))
+    rows = rows or [
+        {"step": 10, "phase": "main", "kind": "train", "values": {"loss": 2.0}},
+        {"step": 20, "phase": "main", "kind": "validation", "values": {"loss": 1.0, "macro_f1": 0.9}},
+        {"step": 30, "phase": "main", "kind": "validation", "values": {"loss": 1.5, "macro_f1": 0.8}},
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_a_run_tells_its_best_and_last_values(tmp_path):
+    html = report_from_run(write_run(tmp_path / "run")).html()
+    assert "SOFT &lt;on&gt; MREF" in html
+    assert "Run <code>run</code> of recipe <code>soft-mref</code>, seed 3." in html
+    results = html.split('<h2 id="title-1">Results')[1].split("</table>")[0]
+    rows = [row.split("</tr>")[0] for row in results.split("<tr>")[2:]]
+    assert 'data-value="1.0"' in rows[0]  # the lowest loss, from validation, at step 20
+    assert 'data-value="20"' in rows[0]
+    assert 'data-value="1.5"' in rows[0]  # the last
+    assert "macro f1" in rows[1]
+    assert 'data-value="0.9"' in rows[1]  # the highest score
+    assert "highest of 2 validation measurements, at step 20" in html
+    assert "phases.1.steps" in html
+    assert "data:image/svg+xml" in html
+    assert "prefers-color-scheme: dark" in html
+
+
+def test_a_run_with_one_measurement_has_no_curves(tmp_path):
+    rows = [{"step": 1, "phase": "main", "kind": "train", "values": {"loss": 2.0}}]
+    html = report_from_run(write_run(tmp_path / "run", rows)).html()
+    assert ">Curves<" not in html
+    assert ">Results<" in html
+
+
+def test_a_line_cut_short_is_left_out_and_a_damaged_one_is_named(tmp_path):
+    path = write_run(tmp_path / "run") / "metrics.jsonl"
+    whole = path.read_text()
+    path.write_text(whole + '{"step": 40, "va')
+    assert len(read_metrics(path)) == 3
+    path.write_text('{"step": 40, "va\n' + whole)
+    with pytest.raises(CheckpointError, match="line 1 is damaged"):
+        read_metrics(path)
+    path.write_text('{"step": 1}\n' + whole)
+    with pytest.raises(CheckpointError, match="line 1"):
+        read_metrics(path)
+    path.write_text("\n")
+    with pytest.raises(CheckpointError, match="no rows"):
+        read_metrics(path)
+
+
+def test_what_is_not_a_run(tmp_path):
+    with pytest.raises(CheckpointError, match="not a run folder"):
+        report_from_run(tmp_path / "nowhere")
+    folder = write_run(tmp_path / "run")
+    (folder / "config.yaml").write_text("a: [")
+    with pytest.raises(CheckpointError, match="not YAML"):
+        report_from_run(folder)
+    (folder / "config.yaml").write_text("- 1")
+    with pytest.raises(CheckpointError, match="mapping"):
+        report_from_run(folder)
+    write_run(folder)
+    (folder / "metrics.jsonl").unlink()
+    with pytest.raises(CheckpointError, match=r"metrics\.jsonl"):
+        report_from_run(folder)
+
+
+def test_records_become_filmstrips_and_tables(soft_trace):
+    hop = Look("hop", "slots", "multiplier", torch.tensor([[0.3, 0.7]]), "softmax")
+    seen = Record(
+        soft_trace,
+        {"model": "soft-mref", "question": "<7>?", "answer": "red", "confidence": 0.98, "seconds": 0.01, "nested": {}},
+        Image.new("RGB", (100, 100)),
+    )
+    read = Record(
+        AttentionTrace((hop,)),
+        {"question": "where?", "answer": "home", "sentences": ["a", "b"], "supporting": [1]},
+    )
+    report = report_from_records([seen, read, Record(soft_trace)])
+    assert [section.title for section in report.sections] == ["<7>? → red", "where? → home", "Record 3"]
+    html = report.html()
+    assert "3 answers" in html
+    assert "by soft-mref" in html
+    assert html.count("data:image/png") == 2
+    assert "98.0\u202f%" in html
+    assert "&lt;7&gt;? → red" in html
+    assert "soft (soft, softmax)" in html
+    assert "nested" not in html
+
+
+def test_a_record_from_disk_tells_its_facts(soft_trace, tmp_path):
+    info = {
+        "model": "soft-mref",
+        "question": "0",
+        "answer": "red",
+        "confidence": 0.9,
+        "alternatives": [["blue", 0.06], ["green", 0.04]],
+        "peak": [39, 55],
+        "notes": [],
+        "looks": [{"name": "soft"}],
+    }
+    write_record(tmp_path / "seen", Record(soft_trace, info, Image.new("RGB", (100, 100))))
+    html = report_from_records([read_record(tmp_path / "seen.json")]).html()
+    assert ">0 → red</h2>" in html
+    assert "blue 6.0%, green 4.0%" in html
+    assert "39, 55" in html
+    assert ">notes<" not in html
+    assert ">looks<" not in html
+
+
+def test_several_models_are_named_in_the_titles(soft_trace):
+    records = [Record(soft_trace, {"model": name, "question": "7", "answer": "red"}) for name in ("soft", "hard")]
+    assert [section.title for section in report_from_records(records).sections] == ["7 → red (soft)", "7 → red (hard)"]
+
+
+def test_captions_of_a_record_name_its_words(word_trace):
+    info = {"answer": "a b c d e f g", "captions": {"word": list("abcdefg")}}
+    picture = Image.new("RGB", (90, 60))
+    named = report_from_records([Record(word_trace, info, picture)]).html()
+    plain = report_from_records([Record(word_trace, {"answer": "a b c d e f g"}, picture)]).html()
+    assert named != plain
+
+
+def test_no_records():
+    with pytest.raises(DataError, match="no records"):
+        report_from_records([])

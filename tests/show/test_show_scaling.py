@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from saccade.errors import DataError, ShapeError
+from saccade.show.scaling import as_map, by_own_peak, by_percentile, by_shared_peak
+
+
+def test_own_peak_divides_by_the_maximum_and_says_so():
+    scaled = by_own_peak([[0.0, 0.1], [0.2, 0.4]])
+    np.testing.assert_allclose(scaled.values, [[0, 0.25], [0.5, 1]], rtol=1e-6)
+    assert scaled.top == pytest.approx(0.4)
+    assert scaled.legend == "0 … 0.4, the map's own peak"
+
+
+def test_shared_peak_keeps_maps_comparable():
+    low, high = by_shared_peak([[[0.1, 0.2]], [[0.4, 0.0]]])
+    np.testing.assert_allclose(low.values, [[0.25, 0.5]], rtol=1e-6)
+    np.testing.assert_allclose(high.values, [[1, 0]], rtol=1e-6)
+    assert low.top == high.top
+    assert by_shared_peak([]) == []
+
+
+def test_percentile_caps_an_outlier():
+    values = np.ones((10, 10))
+    values[0, 0] = 1000
+    scaled = by_percentile(values, 90)
+    assert scaled.top == 1
+    assert scaled.values.min() == scaled.values.max() == 1
+    assert "percentile 90" in scaled.rule
+
+
+def test_percentile_that_misses_every_lit_cell_falls_back_to_the_peak():
+    values = np.zeros((20, 20))
+    values[3, 4] = 0.5
+    assert by_percentile(values, 99).values[3, 4] == 1
+
+
+@pytest.mark.parametrize("percentile", [0, -1, 100.5])
+def test_percentile_out_of_range(percentile):
+    with pytest.raises(DataError, match="percentile"):
+        by_percentile(np.ones((2, 2)), percentile)
+
+
+def test_a_uniform_map_stays_uniform_and_zero_stays_zero():
+    assert (by_own_peak(np.full((3, 5), 0.04)).values == 1).all()
+    zero = by_own_peak(np.zeros((3, 5)))
+    assert (zero.values == 0).all()
+    assert zero.top == 0
+
+
+def test_negative_weights_are_named_in_the_legend():
+    scaled = by_own_peak([[-2.0, 1.0]])
+    np.testing.assert_array_equal(scaled.values, [[0, 1]])
+    assert "below 0" in scaled.legend
+    assert (by_own_peak([[-2.0, -1.0]]).values == 0).all()
+
+
+def test_the_trace_is_never_touched():
+    weights = torch.rand(1, 4, 4, requires_grad=True)
+    before = weights.detach().clone()
+    for scaled in (by_own_peak(weights), by_percentile(weights), *by_shared_peak([weights])):
+        scaled.values[:] = -1
+    as_map(weights)[:] = -1
+    assert torch.equal(weights.detach(), before)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (4,), (2, 3, 4)])
+def test_wrong_shapes(shape):
+    with pytest.raises(ShapeError, match="map"):
+        as_map(np.zeros(shape))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_not_finite(bad):
+    with pytest.raises(DataError, match="NaN"):
+        by_own_peak([[bad, 1.0]])
+
+
+@given(arrays(np.float32, (3, 4), elements=st.floats(-1e6, 1e6, width=32)))
+def test_values_lie_between_0_and_1_and_keep_the_place_of_the_peak(values):
+    scaled = by_own_peak(values)
+    assert scaled.values.min() >= 0
+    assert scaled.values.max() <= 1
+    if values.max() > 0:
+        assert scaled.values.flat[values.argmax()] == 1

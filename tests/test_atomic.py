@@ -1,0 +1,166 @@
+"""Files are whole or not there, and every failure says what to do."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from saccade import atomic
+from saccade.errors import OutputError
+
+
+def _names(folder: Path) -> set[str]:
+    return {item.name for item in folder.iterdir()}
+
+
+def _failing(code: int):
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    return fail
+
+
+def test_text_and_json_land_in_new_folders(tmp_path: Path) -> None:
+    path = atomic.write_text(tmp_path / "a" / "b" / "t.txt", "α\n")
+    assert path.read_bytes() == "α\n".encode()
+    path = atomic.write_json(tmp_path / "j.json", {"x": [1, "ü"]})
+    assert json.loads(path.read_text(encoding="utf-8")) == {"x": [1, "ü"]}
+    assert path.read_text(encoding="utf-8").endswith("}\n")
+
+
+def test_an_old_file_is_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "f"
+    atomic.write_bytes(target, b"old")
+    atomic.write_bytes(target, b"new")
+    assert target.read_bytes() == b"new"
+    assert _names(tmp_path) == {"f"}
+
+
+def test_files_get_ordinary_permissions(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        path = atomic.write_bytes(tmp_path / "f", b"x")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        assert os.umask(0o027) == 0o027  # looking at the umask must not change it
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize("step", ["replace", "fsync", "chmod"])
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    atomic.write_bytes(tmp_path / "f", b"old")
+    monkeypatch.setattr(atomic.os, step, _failing(errno.ENOSPC))
+    with pytest.raises(OutputError, match="the disk is full"):
+        atomic.write_bytes(tmp_path / "f", b"new")
+    monkeypatch.undo()
+    assert (tmp_path / "f").read_bytes() == b"old"
+    assert _names(tmp_path) == {"f"}
+
+
+def test_a_stop_in_mid_write_cleans_up_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(atomic.os, "fsync", stop)
+    with pytest.raises(KeyboardInterrupt):
+        atomic.write_bytes(tmp_path / "f", b"new")
+    assert _names(tmp_path) == set()
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (errno.ENOSPC, "the disk is full"),
+        (errno.EROFS, "read-only"),
+        (errno.EACCES, "permission denied"),
+        (errno.EIO, os.strerror(errno.EIO)),
+    ],
+)
+def test_each_failure_has_its_remedy(tmp_path: Path, code: int, said: str) -> None:
+    with pytest.raises(OutputError) as caught, atomic.writing(tmp_path / "x"):
+        raise OSError(code, os.strerror(code))
+    assert str(tmp_path / "x") in str(caught.value)
+    assert said in str(caught.value)
+
+
+def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("in the way")
+    with pytest.raises(OutputError, match="something with that name is in the way"):
+        atomic.make_folder(tmp_path / "f")
+    with pytest.raises(OutputError, match="is a file, not a folder"):
+        atomic.write_bytes(tmp_path / "f" / "g" / "x", b"")
+
+
+def test_a_folder_where_a_file_should_be(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    with pytest.raises(OutputError, match="it is a folder, not a file"):
+        atomic.write_bytes(tmp_path / "d", b"x")
+    assert _names(tmp_path) == {"d"}
+
+
+def test_json_refuses_nan_before_it_touches_the_disk(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        atomic.write_json(tmp_path / "j.json", {"x": float("nan")})
+    assert _names(tmp_path) == set()
+
+
+# ---------------------------------------------------------------- folders
+
+
+def test_a_folder_appears_whole(tmp_path: Path) -> None:
+    with atomic.folder_in_place(tmp_path / "deep" / "m") as temporary:
+        (temporary / "sub").mkdir()
+        (temporary / "sub" / "x").write_text("1")
+        assert not (tmp_path / "deep" / "m").exists()
+    assert (tmp_path / "deep" / "m" / "sub" / "x").read_text() == "1"
+    assert _names(tmp_path / "deep") == {"m"}
+
+
+def test_a_folder_replaces_the_old_one(tmp_path: Path) -> None:
+    for text in ("old", "new"):
+        with atomic.folder_in_place(tmp_path / "m") as temporary:
+            (temporary / text).write_text(text)
+    assert _names(tmp_path) == {"m"}
+    assert _names(tmp_path / "m") == {"new"}
+
+
+def test_a_failed_folder_leaves_the_old_one(tmp_path: Path) -> None:
+    with atomic.folder_in_place(tmp_path / "m") as temporary:
+        (temporary / "x").write_text("old")
+    with pytest.raises(ZeroDivisionError), atomic.folder_in_place(tmp_path / "m") as temporary:
+        (temporary / "x").write_text(f"new {1 / 0}")
+    assert _names(tmp_path) == {"m"}
+    assert (tmp_path / "m" / "x").read_text() == "old"
+
+
+def test_a_failed_swap_puts_the_old_folder_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with atomic.folder_in_place(tmp_path / "m") as temporary:
+        (temporary / "x").write_text("old")
+    real, calls = os.replace, []
+
+    def second_fails(source: object, target: object) -> None:
+        calls.append(target)
+        if len(calls) == 2:
+            raise OSError(errno.EIO, "broken")
+        real(source, target)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(atomic.os, "replace", second_fails)
+    with pytest.raises(OutputError, match="broken"), atomic.folder_in_place(tmp_path / "m") as temporary:
+        (temporary / "x").write_text("new")
+    assert _names(tmp_path) == {"m"}
+    assert (tmp_path / "m" / "x").read_text() == "old"
+
+
+def test_a_file_is_not_replaced_by_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "m").write_text("precious")
+    with pytest.raises(OutputError, match="is a file, not a folder"), atomic.folder_in_place(tmp_path / "m"):
+        pass
+    assert (tmp_path / "m").read_text() == "precious"
+    assert _names(tmp_path) == {"m"}

@@ -1,0 +1,386 @@
+"""Coordinates: frames from layers, crops, canvases and the projection, against hand-worked and measured positions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from layer_probe import gradient_centre, made_linear
+from saccade import geometry
+from saccade.errors import ConfigError, ShapeError
+
+Near = Callable[..., None]
+
+numbers = st.floats(-8, 8, allow_nan=False)
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> Tensor:
+    """An affine map (2,3) that can be inverted without losing many digits."""
+    values = [draw(numbers) for _ in range(6)]
+    assume(abs(values[0] * values[4] - values[1] * values[3]) > 0.1)
+    return torch.tensor(values, dtype=torch.float64).reshape(2, 3)
+
+
+def turned(degrees: float, scale: float = 1.0, shift: tuple[float, float] = (0.0, 0.0)) -> Tensor:
+    """A rotation by ``degrees``, a scale and a shift as a frame."""
+    c, s = math.cos(math.radians(degrees)) * scale, math.sin(math.radians(degrees)) * scale
+    return torch.tensor([[c, -s, shift[0]], [s, c, shift[1]]], dtype=torch.float64)
+
+
+# ---------------------------------------------------------------- affine maps
+
+
+@given(frames())
+def test_inverse_undoes_the_frame(frame: Tensor) -> None:
+    for both in (geometry.compose(geometry.invert(frame), frame), geometry.compose(frame, geometry.invert(frame))):
+        torch.testing.assert_close(both, geometry.identity(), rtol=0, atol=1e-9)
+
+
+@given(frames(), frames(), numbers, numbers)
+def test_compose_applies_the_inner_one_first(outer: Tensor, inner: Tensor, x: float, y: float) -> None:
+    point = torch.tensor([x, y], dtype=torch.float64)
+    together = geometry.apply(geometry.compose(outer, inner), point)
+    torch.testing.assert_close(together, geometry.apply(outer, geometry.apply(inner, point)), rtol=1e-9, atol=1e-9)
+
+
+def test_apply_by_hand(assert_near: Near) -> None:
+    """x' = 2·3 + 0·5 + 1 = 7, y' = 1·3 + 3·5 − 2 = 16."""
+    frame = torch.tensor([[2.0, 0.0, 1.0], [1.0, 3.0, -2.0]])
+    assert_near(geometry.apply(frame, torch.tensor([3.0, 5.0])), [7.0, 16.0])
+
+
+def test_batches_broadcast(assert_near: Near) -> None:
+    many = torch.stack([geometry.scale_shift((2, 2), (0, 0)), geometry.scale_shift((1, 1), (5, 6))])  # (2,2,3)
+    assert_near(geometry.apply(many, torch.tensor([[1.0, 1.0], [1.0, 1.0]])), [[2.0, 2.0], [6.0, 7.0]])
+    assert geometry.compose(many, geometry.identity()).shape == (2, 2, 3)
+    assert geometry.compose(geometry.identity(4, 1), many).shape == (4, 2, 2, 3)
+    assert_near(geometry.invert(many)[1], [[1.0, 0.0, -5.0], [0.0, 1.0, -6.0]])
+
+
+def test_the_wider_float_type_wins() -> None:
+    assert geometry.compose(torch.eye(2, 3), geometry.identity()).dtype == torch.float64
+    assert geometry.apply(torch.eye(2, 3), torch.zeros(2)).dtype == torch.float32
+
+
+# ---------------------------------------------------------------- frames from layers
+
+
+@pytest.mark.parametrize(
+    ("layer", "scale", "first_centre"),
+    [
+        (nn.Conv2d(1, 1, 3), 1, 1.5),  # valid: cell 0 sees pixels 0..2, centre of pixel 1
+        (nn.Conv2d(1, 1, 3, padding=1), 1, 0.5),
+        (nn.Conv2d(1, 1, 3, stride=2, padding=1), 2, 0.5),
+        (nn.Conv2d(1, 1, 3, dilation=2), 1, 2.5),  # sees 0, 2, 4
+        (nn.Conv2d(1, 1, 4, padding="same"), 1, 1.0),  # torch pads one before, two behind: sees -1..2
+        (nn.Conv2d(1, 1, 3, padding="valid"), 1, 1.5),
+        (nn.MaxPool2d(2), 2, 1.0),  # the line between pixels 0 and 1
+        (nn.AvgPool2d(3, 2, 1), 2, 0.5),
+    ],
+    ids=str,
+)
+def test_one_layer_by_hand(layer: nn.Module, scale: float, first_centre: float, assert_near: Near) -> None:
+    frame = geometry.frame_through(layer)
+    assert_near(frame[0, 0], scale)
+    assert_near(geometry.apply(frame, torch.tensor([0.5, 0.5])), [first_centre, first_centre])
+
+
+def test_rows_and_columns_may_differ(assert_near: Near) -> None:
+    """Kernel (3,5), stride (1,2), valid: first centre x = 2.5, y = 1.5."""
+    frame = geometry.frame_through(nn.Conv2d(1, 1, (3, 5), stride=(1, 2)))
+    assert_near(frame, [[2.0, 0.0, 1.5], [0.0, 1.0, 1.0]])
+
+
+def test_small_stack_by_hand(assert_near: Near) -> None:
+    """Each {valid 3×3, 2×2 pooling} turns start s and stride d into s + 1.5·d and 2·d, so from the pixel centre 0.5
+    and stride 1: 2, 5, 11, 23 and 2, 4, 8, 16."""
+    frame = geometry.identity()
+    starts = []
+    for _ in range(4):
+        frame = geometry.frame_through([nn.Conv2d(1, 1, 3), nn.ReLU(), nn.MaxPool2d(2)], frame)
+        starts.append(geometry.apply(frame, torch.tensor([0.5, 0.5]))[0].item())
+    assert starts == [2, 5, 11, 23]
+    cells = torch.tensor([[k + 0.5, 0.5] for k in range(4)])
+    assert_near(geometry.apply(frame, cells)[:, 0], [23.0, 39.0, 55.0, 71.0])
+
+
+@st.composite
+def layers(draw: st.DrawFn) -> nn.Module:
+    """A convolution or pooling of any kind, padded or not."""
+    kernel, stride = draw(st.integers(1, 4)), draw(st.integers(1, 2))
+    kind = draw(st.sampled_from(["conv", "dilated", "same", "max", "average"]))
+    if kind == "same":
+        return nn.Conv2d(1, 1, kernel, padding="same", dilation=draw(st.integers(1, 2)))
+    padding = draw(st.integers(0, kernel // 2))
+    if kind == "max":
+        return nn.MaxPool2d(kernel, stride, padding)
+    if kind == "average":
+        return nn.AvgPool2d(kernel, stride, padding)
+    return nn.Conv2d(1, 1, kernel, stride, padding, dilation=2 if kind == "dilated" else 1)
+
+
+@pytest.mark.filterwarnings("ignore:Using padding=.same. with even kernel")
+@given(st.lists(layers(), min_size=1, max_size=4))
+def test_frames_are_where_the_gradient_is(chain: list[nn.Module]) -> None:
+    """Away from the border the centre of mass of ∂cell/∂image is the centre that the frame tells."""
+    network = nn.Sequential(*[part for layer in chain for part in (layer, nn.ReLU())])
+    images = torch.zeros(1, 1, 151, 160, dtype=torch.float64, requires_grad=True)
+    features = made_linear(network)(images)
+    row, column = features.shape[-2] // 2, features.shape[-1] // 2
+    expected = geometry.apply(geometry.frame_through(network), torch.tensor([column + 0.5, row + 0.5]))
+    assert gradient_centre(images, features, row, column) == pytest.approx(tuple(expected.tolist()), abs=1e-3)
+
+
+def test_a_module_may_say_its_own_step(assert_near: Near) -> None:
+    upsample = nn.Upsample(scale_factor=2)
+    upsample.frame_step = geometry.scale_shift((0.5, 0.5), (0, 0))
+    assert_near(geometry.frame_through(nn.Sequential(nn.MaxPool2d(2), upsample)), geometry.identity())
+
+
+@pytest.mark.parametrize("layer", [nn.Upsample(scale_factor=2), nn.AdaptiveAvgPool2d(3), nn.ConvTranspose2d(1, 1, 2)])
+def test_a_layer_of_unknown_kind_is_refused(layer: nn.Module) -> None:
+    with pytest.raises(ConfigError, match=f"{type(layer).__name__} does not say .* frame_step"):
+        geometry.frame_through(nn.Sequential(nn.ReLU(), layer))
+
+
+# ---------------------------------------------------------------- crops
+
+
+def test_crop_frame_by_hand(assert_near: Near) -> None:
+    """A 2×4 grid on the box x 10..30, y 5..9: cells of 5×2 pixels."""
+    frame = geometry.crop_frame(torch.tensor([10.0, 5.0, 30.0, 9.0]), (2, 4))
+    assert_near(frame, [[5.0, 0.0, 10.0], [0.0, 2.0, 5.0]])
+    corners = geometry.apply(frame, torch.tensor([[0.0, 0.0], [4.0, 2.0]]))
+    assert_near(corners, [[10.0, 5.0], [30.0, 9.0]])
+
+
+def test_crop_inside_a_crop(assert_near: Near) -> None:
+    """The right half of the crop x 20..60 is x 40..60; its grid of 8 cells has 2.5 pixels a cell."""
+    outer = geometry.crop_frame(torch.tensor([20.0, 0.0, 60.0, 40.0]), (16, 16))
+    inner = geometry.crop_frame(torch.tensor([8.0, 0.0, 16.0, 8.0]), (8, 8))
+    assert_near(geometry.compose(outer, inner), [[2.5, 0.0, 40.0], [0.0, 2.5, 0.0]])
+
+
+@given(frames(), st.tuples(st.integers(1, 9), st.integers(1, 9)), st.tuples(st.integers(1, 40), st.integers(1, 40)))
+def test_theta_and_frame_are_the_same_thing(theta: Tensor, grid: geometry.Size, picture: geometry.Size) -> None:
+    back = geometry.frame_to_theta(geometry.theta_to_frame(theta, grid, picture), grid, picture)
+    torch.testing.assert_close(back, theta, rtol=1e-9, atol=1e-9)
+
+
+def test_identity_theta_lays_the_grid_over_the_whole_picture(assert_near: Near) -> None:
+    frame = geometry.theta_to_frame(torch.eye(2, 3), (5, 4), (10, 20))
+    assert_near(frame, [[5.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
+
+
+@given(frames(), st.tuples(st.integers(1, 5), st.integers(1, 5)))
+def test_frames_agree_with_affine_grid(theta: Tensor, grid: geometry.Size) -> None:
+    """The point that affine_grid reads for a cell is where the frame puts the cell's centre."""
+    picture = (30, 50)
+    points = F.affine_grid(theta[None], [1, 1, *grid], align_corners=False)[0]  # (h,w,2) in [-1,1]
+    pixels = (points + 1) / 2 * torch.tensor([picture[1], picture[0]], dtype=torch.float64)
+    ys, xs = torch.meshgrid(torch.arange(grid[0]) + 0.5, torch.arange(grid[1]) + 0.5, indexing="ij")
+    expected = geometry.apply(geometry.theta_to_frame(theta, grid, picture), torch.stack([xs, ys], dim=-1).double())
+    torch.testing.assert_close(pixels, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_sample_is_the_identity_for_the_identity() -> None:
+    picture = torch.rand(2, 3, 7, 5)
+    torch.testing.assert_close(geometry.sample(picture, geometry.identity(), (7, 5)), picture)
+
+
+def test_sample_cuts_whole_pixels_exactly() -> None:
+    picture = torch.rand(2, 1, 9, 9)
+    boxes = torch.tensor([[2.0, 3.0, 6.0, 5.0], [0.0, 0.0, 4.0, 2.0]])
+    cut = geometry.sample(picture, geometry.crop_frame(boxes, (2, 4)), (2, 4))
+    torch.testing.assert_close(cut[0], picture[0, :, 3:5, 2:6])
+    torch.testing.assert_close(cut[1], picture[1, :, 0:2, 0:4])
+
+
+def test_sample_lets_gradients_through_to_the_frame() -> None:
+    frame = geometry.crop_frame(torch.tensor([[1.0, 1.0, 5.0, 5.0]]), (3, 3)).requires_grad_()
+    ramp = torch.arange(8.0, dtype=torch.float64).expand(1, 1, 8, 8)
+    geometry.sample(ramp, frame, (3, 3)).sum().backward()
+    assert frame.grad is not None
+    assert frame.grad[0, 0, 2].item() == pytest.approx(9.0)  # moving right by one raises each of nine cells by one
+
+
+# ---------------------------------------------------------------- canvas
+
+
+@pytest.mark.parametrize(
+    ("picture", "target", "placed"),
+    [
+        ((100, 100), (100, 100), (100, 100, 0, 0)),
+        ((200, 100), (100, 100), (100, 50, 0, 25)),
+        ((50, 201), (100, 100), (25, 100, 37, 0)),
+        ((33, 77), (100, 60), (26, 60, 37, 0)),
+        ((1, 1000), (64, 64), (1, 64, 31, 0)),
+        ((1, 1), (31, 31), (31, 31, 0, 0)),
+    ],
+)
+def test_fit_inside(picture: geometry.Size, target: geometry.Size, placed: tuple[int, ...], assert_near: Near) -> None:
+    fit = geometry.fit_inside(picture, target)
+    assert (fit.height, fit.width, fit.top, fit.left) == placed
+    inside = [[fit.left, fit.top], [fit.left + fit.width, fit.top + fit.height]]
+    corners = geometry.apply(fit.canvas, torch.tensor(inside, dtype=torch.float64))
+    assert_near(corners, [[0.0, 0.0], [picture[1], picture[0]]])
+
+
+@given(st.tuples(*[st.integers(1, 3000)] * 2), st.tuples(*[st.integers(8, 300)] * 2))
+def test_fit_inside_always_fits(picture: geometry.Size, target: geometry.Size) -> None:
+    fit = geometry.fit_inside(picture, target)
+    assert fit.height >= 1
+    assert fit.width >= 1
+    assert 0 <= fit.top <= fit.top + fit.height <= target[0]
+    assert 0 <= fit.left <= fit.left + fit.width <= target[1]
+    assert fit.height == target[0] or fit.width == target[1]  # as large as it can be
+    corner = torch.tensor([picture[1], picture[0]], dtype=torch.float64)
+    there = geometry.apply(geometry.invert(fit.canvas), corner)
+    expected = torch.tensor([fit.left + fit.width, fit.top + fit.height], dtype=torch.float64)
+    torch.testing.assert_close(there, expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(geometry.apply(fit.canvas, there), corner, rtol=1e-9, atol=1e-9)
+
+
+# ---------------------------------------------------------------- projection
+
+SOFT_FRAME = geometry.scale_shift((16, 16), (15, 15))  # centres at 23, 39, 55, 71
+
+
+@given(
+    st.floats(2.0**-20, 1, width=32),
+    st.sampled_from([SOFT_FRAME, geometry.scale_shift((-3.3, 7.1), (40, -5)), turned(30, 5, (11, 3))]),
+    st.tuples(st.integers(1, 33), st.integers(1, 33)),
+    st.sampled_from([torch.float32, torch.bfloat16]),
+)
+def test_a_uniform_map_stays_uniform_to_the_last_bit(
+    value: float, frame: Tensor, size: geometry.Size, dtype: torch.dtype
+) -> None:
+    maps = torch.full((1, 3, 4), value, dtype=dtype)
+    laid = geometry.project(maps, frame, size)
+    assert laid.dtype == dtype
+    assert laid.shape == (1, *size)
+    assert bool((laid == maps[0, 0, 0]).all())
+
+
+def test_the_cell_centre_has_the_cells_value(assert_near: Near) -> None:
+    """An odd stride puts cell centres on pixel centres: cell k at pixel 5k + 2."""
+    maps = torch.rand(2, 3, 4)
+    laid = geometry.project(maps, geometry.scale_shift((5, 5), (0, 0)), (15, 20))
+    assert_near(laid[:, 2::5, 2::5], maps)
+
+
+def test_between_centres_it_is_linear(assert_near: Near) -> None:
+    """Cells at centres 2 and 6: pixels 2.5, 3.5, 4.5, 5.5 are ⅛, ⅜, ⅝, ⅞ of the way; beyond, constant."""
+    laid = geometry.project(torch.tensor([[[0.0, 8.0]]]), geometry.scale_shift((4, 1), (0, 0)), (1, 8))
+    assert_near(laid[0, 0], [0.0, 0.0, 1.0, 3.0, 5.0, 7.0, 8.0, 8.0])
+
+
+def test_ramps_are_reproduced_between_the_outermost_centres(assert_near: Near) -> None:
+    xs, ys = torch.meshgrid(torch.arange(4.0), torch.arange(4.0), indexing="xy")
+    laid = geometry.project((2 * xs + 3 * ys)[None], SOFT_FRAME, (100, 100))[0]
+    pixel_x, pixel_y = torch.meshgrid(torch.arange(23, 71.0) + 0.5, torch.arange(23, 71.0) + 0.5, indexing="xy")
+    assert_near(laid[23:71, 23:71], 2 * (pixel_x - 23) / 16 + 3 * (pixel_y - 23) / 16)
+    assert_near(laid[:23, 50], laid[23, 50].expand(23), atol=0.1)  # edge cells go on to the border
+    assert laid[0, 0] == 0
+    assert laid[99, 99] == 15
+
+
+def test_each_example_has_its_frame(assert_near: Near) -> None:
+    maps = torch.rand(2, 5, 3, 4)
+    both = torch.stack([SOFT_FRAME, geometry.scale_shift((2, 3), (1, 0))])
+    laid = geometry.project(maps, both, (31, 17))
+    assert laid.shape == (2, 5, 31, 17)
+    for example in range(2):
+        alone = geometry.project(maps[example : example + 1], both[example], (31, 17))
+        assert_near(laid[example], alone[0])
+
+
+def test_the_two_ways_of_projecting_agree() -> None:
+    """A turn so small that it moves nothing takes the general path; the axis-aligned path must say the same."""
+    maps = torch.rand(2, 3, 4, dtype=torch.float64)
+    nearly = SOFT_FRAME.clone()
+    nearly[0, 1] = 1e-13
+    straight, general = (geometry.project(maps, frame, (100, 61)) for frame in (SOFT_FRAME, nearly))
+    torch.testing.assert_close(straight, general, rtol=0, atol=1e-9)
+
+
+def test_a_quarter_turn_turns_the_map(assert_near: Near) -> None:
+    """x' = 4 − y, y' = x: the map turns clockwise by 90°."""
+    maps = torch.arange(16.0).reshape(1, 4, 4)
+    frame = torch.tensor([[0.0, -1.0, 4.0], [1.0, 0.0, 0.0]])
+    assert_near(geometry.project(maps, frame, (4, 4)), torch.rot90(maps, -1, (1, 2)))
+
+
+def test_a_shear_along_either_axis_is_seen(assert_near: Near) -> None:
+    """y' = y + x/2 on a map is x' = x + y/2 on its transpose; and neither is the map laid down straight."""
+    maps = torch.rand(1, 5, 5)
+    down, right = torch.tensor([[1.0, 0, 0], [0.5, 1, 0]]), torch.tensor([[1.0, 0.5, 0], [0, 1, 0]])
+    sheared = geometry.project(maps, down, (5, 5))
+    assert_near(sheared, geometry.project(maps.mT, right, (5, 5)).mT)
+    assert not torch.allclose(sheared, maps, atol=1e-3)
+    assert geometry.coverage(down, (2, 2), (5, 5)).sum().item() == pytest.approx(4, rel=0.1)
+
+
+def test_a_mirrored_frame_mirrors_the_map(assert_near: Near) -> None:
+    maps = torch.rand(1, 3, 4)
+    assert_near(geometry.project(maps, geometry.scale_shift((-1, 1), (4, 0)), (3, 4)), maps.flip(-1))
+
+
+def test_projection_lets_gradients_through() -> None:
+    maps = torch.rand(1, 2, 2, dtype=torch.float64, requires_grad=True)
+    for frame in (geometry.scale_shift((3, 3), (1, 1)), turned(20, 3)):
+        assert torch.autograd.gradcheck(lambda m, f=frame: geometry.project(m, f, (7, 7)), maps)
+
+
+def test_projection_refuses_what_has_no_batch_or_another_batch() -> None:
+    with pytest.raises(ShapeError, match="maps"):
+        geometry.project(torch.rand(3, 4), SOFT_FRAME, (10, 10))
+    with pytest.raises(ShapeError, match="frame"):
+        geometry.project(torch.rand(2, 3, 4), SOFT_FRAME.expand(3, 2, 3), (10, 10))
+
+
+# ---------------------------------------------------------------- coverage
+
+
+def test_half_covered_pixels_by_hand(assert_near: Near) -> None:
+    """The box x 0.5..2, y 1..2.25 of a 3×3 picture."""
+    frame = geometry.crop_frame(torch.tensor([0.5, 1.0, 2.0, 2.25], dtype=torch.float64), (7, 7))
+    assert_near(geometry.coverage(frame, (7, 7), (3, 3)), [[[0, 0, 0], [0.5, 1, 0], [0.125, 0.25, 0]]])
+
+
+@given(st.floats(0, 9), st.floats(0, 9), st.floats(0.01, 6), st.floats(0.01, 6))
+def test_coverage_sums_to_the_area(x: float, y: float, width: float, height: float) -> None:
+    box = torch.tensor([x, y, x + width, y + height], dtype=torch.float64)
+    covered = geometry.coverage(geometry.crop_frame(box, (4, 5)), (4, 5), (16, 16))
+    assert covered.sum().item() == pytest.approx(width * height)
+    assert 0 <= covered.min() <= covered.max() <= 1 + 1e-12
+
+
+def test_what_lies_outside_the_picture_does_not_count() -> None:
+    frame = geometry.crop_frame(torch.tensor([-5.0, -5.0, 2.0, 2.0]), (3, 3))
+    assert geometry.coverage(frame, (3, 3), (8, 8)).sum().item() == pytest.approx(4)
+
+
+def test_turned_crops_keep_their_area_and_place() -> None:
+    """A square of side 10 about (16,16), turned by 45°: area 100, a diamond with its corners 7.07 away."""
+    frame = geometry.compose(turned(45, 1, (16, 16)), geometry.crop_frame(torch.tensor([-5.0, -5.0, 5.0, 5.0]), (4, 4)))
+    covered = geometry.coverage(frame, (4, 4), (32, 32))
+    assert covered.sum().item() == pytest.approx(100, rel=0.02)
+    assert covered[0, 16, 16 + 6] > 0.5
+    assert covered[0, 16 - 4, 16 + 4] == 0
+    assert bool((covered[0, 15:17, 12:20] == 1).all())
+
+
+def test_a_batch_of_turned_and_upright_crops(assert_near: Near) -> None:
+    upright = geometry.crop_frame(torch.tensor([4.0, 4.0, 12.0, 10.0], dtype=torch.float64), (2, 2))
+    both = geometry.coverage(torch.stack([upright, geometry.compose(turned(5), upright)]), (2, 2), (16, 16))
+    assert_near(both[0], geometry.coverage(upright, (2, 2), (16, 16))[0])
+    assert not torch.equal(both[0], both[1])

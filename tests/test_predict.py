@@ -1,0 +1,274 @@
+"""Predictor and Sighting: questions, batches, maps on the right pixels, files, and what is not imported."""
+
+import errno
+import html.parser
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import saccade
+from saccade.data.pictures import read_picture
+from saccade.errors import DataError, OutputError
+from saccade.models.facts import Preprocessing
+from saccade.predict import Predictor
+from saccade.record import read_record
+from tiny_models import ANSWERS, QUERIES, OneHotModel, save_tiny, tiny_facts
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+    return saccade.load(save_tiny(tmp_path_factory.mktemp("models") / "tiny"), "cpu")
+
+
+def one_hot() -> Predictor:
+    """A model that looks at cell number ask, on an input of 50×70."""
+    facts = tiny_facts(
+        queries=tuple(str(n) for n in range(35)), answers=("light", "dark"), preprocessing=Preprocessing((50, 70))
+    )
+    return Predictor(OneHotModel(), facts, name="one-hot")
+
+
+def noise(height: int, width: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+# ---------------------------------------------------------------- asking
+
+
+def test_a_sighting_agrees_with_the_model(tiny: Predictor) -> None:
+    picture = noise(31, 34)
+    seen = tiny.look(picture, ask=2)
+    images = torch.from_numpy(picture).permute(2, 0, 1)[None].float() / 255
+    output = tiny.model(images, torch.tensor([2]))
+    shares = output.logits.softmax(-1)[0]
+    assert seen.answer == ANSWERS[int(shares.argmax())]
+    assert seen.confidence == pytest.approx(float(shares.max()))
+    assert {seen.answer, *(word for word, _ in seen.alternatives)} == set(ANSWERS)
+    assert [share for _, share in seen.alternatives] == sorted((share for _, share in seen.alternatives), reverse=True)
+    assert seen.confidence + sum(share for _, share in seen.alternatives) == pytest.approx(1)
+    assert torch.equal(seen.trace.looks[-1].weights, output.trace.looks[-1].weights)
+    assert not seen.trace.looks[-1].weights.requires_grad
+    seen.trace.validate()
+
+
+@pytest.mark.parametrize("ask", [2, "2", " 2 ", np.int64(2), "NORTH", "north"])
+def test_questions_may_be_words_or_whole_numbers(tiny: Predictor, ask) -> None:
+    expected = "2" if "2" in str(ask) else "north"
+    assert tiny.look(noise(8, 8), ask=ask).question == expected
+
+
+@pytest.mark.parametrize("ask", [9, "nroth", -1, True, 2.0, [2], ""])
+def test_an_unknown_question_lists_what_can_be_asked(tiny: Predictor, ask) -> None:
+    with pytest.raises(DataError, match="north") as caught:
+        tiny.look("no-such-picture.png", ask=ask)  # the question is checked before the picture is read
+    assert all(word in str(caught.value) for word in QUERIES)
+
+
+def test_no_question_is_an_error_that_names_the_questions(tiny: Predictor) -> None:
+    with pytest.raises(DataError, match="needs a question; ask one of: 0, 1, 2, north"):
+        tiny.look(noise(8, 8))
+
+
+def test_encode_once_ask_many() -> None:
+    predictor = one_hot()
+    encoded = predictor.encode(noise(50, 70))
+    peaks = {predictor.ask(encoded, n).peak for n in (0, 8, 34)}
+    everything = predictor.ask_all(encoded)
+    assert predictor.model.encoded == 1
+    assert [seen.question for seen in everything] == [str(n) for n in range(35)]
+    assert len(peaks) == 3
+    assert everything[8].peak == predictor.ask(encoded, 8).peak
+    with pytest.raises(DataError, match="found 2"):
+        predictor.ask(predictor.encode(noise(5, 5), noise(5, 5)), 1)
+    with pytest.raises(DataError, match="at least one"):
+        predictor.encode()
+
+
+def test_together_is_one_by_one(tiny: Predictor) -> None:
+    pictures = [noise(20 + 7 * n, 50 - 5 * n, seed=n) for n in range(5)]
+    alone = [tiny.look(picture, ask=1) for picture in pictures]
+    for batch_size in (1, 2, 5, 32):
+        for one, other in zip(alone, tiny.look_many(pictures, 1, batch_size=batch_size), strict=True):
+            assert one.answer == other.answer
+            assert one.confidence == pytest.approx(other.confidence, abs=1e-6)
+            torch.testing.assert_close(one.trace.image_map(), other.trace.image_map())
+
+
+def test_look_many_streams_and_skips_only_when_told(tiny: Predictor, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.png"
+    bad.write_bytes(b"junk")
+    told = []
+    endless = iter([noise(9, 9), bad, noise(9, 9), noise(9, 9)])
+    stream = tiny.look_many(endless, 0, batch_size=1, on_bad=lambda source, error: told.append(source))
+    assert next(stream).answer in ANSWERS
+    assert next(stream).answer in ANSWERS
+    assert told == [bad]
+    assert next(endless) is not None  # nothing was read ahead
+    with pytest.raises(DataError, match=r"bad\.png"):
+        list(tiny.look_many([bad], 0))
+
+
+def test_a_run_folder_lends_its_own_name(tmp_path: Path) -> None:
+    save_tiny(tmp_path / "my-run" / "model", name="")
+    assert saccade.load(tmp_path / "my-run", "cpu").name == "my-run"
+    assert "my-run: soft, 964 parameters, cpu" in repr(saccade.load(tmp_path / "my-run", "cpu"))
+
+
+# ---------------------------------------------------------------- the map lies where the model looked
+
+
+@pytest.mark.parametrize(("height", "width"), [(50, 70), (101, 37), (33, 211), (350, 490), (1, 1), (3, 1000)])
+def test_a_cells_map_peaks_on_its_own_pixels(height: int, width: int) -> None:
+    """By hand: the input is 50×70; the picture is laid in at scale r = min(50/H, 70/W), centred."""
+    predictor = one_hot()
+    seen = predictor.look(noise(height, width), ask=17)  # row 2, column 3: its centre is x = 35, y = 25 of the input
+    total = seen.trace.image_map()
+    assert total.shape == (1, height, width)
+    shown_h, shown_w = (
+        max(1, round(height * min(50 / height, 70 / width))),
+        max(1, round(width * min(50 / height, 70 / width))),
+    )
+    left, top = (70 - shown_w) // 2, (50 - shown_h) // 2
+    x, y = (35 - left) * width / shown_w, (25 - top) * height / shown_h
+    found_x, found_y = seen.peak
+    assert abs(found_x + 0.5 - x) <= 0.5 * max(1, width / shown_w) + 0.51
+    assert abs(found_y + 0.5 - y) <= 0.5 * max(1, height / shown_h) + 0.51
+
+
+def test_a_peak_on_the_border_is_told_by_its_cells_centre() -> None:
+    predictor = one_hot()
+    assert predictor.look(noise(50, 70), ask=0).peak in [(4, 4), (5, 4), (4, 5), (5, 5)]  # not (0, 0)
+    assert predictor.look(noise(50, 70), ask=34).peak in [(64, 44), (65, 44), (64, 45), (65, 45)]
+
+
+def test_an_exif_turned_picture_has_its_map_on_the_upright_one(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    path = tmp_path / "turned.png"
+    Image.new("RGB", (50, 70)).save(path, exif=exif)  # stored 50 wide and 70 high, shown 70 wide and 50 high
+    seen = one_hot().look(path, ask=6)  # the upper right cell
+    assert seen.picture.size == (50, 70)
+    x, y = seen.peak
+    assert x >= 60
+    assert y < 10
+
+
+def test_the_overlay_shows_the_peak_where_it_is() -> None:
+    seen = one_hot().look(np.zeros((101, 137, 3), np.uint8), ask=34)  # lower right cell
+    shown = np.asarray(seen.overlay()).astype(int).sum(-1)
+    y, x = np.unravel_index(shown.argmax(), shown.shape)
+    assert x > 0.8 * shown.shape[1]
+    assert y > 0.75 * shown.shape[0]
+
+
+# ---------------------------------------------------------------- keeping
+
+
+def test_saved_files_read_back(tiny: Predictor, tmp_path: Path) -> None:
+    source = tmp_path / "my scene.png"
+    Image.fromarray(noise(40, 60)).save(source)
+    before = source.read_bytes()
+    seen = tiny.look(source, ask="north")
+    paths = seen.save(tmp_path)
+    assert [path.name for path in paths] == [f"my_scene-ask-north.{end}" for end in ("png", "json", "safetensors")]
+    assert source.read_bytes() == before  # an overlay never lands on its own picture
+    record = read_record(paths[1])
+    assert record.info == seen.to_json()
+    assert torch.equal(record.trace.image_map(), seen.trace.image_map())
+    assert record.picture.size == (60, 40)
+    strip = seen.save(tmp_path / "strips", "x", filmstrip=True)[0]
+    assert strip.name == "x.png"
+    assert Image.open(strip).size != Image.open(paths[0]).size
+
+
+def test_the_json_is_plain_and_complete(tiny: Predictor) -> None:
+    found = tiny.look(noise(40, 60), ask=1).to_json()
+    assert list(found) == [
+        "model",
+        "picture",
+        "size",
+        "question",
+        "answer",
+        "confidence",
+        "alternatives",
+        "peak",
+        "looks",
+        "notes",
+    ]
+    assert found["size"] == [40, 60]
+    assert found["looks"] == [{"name": "stage2", "kind": "soft", "role": "multiplier"}]
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "..", "/", "a/b\\c:d*?.png", "", "x" * 20])
+def test_a_hostile_name_stays_inside_the_folder(tiny: Predictor, tmp_path: Path, name: str) -> None:
+    seen = tiny.look(read_picture(noise(8, 8), name=name), ask=0)
+    for path in seen.save(tmp_path / "out"):
+        assert path.resolve().parent == (tmp_path / "out").resolve()
+        assert path.is_file()
+
+
+def test_unwritable_places_are_output_errors(tiny: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = tiny.look(noise(8, 8), ask=0)
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OutputError, match="file"):
+        seen.save(tmp_path / "file")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OutputError, match="disk is full"):
+        seen.save(tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_the_notebook_view_escapes_words_and_embeds_the_picture() -> None:
+    facts = tiny_facts(
+        queries=("<script>alert(1)</script>",), answers=("<b>&", '"x"'), preprocessing=Preprocessing((50, 70))
+    )
+    seen = Predictor(OneHotModel(), facts, name='"><img src=x>').look(noise(8, 8), ask="<script>alert(1)</script>")
+    page = seen._repr_html_()
+    tags: list[str] = []
+    parser = html.parser.HTMLParser()
+    parser.handle_starttag = lambda tag, attrs: tags.append(tag)  # type: ignore[method-assign]
+    parser.feed(page)
+    assert tags == ["figure", "img", "figcaption", "b", "small"]
+    assert "data:image/png;base64," in page
+    assert repr(seen).count("\n") == 0
+
+
+def test_inference_leaves_no_graph_and_holds_no_batch_state(tiny: Predictor) -> None:
+    parameters = [p.clone() for p in tiny.model.parameters()]
+    buffers = [b.clone() for b in tiny.model.buffers()]
+    tiny.look(noise(8, 8), ask=0)
+    assert all(torch.equal(a, b) for a, b in zip(parameters, tiny.model.parameters()))
+    assert all(torch.equal(a, b) for a, b in zip(buffers, tiny.model.buffers()))
+    assert not tiny.model.training
+
+
+def test_threads_may_share_a_predictor(tiny: Predictor) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    pictures = [noise(30, 30, seed=n) for n in range(12)]
+    expected = [tiny.look(picture, ask=1).confidence for picture in pictures]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda picture: tiny.look(picture, ask=1).confidence, pictures))
+    assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_looking_imports_nothing_heavy_besides_torch(tmp_path: Path) -> None:
+    save_tiny(tmp_path / "tiny")
+    code = (
+        "import sys, saccade, numpy as np\n"
+        f"saccade.load({str(tmp_path / 'tiny')!r}).look(np.zeros((9, 9, 3), np.uint8), ask=1).save({str(tmp_path)!r})\n"
+        "heavy = ('matplotlib', 'lightning_fabric', 'torchmetrics', 'typer', 'saccade.engine', 'saccade.tasks')\n"
+        "print(*(name for name in heavy if name in sys.modules))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (result.stdout.strip(), result.stderr.strip(), result.returncode) == ("", "", 0)

@@ -1,0 +1,279 @@
+"""Records: bit-equal there and back, and nothing that is damaged, foreign or unsafe gets in."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import save
+from torch import Tensor
+
+from saccade import atomic, geometry, record
+from saccade.errors import CheckpointError, DataError, OutputError
+from saccade.record import PICTURE_LIMIT, Record, read_record, write_record
+from saccade.trace import AttentionTrace, Look
+
+
+def trace_of(dtype: torch.dtype) -> AttentionTrace:
+    """Every kind of look, with and without steps, every optional field filled somewhere."""
+    weights = torch.softmax(torch.randn(2, 12), -1).reshape(2, 3, 4).to(dtype)
+    frames = geometry.identity().repeat(2, 1, 1)
+    looks = (
+        Look("soft", "soft", "multiplier", weights, "softmax", frames[0], scores=torch.randn(2, 3, 4).to(dtype)),
+        Look(
+            "word", "hard", "policy", weights[:, None].repeat(1, 5, 1, 1), norm="softmax", frame=frames,
+            gain=torch.rand(2, 5).to(dtype), choice=torch.randint(12, (2, 5)), log_prob=-torch.rand(2, 5).to(dtype),
+            active=torch.rand(2, 5) > 0.5, emits=torch.randint(99, (2, 5)),
+        ),
+        Look(
+            "gate", "gate", "multiplier", torch.rand(2, 3, 4).to(dtype), "sigmoid", frames,
+            full=torch.rand(2, 6, 3, 4).to(dtype),
+        ),
+        Look("hop", "slots", "mixture", torch.softmax(torch.randn(2, 7), -1).to(dtype), norm="softmax"),
+        Look("crop", "crop", "crop", frame=frames.float(), grid=(8, 9)),
+    )  # fmt: skip
+    return AttentionTrace(
+        looks, torch.tensor([3, 4]), frames, torch.tensor([[30, 40], [50, 60]]), total="mean", meta={"steps": [1, 2]}
+    ).validate()
+
+
+def bits(tensor: Tensor) -> bytes:
+    return tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes()
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """The JSON file of a good record."""
+    return write_record(tmp_path / "one", Record(trace_of(torch.float32), {"answer": "red"}))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_bit_equal_there_and_back(dtype: torch.dtype, tmp_path: Path) -> None:
+    trace = trace_of(dtype)
+    info = {"answer": "rot", "alternatives": [["x", 0.1]]}
+    back = read_record(write_record(tmp_path / "deep" / "a.b", Record(trace, info)))
+    assert back.info == info
+    assert back.picture is None
+    assert (back.trace.total, back.trace.meta, back.trace.schema_version) == ("mean", {"steps": [1, 2]}, 1)
+    for name in ("answer", "canvas", "image_size"):
+        assert torch.equal(getattr(back.trace, name), getattr(trace, name))
+    for before, after in zip(trace.looks, back.trace.looks, strict=True):
+        assert (after.name, after.kind, after.role) == (before.name, before.kind, before.role)
+        assert (after.norm, after.grid) == (before.norm, before.grid)
+        assert before.tensors().keys() == after.tensors().keys()
+        for name, tensor in before.tensors().items():
+            assert after.tensors()[name].dtype == tensor.dtype, name
+            assert after.tensors()[name].shape == tensor.shape, name
+            assert bits(after.tensors()[name]) == bits(tensor), name
+
+
+def test_views_and_live_gradients_are_written_as_they_are(tmp_path: Path) -> None:
+    scores = torch.randn(3, 4, 4, requires_grad=True)
+    weights = torch.softmax(scores.flatten(1), -1).reshape(3, 4, 4)
+    trace = AttentionTrace((Look("m", "soft", "multiplier", weights, "softmax", geometry.identity(), scores=scores),))
+    back = read_record(write_record(tmp_path / "r", Record(trace[1])))
+    assert back.trace.looks[0].weights is not None
+    assert torch.equal(back.trace.looks[0].weights, weights[1:2])
+
+
+@pytest.mark.parametrize("given", ["one", "one.json"])
+def test_the_stem_or_the_file_will_do(written: Path, given: str) -> None:
+    assert read_record(written.with_name(given)).info == {"answer": "red"}
+    assert read_record(str(written.with_name(given))).info == {"answer": "red"}
+
+
+def test_the_json_is_for_people(written: Path) -> None:
+    document = json.loads(written.read_text())
+    assert document["info"] == {"answer": "red"}
+    assert [look["name"] for look in document["looks"]] == ["soft", "word", "gate", "hop", "crop"]
+    data = written.with_suffix(".safetensors").read_bytes()
+    assert document["tensors"] == {"file": "one.safetensors", "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def test_small_pictures_are_kept_to_the_pixel(tmp_path: Path) -> None:
+    picture = Image.effect_noise((33, 20), 90).convert("RGB")
+    back = read_record(write_record(tmp_path / "r", Record(trace_of(torch.float32), picture=picture))).picture
+    assert back is not None
+    assert (back.mode, back.size) == ("RGB", (33, 20))
+    assert back.tobytes() == picture.tobytes()
+
+
+def test_large_pictures_are_bounded_and_the_callers_is_left_alone(tmp_path: Path) -> None:
+    picture = Image.new("RGBA", (3000, 1500))
+    back = read_record(write_record(tmp_path / "r", Record(trace_of(torch.float32), picture=picture))).picture
+    assert back is not None
+    assert back.size == (PICTURE_LIMIT, PICTURE_LIMIT // 2)
+    assert picture.size == (3000, 1500)
+
+
+# ---------------------------------------------------------------- bad input
+
+
+def rewrite(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+    return path
+
+
+def with_tensors(path: Path, tensors: dict[str, Tensor]) -> Path:
+    """Replace the tensor file by another one, digest and all."""
+    data = save(tensors)
+    path.with_suffix(".safetensors").write_bytes(data)
+    return rewrite(path, lambda document: document["tensors"].update(sha256=hashlib.sha256(data).hexdigest()))
+
+
+def test_one_flipped_bit_is_found(written: Path) -> None:
+    file = written.with_suffix(".safetensors")
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(CheckpointError, match=r"one\.safetensors: damaged .SHA-256"):
+        read_record(written)
+
+
+def test_a_truncated_tensor_file_is_found(written: Path) -> None:
+    file = written.with_suffix(".safetensors")
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(CheckpointError, match="damaged"):
+        read_record(written)
+
+
+def test_a_missing_tensor_file_is_named(written: Path) -> None:
+    written.with_suffix(".safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"tensor file 'one\.safetensors' cannot be read"):
+        read_record(written)
+
+
+def test_a_missing_record_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"nothing\.json: no such record"):
+        read_record(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"\xff\xfe\x00", "not JSON"),
+        (b"[]", "not a record that saccade wrote"),
+        (b'{"format": "other"}', "not a record that saccade wrote"),
+        (b'{"format": "saccade-record"}', "no schema_version"),
+        (b'{"format": "saccade-record", "schema_version": 99}', "newer than this saccade reads"),
+        (b'{"format": "saccade-record", "schema_version": 0}', "too old"),
+        (b'{"format": "saccade-record", "schema_version": 1}', "missing setting"),
+    ],
+)
+def test_a_foreign_json_file(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "r.json").write_bytes(content)
+    with pytest.raises(CheckpointError, match=said):
+        read_record(tmp_path / "r.json")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d.pop("looks"),
+        lambda d: d.update(looks=5),
+        lambda d: d.update(looks=[{"name": "soft"}]),
+        lambda d: d["looks"][0].update(kind="sotf"),
+        lambda d: d["looks"][0].update(weights=[1]),
+        lambda d: d["looks"][4].update(grid=[1]),
+        lambda d: d["looks"][4].update(grid=None),
+        lambda d: d["looks"].pop(),
+        lambda d: d["looks"].append(d["looks"][0]),
+        lambda d: d.update(total="sum"),
+        lambda d: d.update(tensors="one.safetensors"),
+        lambda d: d["tensors"].pop("sha256"),
+        lambda d: d["tensors"].update(file=7),
+        lambda d: d["tensors"].update(sha256="0" * 64),
+    ],
+)
+def test_a_tampered_json_file_is_refused(written: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    with pytest.raises(CheckpointError):
+        read_record(rewrite(written, change))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../one.safetensors", "/etc/passwd", "sub/one.safetensors", "..", ".", "", "one.json", "a\0.safetensors",
+        "x" * 400 + ".safetensors",
+    ],
+)  # fmt: skip
+def test_tensors_are_read_from_beside_the_record_only(written: Path, name: str) -> None:
+    outside = written.parent.parent / "one.safetensors"
+    outside.write_bytes(written.with_suffix(".safetensors").read_bytes())  # the right digest does not help
+    with pytest.raises(CheckpointError):
+        read_record(rewrite(written, lambda document: document["tensors"].update(file=name)))
+
+
+def test_digest_right_but_no_safetensors(written: Path) -> None:
+    data = b"\xff" * 64
+    written.with_suffix(".safetensors").write_bytes(data)
+    rewrite(written, lambda document: document["tensors"].update(sha256=hashlib.sha256(data).hexdigest()))
+    with pytest.raises(CheckpointError, match="not a safetensors file"):
+        read_record(written)
+
+
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        {},  # no weights
+        {"looks.0.weights": torch.full((2, 3, 4), 9.0)},  # not a softmax
+        {"looks.0.name": torch.zeros(1)},
+        {"looks.0.evil": torch.zeros(1)},
+        {"picture": torch.zeros(4, 4, 3)},
+        {"picture": torch.zeros(4, 4, dtype=torch.uint8)},
+    ],
+)
+def test_tensors_that_do_not_fit_are_refused(written: Path, tensors: dict[str, Tensor]) -> None:
+    good = {  # clones: safetensors refuses tensors that share memory
+        f"looks.{n}.{k}": t.clone()
+        for n, look in enumerate(trace_of(torch.float32).looks)
+        for k, t in look.tensors().items()
+    }
+    read_record(with_tensors(written, good))
+    with pytest.raises(CheckpointError):
+        read_record(with_tensors(written, good | tensors if tensors else tensors))
+
+
+@pytest.mark.parametrize("info", [{"confidence": float("nan")}, {"model": object()}])
+def test_info_that_json_cannot_hold_is_refused_before_writing(tmp_path: Path, info: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match="plain JSON values"):
+        write_record(tmp_path / "r", Record(trace_of(torch.float32), info))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("failing_call", [1, 2])
+def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing_call: int) -> None:
+    """The disk is full at the tensors (1) or at the JSON file (2)."""
+    real, calls = os.replace, []
+
+    def replace(source: Any, target: Any) -> None:
+        calls.append(target)
+        if len(calls) == failing_call:
+            raise OSError(errno.ENOSPC, "no space")
+        real(source, target)
+
+    monkeypatch.setattr(atomic.os, "replace", replace)
+    with pytest.raises(OutputError, match="the disk is full"):
+        write_record(tmp_path / "r", Record(trace_of(torch.float32)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_old_records_are_lifted_by_the_migrations(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lift(document: dict[str, Any]) -> dict[str, Any]:
+        return {**{key: value for key, value in document.items() if key != "facts"}, "info": document["facts"]}
+
+    monkeypatch.setattr(record, "MIGRATIONS", {0: lift})
+    rewrite(written, lambda document: document.update(schema_version=0, facts=document.pop("info")))
+    assert read_record(written).info == {"answer": "red"}

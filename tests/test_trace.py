@@ -1,0 +1,496 @@
+"""The trace: what it accepts and refuses, how it slices, and what its maps and rebuilt contexts are, by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from saccade import geometry
+from saccade.errors import DataError, ShapeError
+from saccade.trace import AttentionTrace, Look
+
+Near = Callable[..., None]
+
+IDENTITY = geometry.identity()
+
+
+def uniform(*shape: int, cells: int = 2) -> Tensor:
+    """Weights that sum to 1 over the last ``cells`` axes."""
+    return torch.full(shape, 1.0 / torch.Size(shape[-cells:]).numel())
+
+
+def soft(weights: Tensor | None = None, **fields: Any) -> Look:
+    weights = uniform(2, 3, 4) if weights is None else weights
+    usual: dict[str, Any] = {"name": "map", "kind": "soft", "role": "multiplier", "norm": "softmax", "frame": IDENTITY}
+    return Look(**{**usual, **fields, "weights": weights})
+
+
+def crop(frame: Tensor = IDENTITY, **fields: Any) -> Look:
+    return Look(**{"name": "crop", "kind": "crop", "role": "crop", "frame": frame, "grid": (2, 2), **fields})
+
+
+EVERY_KIND = {
+    "soft": soft(),
+    "soft with steps": soft(uniform(2, 5, 3, 4), gain=torch.rand(2, 5), emits=torch.ones(2, 5, dtype=torch.long)),
+    "hard, chosen": soft(kind="hard", choice=torch.tensor([0, 11]), log_prob=torch.tensor([-1.0, 0.0])),
+    "hard, mixture": soft(kind="hard", role="mixture"),
+    "policy with steps": soft(uniform(2, 3, 3, 4), kind="hard", role="policy", choice=torch.zeros(2, 3).long()),
+    "gate": soft(torch.rand(2, 3, 4), kind="gate", norm="sigmoid"),
+    "gate with channels": soft(torch.rand(2, 3, 4), kind="gate", norm="sigmoid", full=torch.rand(2, 6, 3, 4)),
+    "gate with steps": soft(torch.rand(2, 5, 3, 4), kind="gate", norm="none", full=torch.rand(2, 5, 6, 3, 4)),
+    "input": soft(torch.rand(2, 3, 4), role="input", norm="l2"),
+    "linear": soft(torch.randn(2, 3, 4), norm="linear"),
+    "slots": Look("hop", "slots", "multiplier", uniform(2, 6, cells=1), norm="softmax"),
+    "slots with steps": Look("hop", "slots", "multiplier", uniform(2, 3, 6, cells=1), norm="softmax"),
+    "crop": crop(IDENTITY.expand(2, 2, 3), active=torch.tensor([True, False])),
+    "crop shared by all": crop(),
+    "own frames": soft(frame=IDENTITY.expand(2, 2, 3)),
+}  # fmt: skip
+
+
+# ---------------------------------------------------------------- validate
+
+
+@pytest.mark.parametrize("look", EVERY_KIND.values(), ids=EVERY_KIND)
+def test_every_kind_is_accepted(look: Look) -> None:
+    assert look.validate() is look
+    trace = AttentionTrace((look,))
+    assert trace.validate() is trace
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_each_float_type_has_its_slack(dtype: torch.dtype) -> None:
+    soft(torch.softmax(torch.randn(2, 196), -1).reshape(2, 14, 14).to(dtype)).validate()
+
+
+def test_what_is_inactive_may_be_anything() -> None:
+    weights = uniform(2, 2, 3, 4).clone()
+    weights[1, 1] = float("nan")
+    active = torch.tensor([[True, True], [True, False]])
+    choice, log_prob = torch.tensor([[0, 1], [2, -1]]), torch.tensor([[-1.0, -1.0], [-1.0, 7.0]])
+    soft(weights, kind="hard", active=active, choice=choice, log_prob=log_prob).validate()
+    with pytest.raises(DataError, match="NaN"):
+        soft(weights, kind="hard").validate()
+    with pytest.raises(DataError, match="outside its 12 cells"):
+        soft(uniform(2, 2, 3, 4), kind="hard", choice=choice).validate()
+
+
+@pytest.mark.parametrize(
+    ("look", "error", "said"),
+    [
+        (soft(kind="sotf"), DataError, "unknown kind 'sotf': did you mean 'soft'?"),
+        (soft(role="multiply"), DataError, "unknown role 'multiply': did you mean 'multiplier'?"),
+        (soft(norm="softmx"), DataError, "unknown norm 'softmx': did you mean 'softmax'?"),
+        (soft(uniform(2, 3)), ShapeError, r"weights: expected shape \(B,H,W\) or \(B,T,H,W\), got \(2, 3\)"),
+        (Look("a", "soft", "multiplier", frame=IDENTITY), ShapeError, "weights"),
+        (Look("a", "slots", "multiplier"), ShapeError, "weights"),
+        (Look("a", "slots", "multiplier", uniform(2, 1, 3, 4)), ShapeError, r"\(B,S\) or \(B,T,S\)"),
+        (soft(frame=None), ShapeError, "frame"),
+        (soft(frame=IDENTITY.expand(3, 2, 3)), ShapeError, r"expected shape \(2,3\) or \(2,2,3\), got \(3, 2, 3\)"),
+        (soft(frame=torch.zeros(2, 3)), DataError, "cannot be inverted"),
+        (soft(frame=IDENTITY * float("nan")), DataError, "cannot be inverted"),
+        (soft(uniform(2, 3, 4) * 1.01), DataError, "promises a sum of 1; off by 0.01"),
+        (soft(torch.tensor([[[1.5, -0.5]]])), DataError, "between 0 and 1"),
+        (soft(torch.full((1, 1, 1), float("inf")), norm="none"), DataError, "NaN or infinity"),
+        (soft(torch.tensor([[[1.5, 0.5]]]), norm="sigmoid"), DataError, "between 0 and 1"),
+        (soft(torch.tensor([[[0.5, -0.5]]]), norm="sigmoid"), DataError, "between 0 and 1"),
+        (soft(torch.tensor([[[0.5, -1.5]]]), norm="l2"), DataError, "between -1 and 1"),
+        (soft(scores=torch.zeros(2, 4, 3)), ShapeError, "scores"),
+        (soft(kind="gate", norm="none", full=torch.zeros(2, 6, 4, 3)), ShapeError, r"full: expected shape \(2,C,3,4\)"),
+        (soft(kind="gate", norm="none", full=torch.zeros(2, 3, 4)), ShapeError, "full"),
+        (soft(gain=torch.zeros(3)), ShapeError, r"gain: expected shape \(2,\), got \(3,\)"),
+        (soft(uniform(2, 5, 3, 4), gain=torch.zeros(2)), ShapeError, r"gain: expected shape \(2, 5\)"),
+        (soft(emits=torch.zeros(2, 1)), ShapeError, "emits"),
+        (soft(active=torch.ones(3).bool()), ShapeError, "active"),
+        (soft(choice=torch.tensor([0, 12])), DataError, "outside its 12 cells"),
+        (soft(choice=torch.tensor([-1, 0])), DataError, "outside its 12 cells"),
+        (soft(log_prob=torch.tensor([0.0, 0.1])), DataError, "above 0"),
+        (soft(log_prob=torch.tensor([0.0, float("nan")])), DataError, "not a number"),
+        (crop(grid=None), DataError, "a crop has a frame and a grid, and no weights"),
+        (Look("a", "crop", "crop", grid=(2, 2)), DataError, "a crop has a frame"),
+        (crop(weights=uniform(2, 2, 2)), DataError, "no weights"),
+    ],
+)  # fmt: skip
+def test_each_defect_is_refused(look: Look, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        look.validate()
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "said"),
+    [
+        ({"looks": ()}, DataError, "at least one look"),
+        ({"looks": (soft(), soft())}, DataError, "look names repeat: map, map"),
+        ({"looks": (soft(name="total"),)}, DataError, "no look may be called 'total'"),
+        ({"total": "prodct"}, DataError, "unknown total 'prodct': did you mean 'product'?"),
+        ({"looks": (soft(), soft(uniform(3, 3, 4), name="b"))}, ShapeError, "batch of 3"),
+        ({"looks": (soft(), crop(IDENTITY.expand(1, 2, 3)))}, ShapeError, "'crop'.*batch of 2"),
+        ({"canvas": IDENTITY}, ShapeError, r"trace.canvas: expected shape \(2, 2, 3\)"),
+        ({"image_size": torch.zeros(3, 2)}, ShapeError, "trace.image_size"),
+        ({"looks": (soft(uniform(2, 3, 4) * 2),)}, DataError, "promises a sum of 1"),
+    ],
+)
+def test_each_defect_of_a_trace_is_refused(fields: dict[str, Any], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        AttentionTrace(**{"looks": (soft(),), **fields}).validate()
+
+
+def test_a_shared_crop_goes_with_any_batch() -> None:
+    trace = AttentionTrace((crop(), soft(uniform(3, 2, 2))), image_size=torch.tensor([[4, 4]] * 3)).validate()
+    assert len(trace) == 3
+    assert len(trace[1:]) == 2
+    assert trace.image_map("crop").shape == (3, 4, 4)
+
+
+# ---------------------------------------------------------------- slicing and moving
+
+
+def full_trace() -> AttentionTrace:
+    words = soft(
+        torch.softmax(torch.randn(4, 3, 6), -1).reshape(4, 3, 2, 3), name="word", gain=torch.rand(4, 3),
+        scores=torch.randn(4, 3, 2, 3), active=torch.ones(4, 3).bool(), emits=torch.arange(12).reshape(4, 3),
+        frame=IDENTITY.repeat(4, 1, 1),
+    )  # fmt: skip
+    return AttentionTrace(
+        (soft(uniform(4, 3, 4).clone()), words, crop()),
+        answer=torch.arange(4),
+        canvas=IDENTITY.repeat(4, 1, 1),
+        image_size=torch.tensor([[8, 9]] * 4),
+        meta={"model": "x"},
+    ).validate()
+
+
+def test_one_example_is_a_view_with_its_batch_axis() -> None:
+    trace = full_trace()
+    one = trace[2].validate()
+    assert len(one) == 1
+    assert one.answer is not None
+    assert one.answer.tolist() == [2]
+    assert one.meta == {"model": "x"}
+    for whole, part in zip(trace.looks, one.looks):
+        for name, tensor in part.tensors().items():
+            source = whole.tensors()[name]
+            shared = name == "frame" and source.dim() == 2
+            assert tensor.data_ptr() == (source if shared else source[2]).data_ptr(), name
+
+
+@pytest.mark.parametrize(("index", "answers"), [(-1, [3]), (slice(1, 3), [1, 2]), (slice(None, None, 2), [0, 2])])
+def test_indices_as_in_a_list(index: int | slice, answers: list[int]) -> None:
+    part = full_trace()[index].validate()
+    assert part.answer is not None
+    assert part.answer.tolist() == answers
+
+
+@pytest.mark.parametrize("index", [4, -5])
+def test_an_example_that_is_not_there(index: int) -> None:
+    with pytest.raises(IndexError, match="of a batch of 4"):
+        full_trace()[index]
+
+
+def test_iteration_ends() -> None:
+    assert [part.answer.item() for part in full_trace() if part.answer is not None] == [0, 1, 2, 3]
+
+
+def test_steps_are_views_without_the_step_axis() -> None:
+    word = full_trace().look("word")
+    assert (word.steps, word.has_steps) == (3, True)
+    last = word.step(-1).validate()
+    assert not last.has_steps
+    assert last.weights is not None
+    assert word.weights is not None
+    assert last.weights.shape == (4, 2, 3)
+    assert last.weights.data_ptr() == word.weights[:, 2].data_ptr()
+    assert last.emits is not None
+    assert last.emits.tolist() == [2, 5, 8, 11]
+
+
+def test_steps_that_are_not_there() -> None:
+    with pytest.raises(DataError, match="has 3 steps; there is no step 3"):
+        full_trace().look("word").step(3)
+    with pytest.raises(ShapeError, match="a step axis"):
+        soft().step(0)
+
+
+def test_channelwise_gates_step_too() -> None:
+    gate = EVERY_KIND["gate with steps"].step(1).validate()
+    assert gate.full is not None
+    assert gate.full.shape == (2, 6, 3, 4)
+
+
+def test_looks_are_found_by_name() -> None:
+    assert full_trace().look("word").name == "word"
+    with pytest.raises(DataError, match=r"no look 'wrod' in this trace: did you mean 'word'\?"):
+        full_trace().look("wrod")
+
+
+def test_gradients_live_until_detach() -> None:
+    scores = torch.randn(2, 3, 4, requires_grad=True)
+    trace = AttentionTrace((soft(torch.softmax(scores.flatten(1), -1).reshape(2, 3, 4), scores=scores),))
+    weights = trace[1].looks[0].weights
+    assert weights is not None
+    weights[0, 0, 0].backward()
+    assert scores.grad is not None
+    assert scores.grad[1].abs().sum() > 0
+    assert scores.grad[0].abs().sum() == 0
+    assert not any(tensor.requires_grad for tensor in trace.detach().looks[0].tensors().values())
+
+
+def test_moving_takes_every_tensor_along() -> None:
+    moved = full_trace().to("meta")
+    tensors = [tensor for look in moved.looks for tensor in look.tensors().values()]
+    assert {str(tensor.device) for tensor in (*tensors, moved.answer, moved.canvas) if tensor is not None} == {"meta"}
+    assert full_trace().cpu().looks[0].weights is not None
+
+
+def test_placed_tells_where_the_input_came_from() -> None:
+    trace = AttentionTrace((soft(),)).placed(IDENTITY.expand(2, 2, 3), torch.tensor([[5, 6], [5, 6]]))
+    assert trace.validate().image_map().shape == (2, 5, 6)
+
+
+def test_results_compare_by_identity() -> None:
+    """Comparing tensors by value would raise; two results are the same only when they are one."""
+    look = soft()
+    assert look in (soft(), look)
+    assert look != soft()
+
+
+# ---------------------------------------------------------------- maps
+
+ONE = torch.tensor([[[0.1, 0.2], [0.3, 0.4]]])
+TWO = torch.tensor([[[1.0, 0.5], [0.0, 0.25]]])
+SQUARE = torch.tensor([[2, 2]])
+
+
+def total_of(*looks: Look, how: Any) -> Tensor:
+    return AttentionTrace(looks, image_size=SQUARE, total=how).validate().image_map()
+
+
+def gate(weights: Tensor = TWO, **fields: Any) -> Look:
+    return soft(weights, **{"name": "gate", "kind": "gate", "norm": "sigmoid", **fields})
+
+
+def test_totals_by_hand(assert_near: Near) -> None:
+    """Product: 0.1·1, 0.2·0.5, 0.3·0, 0.4·0.25. Mean: half the sums. Last: the second."""
+    assert_near(total_of(gate(), soft(ONE), how="product"), [[[0.1, 0.1], [0.0, 0.1]]])
+    assert_near(total_of(gate(), soft(ONE), how="mean"), [[[0.55, 0.35], [0.15, 0.325]]])
+    assert_near(total_of(gate(), soft(ONE), how="last"), ONE)
+
+
+def test_steps_count_one_by_one(assert_near: Near) -> None:
+    steps = soft(torch.stack([ONE, TWO, TWO], dim=1), norm="none")  # (1,3,2,2)
+    assert_near(total_of(steps, how="mean"), (ONE + 2 * TWO) / 3)
+    assert_near(total_of(steps, how="product"), ONE * TWO**2)
+    assert_near(total_of(steps, how="last"), TWO)
+
+
+@pytest.mark.parametrize(("how", "expected"), [("mean", ONE), ("product", ONE), ("last", ONE)])
+def test_inactive_steps_do_not_count(how: str, expected: Tensor, assert_near: Near) -> None:
+    steps = torch.stack([ONE, torch.full_like(ONE, float("nan"))], dim=1)
+    look = soft(steps, norm="none", active=torch.tensor([[True, False]]))
+    assert_near(total_of(look, how=how), expected)
+
+
+def test_an_inactive_look_does_not_count(assert_near: Near) -> None:
+    assert_near(total_of(soft(ONE), gate(active=torch.tensor([False])), how="last"), ONE)
+
+
+@pytest.mark.parametrize(("how", "value"), [("mean", 0.0), ("product", 1.0), ("last", 0.0)])
+def test_a_total_of_nothing_is_neutral(how: str, value: float) -> None:
+    total = total_of(gate(active=torch.tensor([False])), how=how)
+    assert total.unique().tolist() == [value]
+
+
+def test_inputs_and_slots_are_not_part_of_the_total(assert_near: Near) -> None:
+    prior = gate(role="input", name="prior")
+    hop = Look("hop", "slots", "multiplier", uniform(1, 5, cells=1), norm="softmax")
+    for how in ("mean", "product", "last"):
+        assert_near(total_of(soft(ONE), prior, hop, how=how), ONE)
+
+
+def test_slots_have_no_map() -> None:
+    trace = AttentionTrace((EVERY_KIND["slots"],), image_size=torch.tensor([[2, 2]] * 2))
+    with pytest.raises(DataError, match="lies on slots"):
+        trace.image_map("hop")
+    with pytest.raises(DataError, match="there is no total map"):
+        trace.image_map()
+
+
+def test_crops_and_maps_combine(assert_near: Near) -> None:
+    """A crop over the left column multiplies the map by 1 on the left and 0 on the right."""
+    left = crop(geometry.crop_frame(torch.tensor([[0.0, 0.0, 1.0, 2.0]]), (2, 2)))
+    total = total_of(left, soft(ONE), how="product")
+    assert_near(total, [[[0.1, 0.0], [0.3, 0.0]]])
+    assert total.dtype == torch.float32
+
+
+def test_totals_carry_gradients() -> None:
+    weights = torch.rand(1, 2, 2, requires_grad=True)
+    total_of(soft(ONE), gate(weights), how="product")[0, 0, 1].backward()
+    assert weights.grad is not None
+    torch.testing.assert_close(weights.grad, torch.tensor([[[0.0, 0.2], [0.0, 0.0]]]))
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=5), st.sampled_from(["mean", "product", "last"]))
+def test_totals_against_a_loop(active: list[bool], how: str) -> None:
+    maps = torch.rand(1, len(active), 2, 2)
+    kept = [maps[0, step] for step, on in enumerate(active) if on]
+    neutral = torch.ones(2, 2) if how == "product" else torch.zeros(2, 2)
+    expected = neutral
+    for number, current in enumerate(kept, start=1):
+        if how == "product":
+            expected = expected * current
+        elif how == "mean":
+            expected = expected + (current - expected) / number
+        else:
+            expected = current
+    total = total_of(soft(maps, norm="none", active=torch.tensor([active])), how=how)
+    torch.testing.assert_close(total[0], expected)
+
+
+def test_a_map_comes_back_to_the_original_picture() -> None:
+    """A 60×30 picture inside a 40×40 input: 40×20 pixels at left 10, so input (x, y) is picture ((x−10)·1.5, y·1.5).
+    The 4×4 grid of 10-pixel cells: cell (row 2, column 1) lies at input 10..20 × 20..30, picture 0..15 × 30..45."""
+    fit = geometry.fit_inside((60, 30), (40, 40))
+    weights = torch.zeros(1, 4, 4)
+    weights[0, 2, 1] = 1
+    look = soft(weights, frame=geometry.scale_shift((10, 10), (0, 0)))
+    trace = AttentionTrace((look,), canvas=fit.canvas[None], image_size=torch.tensor([[60, 30]])).validate()
+    laid = trace.image_map()
+    assert laid.shape == (1, 60, 30)
+    assert divmod(int(laid.argmax()), 30) == (37, 7)  # the pixel whose centre is (7.5, 37.5)
+    assert laid.max() == 1
+    assert laid[0, 0].max() == 0
+    half = trace.image_map(size=(30, 15))  # the same at half the size
+    assert divmod(int(half.argmax()), 15) == (18, 3)
+
+
+def test_crops_come_back_to_the_original_picture(assert_near: Near) -> None:
+    fit = geometry.fit_inside((60, 30), (40, 40))
+    look = crop(geometry.crop_frame(torch.tensor([[10.0, 20.0, 20.0, 30.0]]), (2, 2)))
+    laid = AttentionTrace((look,), canvas=fit.canvas[None], image_size=torch.tensor([[60, 30]])).image_map("crop")
+    expected = torch.zeros(1, 60, 30)
+    expected[0, 30:45, 0:15] = 1
+    assert_near(laid, expected)
+
+
+def test_pictures_of_different_sizes_are_asked_for_one_by_one(assert_near: Near) -> None:
+    sizes = torch.tensor([[4, 4], [8, 2]])
+    canvas = torch.stack([geometry.identity(), geometry.scale_shift((0.5, 2), (0, 0))])
+    trace = AttentionTrace((soft(torch.rand(2, 4, 4), norm="none"),), canvas=canvas, image_size=sizes).validate()
+    with pytest.raises(DataError, match="differ in size; slice the trace"):
+        trace.image_map()
+    assert [tuple(part.image_map().shape) for part in trace] == [(1, 4, 4), (1, 8, 2)]
+    together = trace.image_map(size=(5, 7))
+    assert_near(together, torch.cat([part.image_map(size=(5, 7)) for part in trace]))
+
+
+def test_a_text_trace_needs_a_size() -> None:
+    with pytest.raises(DataError, match="give image_map a size"):
+        AttentionTrace((soft(),)).image_map()
+
+
+def test_without_an_image_size_cells_land_on_input_pixels(assert_near: Near) -> None:
+    weights = torch.rand(2, 3, 4)
+    assert_near(AttentionTrace((soft(weights, norm="none"),)).image_map("map", (3, 4)), weights)
+
+
+def test_steps_keep_their_axis_in_a_map() -> None:
+    assert full_trace().image_map("word").shape == (4, 3, 8, 9)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_frames_may_stay_in_main_memory() -> None:
+    """Backbones keep their frames on the CPU; maps come out where the weights are, equal to the CPU's."""
+    maps = soft(uniform(1, 4, 4), frame=geometry.scale_shift((2, 2), (1, 1)))
+    box = crop(geometry.crop_frame(torch.tensor([[0.0, 0.0, 5.0, 7.0]]), (2, 2)))
+    on_gpu = dataclasses.replace(maps, weights=maps.weights.cuda())  # type: ignore[union-attr]
+    size = torch.tensor([[10, 10]])
+    for how in ("product", "mean", "last"):
+        expected = AttentionTrace((maps, box), image_size=size, total=how).image_map()  # type: ignore[arg-type]
+        trace = AttentionTrace((on_gpu, box), image_size=size.cuda(), total=how)  # type: ignore[arg-type]
+        assert trace.image_map().is_cuda
+        torch.testing.assert_close(trace.image_map().cpu(), expected)
+        torch.testing.assert_close(trace.to("cuda").image_map().cpu(), expected)
+
+
+# ---------------------------------------------------------------- rebuild
+
+VALUES = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]], [[0.0, 10.0], [0.0, 0.0]]]])  # (1,2,2,2)
+
+
+def test_soft_by_hand(assert_near: Near) -> None:
+    """0.1·1 + 0.2·2 + 0.3·3 + 0.4·4 = 3 and 0.2·10 = 2."""
+    assert_near(soft(ONE).rebuild(VALUES), [[3.0, 2.0]])
+
+
+def test_gain_scales_the_context(assert_near: Near) -> None:
+    assert_near(soft(ONE, gain=torch.tensor([0.5])).rebuild(VALUES), [[1.5, 1.0]])
+
+
+def test_steps_and_gain_by_hand(assert_near: Near) -> None:
+    """Second step: the first cell alone, (1, 0), doubled."""
+    first_cell = torch.tensor([[[1.0, 0.0], [0.0, 0.0]]])
+    look = soft(torch.stack([ONE, first_cell], dim=1), gain=torch.tensor([[1.0, 2.0]]))
+    assert_near(look.rebuild(VALUES), [[[3.0, 2.0], [2.0, 0.0]]])
+
+
+def test_hard_takes_the_chosen_cell_only(assert_near: Near) -> None:
+    look = soft(ONE, kind="hard", choice=torch.tensor([1]))
+    assert_near(look.rebuild(VALUES), [[2.0, 10.0]])
+    twice = soft(torch.stack([ONE, ONE], 1), kind="hard", choice=torch.tensor([[3, 0]]))
+    assert_near(twice.rebuild(VALUES), [[[4.0, 0.0], [1.0, 0.0]]])
+
+
+def test_a_mixture_mixes_even_when_it_is_hard(assert_near: Near) -> None:
+    look = soft(ONE, kind="hard", role="mixture", choice=torch.tensor([1]))
+    assert_near(look.rebuild(VALUES), [[3.0, 2.0]])
+
+
+def test_a_gate_multiplies_cell_by_cell(assert_near: Near) -> None:
+    assert_near(gate().rebuild(VALUES), [[[[1.0, 1.0], [0.0, 1.0]], [[0.0, 5.0], [0.0, 0.0]]]])
+
+
+def test_a_channelwise_gate_uses_its_channels(assert_near: Near) -> None:
+    full = torch.stack([TWO, torch.full_like(TWO, 0.1)], dim=1)
+    look = gate(full.mean(1), full=full)
+    assert_near(look.rebuild(VALUES), [[[[1.0, 1.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 0.0]]]])
+
+
+def test_a_gate_with_steps_and_gain(assert_near: Near) -> None:
+    look = gate(torch.stack([TWO, ONE], dim=1), gain=torch.tensor([[1.0, 10.0]]))
+    rebuilt = look.rebuild(VALUES)
+    assert rebuilt.shape == (1, 2, 2, 2, 2)
+    assert_near(rebuilt[0, 0], gate().rebuild(VALUES)[0])
+    assert_near(rebuilt[0, 1, 0], [[1.0, 4.0], [9.0, 16.0]])
+
+
+def test_slots_by_hand(assert_near: Near) -> None:
+    """¼·(1, 0) + ¾·(0, 4) = (0.25, 3); the second hop takes the first slot."""
+    memory = torch.tensor([[[1.0, 0.0], [0.0, 4.0]]])  # (1,S,C)
+    look = Look("hop", "slots", "multiplier", torch.tensor([[0.25, 0.75]]), norm="softmax")
+    assert_near(look.rebuild(memory), [[0.25, 3.0]])
+    hops = dataclasses.replace(look, weights=torch.tensor([[[0.25, 0.75], [1.0, 0.0]]]))
+    assert_near(hops.rebuild(memory), [[[0.25, 3.0], [1.0, 0.0]]])
+
+
+def test_a_crop_cuts(assert_near: Near) -> None:
+    picture = torch.rand(1, 3, 6, 8)
+    look = crop(geometry.crop_frame(torch.tensor([[2.0, 1.0, 4.0, 3.0]]), (2, 2)))
+    assert_near(look.rebuild(picture), picture[:, :, 1:3, 2:4])
+
+
+def test_nothing_to_rebuild_from() -> None:
+    with pytest.raises(ShapeError, match="frame and grid"):
+        crop(grid=None).rebuild(VALUES)
+    with pytest.raises(ShapeError, match="weights"):
+        Look("a", "soft", "multiplier").rebuild(VALUES)
+    with pytest.raises(ShapeError, match="weights or a frame"):
+        _ = Look("a", "soft", "multiplier").batch_size

@@ -1,0 +1,34 @@
+"""What is built is what works: the wheel holds everything that the package needs at run time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.slow
+def test_wheel_builds_and_doctor_runs_from_it(tmp_path):
+    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", tmp_path, ROOT]
+    done = subprocess.run(build, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        archive.extractall(tmp_path / "site")
+    for needed in ("saccade/py.typed", "saccade/recipes/soft-mref.yaml", "saccade/zoo/soft-mref/model.safetensors"):
+        assert needed in names
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "SACCADE_HOME": str(tmp_path / "home")}
+    done = subprocess.run([sys.executable, "-m", "saccade", "doctor"], capture_output=True, text=True, cwd=tmp_path,
+                          env=environment)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "soft-mref" in done.stdout
+    where = subprocess.run([sys.executable, "-c", "import saccade; print(saccade.__file__)"], capture_output=True,
+                           text=True, cwd=tmp_path, env=environment)  # fmt: skip
+    assert Path(where.stdout.strip()).is_relative_to(tmp_path / "site")

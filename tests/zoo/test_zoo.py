@@ -1,0 +1,75 @@
+"""The zoo: names to folders, and every shipped model whole and able to answer."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import saccade
+from saccade import zoo
+from saccade.errors import CheckpointError
+from saccade.models.facts import checked_weights, read_facts
+from tiny_models import save_tiny
+
+
+@pytest.fixture
+def small_zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
+    save_tiny(tmp_path / "zoo" / "soft-mref")
+    save_tiny(tmp_path / "zoo" / "hard-mref")
+    return tmp_path
+
+
+def test_names_folders_and_runs_resolve(small_zoo: Path) -> None:
+    save_tiny(small_zoo / "run" / "model")
+    assert list(zoo.shipped()) == ["hard-mref", "soft-mref"]
+    assert zoo.resolve("soft-mref") == small_zoo / "zoo" / "soft-mref"
+    assert zoo.resolve(small_zoo / "zoo" / "soft-mref") == small_zoo / "zoo" / "soft-mref"
+    assert zoo.resolve(str(small_zoo / "run")) == small_zoo / "run" / "model"
+
+
+def test_what_cannot_be_resolved_says_why(small_zoo: Path) -> None:
+    with pytest.raises(CheckpointError, match="did you mean 'soft-mref'"):
+        zoo.resolve("soft-mrf")
+    (small_zoo / "plain").mkdir()
+    with pytest.raises(CheckpointError, match="neither a model folder"):
+        zoo.resolve(small_zoo / "plain")
+    (small_zoo / "plain" / "config.yaml").write_text("name: x")
+    with pytest.raises(CheckpointError, match="has not kept a model yet"):
+        zoo.resolve(small_zoo / "plain")
+    (small_zoo / "foreign").mkdir()
+    (small_zoo / "foreign" / "weights.pt").write_bytes(b"")
+    for source in (small_zoo / "foreign", small_zoo / "foreign" / "weights.pt"):
+        with pytest.raises(CheckpointError, match="run code"):
+            zoo.resolve(source)
+
+
+def test_an_empty_zoo_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zoo, "ZOO", tmp_path)
+    assert zoo.shipped() == {}
+    with pytest.raises(CheckpointError, match="no models are shipped"):
+        zoo.resolve("soft-mref")
+
+
+def test_listing_the_zoo_needs_no_torch() -> None:
+    code = (
+        "import sys; from saccade.models.facts import read_facts; from saccade.zoo import shipped\n"
+        "facts = [read_facts(folder) for folder in shipped().values()]\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", list(zoo.shipped()))
+def test_every_shipped_model_is_whole_named_scored_and_answers(name: str) -> None:
+    facts = read_facts(zoo.shipped()[name])
+    checked_weights(zoo.shipped()[name], facts)
+    assert facts.name == name
+    assert facts.scores, "a shipped model says how good it is"
+    assert facts.licence
+    predictor = saccade.load(name, "cpu")
+    seen = predictor.look(np.zeros((*facts.preprocessing.size, 3), np.uint8), facts.queries[0])
+    assert seen.answer in facts.answers
+    seen.trace.validate()
