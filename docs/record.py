@@ -1,7 +1,7 @@
 """Keep what a run gave: join its evaluation with how it was trained, as one file in docs/results.
 
 saccade evaluate RUN --json > evaluation.json
-python docs/record.py evaluation.json RUN/model --name soft-mref-unlimited-seed0 --command "saccade train …"
+python docs/record.py evaluation.json RUN --name soft-mref-unlimited-seed0 --command "saccade train …"
 """
 
 from __future__ import annotations
@@ -11,18 +11,20 @@ import json
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
-TRAINING_FACTS = ("minutes", "machine", "step", "images_per_second", "metrics", "versions", "replica")
+TRAINING_FACTS = ("machine", "step", "phase", "metrics", "versions", "replica")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("evaluation", type=Path)
-    parser.add_argument("model", type=Path, help="the model folder that was evaluated")
+    parser.add_argument("run", type=Path, help="the run folder that was evaluated")
     parser.add_argument("--name", required=True)
     parser.add_argument("--command", required=True, help="the command that trained it")
     options = parser.parse_args()
-    config = json.loads((options.model / "config.json").read_text())
+    config = json.loads((options.run / "model" / "config.json").read_text())
+    last = json.loads((options.run / "metrics.jsonl").read_text().splitlines()[-1])
     facts = {key: config["training"][key] for key in TRAINING_FACTS if key in config["training"]}
+    facts |= {"minutes": round(last["seconds"] / 60, 2), "steps": last["step"]}
     result = {
         "name": options.name,
         "command": options.command,

@@ -100,7 +100,7 @@ class TinyTask:
         }
 
     def save_model(self, model: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         save_file(
             {name: value.contiguous() for name, value in model.state_dict().items()}, folder / "model.safetensors"
         )

@@ -17,7 +17,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saccade.engine import durable
+from saccade import atomic
 from saccade.engine.checkpoint import CheckpointStore, read_checkpoint
 from saccade.errors import CheckpointError, OutputError
 
@@ -184,8 +184,8 @@ def test_full_disk_leaves_the_old_state_and_no_rubbish(tmp_path, monkeypatch):
     def full(descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(durable.os, "fsync", full)
-    with pytest.raises(OutputError, match="No space left"):
+    monkeypatch.setattr(atomic.os, "fsync", full)
+    with pytest.raises(OutputError, match="disk is full"):
         store.save(2, tensors(2), {})
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]
     assert store.load_newest()[0].step == 1
@@ -198,7 +198,7 @@ def test_a_file_in_the_way_is_an_output_error(tmp_path):
 
 
 def test_leftovers_of_a_killed_process_are_ignored_and_swept(tmp_path):
-    (tmp_path / ".part-00000009-1").mkdir()
+    (tmp_path / ".step-00000009.k2j1.part").mkdir()
     (tmp_path / ".trash-step-00000001").mkdir()
     store = filled(tmp_path, 2)
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000002"]

@@ -23,7 +23,7 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from saccade.engine.durable import output_errors, sync_folder, write_synced
+from saccade.atomic import folder_in_place, make_folder, writing
 from saccade.errors import CheckpointError
 
 FORMAT = "saccade-checkpoint"
@@ -63,20 +63,14 @@ class CheckpointStore:
             },
             indent=1,
         )
-        with output_errors(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
+        with writing(self.folder):
             self._sweep()
-            draft = self.folder / f".part-{step:08d}-{os.getpid()}"
-            try:
-                draft.mkdir()
-                write_synced(draft / TENSORS, content)
-                write_synced(draft / FACTS, header.encode())
-                sync_folder(draft)
-                final = self._free_name(step)
-                os.replace(draft, final)
-                sync_folder(self.folder)
-            finally:
-                shutil.rmtree(draft, ignore_errors=True)
+        final = self._free_name(step)
+        with folder_in_place(final) as draft:
+            (draft / TENSORS).write_bytes(content)
+            (draft / FACTS).write_text(header)
+        with writing(self.folder):
             self._prune(protect)
         return final
 
@@ -122,7 +116,7 @@ class CheckpointStore:
     def _sweep(self) -> None:
         """Remove what an earlier, killed process left half-way."""
         for path in self.folder.iterdir():
-            if path.name.startswith((".part-", ".trash-")):
+            if path.name.endswith(".part") or path.name.startswith(".trash-"):
                 shutil.rmtree(path, ignore_errors=True)
 
 

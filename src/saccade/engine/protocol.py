@@ -52,7 +52,10 @@ class Trainable(Protocol):
         ...
 
     def save_model(self, model: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
-        """Write the model folder; ``facts`` holds recipe, step, phase, replica, metrics and versions."""
+        """Fill ``folder`` (which may be there, empty).
+
+        ``facts`` holds recipe, step, phase, replica, metrics, minutes, machine, versions and revision.
+        """
         ...
 
     def to(self, device: torch.device) -> None:

@@ -25,9 +25,9 @@ import numpy as np
 import torch
 import yaml
 
+from saccade.atomic import write_bytes, writing
 from saccade.config import to_dict
 from saccade.engine.checkpoint import CheckpointStore
-from saccade.engine.durable import output_errors, replace_file
 from saccade.engine.recipe import Recipe, parse_yaml
 from saccade.errors import CheckpointError, ConfigError, OutputError
 
@@ -50,10 +50,10 @@ class RunFolder:
             raise OutputError(f"{self.path} is a file; --out needs a folder")
         if self.path.is_dir() and any(self.path.iterdir()):
             raise OutputError(f"{self.path} is not empty; continue it with --resume, or choose another --out")
-        with output_errors(self.path):
+        with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
         content = yaml.safe_dump({"recipe": to_dict(recipe), "run": dict(facts)}, sort_keys=False, allow_unicode=True)
-        replace_file(self.path / "config.yaml", content.encode())
+        write_bytes(self.path / "config.yaml", content.encode())
 
     def check_same(self, recipe: Recipe) -> None:
         """Refuse to resume with a recipe other than the one that the run began with."""
@@ -87,7 +87,7 @@ class RunFolder:
                 continue  # the line that a kill cut short
             if isinstance(entry, dict) and entry.get("step", 0) <= step:
                 kept.append(line + "\n")
-        replace_file(path, "".join(kept).encode())
+        write_bytes(path, "".join(kept).encode())
 
     def measure(self, entry: Mapping[str, Any]) -> None:
         """Append one line to metrics.jsonl."""
@@ -99,7 +99,7 @@ class RunFolder:
         self._append("log.txt", f"{now} {text}")
 
     def _append(self, name: str, line: str) -> None:
-        with output_errors(self.path / name), open(self.path / name, "a", encoding="utf-8") as file:
+        with writing(self.path / name), open(self.path / name, "a", encoding="utf-8") as file:
             file.write(line + "\n")
 
 
@@ -112,6 +112,13 @@ def versions() -> dict[str, str | None]:
         "numpy": np.__version__,
         "revision": _revision(),
     }
+
+
+def machine(device: torch.device) -> str:
+    """What computed, in words: the GPU's name, or the processor and its threads."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{platform.machine()} {device.type}, {torch.get_num_threads()} threads"
 
 
 def _revision() -> str | None:

@@ -27,7 +27,7 @@ from saccade.engine.protocol import Trainable
 from saccade.engine.ranks import agree, gather_rng, on_first_rank
 from saccade.engine.recipe import Phase, Recipe
 from saccade.engine.replicas import ReplicaStack
-from saccade.engine.run_folder import RunFolder, versions
+from saccade.engine.run_folder import RunFolder, machine, versions
 from saccade.engine.seeding import capture_rng, restore_rng, seed_all
 from saccade.engine.state import Best, Position, pack, unpack_model, unpack_optimizer, unpack_position, unpack_rng
 from saccade.engine.step import GraphedStep, TrainStep
@@ -236,7 +236,10 @@ class Trainer:
             "phase": self.recipe.phases[self.at.phase].name,
             "replica": replica,
             "metrics": metrics,
+            "minutes": round(self._seconds() / 60, 2),
+            "machine": machine(self.fabric.device),
             "versions": versions(),
+            "revision": versions()["revision"],
         }
         with self._averaged():
             on_first_rank(

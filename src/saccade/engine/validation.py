@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import statistics
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from saccade.engine.durable import output_errors
+from saccade.atomic import folder_in_place
 from saccade.engine.learner import Learner
 from saccade.engine.protocol import Trainable
 from saccade.engine.recipe import Phase
@@ -69,12 +67,5 @@ def by_replica(found: list[Metrics]) -> dict[str, list[float]] | None:
 
 def publish_model(task: Trainable, learner: Learner, replica: int, folder: Path, facts: dict[str, Any]) -> None:
     """Let the task write the model folder beside its place, then put it there as a whole."""
-    draft, old = (folder.with_name(f".{folder.name}-{age}") for age in ("new", "old"))
-    with output_errors(folder):
-        for leftover in (draft, old):
-            shutil.rmtree(leftover, ignore_errors=True)
+    with folder_in_place(folder) as draft:
         task.save_model(learner.replica(replica), draft, facts)
-        if folder.exists():
-            os.replace(folder, old)
-        os.replace(draft, folder)
-        shutil.rmtree(old, ignore_errors=True)

@@ -46,18 +46,20 @@ class AttributeScores:
         scenes = torch.cat(self.scenes)
         named = self.total.values() | self.causal.values()
         intervals = {name: bootstrap(values, scenes[: len(values)]) for name, values in named.items()}
-        return _without_nan({
+        label = {scale: f"({scale.low:g},{scale.high:g}]" for scale in bins}
+        rest = {name: value for name, value in causal.items() if name not in ANSWER_SCORES}
+        by_look = {name: scores.means() for name, scores in self.by_look.items()}
+        found: dict[str, Any] = {
             "n": len(scenes),
-            "metrics": {name: causal[name] for name in ANSWER_SCORES}
-            | {"accuracy_by_scale": {f"({b.low:g},{b.high:g}]": b.accuracy for b in bins}},
-            "attention": self.total.means()
-            | {name: value for name, value in causal.items() if name not in ANSWER_SCORES}
-            | {"by_look": {name: scores.means() for name, scores in self.by_look.items()}},
+            "metrics": {name: causal[name] for name in ANSWER_SCORES},
+            "attention": {**self.total.means(), **rest, "by_look": by_look},
             "baselines": {name: scores.means() for name, scores in self.baselines.items()},
-            "intervals": {name: [found.low, found.high] for name, found in intervals.items()},
-            "counts": {name: mean_defined(values).n for name, values in named.items()}
-            | {"accuracy_by_scale": {f"({b.low:g},{b.high:g}]": b.n for b in bins}},
-        })  # fmt: skip
+            "intervals": {name: [interval.low, interval.high] for name, interval in intervals.items()},
+            "counts": {name: mean_defined(values).n for name, values in named.items()},
+        }
+        found["metrics"]["accuracy_by_scale"] = {label[scale]: scale.accuracy for scale in bins}
+        found["counts"]["accuracy_by_scale"] = {label[scale]: scale.n for scale in bins}
+        return {key: _without_nan(value) for key, value in found.items()}
 
 
 @torch.no_grad()

@@ -78,10 +78,11 @@ def train(
 
 def build_task(recipe: Recipe) -> Trainable:
     """The task that a resolved recipe describes."""
-    return task_class(recipe.task)(
+    task: Trainable = task_class(recipe.task)(
         model=recipe.model.name,
         model_config=recipe.model.config,
         data=recipe.data,
         protocol=recipe.protocol,
         seed=recipe.seed,
     )
+    return task
