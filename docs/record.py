@@ -20,6 +20,7 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="the run folder that was evaluated")
     parser.add_argument("--name", required=True)
     parser.add_argument("--command", required=True, help="the command that trained it")
+    parser.add_argument("--revision", help="commit of the code, where the run could not know it")
     options = parser.parse_args()
     config = json.loads((options.run / "model" / "config.json").read_text())
     last = json.loads((options.run / "metrics.jsonl").read_text().splitlines()[-1])
@@ -30,8 +31,8 @@ def main() -> None:
         "command": options.command,
         "recipe": config["recipe"],
         "data": config["data"],
-        "training": {**facts, "revision": config.get("revision"), "sha256": config["sha256"]},
-        "evaluation": json.loads(options.evaluation.read_text()),
+        "training": {**facts, "revision": options.revision or config.get("revision"), "sha256": config["sha256"]},
+        "evaluation": {**json.loads(options.evaluation.read_text()), "model": options.name},
     }
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{options.name}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")

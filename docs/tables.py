@@ -19,8 +19,11 @@ FILES = (ROOT / "README.md", ROOT / "docs" / "results.md")
 BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 
 
-def results() -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted((ROOT / "docs" / "results").glob("*.json"))]
+RESULTS = ROOT / "docs" / "results"
+
+
+def read(pattern: str) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(RESULTS.glob(pattern))]
 
 
 def percent(value: float | None, interval: list[float] | None = None, digits: int = 2) -> str:
@@ -35,12 +38,12 @@ def lines(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join(out + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
 
 
-def attributes() -> str:
+def attributes(pattern: str = "*.json") -> str:
     """One row a recorded run of the attribute task: score, published neighbour, attention, causal tests."""
     header = ["system · data", "protocol, glyphs", "accuracy % (published)", "true-positive strength % (published)"]
     header += ["uniform · best on its grid", "selectivity %", "follow / hold %", "test n · seed", "trained in"]
     rows = []
-    for result in results():
+    for result in read(pattern):
         evaluation, recipe, data = result["evaluation"], result["recipe"], result["data"]
         model, name = recipe["model"]["name"], data["name"]
         published = PUBLISHED[model, name].metrics
@@ -55,7 +58,7 @@ def attributes() -> str:
             f"{percent(baselines['grid_oracle']['true_positive_strength'], digits=1)}",
             percent(attention["selectivity"], digits=1),
             f"{percent(attention['causal_follow'], digits=1)} / {percent(attention['causal_hold'], digits=1)}",
-            f"{evaluation['n']:,} · {evaluation['seed']}",
+            f"{evaluation['n']:,} · {recipe['seed']}",
             f"{result['training']['minutes']:.1f} min, {result['training']['machine']}",
         ])  # fmt: skip
     return lines(header, rows)
@@ -64,7 +67,7 @@ def attributes() -> str:
 def attention() -> str:
     """Every attention score beside its baselines and bounds, for each recorded run."""
     text = []
-    for result in results():
+    for result in read("*.json"):
         evaluation = result["evaluation"]
         names = [key for key, value in evaluation["attention"].items() if isinstance(value, float)]
         shown = [name for name in names if any(name in row for row in evaluation["baselines"].values())]
@@ -80,7 +83,29 @@ def attention() -> str:
     return "\n".join(text)
 
 
-TABLES = {"attributes": attributes, "attention": attention}
+def variants() -> str:
+    """Recorded runs of other settings than the recipe's."""
+    commands = "".join(f"\n`{result['command']}`\n" for result in read("variants/*.json"))
+    return attributes("variants/*.json") + commands
+
+
+def settings() -> str:
+    """What was tried on the validation split before a recipe was fixed; every row that was run."""
+    text = []
+    for found in read("settings/*.json"):
+        rows = [
+            [row["setting"], str(row["epochs"]), percent(row["accuracy"], digits=1)
+             + (" ← chosen" if number == found["chosen"] else "")]
+            for number, row in enumerate(found["rows"])
+        ]  # fmt: skip
+        where = f"{found['recipe']}, {found['protocol']}, {found['split']} n = {found['n']:,}, seed {found['seed']}"
+        text.append(
+            f"**{where}, {found['machine']}**: {found['note']}.\n\n" + lines(["setting", "epochs", "accuracy %"], rows)
+        )
+    return "\n".join(text)
+
+
+TABLES = {"attributes": attributes, "attention": attention, "variants": variants, "settings": settings}
 
 
 def main() -> int:

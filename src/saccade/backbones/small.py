@@ -27,5 +27,6 @@ def small_stack(*, channels: int = 32, depth: int = 4, in_channels: int = 3) -> 
         convolution = nn.Conv2d(in_channels if number == 1 else channels, channels, 3)
         nn.init.xavier_uniform_(convolution.weight)
         nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
-        stages[f"stage{number}"] = nn.Sequential(convolution, nn.ReLU(), nn.MaxPool2d(2))
+        # Rectifying and taking the maximum commute; pooling first leaves a quarter of the cells to rectify.
+        stages[f"stage{number}"] = nn.Sequential(convolution, nn.MaxPool2d(2), nn.ReLU(inplace=True))
     return Stages(stages, dict.fromkeys(stages, channels))

@@ -43,9 +43,11 @@ def model_card(facts: ModelFacts) -> str:
         "## Training",
         "",
         *_pairs("data", facts.data),
-        *_pairs("recipe", facts.recipe),
-        *_pairs("", {"protocol": facts.protocol, "seed": facts.seed, "revision": facts.revision}),
-        *_pairs("", facts.training),
+        *_pairs("", {"protocol": facts.protocol, "seed": facts.seed}),
+        *_recipe(facts.recipe),
+        *_pairs("", {**facts.training, "revision": facts.revision}),
+        "",
+        "The whole recipe, as it was resolved, stands in `config.json`.",
         "",
         "## Deviations from the paper",
         "",
@@ -85,6 +87,19 @@ def _scores(scores: tuple[Score, ...]) -> list[str]:
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
     return {key: value for key, value in values.items() if isinstance(value, (int, float))}
+
+
+def _recipe(recipe: Mapping[str, Any]) -> list[str]:
+    """The recipe in a line for each phase."""
+    lines = [f"- recipe: `{recipe['name']}`"] if "name" in recipe else []
+    for phase in recipe.get("phases", []):
+        length = f"{phase['steps']:,} steps" if phase.get("steps") else f"{phase.get('epochs')} epochs"
+        optimizer, schedule = phase.get("optimizer", {}), phase.get("schedule", {})
+        lines.append(
+            f"- phase {phase.get('name')}: {length} of {recipe.get('batch_size')}, {optimizer.get('name')} at "
+            f"{optimizer.get('lr')}, weight decay {optimizer.get('weight_decay')}, {schedule.get('name')} schedule"
+        )
+    return lines
 
 
 def _pairs(group: str, values: Mapping[str, Any]) -> list[str]:

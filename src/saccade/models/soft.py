@@ -9,8 +9,9 @@ Eq. (2-4)  scores, weights, attended feature :class:`saccade.attention.SoftAtten
 =========  ==============================================================
 
 Deviations from the paper: BatchNorm and dropout before the classifier (the authors' released code has them, the text
-does not); Xavier-uniform initial weights (idem). The query is a one-hot vector that meets the features inside the
-scorer and nowhere else: the classifier never sees it.
+does not), the BatchNorm with torch's usual constants instead of the code's eps 0.01 and averaging 0.5; Xavier-uniform
+initial weights of the convolutional stack (the code's), torch's usual ones elsewhere. The query is a one-hot vector
+that meets the features inside the scorer and nowhere else: the classifier never sees it.
 """
 
 from __future__ import annotations

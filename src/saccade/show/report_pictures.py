@@ -52,6 +52,8 @@ class Gallery:
     pictures: Sequence[Picture]
     caption: str = ""
     source: str = ""
+    wide: bool = False
+    """Two to a row instead of four: for pictures with small print, such as filmstrips."""
 
     def html(self, notes: Notes) -> str:
         """A list of figures under one caption."""
@@ -60,7 +62,8 @@ class Gallery:
             for picture in self.pictures
         )
         caption = f"<figcaption>{inline(self.caption)}</figcaption>" if self.caption else ""
-        return f'<figure class="gallery">{caption}<ul>{items}</ul>{source_line(self.source)}</figure>'
+        kind = "gallery wide" if self.wide else "gallery"
+        return f'<figure class="{kind}">{caption}<ul>{items}</ul>{source_line(self.source)}</figure>'
 
 
 def data_uri(image: Source) -> str:

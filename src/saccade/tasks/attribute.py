@@ -6,6 +6,7 @@ The scoring side is :mod:`saccade.tasks.attribute_scores`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +26,6 @@ from saccade.models.folder import ModelFacts, Preprocessing, save_model
 from saccade.tasks.attribute_scores import score_attributes
 
 Batch = dict[str, Tensor]
-CHUNK = {"cpu": 512, "cuda": 4096}  # scenes made at once: large enough to be cheap, small enough to hold
 
 
 class AttributeTask:
@@ -89,22 +89,15 @@ class AttributeTask:
         return None if size is None else size // batch_size
 
     def train_batches(self, start: int, *, batch_size: int, rank: int = 0, world_size: int = 1) -> Iterator[Batch]:
-        """Batches ``start``, ``start + 1``, …; made several at a time, because small batches of scenes are dear."""
+        """Batches ``start``, ``start + 1``, …, each a function of its number; scenes are made in chunks behind it."""
         data = self.split("train")
         together = batch_size * world_size
-        per_chunk = max(1, CHUNK.get(self.device.type, 512) // batch_size)
         if data.size is not None and data.size < together:
             raise DataError(f"a batch of {together} is larger than the {data.size} training examples; make it smaller")
-        number = start
-        while True:
-            wanted = range(number, number + per_chunk)
-            mine = slice(rank * batch_size, (rank + 1) * batch_size)
-            triples = torch.cat([self._triples(data, n, together)[mine] for n in wanted])
-            made = data.take(triples.to(self.device))
-            for part in range(per_chunk):
-                rows = slice(part * batch_size, (part + 1) * batch_size)
-                yield {"images": made.images[rows], "query": made.query[rows], "label": made.label[rows]}
-            number += per_chunk
+        mine = slice(rank * batch_size, (rank + 1) * batch_size)
+        for number in itertools.count(start):
+            made = data.take(self._triples(data, number, together)[mine])
+            yield {"images": made.images, "query": made.query, "label": made.label}
 
     def _triples(self, data: AttributeData, number: int, together: int) -> Tensor:
         """Which triples make up global batch ``number``: (together,)."""

@@ -24,6 +24,7 @@ from saccade.trace import AttentionTrace, Look
 
 BASELINES = ("uniform", "centre_gaussian", "shuffled", "all_objects", "all_objects_exact", "grid_oracle")
 ANSWER_SCORES = ("accuracy", "swapped_query")
+BATCH = {"cpu": 20, "cuda": 500}
 
 
 @dataclass
@@ -69,7 +70,7 @@ def score_attributes(
     *,
     limit: int | None = None,
     sweeps: int = 200,
-    batch_size: int = 250,
+    batch_size: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> AttributeScores:
     """Score ``model`` on a finite split.
@@ -79,13 +80,14 @@ def score_attributes(
         data: the split.
         limit: at most this many triples, from the first on.
         sweeps: pictures for deletion and insertion, which cost dozens of forward passes each.
-        batch_size: triples at once.
+        batch_size: triples at once; by default what suits the device (a CPU's caches hold few pictures).
         progress: called with triples done and triples in all.
     """
     if data.size is None:
         raise DataError(f"split '{data.split}' has no end; score val or test")
     if limit is not None and limit < 2:
         raise DataError(f"limit: scores need at least 2 pictures (one is compared with another), found {limit}")
+    batch_size = batch_size or BATCH.get(data.device.type, 250)
     scores = AttributeScores()
     total, done = min(limit or data.size, data.size), 0
     for batch in _batches(data, total, batch_size):
@@ -94,7 +96,7 @@ def score_attributes(
         _add_maps(scores, output.trace, batch)
         _add_causal(scores, model, batch)
         if done < sweeps:
-            _add_sweeps(scores, model, output.trace[: sweeps - done], batch)
+            _add_sweeps(scores, model, output.trace[: sweeps - done], batch, batch_size)
         done += len(batch)
         progress(done, total)
     return scores
@@ -162,7 +164,9 @@ def _add_causal(scores: AttributeScores, model: QueryModel, batch: AttributeBatc
     scores.causal.add_values(causal_scores(answer, scenes))
 
 
-def _add_sweeps(scores: AttributeScores, model: QueryModel, trace: AttentionTrace, batch: AttributeBatch) -> None:
+def _add_sweeps(
+    scores: AttributeScores, model: QueryModel, trace: AttentionTrace, batch: AttributeBatch, at_once: int
+) -> None:
     """Deletion and insertion on black, for the model's map and for pixels in random order (a uniform map)."""
     count = len(trace)
     images, query = batch.images[:count], batch.query[:count]
@@ -175,8 +179,8 @@ def _add_sweeps(scores: AttributeScores, model: QueryModel, trace: AttentionTrac
     total = trace.image_map("total")
     for kept, maps in ((scores.total, total), (scores.baselines["uniform"], torch.ones_like(total))):
         kept.add_values({
-            "deletion": deletion(probability, images, maps, fill=0.0).area,
-            "insertion": insertion(probability, images, maps, fill=0.0).area,
+            "deletion": deletion(probability, images, maps, fill=0.0, max_batch=at_once).area,
+            "insertion": insertion(probability, images, maps, fill=0.0, max_batch=at_once).area,
         })  # fmt: skip
 
 

@@ -43,7 +43,7 @@ class TourResult:
     seconds: float
 
 
-HEADLINE = ("model", "metric", "measured here %", "full test % (n)", "published %", "n here")
+HEADLINE = ("model", "metric", "here %", "n here", "full test % (n)", "published %")
 
 
 def tour(

@@ -15,13 +15,13 @@ from saccade.predict import Predictor, load
 from saccade.show.contact_sheet import contact_sheet
 from saccade.show.curves import accuracy_by_scale, figure_svg, precision_recall_curves
 from saccade.show.marks import Mask
-from saccade.show.report import Bar, Bars, Cell, KeyFigures, Picture, Section, Table, percent
+from saccade.show.report import Bar, Bars, Cell, Gallery, KeyFigures, Picture, Section, Table, percent
 from saccade.sighting import Sighting
 from saccade.tasks.attribute_scores import AttributeScores, score_attributes
 from saccade.tasks.published import PUBLISHED, Published
 from saccade.verbs.tour import PlainTable, Stop
 
-QUICK, FULL = 400, 2000  # scenes
+QUICK, FULL = 1000, 5000  # scenes
 SWEEPS = {True: 24, False: 200}  # scenes for deletion and insertion
 KINDS = {"grid_oracle": "bound", "all_objects_exact": "bound"}
 LABELS = {
@@ -56,7 +56,7 @@ def attribute_stop(name: str, *, quick: bool, device: str, progress: Callable[[s
         "at the centres of the receptive fields of its cells, so it lies where the network really looked.",
         [
             _key_figures(found, published, where),
-            *_strips(predictor, data),
+            _strips(predictor, data),
             _changes(predictor, data),
             _score_table(predictor, found, published, where),
             _bars(
@@ -103,7 +103,7 @@ def _look(predictor: Predictor, batch: AttributeBatch, row: int, query: int | No
     return predictor.look(batch.images[row].cpu(), ask=predictor.facts.queries[asked])
 
 
-def _strips(predictor: Predictor, data: AttributeData) -> list[Picture]:
+def _strips(predictor: Predictor, data: AttributeData) -> Gallery:
     """Three right answers at different scales and one wrong one, if there is one: mistakes teach more."""
     batch = data.take(torch.arange(64))
     sightings = [_look(predictor, batch, row) for row in range(len(batch))]
@@ -119,14 +119,16 @@ def _strips(predictor: Predictor, data: AttributeData) -> list[Picture]:
         strips.append(
             Picture(
                 sightings[row].filmstrip(
-                    question=f"colour of the {sightings[row].question}?", outline=Mask(masks[row])
+                    question=f"colour of the {sightings[row].question}?", outline=Mask(masks[row]), panel=200
                 ),
                 f"Asked for the {sightings[row].question} (scale {float(batch.scale[row]):.1f}): "
                 f"{sightings[row].answer}, {sightings[row].confidence:.0%} sure: {verdict}.",
                 alt=f"Scene, attention and attended scene; the answer is {verdict}",
             )
         )
-    return strips
+    return Gallery(
+        strips, "What it saw: the scene, its attention above, and below what attention lets through", wide=True
+    )
 
 
 def _changes(predictor: Predictor, data: AttributeData) -> Picture:
@@ -137,14 +139,17 @@ def _changes(predictor: Predictor, data: AttributeData) -> Picture:
     other_query = int(batch.other_query()[row])
     asked = data.queries[int(batch.query[row])]
     shown = [
-        (f"as it is: the {asked}", _look(predictor, batch, row)),
-        (f"asked for the {data.queries[other_query]} instead", _look(predictor, batch, row, other_query)),
-        (f"the {asked} recoloured {data.answers[int(recoloured.label[row])]}", _look(predictor, recoloured, row)),
-        ("another digit recoloured", _look(predictor, other, row)),
-        ("another digit removed", _look(predictor, removed, row)),
+        (f"the {asked}", _look(predictor, batch, row)),
+        (f"the {data.queries[other_query]} instead", _look(predictor, batch, row, other_query)),
+        (f"the {asked}, made {data.answers[int(recoloured.label[row])]}", _look(predictor, recoloured, row)),
+        (f"the {asked}, the {data.queries[other_query]} recoloured", _look(predictor, other, row)),
+        (f"the {asked}, the {data.queries[other_query]} removed", _look(predictor, removed, row)),
     ]
+    target = Mask(batch.evidence()[row].cpu())
+    scene = batch.layout[row : row + 1]
+    instead = Mask(scene.mask_of(scene.classes.eq(other_query).long().argmax(1))[0].cpu())
     sheet = contact_sheet(
-        [seen.overlay() for _, seen in shown],
+        [seen.overlay(outline=instead if number == 1 else target) for number, (_, seen) in enumerate(shown)],
         [f"{what}: {seen.answer} ({seen.confidence:.0%})" for what, seen in shown],
         columns=5,
     )
@@ -272,18 +277,23 @@ def _headline(name: str, predictor: Predictor, found: Mapping[str, Any], publish
         name,
         "accuracy",
         f"{100 * found['metrics']['accuracy']:.1f} [{100 * low:.1f}, {100 * high:.1f}]",
+        f"{found['n']}",
         f"{100 * recorded.metrics['accuracy']:.2f} ({recorded.n:,})" if recorded is not None else "–",
         f"{100 * published.metrics['accuracy']:.2f}" if published is not None else "–",
-        f"{found['n']}",
     ]
 
 
 def _terminal_table(name: str, found: Mapping[str, Any]) -> PlainTable:
-    shown = ("true_positive_strength", "selectivity", "pointing", "pr_auc")
+    shown = {
+        "true_positive_strength": "on target",
+        "selectivity": "selectivity",
+        "pointing": "pointing",
+        "pr_auc": "PR area",
+    }
 
     def row(label: str, values: Mapping[str, Any]) -> list[str]:
         return [label, *(f"{100 * values[metric]:.1f}" for metric in shown)]
 
     rows = [row("this model", found["attention"])]
     rows += [row(LABELS[baseline], values) for baseline, values in found["baselines"].items()]
-    return PlainTable(f"{name}: attention %, beside baselines and bounds", ("map", *shown), rows)
+    return PlainTable(f"{name}: attention %, beside baselines and bounds", ("map", *shown.values()), rows)

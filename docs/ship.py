@@ -1,0 +1,54 @@
+"""Put a recorded run's model into the zoo, with its score and where it came from.
+
+python docs/ship.py RUN docs/results/soft-mref-unlimited-seed0.json --name soft-mref
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import dataclasses
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+from saccade.config import from_dict
+from saccade.models.catalog import model_spec
+from saccade.models.folder import Score, load_model, save_model
+from saccade.tasks.published import PUBLISHED
+from saccade.zoo import ZOO
+
+
+def deviations(architecture: str) -> tuple[str, ...]:
+    """What the model's source file says under "Deviations from the paper", as one sentence."""
+    spec = importlib.util.find_spec(model_spec(architecture).target.partition(":")[0])
+    text = ast.get_docstring(ast.parse(Path(spec.origin).read_text())) or ""
+    found = re.search(r"Deviations from the paper:\s*(.*)", text, re.DOTALL)
+    return (" ".join(found[1].split()),) if found else ()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("result", type=Path, help="its file in docs/results")
+    parser.add_argument("--name", required=True)
+    options = parser.parse_args()
+    result = json.loads(options.result.read_text())
+    model, facts = load_model(options.run / "model")
+    published = PUBLISHED.get((facts.architecture, facts.data["name"]))
+    score = from_dict(Score, result["evaluation"] | {"model": options.name})
+    score = dataclasses.replace(score, published=published.metrics if published else {})
+    facts = dataclasses.replace(
+        facts,
+        name=options.name,
+        scores=(score,),
+        deviations=deviations(facts.architecture),
+        revision=result["training"]["revision"],
+        training={**result["training"], "command": result["command"]},
+    )
+    save_model(model, ZOO / options.name, facts)
+
+
+if __name__ == "__main__":
+    main()
