@@ -109,7 +109,7 @@ class BenchTask:
 
     def save_model(self, model: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
         """An empty folder will do."""
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
 
     def new_model(self, seed: int) -> nn.Module:
         """One more net."""

@@ -10,6 +10,8 @@ from saccade.errors import ShapeError
 
 def cross_entropy(logits: Tensor, label: Tensor) -> Tensor:
     """Mean of −log p(label): logits (B,K), label (B,) → scalar."""
-    if logits.dim() != 2 or label.dim() != 1 or logits.shape[0] != label.shape[0]:
+    if logits.dim() != 2:
+        raise ShapeError("logits", "(B,K)", logits.shape)
+    if label.shape != logits.shape[:1]:
         raise ShapeError("label", f"({logits.shape[0]},) for logits {tuple(logits.shape)}", label.shape)
     return F.cross_entropy(logits, label)

@@ -48,7 +48,8 @@ class MapScores:
     def means(self) -> dict[str, float]:
         """The mean of every score over the pictures where it is defined, and the pooled ``pr_auc``."""
         means = {name: mean_defined(values).mean for name, values in self.values().items()}
-        return means | ({"pr_auc": self.curve().auc} if self._counts.pictures else {})
+        has_maps = self._counts.pictures + self._counts.undefined > 0
+        return means | ({"pr_auc": self.curve().auc} if has_maps else {})
 
     def curve(self) -> PrCurve:
         """Precision and recall of the pooled pixels."""

@@ -166,7 +166,7 @@ def _legend(acts: Sequence[Act], scaled: Sequence[Scaled], scale: Scale) -> str:
         return ""  # nothing is painted
     if scale == "shared":
         return scaled[0].legend
-    rule = "0 … the peak of each panel's own map"
+    rule = "0 … each panel's own peak"
     return f"{rule}; weights below 0 shown as 0" if any("below 0" in each.rule for each in scaled) else rule
 
 

@@ -53,10 +53,13 @@ class AttributeTask:
     ) -> None:
         settings = dict(data) | ({"protocol": protocol} if protocol else {})
         self.data_config = from_dict(AttributeDataConfig, settings, where="data")
+        if not 0 <= seed < 1 << 32:
+            raise ConfigError(f"seed: must lie in 0 .. 2^32 - 1, found {seed}")
         self.architecture, self.model_config, self.seed = model, dict(model_config), seed
         self.model = self.new_model(seed)
         self.device = torch.device("cpu")
         self._splits: dict[str, AttributeData] = {}
+        self._shuffled: tuple[int, Tensor] | None = None
 
     def new_model(self, seed: int) -> QueryModel:
         """A freshly initialised model, a function of ``seed`` alone."""
@@ -105,10 +108,14 @@ class AttributeTask:
             return torch.arange(number * together, (number + 1) * together)
         per_epoch = data.size // together
         epoch, place = divmod(number, per_epoch)
-        if getattr(self, "_epoch", None) != (epoch, data.size):  # one shuffle an epoch, from (seed, epoch) alone
+        return self._order(epoch, data.size)[place * together : (place + 1) * together]
+
+    def _order(self, epoch: int, size: int) -> Tensor:
+        """The triples of one epoch, shuffled by (seed, epoch) alone: (size,); the last order asked for is kept."""
+        if self._shuffled is None or self._shuffled[0] != epoch:
             generator = torch.Generator().manual_seed((self.seed << 20) + epoch)
-            self._order, self._epoch = torch.randperm(data.size, generator=generator), (epoch, data.size)
-        return self._order[place * together : (place + 1) * together]
+            self._shuffled = epoch, torch.randperm(size, generator=generator)
+        return self._shuffled[1]
 
     def inputs(self, batch: Batch) -> dict[str, Tensor]:
         """Keyword arguments of ``forward_raw``."""

@@ -85,8 +85,8 @@ def score_attributes(
     """
     if data.size is None:
         raise DataError(f"split '{data.split}' has no end; score val or test")
-    if limit is not None and limit < 2:
-        raise DataError(f"limit: scores need at least 2 pictures (one is compared with another), found {limit}")
+    if limit is not None and limit < (fewest := _fewest(data)):
+        raise DataError(f"limit: maps are exchanged between scenes, which takes at least {fewest}, found {limit}")
     batch_size = batch_size or BATCH.get(data.device.type, 250)
     scores = AttributeScores()
     total, done = min(limit or data.size, data.size), 0
@@ -103,13 +103,17 @@ def score_attributes(
 
 
 def _batches(data: AttributeData, total: int, batch_size: int) -> Iterator[AttributeBatch]:
-    """From the first triple on; the last batch is never a single picture, which could not be shuffled."""
+    """From the first triple on; what is left over joins the last batch: alone it could be all of one scene."""
     start = 0
     while start < total:
-        end = min(start + batch_size, total)
-        end = total if total - end == 1 else end
+        end = start + batch_size if total - start >= 2 * batch_size else total
         yield data.take(torch.arange(start, end))
         start = end
+
+
+def _fewest(data: AttributeData) -> int:
+    """How many triples surely have maps to exchange: no more than half may be about one scene."""
+    return 2 * (data.spec.slots if data.config.protocol == "authors" else 1)
 
 
 def _add_answers(scores: AttributeScores, trace: AttentionTrace, batch: AttributeBatch) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from saccade.atomic import make_folder
 from saccade.errors import CheckpointError
 from saccade.models.facts import read_facts
 from saccade.show.report import Code, Report, Section
@@ -64,6 +65,7 @@ def tour(
     models = shipped()
     if not models:
         raise CheckpointError("no models are shipped with this copy of saccade: there is nothing to tour")
+    folder_of_page = make_folder(Path(out))  # before the scoring, so that a wrong place is found at once
     stops = []
     for name, folder in models.items():
         guide = _GUIDES[read_facts(folder).task]()
@@ -75,7 +77,7 @@ def tour(
         "come with the package; numbers that were measured elsewhere say so.",
         sections=[stop.section for stop in stops] + [_next_steps()],
     )
-    report = page.save(Path(out) / "report.html")
+    report = page.save(folder_of_page / "report.html")
     headline = PlainTable("score, and the published one", HEADLINE, [stop.headline for stop in stops])
     tables = [headline, *(table for stop in stops for table in stop.tables)]
     return TourResult(report, tables, time.monotonic() - started)

@@ -1,0 +1,36 @@
+"""Short splits and small chunks, so that a whole training run takes a second; and one such run to share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tiny_runs import train_tiny
+
+import saccade.data.attributes as attributes
+import saccade.data.stream as stream
+
+
+@contextmanager
+def short_splits() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(stream._CHUNK, "cpu", 32)
+        patch.setitem(attributes._SIZES["unlimited"], "val", 30)
+        patch.setitem(attributes._SIZES["authors"], "train", 45)
+        patch.setitem(attributes._SIZES["authors"], "val", 30)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _short_splits() -> Iterator[None]:
+    with short_splits():
+        yield
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of a few steps; not to be changed."""
+    with short_splits():
+        return train_tiny(tmp_path_factory.mktemp("runs") / "tiny").out

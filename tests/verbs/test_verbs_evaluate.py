@@ -1,0 +1,103 @@
+"""Scoring a trained model by name or folder: the promised dictionary, other data, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import saccade
+from saccade.errors import CheckpointError, ConfigError, DataError
+from tiny_models import save_tiny
+
+CONTRACT = [
+    "model", "data", "glyphs", "split", "protocol", "seed", "n", "metrics", "attention", "baselines", "intervals",
+    "counts", "seconds",
+]  # fmt: skip
+
+
+def scored(run: Path, **options: object) -> dict:
+    return saccade.evaluate(run, **{"limit": 20, "sweeps": 1, "device": "cpu", **options})
+
+
+def test_the_contract(run: Path) -> None:
+    found = scored(run)
+    assert sorted(found) == sorted(CONTRACT)
+    assert (found["data"], found["glyphs"], found["split"]) == ("mref", "pack-test-600", "test")
+    assert (found["protocol"], found["n"], found["seed"]) == ("unlimited", 20, 0)
+    assert found["seconds"] > 0
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_twice_is_the_same(run: Path) -> None:
+    first, second = scored(run), scored(run)
+    for each in (first, second):
+        each.pop("seconds")
+    assert first == second
+
+
+def test_a_run_and_its_model_folder_are_the_same_model(run: Path) -> None:
+    by_run, by_folder = scored(run, sweeps=0), scored(run / "model", sweeps=0)
+    assert by_run["attention"] == by_folder["attention"]
+    assert by_run["model"] == str(run)
+
+
+def test_the_scenes_can_be_chosen(run: Path) -> None:
+    usual = scored(run, sweeps=0)
+    seeded = scored(run, sweeps=0, seed=9)
+    assert seeded["seed"] == 9
+    assert seeded["attention"] != usual["attention"]
+    authors = scored(run, sweeps=0, protocol="authors", data="mref")
+    assert authors["protocol"] == "authors"
+    val = scored(run, sweeps=0, split="val", limit=None)
+    assert (val["n"], val["glyphs"]) == (30, "pack-val-200")
+
+
+def test_without_mnist_the_shipped_glyphs_stand_in_and_say_so(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path))
+    assert scored(run, sweeps=0, glyphs="disjoint")["glyphs"] == "mnist-test-pack-2000"
+    with pytest.raises(DataError, match="saccade data get mnist"):
+        scored(run, glyphs="disjoint", allow_pack=False)
+    with pytest.raises(DataError, match="saccade data get mnist"):
+        scored(run, glyphs="disjoint", split="val")
+
+
+def test_progress_is_told(run: Path) -> None:
+    told: list[tuple[int, int]] = []
+    scored(run, sweeps=0, limit=45, progress=lambda done, total: told.append((done, total)))
+    assert told == [(20, 45), (45, 45)]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"split": "tset"}, ConfigError, "unknown split 'tset': did you mean 'test'"),
+        ({"split": "train"}, DataError, "no end"),
+        ({"data": "mreff"}, ConfigError, "found 'mreff'; did you mean 'mref'"),
+        ({"glyphs": "pakc"}, ConfigError, "did you mean 'pack'"),
+        ({"protocol": "author"}, ConfigError, "did you mean 'authors'"),
+        ({"seed": -1}, ConfigError, "seed: .*found -1"),
+        ({"limit": 1}, DataError, "at least 2, found 1"),
+        ({"device": "gpu"}, ConfigError, "gpu"),
+    ],
+)
+def test_wrong_options_are_named(run: Path, options: dict, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        scored(run, **options)
+
+
+def test_wrong_models_are_refused(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="did you mean 'soft-mref'"):
+        saccade.evaluate("soft-mrf")
+    with pytest.raises(ConfigError, match="no task 'attributes': did you mean 'attribute'"):
+        scored(save_tiny(tmp_path / "foreign", task="attributes"))
+    damaged = tmp_path / "damaged"
+    shutil.copytree(run / "model", damaged)
+    weights = damaged / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-4] + b"\0\0\0\0")
+    with pytest.raises(CheckpointError, match="SHA-256"):
+        scored(damaged)

@@ -1,0 +1,120 @@
+"""The tour: one self-contained page about every shipped model, written whole or not at all."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import saccade
+from saccade import zoo
+from saccade.errors import CheckpointError, OutputError
+from saccade.tasks import TASKS
+from saccade.verbs import tour_attributes
+from saccade.verbs.tour import _GUIDES, HEADLINE, TourResult
+
+SCENES = 40
+
+
+@pytest.fixture(scope="module")
+def toured(tmp_path_factory: pytest.TempPathFactory) -> tuple[TourResult, list[tuple[str, int, int]]]:
+    """A quick tour of few scenes into a folder that holds an old page."""
+    out = tmp_path_factory.mktemp("tour")
+    (out / "report.html").write_text("an old page")
+    (out / "mine.txt").write_text("not the tour's")
+    told: list[tuple[str, int, int]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tour_attributes, "QUICK", SCENES)
+        patch.setattr(tour_attributes, "SWEEPS", {True: 2, False: 2})
+        result = saccade.tour(out, quick=True, device="cpu", progress=lambda *what: told.append(what))
+    return result, told
+
+
+@pytest.fixture(scope="module")
+def page(toured: tuple[TourResult, list]) -> str:
+    return toured[0].report.read_text(encoding="utf-8")
+
+
+def test_it_replaces_the_old_page_and_nothing_else(toured: tuple[TourResult, list], page: str) -> None:
+    folder = toured[0].report.parent
+    assert {path.name for path in folder.iterdir()} == {"report.html", "mine.txt"}
+    assert page.startswith("<!doctype html>")
+    assert "an old page" not in page
+    assert (folder / "mine.txt").read_text() == "not the tour's"
+
+
+def test_the_page_is_self_contained(page: str) -> None:
+    assert not re.search(r"https?://", page)
+    assert not re.search(r"<(script|link|iframe|object)\b", page)
+    targets = re.findall(r"(?:src|href)=\"([^\"]*)\"", page)
+    assert targets
+    assert all(target.startswith(("#", "data:image/")) for target in targets)
+    assert "default-src 'none'" in page
+
+
+def test_the_page_tells_of_every_model_beside_the_published_number(page: str) -> None:
+    for name in zoo.shipped():
+        assert f"{name}:" in page
+    assert f"n = {SCENES} scenes of pack-test-600" in page
+    assert "82.9" in page
+    for label in tour_attributes.LABELS.values():
+        assert label in page
+    assert not re.search(r"\bnan\b", re.sub(r"data:image/[^\"]*", "", page).lower())
+
+
+def test_the_tables_are_of_plain_text(toured: tuple[TourResult, list]) -> None:
+    headline, *rest = toured[0].tables
+    assert headline.columns == HEADLINE
+    assert [row[0] for row in headline.rows] == list(zoo.shipped())
+    soft = dict(zip(headline.columns, headline.rows[list(zoo.shipped()).index("soft-mref")]))
+    assert (soft["n here"], soft["published %"]) == (str(SCENES), "82.94")
+    assert soft["full test % (n)"] == "90.37 (10,000)"
+    for table in (headline, *rest):
+        assert all(len(row) == len(table.columns) for row in table.rows)
+        assert all(isinstance(cell, str) for row in table.rows for cell in row)
+    assert toured[0].seconds > 0
+
+
+def test_progress_reaches_the_end(toured: tuple[TourResult, list]) -> None:
+    assert {what for what, _, _ in toured[1]} == set(zoo.shipped())
+    assert toured[1][-1][1:] == (SCENES, SCENES)
+
+
+def test_quick_is_shorter() -> None:
+    assert tour_attributes.QUICK < tour_attributes.FULL
+    assert tour_attributes.SWEEPS[True] < tour_attributes.SWEEPS[False]
+
+
+def test_every_task_has_a_guide() -> None:
+    assert set(_GUIDES) == set(TASKS)
+
+
+def test_a_place_that_cannot_be_written_is_found_before_the_scoring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tour_attributes, "score_attributes", lambda *_, **__: pytest.fail("scored in vain"))
+    (tmp_path / "file").write_text("mine")
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(OutputError, match="cannot write"):
+            saccade.tour(out, quick=True, device="cpu")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_without_shipped_models_there_is_nothing_to_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zoo, "ZOO", tmp_path / "empty")
+    with pytest.raises(CheckpointError, match="nothing to tour"):
+        saccade.tour(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_damaged_model_ends_the_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import shutil
+
+    shutil.copytree(zoo.shipped()["soft-mref"], tmp_path / "zoo" / "soft-mref")
+    weights = tmp_path / "zoo" / "soft-mref" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\0")
+    monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
+    with pytest.raises(CheckpointError, match="damaged"):
+        saccade.tour(tmp_path / "out", device="cpu")
+    assert not (tmp_path / "out" / "report.html").exists()

@@ -1,0 +1,165 @@
+"""Training from a recipe by name: the run folder, exact resuming, stopping by the clock, what is refused."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from tiny_runs import FRESH, STEPS, TINY, train_tiny
+from typer.testing import CliRunner
+
+import saccade
+from saccade.cli import app
+from saccade.engine.checkpoint import CheckpointStore
+from saccade.errors import CheckpointError, ConfigError, OutputError
+from saccade.models.facts import checked_weights, read_facts
+from saccade.tasks.attribute import AttributeTask
+
+
+def stop_before(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    """A SIGTERM arrives while batch number ``batch`` is made: the step that uses it is the last."""
+    original = AttributeTask.train_batches
+
+    def interrupted(self: AttributeTask, start: int, **options: int) -> Iterator[object]:
+        for number, made in enumerate(original(self, start, **options), start):
+            if number == batch:
+                signal.raise_signal(signal.SIGTERM)
+            yield made
+
+    monkeypatch.setattr(AttributeTask, "train_batches", interrupted)
+
+
+def assert_same_run(one: Path, other: Path) -> None:
+    left, right = (CheckpointStore(out / "checkpoints").load_newest()[0] for out in (one, other))
+    assert left.tensors.keys() == right.tensors.keys()
+    for name, tensor in left.tensors.items():
+        assert torch.equal(tensor, right.tensors[name]), name
+    assert read_facts(one / "model").sha256 == read_facts(other / "model").sha256
+    assert metrics(one, "validation") == metrics(other, "validation")
+
+
+def metrics(out: Path, kind: str) -> list[tuple[int, dict[str, float]]]:
+    entries = map(json.loads, (out / "metrics.jsonl").read_text().splitlines())
+    return [(entry["step"], entry["values"]) for entry in entries if entry["kind"] == kind]
+
+
+# ---------------------------------------------------------------- the run folder
+
+
+def test_a_run_folder_holds_what_the_contract_says(run: Path) -> None:
+    assert {path.name for path in run.iterdir()} == {"config.yaml", "metrics.jsonl", "log.txt", "checkpoints", "model"}
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    recipe = config["recipe"]
+    assert (recipe["name"], recipe["protocol"], recipe["batch_size"]) == ("soft-mref", "unlimited", 8)
+    assert recipe["model"]["config"] == {"dropout": 0.5, "channels": 4, "hidden": 4}
+    assert config["run"]["device"] == "cpu"
+    assert [step for step, _ in metrics(run, "validation")] == [3, 6]
+    assert all(set(values) == {"loss", "accuracy", "gradient_norm", "lr"} for _, values in metrics(run, "train"))
+    assert all(0 <= values["accuracy"] <= 1 for _, values in metrics(run, "validation"))
+
+
+def test_the_kept_model_knows_its_run(run: Path) -> None:
+    facts = read_facts(run / "model")
+    checked_weights(run / "model", facts)
+    assert facts.recipe["phases"][0]["steps"] == STEPS
+    assert facts.data == {"name": "mref", "glyphs": "pack", "protocol": "unlimited", "seed": 0}
+    best = max(values["accuracy"] for _, values in metrics(run, "validation"))
+    assert facts.training["metrics"]["accuracy"] == best
+
+
+def test_settings_reach_the_run(tmp_path: Path) -> None:
+    result = train_tiny(tmp_path / "r", "phases.0.steps=1", seed=7, data="mref", precision="32-true")
+    assert (result.stopped, result.step, result.phase) == ("finished", 1, "main")
+    recipe = yaml.safe_load((tmp_path / "r" / "config.yaml").read_text())["recipe"]
+    assert (recipe["seed"], recipe["data"]["name"], recipe["precision"]) == (7, "mref", "32-true")
+    assert read_facts(tmp_path / "r" / "model").seed == 7
+
+
+def test_the_same_seed_gives_the_same_model_and_another_seed_another(run: Path, tmp_path: Path) -> None:
+    digests = [read_facts(train_tiny(tmp_path / str(seed), seed=seed).out / "model").sha256 for seed in (0, 1)]
+    assert digests[0] == read_facts(run / "model").sha256
+    assert digests[1] != digests[0]
+
+
+# ---------------------------------------------------------------- resuming
+
+
+@pytest.mark.parametrize(("protocol", "stop"), [("unlimited", 2), ("unlimited", 3), ("authors", 5), ("authors", 7)])
+def test_stop_and_resume_is_bit_for_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, stop: int
+) -> None:
+    """Fresh scenes and a finite set in epochs of five steps (5 is a border), with dropout and a cosine schedule."""
+    more = ["phases.0.epochs=2"] if protocol == "authors" else []
+    whole = train_tiny(tmp_path / "whole", *more, protocol=protocol)
+    with monkeypatch.context() as patch:
+        stop_before(patch, stop - 1)
+        first = train_tiny(tmp_path / "parts", *more, protocol=protocol)
+    assert (first.stopped, first.step) == ("signal", stop)
+    torch.rand(5)  # another process would not have the same random state either
+    second = train_tiny(tmp_path / "parts", *more, protocol=protocol, resume=True)
+    assert (second.stopped, second.step) == (whole.stopped, whole.step) == ("finished", 10 if more else STEPS)
+    assert second.validation == whole.validation
+    assert_same_run(whole.out, second.out)
+
+
+def test_the_clock_stops_a_run_that_can_go_on(run: Path, tmp_path: Path) -> None:
+    first = train_tiny(tmp_path / "r", max_minutes=1e-9)
+    assert (first.stopped, first.step) == ("time", 1)
+    with pytest.raises(CheckpointError, match=r"has not kept a model yet.*--resume"):
+        saccade.evaluate(tmp_path / "r")
+    assert train_tiny(tmp_path / "r", resume=True, max_minutes=5).stopped == "finished"
+    assert_same_run(run, tmp_path / "r")
+
+
+def test_a_run_goes_on_only_as_it_began(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="batch_size = 8, now it is 16"):
+        train_tiny(run, "batch_size=16", resume=True)
+    with pytest.raises(OutputError, match="not empty; continue it with --resume"):
+        train_tiny(run)
+    with pytest.raises(CheckpointError, match="not a run folder"):
+        train_tiny(tmp_path / "nothing", resume=True)
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--set", "phases.0.stesp=3"], "unknown setting 'phases.0.stesp': did you mean 'steps'"),
+        (["--set", "bach_size=8"], "unknown setting 'bach_size': did you mean 'batch_size'"),
+        (["--set", "model.config.chanels=4"], "unknown setting 'model.chanels': did you mean 'channels'"),
+        (["--set", "model.name=sfot"], "no model 'sfot': did you mean 'soft'"),
+        (["--set", "task=atribute"], "no task 'atribute': did you mean 'attribute'"),
+        (["--set", "data.glyphs=pakc"], "data.glyphs: found 'pakc'; did you mean 'pack'"),
+        (["--set", "phases.0.loss=hinge"], "loss 'hinge'"),
+        (["--set", "batch_size"], "expected key=value"),
+        (["--data", "mreff"], "name: found 'mreff'; did you mean 'mref'"),
+        (["--backbone", "resnet"], "unknown setting 'model.backbone'"),
+        (["--protocol", "author"], "unknown protocol 'author': did you mean 'authors'"),
+        (["--precision", "16"], "precision: found 16"),
+        (["--seed", "99999999999999999999999"], "seed: must lie in"),
+        (["--max-minutes", "0"], "max_minutes must be above 0"),
+        (["--device", "gpu"], "device 'gpu'"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path, args: list[str], words: str) -> None:
+    tiny = [part for override in (*TINY, *FRESH) for part in ("--set", override)]
+    out = tmp_path / "run"
+    result = CliRunner().invoke(
+        app, ["train", "soft-mref", "--quiet", "--out", str(out), "--device", "cpu", *tiny, *args]
+    )
+    assert result.exit_code == 2, result.output
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert words in result.stderr
+
+
+def test_an_unknown_recipe_names_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="unknown recipe 'soft-mrf': did you mean 'soft-mref'"):
+        saccade.train("soft-mrf", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,29 @@
+"""The shipped recipe cut down to a few steps of a small model on shipped glyphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import saccade
+from saccade.engine.loop import RunResult
+
+STEPS = 6
+TINY = (
+    "data.glyphs=pack",
+    "model.config.channels=4",
+    "model.config.hidden=4",
+    "model.config.dropout=0.5",
+    "batch_size=8",
+    "log_every=2",
+    "checkpoint_every=2",
+    "phases.0.schedule.warmup=0",
+)
+FRESH = (f"phases.0.steps={STEPS}", "phases.0.validate_every=3")
+
+
+def train_tiny(out: Path, *more: str, **options: Any) -> RunResult:
+    """Train it on the CPU, quietly; ``more`` are further overrides."""
+    length = () if options.get("protocol") == "authors" else FRESH
+    options = {"device": "cpu", "quiet": True} | options
+    return saccade.train("soft-mref", out=out, overrides=[*TINY, *length, *more], **options)
