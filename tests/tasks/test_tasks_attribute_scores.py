@@ -1,5 +1,6 @@
 """Scores of attribute models whose truth is known: a perfect one, a query-blind one, an untrained one."""
 
+import itertools
 import json
 import math
 
@@ -132,6 +133,7 @@ def test_every_look_is_scored_when_there_are_several(data, batch, perfect):
     assert by_look["cell"] == {score: found["attention"][score] for score in by_look["cell"]}  # total = "last"
     for score in MAPS - {"pr_auc"}:
         assert by_look["glance"][score] == pytest.approx(perfect["baselines"]["uniform"][score], rel=1e-3)
+    assert found["baselines"] == perfect["baselines"]  # they live on the last look's grid
     assert perfect["attention"]["by_look"] == {}
 
 
@@ -205,6 +207,18 @@ def test_an_empty_range_of_scales_is_null(evaluated):
         assert (share is None) == (counts[scale] == 0)
     right = sum(share * counts[scale] for scale, share in by_scale.items() if share is not None)
     assert right / 30 == pytest.approx(evaluated["metrics"]["accuracy"])
+
+
+def test_scales_are_those_of_the_digits_asked_for(perfect, batch):
+    edges = list(itertools.pairwise(SCALE_EDGES))
+    expected = [int(((batch.scale > low) & (batch.scale <= high)).sum()) for low, high in edges]
+    assert list(perfect["counts"]["accuracy_by_scale"].values()) == expected
+
+
+@pytest.mark.parametrize(("sweeps", "swept"), [(0, None), (4, 4), (10, 10), (99, 16)])
+def test_sweeps_are_counted_over_batches(data, sweeps, swept):
+    counts = score_attributes(tiny_soft(), data, limit=16, sweeps=sweeps, batch_size=7).summary()["counts"]
+    assert [counts.get(name) for name in ("deletion", "insertion")] == [swept, swept]
 
 
 def test_the_same_again_and_in_other_batches(data):

@@ -19,8 +19,6 @@ from saccade.cli import app
 from saccade.data.attributes import AttributeData, AttributeDataConfig
 from saccade.show.report_sources import report_from_run
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
-
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
