@@ -25,7 +25,7 @@ bench: $(DEV)  ## speed and memory, measured side by side
 	$(BIN)/python benchmarks/run.py
 
 tables: $(DEV)  ## write the tables of README and docs anew from docs/results
-	$(BIN)/python docs/tables.py
+	$(BIN)/python tools/tables.py
 
 install: $(STAMP)
 

@@ -1,6 +1,9 @@
-"""Scenes per second of the attribute generator: layout, picture, and both, on one CPU thread or a GPU.
+"""Scenes per second of the attribute generators, on one CPU thread or a GPU.
+
+Layout, picture, the background as a part of the picture, and layout and picture together.
 
 python benchmarks/bench_scenes.py --device cpu
+python benchmarks/bench_scenes.py --data mdist
 python benchmarks/bench_scenes.py --device cuda --chunk 4096
 """
 
@@ -13,8 +16,8 @@ from collections.abc import Callable
 
 import torch
 
-from saccade.data.glyphs import glyphs_for, has_mnist
-from saccade.data.layout import SceneSpec
+from saccade.data.attributes import SPECS, AttributeData, AttributeDataConfig
+from saccade.data.glyphs import has_mnist
 from saccade.data.render import render
 from saccade.data.scenes import sample_layout
 
@@ -35,6 +38,7 @@ def seconds(work: Callable[[int], object], repeats: int, device: torch.device) -
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", choices=sorted(SPECS), default="mref")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--chunk", type=int, help="scenes made at once (512 on a CPU, 8192 on a GPU)")
     parser.add_argument("--repeats", type=int, default=7)
@@ -42,7 +46,9 @@ def main() -> None:
     torch.set_num_threads(1)
     device = torch.device(options.device)
     chunk = options.chunk or (512 if device.type == "cpu" else 8192)
-    spec, glyphs = SceneSpec(), glyphs_for("train", "disjoint" if has_mnist() else "pack").to(device)
+    config = AttributeDataConfig(name=options.data, glyphs="disjoint" if has_mnist() else "pack")
+    data = AttributeData(config, "train", device)
+    spec, glyphs = data.spec, data.stream.glyphs
 
     def numbers(k: int) -> torch.Tensor:
         return torch.arange(k * chunk, (k + 1) * chunk, device=device)
@@ -51,11 +57,12 @@ def main() -> None:
     timed = {
         "layout": seconds(lambda k: sample_layout(spec, glyphs, 0, numbers(k)), options.repeats, device),
         "picture": seconds(lambda k: render(layout), options.repeats, device),
+        "background": seconds(lambda k: spec.background(glyphs, 0, numbers(k), spec.size), options.repeats, device),
         "both": seconds(lambda k: render(sample_layout(spec, glyphs, 0, numbers(k))), options.repeats, device),
     }
-    print(f"{glyphs.name}, {device}, chunk {chunk}, torch {torch.__version__}")
+    print(f"{options.data}, {glyphs.name}, {data.backgrounds}, {device}, chunk {chunk}, torch {torch.__version__}")
     for name, elapsed in timed.items():
-        print(f"{name:8s} {chunk / elapsed:12,.0f} scenes/s   {1e3 * elapsed:8.2f} ms a chunk")
+        print(f"{name:10s} {chunk / elapsed:12,.0f} scenes/s   {1e3 * elapsed:8.2f} ms a chunk")
 
 
 if __name__ == "__main__":

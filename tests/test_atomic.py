@@ -92,7 +92,7 @@ def test_each_failure_has_its_remedy(tmp_path: Path, code: int, said: str) -> No
 
 def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("in the way")
-    with pytest.raises(OutputError, match="something with that name is in the way"):
+    with pytest.raises(OutputError, match="a file of that name is in the way"):
         atomic.make_folder(tmp_path / "f")
     with pytest.raises(OutputError, match="is a file, not a folder"):
         atomic.write_bytes(tmp_path / "f" / "g" / "x", b"")

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_tables_are_current():
-    done = subprocess.run([sys.executable, ROOT / "docs" / "tables.py", "--check"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, ROOT / "tools" / "tables.py", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -52,7 +52,7 @@ def test_a_sighting_agrees_with_the_model(tiny: Predictor) -> None:
     assert {seen.answer, *(word for word, _ in seen.alternatives)} == set(ANSWERS)
     assert [share for _, share in seen.alternatives] == sorted((share for _, share in seen.alternatives), reverse=True)
     assert seen.confidence + sum(share for _, share in seen.alternatives) == pytest.approx(1)
-    assert torch.equal(seen.trace.looks[-1].weights, output.trace.looks[-1].weights)
+    torch.testing.assert_close(seen.trace.looks[-1].weights, output.trace.looks[-1].weights)
     assert not seen.trace.looks[-1].weights.requires_grad
     seen.trace.validate()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from saccade.config import from_dict, to_dict
-from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes, parse_yaml
+from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes, read_recipe
 from saccade.errors import ConfigError
 from saccade.models.catalog import CATALOG
 from saccade.models.facts import read_facts
@@ -17,11 +17,7 @@ PROTOCOLS = {"authors", "unlimited"}
 
 
 def cases() -> list[tuple[str, str]]:
-    from importlib import resources
-
-    folder = resources.files("saccade") / "recipes"
-    texts = {name: (folder / f"{name}.yaml").read_text(encoding="utf-8") for name in packaged_recipes()}
-    return [(name, protocol) for name, text in texts.items() for protocol in parse_yaml(text, name)["protocols"]]
+    return [(name, protocol) for name in packaged_recipes() for protocol in read_recipe(name)["protocols"]]
 
 
 every = pytest.mark.parametrize(("name", "protocol"), cases())
@@ -55,6 +51,16 @@ def test_every_protocol_builds_its_task(name: str, protocol: str) -> None:
     steps = task.steps_per_epoch(recipe.batch_size)
     assert all(phase.total_steps(steps) > 0 for phase in recipe.phases)
     assert (steps is None) == (protocol == "unlimited")
+
+
+@pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
+@pytest.mark.parametrize("model", ["hard", "cross", "film", "blind"])
+def test_rows_of_one_table_differ_in_the_model_alone(model: str, protocol: str) -> None:
+    soft, other = (load_recipe(f"{name}-mref", protocol=protocol) for name in ("soft", model))
+    assert other.model.name == model
+    for key in ("task", "data", "phases", "batch_size", "accumulate", "precision", "ema", "seed", "graph"):
+        assert getattr(other, key) == getattr(soft, key), key
+    assert other.model.config == soft.model.config
 
 
 def test_soft_mref_by_protocol() -> None:

@@ -26,7 +26,7 @@ _REMEDY = {
     errno.EPERM: "permission denied; choose a place you may write to",
     errno.ENOTDIR: "the path, or a part of it, is a file, not a folder",
     errno.EISDIR: "it is a folder, not a file",
-    errno.EEXIST: "something with that name is in the way",
+    errno.EEXIST: "a file of that name is in the way of the folder",
     errno.ENAMETOOLONG: "the name is too long",
 }
 

@@ -162,8 +162,13 @@ def frame_to_theta(frame: Tensor, grid: Size, picture: Size) -> Tensor:
 def sample(picture: Tensor, frame: Tensor, grid: Size, *, padding_mode: str = "border") -> Tensor:
     """Read ``picture`` (B,C,H,W) at the cells of a grid laid over it by ``frame`` (2,3) or (B,2,3) → (B,C,h,w)."""
     frame = frame.to(picture.device).expand(picture.shape[0], 2, 3)
-    theta = frame_to_theta(frame, grid, (picture.shape[-2], picture.shape[-1])).to(picture.dtype)
-    points = F.affine_grid(theta, [picture.shape[0], 1, *grid], align_corners=False)  # (B,h,w,2)
+    theta = frame_to_theta(frame, grid, (picture.shape[-2], picture.shape[-1]))  # (B,2,3)
+    return sample_theta(picture, theta, grid, padding_mode=padding_mode)
+
+
+def sample_theta(picture: Tensor, theta: Tensor, grid: Size, *, padding_mode: str = "border") -> Tensor:
+    """:func:`sample` for ``theta`` (B,2,3) of a spatial transformer, which no constant from the host has to reach."""
+    points = F.affine_grid(theta.to(picture.dtype), [picture.shape[0], 1, *grid], align_corners=False)  # (B,h,w,2)
     return F.grid_sample(picture, points, mode="bilinear", padding_mode=padding_mode, align_corners=False)
 
 

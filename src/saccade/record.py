@@ -92,11 +92,16 @@ def write_record(stem: Path | str, record: Record) -> Path:
         tensors=_TensorFile(f"{stem.name}.safetensors", hashlib.sha256(data).hexdigest()),
     )
     text = _json_text(document)  # before anything is written: it may be refused
-    tensor_file = write_bytes(stem.with_name(document.tensors.file), data)
+    tensor_file, text_file = stem.with_name(document.tensors.file), stem.with_name(f"{stem.name}.json")
+    before = tensor_file.read_bytes() if tensor_file.exists() else None
+    write_bytes(tensor_file, data)
     try:
-        return write_text(stem.with_name(f"{stem.name}.json"), text)
-    except BaseException:
-        tensor_file.unlink(missing_ok=True)
+        return write_text(text_file, text)
+    except BaseException:  # the old pair is better than a new half
+        if before is None:
+            tensor_file.unlink(missing_ok=True)
+        else:
+            tensor_file.write_bytes(before)
         raise
 
 

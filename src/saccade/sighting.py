@@ -92,13 +92,13 @@ class Sighting:
     def save(self, folder: Path | str, stem: str | None = None, *, filmstrip: bool = False) -> list[Path]:
         """Write ``STEM.png`` (overlay or filmstrip), ``STEM.json`` and ``STEM.safetensors`` (the record).
 
-        Each file is whole or not there, and the JSON comes last: where it is, the others are.
+        Each file is whole or not there; the picture comes last, so that where it is the record is too.
         """
         place = Path(folder) / (stem or self.stem)
-        image = self.filmstrip() if filmstrip else self.overlay()
-        picture = write_bytes(place.with_name(f"{place.name}.png"), _png(image))
+        shown = place.with_name(f"{place.name}.png")
+        image = _png(self.filmstrip() if filmstrip else self.overlay())
         record = write_record(place, self.record())
-        return [picture, record, place.with_name(f"{place.name}.safetensors")]
+        return [write_bytes(shown, image), record, place.with_name(f"{place.name}.safetensors")]
 
     # ------------------------------------------------------------ showing itself
 

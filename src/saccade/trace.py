@@ -326,15 +326,19 @@ class AttentionTrace:
         if look == "total":
             return self._total_map(size)
         chosen = self.look(look) if isinstance(look, str) else look
-        if not chosen.is_spatial or chosen.frame is None:
-            raise DataError(f"look '{chosen.name}' lies on slots, not on a picture: there is no map to draw")
-        size, frame = size or self._shared_size(), chosen.frame
-        to_pixels = geometry.compose(self._to_target(size), frame.to(torch.float64))  # cells → target pixels
+        size = size or self._shared_size()
+        to_pixels = self.frame_on(chosen, size)
         if chosen.weights is None:
             if chosen.grid is None:
                 raise ShapeError(f"crop '{chosen.name}'", "a grid", ())
             return geometry.coverage(to_pixels, chosen.grid, size).float().expand(len(self), *size)
         return geometry.project(chosen.weights, to_pixels, size)
+
+    def frame_on(self, look: Look, size: geometry.Size) -> Tensor:
+        """(2,3) or (B,2,3): cells of ``look`` → pixels of the original picture, shown at ``size``."""
+        if not look.is_spatial or look.frame is None:
+            raise DataError(f"look '{look.name}' lies on slots, not on a picture: there is no map to draw")
+        return geometry.compose(self._to_target(size), look.frame.to(torch.float64))
 
     def _total_map(self, size: geometry.Size | None) -> Tensor:
         """Every act that is active, in order, combined as ``total`` says; (B,H,W)."""

@@ -144,7 +144,12 @@ def test_doctor_names_missing_packages_and_extras(monkeypatch: pytest.MonkeyPatc
 
 def test_train_passes_everything_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     called: dict[str, object] = {}
-    monkeypatch.setitem(saccade.__dict__, "train", lambda recipe, **options: called.update(options, recipe=recipe))
+
+    def train(recipe: str | None, **options: object) -> SimpleNamespace:
+        called.update(options, recipe=recipe)
+        return SimpleNamespace(stopped="finished", model=None)
+
+    monkeypatch.setitem(saccade.__dict__, "train", train)
     result = run(
         "train", "soft-mref", "--out", tmp_path, "--set", "seed=1", "--set", "a.b=2", "--max-minutes", "1.5", "--resume"
     )
@@ -156,6 +161,11 @@ def test_train_passes_everything_on(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert called["max_minutes"] == 1.5
     assert called["seed"] is None
     assert run("train", "soft-mref").exit_code == 2  # no --out
+    stopped = SimpleNamespace(stopped="signal", model=None)
+    monkeypatch.setitem(saccade.__dict__, "train", lambda recipe, **options: stopped)
+    result = run("train", "soft-mref", "--out", tmp_path)
+    assert result.exit_code == 130  # `train && evaluate` must not go on
+    assert "evaluate" not in result.stderr
 
 
 def test_the_options_of_thin_verbs_exist_in_python() -> None:

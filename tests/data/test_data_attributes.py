@@ -32,7 +32,7 @@ def test_the_vocabulary():
 
 def test_sizes_by_protocol():
     assert [len(AttributeData(AUTHORS, split)) for split in ("train", "val", "test")] == [30_000, 10_000, 10_000]
-    assert [AttributeData(UNLIMITED, split).size for split in ("train", "val", "test")] == [None, 2_000, 10_000]
+    assert [AttributeData(UNLIMITED, split).size for split in ("train", "val", "test")] == [None, 5_000, 10_000]
     with pytest.raises(TypeError, match="unlimited"):
         len(AttributeData(UNLIMITED, "train"))
 
@@ -156,7 +156,7 @@ def test_the_other_digit_is_drawn_from_all_others():
 def test_bad_indices_and_configs_are_named():
     data = AttributeData(UNLIMITED, "val")
     for wrong, said in (
-        (torch.tensor([2_000]), r"0\.\.1999"),
+        (torch.tensor([5_000]), r"0\.\.4999"),
         (torch.tensor([-1]), r"found -1"),
         (torch.tensor([]), "list"),
     ):

@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 
 from saccade.data import AttributeData, AttributeDataConfig, write_scenes
+from saccade.data.attributes import SPECS
 from saccade.data.catalog import DATA
 from saccade.data.fetch import DOWNLOADS
 from saccade.errors import DataError, OutputError
@@ -28,7 +29,8 @@ def test_files_hold_what_the_generator_made(tmp_path):
     for b, line in enumerate(lines):
         picture = np.asarray(Image.open(out / line["file"]))
         assert np.array_equal(picture, images[b].permute(1, 2, 0).numpy())
-        assert (line["seed"], line["glyphs"], line["split"]) == (3, "pack-val-200", "val")
+        assert (line["seed"], line["split"]) == (3, "val")
+        assert (line["glyphs"], line["background"]) == ("pack-val-200", "black")
         assert [thing["class"] for thing in line["objects"]] == layout.classes[b][layout.present[b]].tolist()
         for k, thing in enumerate(line["objects"]):
             assert thing["box"] == layout.boxes[b, k].tolist()
@@ -73,3 +75,12 @@ def test_the_catalog_needs_no_torch_and_names_real_downloads():
     for name, entry in DATA.items():
         assert all((entry.description, entry.licence, entry.get)), name
         assert entry.download is None or entry.download in DOWNLOADS
+    assert SPECS.keys() <= DATA.keys()
+
+
+def test_files_say_what_lies_behind_the_digits(tmp_path):
+    config = AttributeDataConfig(name="mdist", glyphs="pack")
+    line = json.loads((write_scenes(config, "val", 1, tmp_path / "out") / "scenes.jsonl").read_text())
+    assert line["background"] == "distractors-17"
+    image = AttributeData(config, "val").stream.scenes(torch.arange(1))[1][0]
+    assert np.array_equal(np.asarray(Image.open(tmp_path / "out" / line["file"])), image.permute(1, 2, 0).numpy())

@@ -23,6 +23,16 @@ def test_within_two_levels_of_pillow_and_the_same_ink():
     assert abs(ink[0] / ink[1] - 1) < 0.001
 
 
+def test_small_crops_too_are_within_two_levels_of_pillow():
+    crops = glyphs_for("val", "pack").images[::5, 11:16, 12:17]  # 40 crops of 5 × 5 through the middle
+    assert crops.any()
+    for size in range(2, 15):
+        ours = resized(crops, torch.full((40,), size), 14)
+        theirs = [Image.fromarray(g.numpy()).resize((size, size), Image.Resampling.BILINEAR) for g in crops]
+        assert np.abs(ours[:, :size, :size].numpy() - np.stack(theirs).astype(float)).max() <= 2
+        assert ours.sum() == ours[:, :size, :size].sum()
+
+
 def test_flat_glyphs_stay_flat_and_padding_stays_empty():
     white = torch.full((70, 28, 28), 255, dtype=torch.uint8)
     sizes = torch.arange(14, 84)

@@ -151,7 +151,7 @@ def test_rgb_is_the_authors_colour_plus_one_number(scenes):
 
 def test_a_background_shows_where_no_ink_is(scenes):
     class Grey(Black):
-        def __call__(self, seed, indices, size, device):
+        def __call__(self, glyphs, seed, indices, size):
             return torch.full((len(indices), 3, size, size), 90, dtype=torch.uint8)
 
     layout = sample_layout(SceneSpec(background=Grey()), glyphs_for("train", "pack"), 0, torch.arange(8))

@@ -157,3 +157,77 @@ def test_lengths_in_steps_and_epochs():
         Phase(epochs=3).total_steps(None)
     with pytest.raises(ConfigError, match="less than one batch"):
         Phase(epochs=3).total_steps(0)
+
+
+@pytest.mark.parametrize("override", ["protocol=authors", "protocols.authors.seed=1", "schema_version=9"])
+def test_what_decides_the_settings_is_not_set_by_an_override(override):
+    with pytest.raises(ConfigError, match="--protocol"):
+        load_recipe("soft-mref", overrides=[override])
+
+
+# ---------------------------------------------------------------- recipes that start from others
+
+
+def extending(folder: Path, text: str, name: str = "more.yaml") -> Path:
+    (folder / name).write_text(f"schema_version: 1\n{text}")
+    return folder / name
+
+
+def test_an_extension_says_what_differs_and_keeps_the_rest(path):
+    more = extending(
+        path.parent, "extends: soft-tiny.yaml\nname: hard-tiny\nmodel: {name: hard, config: {hidden: 3}}\n"
+    )
+    start, found = load_recipe(path), load_recipe(more)
+    assert (found.name, found.model.name, found.model.config) == ("hard-tiny", "hard", {"width": 8, "hidden": 3})
+    assert (found.phases, found.data, found.batch_size) == (start.phases, start.data, start.batch_size)
+    assert load_recipe(more, protocol="authors").phases == load_recipe(path, protocol="authors").phases
+    assert "extends" not in to_dict(found)
+    assert load_recipe(path) == start
+
+
+def test_an_extension_reaches_into_lists_and_comes_before_protocols(path):
+    more = extending(path.parent, "extends: soft-tiny.yaml\nbatch_size: 7\nphases.0.clip_norm: 1\n")
+    found = load_recipe(more)
+    assert found.phases[0].clip_norm == 1
+    assert found.phases[0].optimizer.name == "rmsprop"
+    assert found.batch_size == 256  # what the protocol says
+
+
+def test_overrides_of_a_protocol_are_laid_on_top_of_those_extended(path):
+    text = "extends: soft-tiny.yaml\nprotocols:\n  authors: {phases.0.epochs: 50, ema: 0.9}\n  quick: {seed: 4}\n"
+    more = extending(path.parent, text)
+    found = load_recipe(more, protocol="authors")
+    assert (found.phases[0].epochs, found.phases[0].steps, found.ema, found.batch_size) == (50, None, 0.9, 200)
+    assert load_recipe(more, protocol="quick").seed == 4
+    assert load_recipe(more).batch_size == 256
+    again = extending(path.parent, "extends: more.yaml\nprotocols: {authors: {phases.0.epochs: 9}}\n", "third.yaml")
+    assert load_recipe(again, protocol="authors").phases[0].epochs == 9
+    assert load_recipe(again, protocol="authors").ema == 0.9
+
+
+def test_a_packaged_recipe_can_be_extended(tmp_path):
+    found = load_recipe(extending(tmp_path, "extends: soft-mref\nname: mine\nseed: 3\n"))
+    assert (found.name, found.seed) == ("mine", 3)
+    assert found.phases == load_recipe("soft-mref").phases
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("extends: more.yaml\n", r"in a circle: .*more\.yaml → .*more\.yaml"),
+        ("extends: soft-mreff\n", "did you mean 'soft-mref'"),
+        ("extends: none.yaml\n", "cannot be read"),
+        ("extends: [soft-mref]\n", "expected the name or path of a recipe"),
+        ("extends: soft-mref\nbach_size: 3\n", "did you mean 'batch_size'"),
+    ],
+)
+def test_extensions_that_cannot_be(tmp_path, text, words):
+    with pytest.raises(ConfigError, match=words):
+        load_recipe(extending(tmp_path, text))
+
+
+def test_a_recipe_without_protocols_can_be_extended_by_some(tmp_path):
+    extending(tmp_path, "name: a\ntask: attribute\nmodel: {name: soft}\nphases: [{steps: 3}]\n", "plain.yaml")
+    more = extending(tmp_path, "extends: plain.yaml\nprotocols: {long: {phases.0.steps: 9}}\n")
+    assert load_recipe(more).phases[0].steps == 3
+    assert load_recipe(more, protocol="long").phases[0].steps == 9

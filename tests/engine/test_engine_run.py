@@ -179,3 +179,13 @@ def test_importing_the_engine_is_light():
 
     code = "import sys, saccade.engine.recipe; sys.exit('torch' in sys.modules or 'lightning_fabric' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_folder_of_a_run_that_never_began_can_be_used(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_text("recipe: {}")
+    (tmp_path / "run" / "log.txt").write_text("failed")
+    result = fit(TinyTask(), tiny_recipe({"steps": 2}), tmp_path / "run", device="cpu", progress="quiet")
+    assert result.stopped == "finished"
+    with pytest.raises(OutputError, match="not empty"):
+        fit(TinyTask(), tiny_recipe({"steps": 2}), tmp_path / "run", device="cpu", progress="quiet")

@@ -135,8 +135,10 @@ def test_fresh_scenes_have_no_epochs():
 def test_in_batches_goes_through_a_finite_split_once():
     data = new_task().split("val")
     assert [len(part) for part in in_batches(data, 10)] == [10, 10, 3]
-    scenes = torch.cat([part.scene for part in in_batches(data, 10, limit=15)])
-    assert scenes.tolist() == list(range(15))
+    parts = list(in_batches(data, 10, limit=15))
+    asked = [pair for part in parts for pair in zip(part.scene.tolist(), part.object.tolist())]
+    assert asked == sorted(set(asked))  # every digit of a scene once, in order
+    assert len(asked) == 15
     with pytest.raises(DataError, match="no end"):
         next(in_batches(new_task().split("train"), 10))
 
@@ -173,6 +175,55 @@ def test_loss_hand_worked(name):
     assert set(found) == {"loss", "accuracy"}
     assert float(found["loss"]) == pytest.approx((math.log(2) + math.log(4)) / 2)
     assert float(found["accuracy"]) == 0.5
+
+
+def drawn(probabilities, log_prob=(-1.0, -2.0)):
+    """What a model that draws two locations gives for one picture: the share of the right answer at each."""
+    shares = torch.tensor([[[share, 1 - share] for share in probabilities]])
+    sampled = torch.tensor([log_prob], requires_grad=True)
+    return {
+        "logits": shares[:, 0].log(),
+        "sampled_logits": shares.log().requires_grad_(),
+        "sampled_log_prob": sampled,
+        "entropy": torch.tensor([math.log(4)]),
+    }
+
+
+@pytest.mark.parametrize("name", ["default", "reinforce"])
+def test_drawn_locations_are_taught_by_what_they_answer(name):
+    """Shares 1/2 and 1/8 of the right answer: rewards −log 2 and −log 8, each the other's baseline, 2·log 2 apart.
+
+    The bound is their mean, −2·log 2; four cells equally likely have an entropy of 2·log 2, weighed with 0.002.
+    """
+    raw = drawn((0.5, 0.125))
+    found = new_task().loss(raw, {"label": torch.tensor([0])}, name)
+    assert found["loss"].item() == pytest.approx(2 * math.log(2) * (1 - 0.002))
+    found["loss"].backward()
+    advantage = 2 * math.log(2)
+    assert raw["sampled_log_prob"].grad.tolist() == [pytest.approx([-advantage / 2, advantage / 2])]
+    assert raw["sampled_logits"].grad.abs().sum() > 0
+
+
+def test_drawn_locations_can_be_left_untaught():
+    raw = drawn((0.5, 0.125))
+    found = new_task().loss(raw, {"label": torch.tensor([0])}, "cross_entropy")
+    assert float(found["loss"]) == pytest.approx(math.log(2))
+    assert not found["loss"].requires_grad
+
+
+def test_reinforce_needs_a_model_that_draws():
+    with pytest.raises(ConfigError, match="draws no locations in training; take model 'hard' with estimator: reinf"):
+        new_task().loss({"logits": torch.zeros(1, 5)}, {"label": torch.tensor([0])}, "reinforce")
+
+
+@pytest.mark.parametrize("estimator", ["marginal", "reinforce"])
+def test_hard_attention_is_trained_by_either_estimator(estimator):
+    task = AttributeTask(model="hard", model_config=SMALL | {"estimator": estimator}, data={"glyphs": "pack"})
+    batch = batches(task, 1, batch_size=6)[0]
+    found = task.loss(task.model.train().forward_raw(**task.inputs(batch)), batch, "default")
+    found["loss"].backward()
+    assert set(found) == {"loss", "accuracy"}
+    assert task.model.attention.scorer.to_score.weight.grad.abs().sum() > 0
 
 
 def test_validation_hand_worked():
@@ -262,7 +313,7 @@ def test_the_model_folder_says_how_it_was_made(tmp_path):
     task.save_model(task.model, tmp_path / "m", {"recipe": {"name": "r"}, "revision": "abc", "step": 7, "minutes": 0.5})
     model, facts = load_model(tmp_path / "m")
     assert all(torch.equal(value, task.model.state_dict()[name]) for name, value in model.state_dict().items())
-    assert facts.data == {"name": "mref", "glyphs": "pack", "protocol": "unlimited", "seed": 0}
+    assert facts.data == {"name": "mref", "glyphs": "pack", "backgrounds": None, "protocol": "unlimited", "seed": 0}
     assert (facts.architecture, facts.task, facts.seed, facts.protocol) == ("soft", "attribute", 2, "unlimited")
     assert facts.model["channels"] == 4
     assert (facts.recipe, facts.revision) == ({"name": "r"}, "abc")

@@ -56,7 +56,8 @@ def test_the_page_is_self_contained(page: str) -> None:
 def test_the_page_tells_of_every_model_beside_the_published_number(page: str) -> None:
     for name in zoo.shipped():
         assert f"{name}:" in page
-    assert f"n = {SCENES} scenes of pack-test-600" in page
+    assert f"n = {SCENES} questions about scenes of mnist-test" in page
+    assert "n = 2 questions" in page  # deletion and insertion rest on fewer, and say so
     assert "82.9" in page
     for label in tour_attributes.LABELS.values():
         assert label in page

@@ -67,7 +67,7 @@ def test_the_kept_model_knows_its_run(run: Path) -> None:
     facts = read_facts(run / "model")
     checked_weights(run / "model", facts)
     assert facts.recipe["phases"][0]["steps"] == STEPS
-    assert facts.data == {"name": "mref", "glyphs": "pack", "protocol": "unlimited", "seed": 0}
+    assert facts.data == {"name": "mref", "glyphs": "pack", "backgrounds": None, "protocol": "unlimited", "seed": 0}
     best = max(values["accuracy"] for _, values in metrics(run, "validation"))
     assert facts.training["metrics"]["accuracy"] == best
 
@@ -112,8 +112,12 @@ def test_the_clock_stops_a_run_that_can_go_on(run: Path, tmp_path: Path) -> None
     assert (first.stopped, first.step) == ("time", 1)
     with pytest.raises(CheckpointError, match=r"has not kept a model yet.*--resume"):
         saccade.evaluate(tmp_path / "r")
-    assert train_tiny(tmp_path / "r", resume=True, max_minutes=5).stopped == "finished"
-    assert_same_run(run, tmp_path / "r")
+    assert saccade.train(out=tmp_path / "r", resume=True, device="cpu", quiet=True).stopped == "finished"
+    assert_same_run(run, tmp_path / "r")  # the run knew its own recipe
+    with pytest.raises(ConfigError, match="keeps its recipe"):
+        saccade.train(out=tmp_path / "r", resume=True, seed=3)
+    with pytest.raises(ConfigError, match="no recipe: name one"):
+        saccade.train(out=tmp_path / "new")
 
 
 def test_a_run_goes_on_only_as_it_began(run: Path, tmp_path: Path) -> None:

@@ -1,6 +1,19 @@
 """Attention mechanisms: modules from features (and a query) to a context and a look, one file per idea."""
 
+from saccade.attention.cross import CrossAttention
+from saccade.attention.hard import HardAttention
+from saccade.attention.progressive import LocalContextScorer, ProgressiveAttention
 from saccade.attention.scores import AdditiveScorer, spatial_softmax
 from saccade.attention.soft import SoftAttention
+from saccade.attention.spatial_transformer import SpatialTransformer
 
-__all__ = ["AdditiveScorer", "SoftAttention", "spatial_softmax"]
+__all__ = [
+    "AdditiveScorer",
+    "CrossAttention",
+    "HardAttention",
+    "LocalContextScorer",
+    "ProgressiveAttention",
+    "SoftAttention",
+    "SpatialTransformer",
+    "spatial_softmax",
+]

@@ -48,10 +48,7 @@ class AdditiveScorer(nn.Module):
     def forward(self, features: Tensor, query: Tensor) -> Tensor:
         """Scores (B,H,W), one for each cell."""
         check_features(features, self.channels)
-        if query.dim() != 2 or query.shape[-1] != self.query_size:
-            raise ShapeError("query", f"(B,{self.query_size})", query.shape)
-        if query.shape[0] != features.shape[0]:
-            raise ShapeError("query", f"({features.shape[0]},{self.query_size}), one for each feature map", query.shape)
+        check_query(query, self.query_size, features)
         seen = self.from_features(features)  # (B,D,H,W)
         asked = self.from_query(query)[:, :, None, None]  # (B,D,1,1)
         scores: Tensor = self.to_score(F.relu(seen + asked))  # (B,1,H,W)
@@ -67,3 +64,11 @@ def check_features(features: Tensor, channels: int) -> None:
     """Refuse anything that is not a feature map with ``channels`` channels."""
     if features.dim() != 4 or features.shape[1] != channels:
         raise ShapeError("features", f"(B,{channels},H,W)", features.shape)
+
+
+def check_query(query: Tensor, query_size: int, features: Tensor) -> None:
+    """Refuse anything that is not one query vector of ``query_size`` for each feature map."""
+    if query.dim() != 2 or query.shape[-1] != query_size:
+        raise ShapeError("query", f"(B,{query_size})", query.shape)
+    if query.shape[0] != features.shape[0]:
+        raise ShapeError("query", f"({features.shape[0]},{query_size}), one for each feature map", query.shape)

@@ -58,6 +58,13 @@ class SoftAttention(nn.Module):
         return attended.context, soft_look(name, attended.weights, attended.scores, frame)
 
 
+def attend_alike(features: Tensor) -> Attended:
+    """No preference at all, the control: every cell of (B,C,H,W) counts 1/HW, and the context (B,C) is their mean."""
+    scores = torch.zeros_like(features[:, 0]).detach()  # nothing was scored: (B,H,W)
+    weights = spatial_softmax(scores)  # 1/HW: (B,H,W)
+    return Attended(torch.einsum("bhw,bchw->bc", weights, features), weights, scores)
+
+
 def soft_look(name: str, weights: Tensor, scores: Tensor, frame: Tensor | None) -> Look:
     """The look of a soft attention act; without a frame the cells are taken as pixels."""
     frame = torch.eye(2, 3, dtype=torch.float64, device=weights.device) if frame is None else frame

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,8 +23,7 @@ def compare(
     quiet: Quiet = False,
 ) -> None:
     """Ask several models the same about one picture."""
-    if html and out is None:
-        raise typer.BadParameter("--html needs --out DIR, the folder to write the page to")
+    out = Path("compare") if html and out is None else out
     from saccade.atomic import write_bytes
     from saccade.verbs.compare import compare as ask_all
     from saccade.verbs.compare import side_by_side
@@ -43,7 +43,10 @@ def compare(
     if json:
         print_json([seen.to_json() for seen in sightings])
         return
-    rows = [(seen.model, seen.question, seen.answer, f"{seen.confidence:.1%}", str(seen.peak)) for seen in sightings]
+    rows = [
+        (seen.model, seen.question, seen.answer, f"{seen.confidence:.1%}", "{}, {}".format(*seen.peak))
+        for seen in sightings
+    ]
     print_table(sightings[0].picture.name, ("model", "asked", "answer", "confidence", "looked at x, y"), rows)
     for path in [] if quiet else written:
         remark(f"wrote {path}")

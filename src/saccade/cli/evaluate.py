@@ -13,7 +13,7 @@ from saccade.cli.terminal import bar, print_json, print_table
 
 def evaluate(
     model: Annotated[str, typer.Argument(help="Zoo name, model folder or run folder.", metavar="MODEL|RUN")],
-    data: Annotated[str | None, typer.Option("--data", help="NAME or READER:PATH instead of the model's own.")] = None,
+    data: Annotated[str | None, typer.Option("--data", help="A data set by name, instead of the model's own.")] = None,
     split: Annotated[str, typer.Option("--split", help="val or test.")] = "test",
     protocol: Annotated[str | None, typer.Option("--protocol", help="Instead of the model's own.")] = None,
     glyphs: Annotated[str | None, typer.Option("--glyphs", help="disjoint, merged or pack.")] = None,

@@ -48,7 +48,8 @@ def look(
 
     def skip(source: Source, error: DataError) -> None:
         bad.append(error)
-        warn(f"skipped: {error}")
+        if len(files) > 1:  # one picture alone ends in the error line
+            warn(f"skipped: {error}")
         if json:
             print_json({"picture": str(source), "error": str(error)}, indent=None)
 

@@ -12,9 +12,11 @@ from saccade.cli.terminal import remark
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="A name of 'saccade list recipes', or a YAML file.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder.")],
-    data: Annotated[str | None, typer.Option("--data", help="NAME or READER:PATH instead of the recipe's.")] = None,
+    recipe: Annotated[
+        str | None, typer.Argument(help="A name of 'saccade list recipes', or a YAML file; not needed to --resume.")
+    ] = None,
+    data: Annotated[str | None, typer.Option("--data", help="A data set by name, instead of the recipe's.")] = None,
     backbone: Annotated[str | None, typer.Option("--backbone", help="Instead of the recipe's.")] = None,
     protocol: Annotated[str | None, typer.Option("--protocol", help="A protocol of the recipe.")] = None,
     overrides: Annotated[
@@ -33,7 +35,7 @@ def train(
     """Train a model; Ctrl-C stops cleanly, and --resume goes on exactly from there."""
     import saccade
 
-    saccade.train(
+    result = saccade.train(
         recipe,
         data=data,
         backbone=backbone,
@@ -51,4 +53,6 @@ def train(
         quiet=quiet,
     )
     if not quiet:
-        remark(f"run folder: {out}; score it with 'saccade evaluate {out}'")
+        remark(f"run folder: {out}" + (f"; score it with 'saccade evaluate {out}'" if result.model else ""))
+    if result.stopped == "signal":
+        raise typer.Exit(130)  # so that `train && evaluate` does not go on with half a run

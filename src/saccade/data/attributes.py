@@ -3,24 +3,31 @@
 Protocols:
 
 ========== ======================================================================================================
-authors     every digit of a scene is one triple, in order; 30,000 / 10,000 / 10,000 triples. With merged glyphs one
-            stream is cut in three, as in the authors' code; else each split has its own stream of scenes
-unlimited   triple i is scene i with one of its digits; training never ends, val has 2,000 and test 10,000
+authors     30,000 / 10,000 / 10,000 triples. With merged glyphs one stream of scenes is cut in three, as in the
+            authors' code; else each split has its own
+unlimited   training never ends: triple i is scene i with one of its digits, drawn at random; val has 5,000 triples,
+            test the same 10,000 as ``authors``
 ========== ======================================================================================================
+
+In a finite split every digit of a scene is one triple, in order: the population of the published numbers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
+from saccade.data.backgrounds import Background, Black
+from saccade.data.distractors import Distractors
 from saccade.data.glyphs import GlyphPolicy, Split, glyphs_for
 from saccade.data.hashing import derive_seed, hash_u32, uniform_below
 from saccade.data.layout import SceneLayout, SceneSpec
 from saccade.data.palette import COLOURS
+from saccade.data.photographs import photographs_for
 from saccade.data.render import render
 from saccade.data.scenes import scene_counts
 from saccade.data.stream import SceneStream
@@ -28,12 +35,19 @@ from saccade.errors import ConfigError, DataError, nearest
 
 AttributeProtocol = Literal["authors", "unlimited"]
 
-SPECS: dict[str, SceneSpec] = {"mref": SceneSpec()}
-"""Attribute data sets by name; they differ in what lies behind the digits."""
+BACKGROUNDS: dict[str, Callable[[AttributeDataConfig, Split], Background]] = {
+    "mref": lambda config, split: Black(),
+    "mdist": lambda config, split: Distractors(),
+    "mbg": lambda config, split: photographs_for(split, config.backgrounds),
+}
+"""What lies behind the digits of each data set; photographs are read for one split, when it is made."""
+
+SPECS: dict[str, SceneSpec] = dict.fromkeys(BACKGROUNDS, SceneSpec())
+"""Attribute data sets by name: how their scenes are drawn, before a split brings its background."""
 
 _SIZES: dict[str, dict[str, int | None]] = {
     "authors": {"train": 30_000, "val": 10_000, "test": 10_000},
-    "unlimited": {"train": None, "val": 2_000, "test": 10_000},
+    "unlimited": {"train": None, "val": 5_000, "test": 10_000},
 }
 _AUTHORS_START = {"train": 0, "val": 30_000, "test": 40_000}
 _STREAMS = {"train": 0, "val": 1, "test": 2, "all": 3}
@@ -48,6 +62,8 @@ class AttributeDataConfig:
     """A key of ``SPECS``."""
     glyphs: GlyphPolicy = "disjoint"
     """Which digits each split is made of, see ``glyphs.py``."""
+    backgrounds: str | None = None
+    """Folder of photographs for mbg, see ``photographs.py``; the other sets have none."""
     protocol: AttributeProtocol = "unlimited"
     """Sizes and splits, see the module."""
     seed: int = 0
@@ -172,7 +188,7 @@ class AttributeData:
         allow_pack: bool = False,
     ) -> None:
         self.config, self.split = config, split
-        self.spec = SPECS[config.name]
+        self.spec = replace(SPECS[config.name], background=BACKGROUNDS[config.name](config, split))
         self.glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
         self.size = _SIZES[config.protocol][split]
         one_stream = config.protocol == "authors" and config.glyphs == "merged"
@@ -180,10 +196,15 @@ class AttributeData:
         self._first = _AUTHORS_START[split] if one_stream else 0  # number of this split's first triple in the stream
         self._ends: Tensor | None = None
         scenes = self.size
-        if config.protocol == "authors":
+        if self.size is not None:
             self._ends = self._triple_ends(self._first + len(self))
             scenes = len(self._ends)
         self.stream = SceneStream(self.spec, self.glyphs, self.seed, device, length=scenes)
+
+    @property
+    def backgrounds(self) -> str:
+        """What lies behind the digits, by name; scores on different photographs do not compare."""
+        return self.spec.background.name
 
     @property
     def device(self) -> torch.device:

@@ -34,4 +34,22 @@ DATA: dict[str, DataEntry] = {
         get="made on the fly; training on MNIST's own glyphs needs `saccade data get mnist`",
         download="mnist",
     ),
+    "mdist": DataEntry(
+        kind="generator",
+        description="the scenes of mref with 17 coloured bits of digits behind them as distractors",
+        task="attribute",
+        splits=("train", "val", "test"),
+        licence="generator Apache-2.0; MNIST glyphs CC BY-SA 3.0 (LeCun, Cortes, Burges)",
+        get="made on the fly; training on MNIST's own glyphs needs `saccade data get mnist`",
+        download="mnist",
+    ),
+    "mbg": DataEntry(
+        kind="generator",
+        description="the scenes of mref with photographs behind them",
+        task="attribute",
+        splits=("train", "val", "test"),
+        licence="as mref; photographs: yours, or the nine that ship (CC0, public domain, CC BY 2.0)",
+        get="made on the fly; put photographs into backgrounds/ of the cache, or set data.backgrounds=FOLDER",
+        download="mnist",
+    ),
 }

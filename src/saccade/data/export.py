@@ -34,8 +34,8 @@ def write_scenes(
 ) -> Path:
     """Write the scenes ``start`` … ``start + count − 1`` of a split as PNGs and ``scenes.jsonl``.
 
-    Each line holds file, seed, index, glyphs and objects (class, colour, rgb, box, scale). The folder appears when
-    all is written, or not at all.
+    Each line holds file, seed, split, index, glyphs, background and objects (class, colour, rgb, box, scale). The
+    folder appears when all is written, or not at all.
 
     Args:
         config: which data set.
@@ -77,6 +77,7 @@ def write_scenes(
                         "split": split,
                         "index": number,
                         "glyphs": stream.glyphs.name,
+                        "background": stream.spec.background.name,
                         "objects": _objects(layout, b),
                     }
                     lines.write(json.dumps(facts) + "\n")

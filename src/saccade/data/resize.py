@@ -1,4 +1,4 @@
-"""Antialiased bilinear resizing of 28 × 28 glyphs in exact integers, as two matrix products.
+"""Antialiased bilinear resizing of small square glyphs in exact integers, as two matrix products.
 
 Which pixels of a resized glyph are non-zero decides where the next glyph may go, so every device must agree on them
 to the last bit. The triangle filter (Pillow's ``BILINEAR``: support grows when the picture shrinks) is therefore a
@@ -26,17 +26,17 @@ def resized(glyphs: Tensor, sizes: Tensor, pad: int) -> Tensor:
     """Each glyph at its own size, in the top left corner of a ``pad`` × ``pad`` square of zeros.
 
     Args:
-        glyphs: (n, 28, 28) uint8.
+        glyphs: (n, g, g) uint8; whole digits have g = 28.
         sizes: (n,) int64, each at most ``pad``.
         pad: side of the square.
 
     Returns:
         (n, pad, pad) float32 holding whole numbers 0..255.
     """
-    table = _coefficients(pad, glyphs.device)  # (pad + 1, pad, 28)
+    table = _coefficients(glyphs.shape[-1], pad, glyphs.device)  # (pad + 1, pad, g)
     with torch.autocast(glyphs.device.type, enabled=False):
-        rows = table[sizes]  # (n, pad, 28)
-        across = _rounded(glyphs.float() @ rows.mT)  # (n, 28, pad)
+        rows = table[sizes]  # (n, pad, g)
+        across = _rounded(glyphs.float() @ rows.mT)  # (n, g, pad)
         return _rounded(rows @ across)  # (n, pad, pad)
 
 
@@ -62,22 +62,22 @@ def _rounded(sums: Tensor) -> Tensor:
 
 
 @lru_cache(maxsize=32)
-def _coefficients(largest: int, device: torch.device) -> Tensor:
-    """(largest + 1, largest, 28): row i of entry s says how pixel i of a glyph of size s is mixed; else zero."""
-    table = torch.zeros(largest + 1, largest, GLYPH)
+def _coefficients(source: int, largest: int, device: torch.device) -> Tensor:
+    """(largest + 1, largest, source): row i of entry s says how pixel i at size s is mixed from ``source`` pixels."""
+    table = torch.zeros(largest + 1, largest, source)
     for size in range(1, largest + 1):
         for row in range(size):
-            first, weights = _triangle_weights(size, row)
+            first, weights = _triangle_weights(source, size, row)
             table[size, row, first : first + len(weights)] = torch.tensor(weights, dtype=torch.float32)
     return table.to(device)
 
 
-def _triangle_weights(size: int, row: int) -> tuple[int, list[int]]:
-    """First source pixel and whole weights, summing to 256, of output pixel ``row`` at ``size``."""
-    step = GLYPH / size
+def _triangle_weights(source: int, size: int, row: int) -> tuple[int, list[int]]:
+    """First of ``source`` pixels and whole weights, summing to 256, of output pixel ``row`` at ``size``."""
+    step = source / size
     reach = max(step, 1.0)
     centre = (row + 0.5) * step
-    first, last = max(0, int(centre - reach + 0.5)), min(GLYPH, int(centre + reach + 0.5))
+    first, last = max(0, int(centre - reach + 0.5)), min(source, int(centre + reach + 0.5))
     exact = [max(0.0, 1.0 - abs(pixel + 0.5 - centre) / reach) for pixel in range(first, last)]
     total = sum(exact)
     exact = [weight * _UNIT / total for weight in exact]

@@ -1,7 +1,8 @@
 """Recipes: one YAML file per experiment, read into frozen dataclasses.
 
-A recipe says what is trained on what, in which phases. ``protocols`` holds named sets of overrides; ``--protocol``
-picks one, ``--set a.b=1`` overrides that, and the resolved recipe is what the run folder records.
+A recipe says what is trained on what, in which phases. ``extends: NAME`` starts from another recipe, of which only
+the differences are written down. ``protocols`` holds named sets of overrides; ``--protocol`` picks one, ``--set a.b=1``
+overrides that, and the resolved recipe is what the run folder records.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Precision = Literal["32-true", "bf16-mixed"]
 
 
 @dataclass(frozen=True)
-class ModelSpec:
+class ModelChoice:
     """Which model of the catalog, and its own configuration."""
 
     name: str
@@ -134,7 +135,7 @@ class Recipe:
 
     name: str
     task: str
-    model: ModelSpec
+    model: ModelChoice
     phases: tuple[Phase, ...]
     schema_version: int = SCHEMA_VERSION
     title: str = ""
@@ -191,12 +192,36 @@ def load_recipe(name_or_path: str | Path, *, protocol: str | None = None, overri
         protocol: an entry of the recipe's ``protocols``; None takes the one the recipe names, if any.
         overrides: ``a.b=value`` texts, values read as YAML; applied last.
     """
+    return resolve_recipe(read_recipe(name_or_path), protocol=protocol, overrides=overrides)
+
+
+def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The plain values of a recipe and of those that it ``extends``, all protocols still in it.
+
+    What is extended comes first and is changed group by group; a list such as ``phases`` is replaced as a whole, or
+    reached into by a key such as ``phases.0.steps``. The overrides of a protocol come after those of the same protocol
+    in what is extended. A path is taken from where the file is.
+    """
     text, where = _recipe_text(name_or_path)
+    if where in _inside:
+        raise ConfigError(f"recipes extend each other in a circle: {' → '.join((*_inside, where))}")
     values = parse_yaml(text, where)
     if not isinstance(values, dict):
         raise ConfigError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
-    values = migrate(values, {}, SCHEMA_VERSION, what=where)
-    return resolve_recipe(values, protocol=protocol, overrides=overrides)
+    changes = migrate(values, {}, SCHEMA_VERSION, what=where)
+    if "extends" not in changes:
+        return changes
+    start = changes.pop("extends")
+    if not isinstance(start, str):
+        raise ConfigError(f"{where}: extends: expected the name or path of a recipe, found {start!r}")
+    if _is_file(start):
+        start = str(Path(name_or_path).parent / start)
+    extended = read_recipe(start, (*_inside, where))
+    protocols = dict(extended.get("protocols") or {})
+    for protocol, overrides in (changes.pop("protocols", None) or {}).items():
+        protocols[protocol] = [*_as_list(protocols.get(protocol)), *_as_list(overrides)]
+    _merge(extended, changes)
+    return extended | {"protocols": protocols}
 
 
 def resolve_recipe(values: Mapping[str, Any], *, protocol: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
@@ -207,7 +232,8 @@ def resolve_recipe(values: Mapping[str, Any], *, protocol: str | None = None, ov
     if protocols and chosen is not None:
         if chosen not in protocols:
             raise ConfigError(f"unknown protocol '{chosen}': {nearest(str(chosen), protocols)}")
-        _merge(resolved, protocols[chosen] or {})
+        for changes in _as_list(protocols[chosen]):
+            _merge(resolved, changes)
     elif protocol is not None:
         raise ConfigError(f"protocol '{protocol}' was asked for, but this recipe has no protocols")
     resolved["protocol"] = chosen
@@ -215,6 +241,8 @@ def resolve_recipe(values: Mapping[str, Any], *, protocol: str | None = None, ov
         path, sign, value = override.partition("=")
         if not sign or not path.strip():
             raise ConfigError(f"--set {override}: expected key=value, e.g. --set phases.0.optimizer.lr=1e-3")
+        if path.strip().partition(".")[0] in ("protocol", "protocols", "schema_version", "extends"):
+            raise ConfigError(f"--set {override}: this decides what the other settings are; use --protocol NAME")
         set_by_path(resolved, path.strip(), parse_yaml(value, f"--set {override}"))
     return from_dict(Recipe, resolved)
 
@@ -256,11 +284,21 @@ def _merge(values: dict[str, Any], changes: Mapping[str, Any]) -> None:
             values[key] = copy.deepcopy(change)
 
 
+def _as_list(overrides: Any) -> list[Any]:
+    """The overrides of a protocol: one mapping as a file has it, or several on top of each other."""
+    return overrides if isinstance(overrides, list) else [overrides or {}]
+
+
+def _is_file(name_or_path: str | Path) -> bool:
+    """Whether a recipe is called by its path; otherwise it is a packaged name."""
+    return Path(name_or_path).suffix in (".yaml", ".yml")
+
+
 def _recipe_text(name_or_path: str | Path) -> tuple[str, str]:
     """The YAML text and how messages call it."""
     path = Path(name_or_path)
     try:
-        if path.suffix in (".yaml", ".yml"):
+        if _is_file(path):
             return path.read_text(encoding="utf-8"), str(path)
         if str(name_or_path) in packaged_recipes():
             entry = resources.files("saccade") / "recipes" / f"{name_or_path}.yaml"

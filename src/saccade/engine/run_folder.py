@@ -48,25 +48,39 @@ class RunFolder:
         """Start a new run; a folder that already holds something is refused."""
         if self.path.exists() and not self.path.is_dir():
             raise OutputError(f"{self.path} is a file; --out needs a folder")
-        if self.path.is_dir() and any(self.path.iterdir()):
+        if self.path.is_dir() and any(self.path.iterdir()) and not self._never_began():
             raise OutputError(f"{self.path} is not empty; continue it with --resume, or choose another --out")
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
         content = yaml.safe_dump({"recipe": to_dict(recipe), "run": dict(facts)}, sort_keys=False, allow_unicode=True)
         write_bytes(self.path / "config.yaml", content.encode())
 
-    def check_same(self, recipe: Recipe) -> None:
-        """Refuse to resume with a recipe other than the one that the run began with."""
+    def _never_began(self) -> bool:
+        """Whether all there is was left by a run that failed before its first checkpoint: it may start anew."""
+        found = {entry.name for entry in self.path.iterdir()}
+        return (
+            "config.yaml" in found
+            and found <= {"config.yaml", "log.txt", "checkpoints"}
+            and not self.checkpoints.paths()
+        )
+
+    def recorded(self) -> dict[str, Any]:
+        """The resolved recipe that the run began with, as plain values."""
         try:
             text = (self.path / "config.yaml").read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise CheckpointError(
                 f"{self.path} is not a run folder: config.yaml cannot be read ({error}); start without --resume"
             ) from error
-        recorded = parse_yaml(text, str(self.path / "config.yaml"))
-        if not isinstance(recorded, dict) or not isinstance(recorded.get("recipe"), dict):
+        found = parse_yaml(text, str(self.path / "config.yaml"))
+        if not isinstance(found, dict) or not isinstance(found.get("recipe"), dict):
             raise CheckpointError(f"{self.path / 'config.yaml'} holds no recipe; it is not a run of saccade")
-        difference = _first_difference(recorded["recipe"], to_dict(recipe))
+        recipe: dict[str, Any] = found["recipe"]
+        return recipe
+
+    def check_same(self, recipe: Recipe) -> None:
+        """Refuse to resume with a recipe other than the one that the run began with."""
+        difference = _first_difference(self.recorded(), to_dict(recipe))
         if difference is not None:
             key, old, new = difference
             raise ConfigError(

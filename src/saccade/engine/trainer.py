@@ -116,7 +116,8 @@ class Trainer:
             if interrupted is not None and not is_over:
                 stopped = interrupted
                 how = "SIGINT or SIGTERM" if stopped == "signal" else "the time limit"
-                self._say(f"stopped by {how} after step {self.at.step}; go on with --resume --out {self.folder.path}")
+                again = f"saccade train --resume --out {self.folder.path}"
+                self._say(f"stopped by {how} after step {self.at.step}; go on with: {again}")
                 break
             if is_over:
                 stopped = "early" if self.at.phase_ended == "early" else "finished"

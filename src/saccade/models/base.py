@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from saccade.backbones import Stages
 from saccade.geometry import Size
 from saccade.trace import AttentionTrace, Look, Output, Total
 
@@ -40,6 +41,12 @@ class QueryModel(nn.Module):
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """The looks, in order, of a result of :meth:`ask`."""
         raise NotImplementedError(f"{type(self).__name__} must show its looks")
+
+    def check_input(self, size: Size) -> None:
+        """Refuse a network input of ``size`` (height, width) that is too small for this model's stages."""
+        for part in self.children():
+            if isinstance(part, Stages):
+                part.grid(size)
 
     def forward_raw(self, images: Tensor, query: Tensor) -> Raw:
         """Pictures (B,3,H,W) and query ids (B,) → plain tensors."""

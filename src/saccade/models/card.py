@@ -33,7 +33,7 @@ def model_card(facts: ModelFacts) -> str:
         "",
         f'seen = saccade.load("{name}").look("scene.png"' + (f', ask="{facts.queries[0]}")' if facts.queries else ")"),
         "seen.answer, seen.confidence",
-        "seen.save('out')",
+        'seen.save("out")',
         "```",
         "",
         "## Scores",
@@ -78,10 +78,12 @@ def _scores(scores: tuple[Score, ...]) -> list[str]:
         return ["Not scored yet: `saccade evaluate` does it."]
     lines = ["| data | split | protocol | n | seed | metric | value | published |", "|---|---|---|---|---|---|---|---|"]
     for score in scores:
-        where = f"| {score.data} | {score.split} | {score.protocol or '–'} | {score.n:,} | {_plain(score.seed)} |"
+        where = f"| {score.data} | {score.split} | {score.protocol or '–'} |"
         for metric, value in {**_numbers(score.metrics), **_numbers(score.attention)}.items():
             published = score.published.get(metric)
-            lines.append(f"{where} {metric} | {value:.4f} | {'–' if published is None else f'{published:.4f}'} |")
+            n = score.counts.get(metric, score.n)  # deletion and insertion are measured on fewer pictures
+            printed = "–" if published is None else f"{published:.4f}"
+            lines.append(f"{where} {n:,} | {_plain(score.seed)} | {metric} | {value:.4f} | {printed} |")
     return lines
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from saccade.config import from_dict
@@ -27,6 +27,8 @@ class ModelSpec:
     """The task that trains and scores it."""
     summary: str
     paper: str
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Settings in which this entry differs from the defaults of its class; what is given comes before them."""
 
     def resolve(self) -> Any:
         """The model class."""
@@ -36,16 +38,67 @@ class ModelSpec:
     def build(self, config: Mapping[str, Any] | None = None) -> nn.Module:
         """The model, from a dictionary of its settings."""
         cls = self.resolve()
-        model: nn.Module = cls(from_dict(cls.Config, config or {}, where="model"))
+        settings = from_dict(cls.Config, {**self.defaults, **(config or {})}, where="model")
+        try:
+            model: nn.Module = cls(settings)
+        except (ValueError, RuntimeError, ArithmeticError) as error:  # sizes that no layer can have
+            raise ConfigError(f"a model of these settings cannot be built: {error}; found {settings}") from error
         return model
+
+    def tiny(self) -> Any:
+        """The configuration of a size for tests."""
+        return replace(self.resolve().tiny(), **self.defaults)
 
 
 CATALOG: dict[str, ModelSpec] = {
+    "stn": ModelSpec(
+        target="saccade.models.stn:StnModel",
+        task="attribute",
+        summary="a spatial transformer that cuts out what it was asked for",
+        paper="Jaderberg et al. 2015, arXiv:1506.02025, as the baseline of Seo et al. 2016, arXiv:1606.02393",
+    ),
     "soft": ModelSpec(
         target="saccade.models.soft:SoftModel",
         task="attribute",
         summary="one soft attention on the last feature map",
         paper="Seo et al. 2016, arXiv:1606.02393",
+    ),
+    "hard": ModelSpec(
+        target="saccade.models.hard:HardModel",
+        task="attribute",
+        summary="one hard attention on the last feature map, its location summed out or sampled",
+        paper="Seo et al. 2016, arXiv:1606.02393",
+    ),
+    "hattnet": ModelSpec(
+        target="saccade.models.hattnet:HAttNetModel",
+        task="attribute",
+        summary="a gate after every stage, a soft attention on the last",
+        paper="Seo et al. 2016, arXiv:1606.02393",
+    ),
+    "hattnet-ctx": ModelSpec(
+        target="saccade.models.hattnet:HAttNetModel",
+        task="attribute",
+        summary="hattnet whose gates see their local context",
+        paper="Seo et al. 2016, arXiv:1606.02393",
+        defaults={"context": 3},
+    ),
+    "cross": ModelSpec(
+        target="saccade.models.cross:CrossModel",
+        task="attribute",
+        summary="control: one dot-product attention on the last feature map",
+        paper="Vaswani et al. 2017, arXiv:1706.03762, on the stack of Seo et al. 2016",
+    ),
+    "film": ModelSpec(
+        target="saccade.models.film:FilmModel",
+        task="attribute",
+        summary="control: the query scales and shifts every stage, no attention",
+        paper="Perez et al. 2018, arXiv:1709.07871, on the stack of Seo et al. 2016",
+    ),
+    "blind": ModelSpec(
+        target="saccade.models.blind:BlindModel",
+        task="attribute",
+        summary="control: the stack of SOFT without the query",
+        paper="control for Seo et al. 2016, arXiv:1606.02393",
     ),
 }
 

@@ -21,6 +21,8 @@ WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "card.md"
 PICKLED = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy", ".npz"})
 """Suffixes of files whose usual readers unpickle, and so may run code."""
 _CONFIG_LIMIT = 16 * 2**20
+LARGEST_INPUT = 4096
+"""Pixels a side of a network input; a folder that asks for more is damaged or means harm."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,8 @@ class Preprocessing:
     """What the border is filled with, 0..1."""
 
     def __post_init__(self) -> None:
-        if min(self.size) < 1:
-            raise ValueError(f"size must be 1 or more each way, found {self.size}")
+        if min(self.size) < 1 or max(self.size) > LARGEST_INPUT:
+            raise ValueError(f"size must lie between 1 and {LARGEST_INPUT} pixels each way, found {self.size}")
         if not 0 <= self.fill <= 1:
             raise ValueError(f"fill lies between 0 and 1, found {self.fill}")
 
@@ -60,6 +62,8 @@ class Score:
     model: str = ""
     glyphs: str = ""
     """Which glyphs the scenes were made of."""
+    backgrounds: str = ""
+    """What lay behind them."""
     seconds: float | None = None
     note: str = ""
 

@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from saccade.atomic import folder_in_place, write_bytes, write_json, write_text
 from saccade.config import from_dict, to_dict
 from saccade.devices import pick_device
-from saccade.errors import CheckpointError, ConfigError
+from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
+from saccade.models.base import QueryModel
 from saccade.models.card import model_card
 from saccade.models.catalog import model_spec
 from saccade.models.facts import CARD, CONFIG, WEIGHTS, ModelFacts, Preprocessing, Score, checked_weights, read_facts
@@ -38,7 +39,10 @@ def save_model(model: nn.Module, folder: Path | str, facts: ModelFacts) -> Model
         sha256=hashlib.sha256(data).hexdigest(),
         parameters=sum(parameter.numel() for parameter in model.parameters()),
     )
-    with folder_in_place(Path(folder)) as place:
+    folder = Path(folder)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / CONFIG).is_file():
+        raise OutputError(f"{folder}: holds something that is not a model; choose a new or empty folder")
+    with folder_in_place(folder) as place:
         write_bytes(place / WEIGHTS, data)
         write_json(place / CONFIG, to_dict(facts))
         write_text(place / CARD, model_card(facts))
@@ -58,6 +62,11 @@ def load_model(folder: Path | str, device: str | torch.device = "cpu") -> tuple[
         raise CheckpointError(f"{where}: not a safetensors file ({error}); get the folder again") from error
     model = _build(folder, facts)
     _check_match(tensors, model.state_dict(), where)
+    if isinstance(model, QueryModel):
+        try:
+            model.check_input(facts.preprocessing.size)
+        except DataError as error:
+            raise CheckpointError(f"{folder / CONFIG}: {error}") from error
     _check_finite(tensors, where)
     model.load_state_dict(tensors)
     return model.eval().requires_grad_(False).to(chosen), facts

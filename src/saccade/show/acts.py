@@ -118,13 +118,8 @@ def crop_content(trace: AttentionTrace, act: Act, picture: Tensor, size: geometr
 
 
 def _to_pixels(trace: AttentionTrace, look: Look, size: geometry.Size) -> Tensor:
-    """(2,3): cells of ``look`` → pixels of the picture shown at ``size``."""
-    if look.frame is None or trace.image_size is None:
-        raise DataError(f"look '{look.name}' has no frame: it does not lie on a picture")
-    canvas = geometry.identity() if trace.canvas is None else trace.canvas[0].double()
-    height, width = (float(side) for side in trace.image_size[0])
-    shown = geometry.scale_shift((size[1] / width, size[0] / height), (0.0, 0.0))
-    return geometry.compose(shown, geometry.compose(canvas, look.frame.double().reshape(2, 3)))
+    """(2,3): cells of ``look`` → pixels of the picture shown at ``size``, for a trace of one example."""
+    return trace.frame_on(look, size).reshape(2, 3)
 
 
 def _pairs(points: Tensor) -> list[tuple[float, float]]:

@@ -195,7 +195,8 @@ def _record_section(number: int, record: Record, *, name_model: bool) -> Section
     facts = list(_facts(info))
     if facts:
         blocks.append(Table(("about this answer", ""), facts))
-    title = " → ".join(part for part in (question, answer) if part) or f"Record {number}"
+    asked = " → ".join(part for part in (question, answer) if part) or f"Record {number}"
+    title = f"{info['picture']}: {asked}" if isinstance(info.get("picture"), str) else asked
     return Section(f"{title} ({info['model']})" if name_model and info.get("model") else title, blocks=blocks)
 
 

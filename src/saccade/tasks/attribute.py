@@ -16,16 +16,19 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict, to_dict
-from saccade.data.attributes import AttributeBatch, AttributeData, AttributeDataConfig
+from saccade.data.attributes import SPECS, AttributeBatch, AttributeData, AttributeDataConfig
 from saccade.data.glyphs import Split
 from saccade.errors import ConfigError, DataError, nearest
-from saccade.losses import cross_entropy
+from saccade.losses import cross_entropy, reinforce
 from saccade.models.base import QueryModel
 from saccade.models.catalog import model_spec
 from saccade.models.folder import ModelFacts, Preprocessing, save_model
 from saccade.tasks.attribute_scores import score_attributes
 
 Batch = dict[str, Tensor]
+
+LOSSES = ("default", "cross_entropy", "reinforce")
+ENTROPY_WEIGHT = 0.002  # λ of Xu et al. (2015), from their released code: keeps drawn locations from settling early
 
 
 class AttributeTask:
@@ -57,6 +60,8 @@ class AttributeTask:
             raise ConfigError(f"seed: must lie in 0 .. 2^32 - 1, found {seed}")
         self.architecture, self.model_config, self.seed = model, dict(model_config), seed
         self.model = self.new_model(seed)
+        side = SPECS[self.data_config.name].size
+        self.model.check_input((side, side))
         self.device = torch.device("cpu")
         self._splits: dict[str, AttributeData] = {}
         self._shuffled: tuple[int, Tensor] | None = None
@@ -122,11 +127,26 @@ class AttributeTask:
         return {"images": batch["images"], "query": batch["query"]}
 
     def loss(self, raw: dict[str, Tensor], batch: Batch, phase_loss: str) -> dict[str, Tensor]:
-        """Cross-entropy of the answer, and the share of right ones."""
-        if phase_loss not in ("default", "cross_entropy"):
-            raise ConfigError(f"loss '{phase_loss}': {nearest(phase_loss, ['cross_entropy', 'default'])}")
+        """Cross-entropy of the answer plus whatever penalty the model names, and the share of right answers.
+
+        A model that draws locations in training is by default taught by REINFORCE instead.
+        """
+        if phase_loss not in LOSSES:
+            raise ConfigError(f"loss '{phase_loss}': {nearest(phase_loss, LOSSES)}")
+        draws = "sampled_logits" in raw
+        if phase_loss == "reinforce" and not draws:
+            raise ConfigError(
+                "loss 'reinforce': this model draws no locations in training; take model 'hard' with estimator: "
+                "reinforce, or the default loss"
+            )
         right = (raw["logits"].argmax(-1) == batch["label"]).float().mean()
-        return {"loss": cross_entropy(raw["logits"], batch["label"]), "accuracy": right}
+        sampled = draws and phase_loss != "cross_entropy"
+        answer = sampled_loss(raw, batch["label"]) if sampled else cross_entropy(raw["logits"], batch["label"])
+        found = {"loss": answer, "accuracy": right}
+        if "penalty" in raw:
+            found["penalty"] = raw["penalty"].mean()
+            found["loss"] = found["loss"] + found["penalty"]
+        return found
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
@@ -164,6 +184,7 @@ class AttributeTask:
         return {
             "data": config.name,
             "glyphs": chosen.glyphs.name,
+            "backgrounds": chosen.backgrounds,
             "split": split,
             "protocol": config.protocol,
             "seed": config.seed,
@@ -191,6 +212,15 @@ class AttributeTask:
                 training={key: value for key, value in facts.items() if key not in ("recipe", "revision")},
             ),
         )
+
+
+def sampled_loss(raw: dict[str, Tensor], label: Tensor) -> Tensor:
+    """REINFORCE on the locations that a model drew, each rewarded with the log-probability of ``label`` (B,) there."""
+    log_likelihood = raw["sampled_logits"].log_softmax(-1)  # (B,S,K)
+    log_likelihood = torch.take_along_dim(log_likelihood, label[:, None, None], dim=-1).squeeze(-1)  # (B,S)
+    return reinforce(
+        log_likelihood, raw["sampled_log_prob"], entropy=raw["entropy"], entropy_weight=ENTROPY_WEIGHT
+    )  # ()
 
 
 def in_batches(data: AttributeData, batch_size: int, limit: int | None = None) -> Iterator[AttributeBatch]:

@@ -1,7 +1,9 @@
 """Scores of an attribute model: its answers, its attention beside baselines and bounds, and the causal tests.
 
 Every map, the model's and the baselines', lies on the picture through the same projection. Baselines and the oracle
-live on the grid of the model's last look on a picture, the one from which the answer is read.
+live on the grid of the model's last look on a picture, the one from which the answer is read. A model that only cuts
+out crops has no grid of weights: its baselines live on the picture's own pixels, and there is no oracle of the grid,
+which would be the target's mask and no bound for boxes.
 """
 
 from __future__ import annotations
@@ -14,17 +16,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from saccade import geometry
 from saccade.data.attributes import AttributeBatch, AttributeData
 from saccade.errors import DataError
 from saccade.metrics import Interventions, accuracy_by_scale, baselines, bootstrap, causal_scores, deletion, insertion
 from saccade.metrics.intervals import mean_defined
 from saccade.metrics.map_scores import MapScores
-from saccade.models.base import QueryModel
-from saccade.trace import AttentionTrace, Look
+from saccade.models.base import QueryModel, Raw
+from saccade.trace import AttentionTrace, Output
 
 BASELINES = ("uniform", "centre_gaussian", "shuffled", "all_objects", "all_objects_exact", "grid_oracle")
-ANSWER_SCORES = ("accuracy", "swapped_query")
-BATCH = {"cpu": 20, "cuda": 500}
+ANSWER_SCORES = ("accuracy", "swapped_query", "accuracy_argmax_location")
+BATCH = 250
+AT_ONCE = {"cpu": 20, "cuda": 1000}  # pictures in one forward pass: a CPU's caches hold few
 
 
 @dataclass
@@ -33,7 +37,8 @@ class AttributeScores:
 
     total: MapScores = field(default_factory=MapScores)
     by_look: dict[str, MapScores] = field(default_factory=dict)
-    baselines: dict[str, MapScores] = field(default_factory=lambda: {name: MapScores() for name in BASELINES})
+    baselines: dict[str, MapScores] = field(default_factory=dict)
+    """By name, in the order of :data:`BASELINES`; without the grid oracle for a model of crops alone."""
     causal: MapScores = field(default_factory=MapScores)
     answers: list[Tensor] = field(default_factory=list)
     labels: list[Tensor] = field(default_factory=list)
@@ -52,7 +57,7 @@ class AttributeScores:
         by_look = {name: scores.means() for name, scores in self.by_look.items()}
         found: dict[str, Any] = {
             "n": len(scenes),
-            "metrics": {name: causal[name] for name in ANSWER_SCORES},
+            "metrics": {name: causal[name] for name in ANSWER_SCORES if name in causal},
             "attention": {**self.total.means(), **rest, "by_look": by_look},
             "baselines": {name: scores.means() for name, scores in self.baselines.items()},
             "intervals": {name: [interval.low, interval.high] for name, interval in intervals.items()},
@@ -70,7 +75,7 @@ def score_attributes(
     *,
     limit: int | None = None,
     sweeps: int = 200,
-    batch_size: int | None = None,
+    batch_size: int = BATCH,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> AttributeScores:
     """Score ``model`` on a finite split.
@@ -80,23 +85,22 @@ def score_attributes(
         data: the split.
         limit: at most this many triples, from the first on.
         sweeps: pictures for deletion and insertion, which cost dozens of forward passes each.
-        batch_size: triples at once; by default what suits the device (a CPU's caches hold few pictures).
+        batch_size: triples at once; among them maps are exchanged for the shuffled baseline.
         progress: called with triples done and triples in all.
     """
     if data.size is None:
         raise DataError(f"split '{data.split}' has no end; score val or test")
     if limit is not None and limit < (fewest := _fewest(data)):
         raise DataError(f"limit: maps are exchanged between scenes, which takes at least {fewest}, found {limit}")
-    batch_size = batch_size or BATCH.get(data.device.type, 250)
     scores = AttributeScores()
     total, done = min(limit or data.size, data.size), 0
     for batch in _batches(data, total, batch_size):
-        output = model(batch.images, batch.query)
-        _add_answers(scores, output.trace, batch)
+        output = model.wrap(_in_parts(model, batch.images, batch.query), (data.spec.size, data.spec.size))
+        _add_answers(scores, output, batch)
         _add_maps(scores, output.trace, batch)
         _add_causal(scores, model, batch)
         if done < sweeps:
-            _add_sweeps(scores, model, output.trace[: sweeps - done], batch, batch_size)
+            _add_sweeps(scores, model, output.trace[: sweeps - done], batch)
         done += len(batch)
         progress(done, total)
     return scores
@@ -113,13 +117,25 @@ def _batches(data: AttributeData, total: int, batch_size: int) -> Iterator[Attri
 
 def _fewest(data: AttributeData) -> int:
     """How many triples surely have maps to exchange: no more than half may be about one scene."""
-    return 2 * (data.spec.slots if data.config.protocol == "authors" else 1)
+    return 2 * data.spec.slots
 
 
-def _add_answers(scores: AttributeScores, trace: AttentionTrace, batch: AttributeBatch) -> None:
-    if trace.answer is None:
+def _in_parts(model: QueryModel, images: Tensor, query: Tensor) -> Raw:
+    """What ``forward_raw`` gives for all pictures, computed a few at a time; scalars are left out."""
+    at_once = AT_ONCE.get(images.device.type, BATCH)
+    parts = [model.forward_raw(*part) for part in zip(images.split(at_once), query.split(at_once))]
+    return {name: torch.cat([part[name] for part in parts]) for name, tensor in parts[0].items() if tensor.dim()}
+
+
+def _add_answers(scores: AttributeScores, output: Output, batch: AttributeBatch) -> None:
+    """The answer; beside it, where a model sums over locations, what the likeliest location alone would have said."""
+    answer = output.trace.answer
+    if answer is None:
         raise DataError("the model's trace holds no answer")
-    found = ((scores.answers, trace.answer), (scores.labels, batch.label), (scores.scales, batch.scale))
+    if "argmax_logits" in output.aux:
+        right = output.aux["argmax_logits"].argmax(-1) == batch.label  # (B,)
+        scores.causal.add_values({"accuracy_argmax_location": right})
+    found = ((scores.answers, answer), (scores.labels, batch.label), (scores.scales, batch.scale))
     for kept, tensor in (*found, (scores.scenes, batch.scene)):
         kept.append(tensor.cpu())
 
@@ -132,21 +148,21 @@ def _add_maps(scores: AttributeScores, trace: AttentionTrace, batch: AttributeBa
     for look in trace.looks:
         if len(trace.looks) > 1 and look.is_spatial:
             scores.by_look.setdefault(look.name, MapScores()).add(trace.image_map(look), evidence, objects)
-    last = _last_on_picture(trace)
-    if last.frame is None or last.weights is None:
-        raise DataError(f"look '{last.name}' has no grid to put baselines on")
-    frame, grid = last.frame.to(total.device), (last.weights.shape[-2], last.weights.shape[-1])
     size, pictures = (total.shape[-2], total.shape[-1]), len(batch)
+    cells = _cells(trace)
+    frame, grid = cells or (geometry.identity(), size)
+    frame = frame.to(total.device)
     maps = {
         "uniform": baselines.uniform(frame, grid, size, pictures=pictures),
         "centre_gaussian": baselines.centre_gaussian(frame, grid, size, pictures=pictures),
         "shuffled": baselines.shuffled(total, batch.scene),
         "all_objects": baselines.all_objects(objects, frame, grid),
         "all_objects_exact": baselines.all_objects_exact(objects),
-        "grid_oracle": baselines.grid_oracle(evidence, frame, grid),
     }
+    if cells is not None:
+        maps["grid_oracle"] = baselines.grid_oracle(evidence, frame, grid)
     for name, baseline in maps.items():
-        scores.baselines[name].add(baseline, evidence, objects)
+        scores.baselines.setdefault(name, MapScores()).add(baseline, evidence, objects)
 
 
 def _add_causal(scores: AttributeScores, model: QueryModel, batch: AttributeBatch) -> None:
@@ -163,36 +179,38 @@ def _add_causal(scores: AttributeScores, model: QueryModel, batch: AttributeBatc
     )
 
     def answer(images: Tensor, queries: Tensor) -> Tensor:
-        return model.forward_raw(images, queries)["logits"].argmax(-1)
+        return _in_parts(model, images, queries)["logits"].argmax(-1)
 
     scores.causal.add_values(causal_scores(answer, scenes))
 
 
-def _add_sweeps(
-    scores: AttributeScores, model: QueryModel, trace: AttentionTrace, batch: AttributeBatch, at_once: int
-) -> None:
+def _add_sweeps(scores: AttributeScores, model: QueryModel, trace: AttentionTrace, batch: AttributeBatch) -> None:
     """Deletion and insertion on black, for the model's map and for pixels in random order (a uniform map)."""
     count = len(trace)
     images, query = batch.images[:count], batch.query[:count]
     answers = trace.answer if trace.answer is not None else batch.label[:count]
 
     def probability(altered: Tensor, pictures: Tensor) -> Tensor:
-        logits = model.forward_raw(altered, query[pictures])["logits"]
+        logits = _in_parts(model, altered, query[pictures])["logits"]
         return logits.softmax(-1).gather(1, answers[pictures][:, None]).squeeze(1)
 
     total = trace.image_map("total")
     for kept, maps in ((scores.total, total), (scores.baselines["uniform"], torch.ones_like(total))):
         kept.add_values({
-            "deletion": deletion(probability, images, maps, fill=0.0, max_batch=at_once).area,
-            "insertion": insertion(probability, images, maps, fill=0.0, max_batch=at_once).area,
+            "deletion": deletion(probability, images, maps, fill=0.0).area,
+            "insertion": insertion(probability, images, maps, fill=0.0).area,
         })  # fmt: skip
 
 
-def _last_on_picture(trace: AttentionTrace) -> Look:
-    spatial = [look for look in trace.looks if look.is_spatial and look.weights is not None]
+def _cells(trace: AttentionTrace) -> tuple[Tensor, geometry.Size] | None:
+    """Frame and grid of the last look with weights on the picture; None when every look on it is a crop."""
+    spatial = [look for look in trace.looks if look.is_spatial and look.frame is not None]
     if not spatial:
-        raise DataError("this model's looks have no weights on a picture")
-    return spatial[-1]
+        raise DataError("this model has no look on a picture: there is nothing to score")
+    for look in reversed(spatial):
+        if look.weights is not None and look.frame is not None:
+            return look.frame, (look.weights.shape[-2], look.weights.shape[-1])
+    return None
 
 
 def _without_nan(value: Any) -> Any:

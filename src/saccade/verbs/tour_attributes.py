@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from saccade.data.attributes import AttributeBatch, AttributeData, AttributeDataConfig
 from saccade.metrics.answers import SCALE_EDGES
@@ -19,10 +17,11 @@ from saccade.show.report import Bar, Bars, Cell, Gallery, KeyFigures, Picture, S
 from saccade.sighting import Sighting
 from saccade.tasks.attribute_scores import AttributeScores, score_attributes
 from saccade.tasks.published import PUBLISHED, Published
+from saccade.trace import Look
 from saccade.verbs.tour import PlainTable, Stop
 
 QUICK, FULL = 1000, 5000  # scenes
-SWEEPS = {True: 24, False: 200}  # scenes for deletion and insertion
+SWEEPS = {True: 100, False: 200}  # scenes for deletion and insertion
 KINDS = {"grid_oracle": "bound", "all_objects_exact": "bound"}
 LABELS = {
     "uniform": "attention spread evenly",
@@ -37,8 +36,8 @@ LABELS = {
 def attribute_stop(name: str, *, quick: bool, device: str, progress: Callable[[str, int, int], None]) -> Stop:
     """Score the shipped model ``name`` on scenes of shipped glyphs and say what came out."""
     predictor = load(name, device)
-    config = replace(_data_config(predictor), glyphs="pack", protocol="unlimited")
-    data = AttributeData(config, "test", device=predictor.device)
+    config = _data_config(predictor)
+    data = AttributeData(config, "test", device=predictor.device, allow_pack=True)
     limit = QUICK if quick else FULL
     scores = score_attributes(
         predictor.model,
@@ -49,11 +48,12 @@ def attribute_stop(name: str, *, quick: bool, device: str, progress: Callable[[s
     )
     found = scores.summary()
     published = PUBLISHED.get((predictor.facts.architecture, config.name))
-    where = f"n = {found['n']} scenes of {data.glyphs.name}, test split, seed {config.seed}, computed just now"
+    where = f"questions about scenes of {data.glyphs.name}, test split, seed {config.seed}, computed just now"
     section = Section(
         f"{name}: what colour is the 7?",
         f"{_about(predictor)} The outlined digit is the one asked for; brighter means more weight. The map is drawn "
-        "at the centres of the receptive fields of its cells, so it lies where the network really looked.",
+        "at the centres of the receptive fields of its cells; beyond the outermost centres, edge cells go on to the "
+        "border.",
         [
             _key_figures(found, published, where),
             _strips(predictor, data),
@@ -76,23 +76,25 @@ def attribute_stop(name: str, *, quick: bool, device: str, progress: Callable[[s
 
 
 def _data_config(predictor: Predictor) -> AttributeDataConfig:
-    known = {key: predictor.facts.data[key] for key in ("name",) if key in predictor.facts.data}
-    return AttributeDataConfig(**known)
+    return AttributeDataConfig(name=predictor.facts.data.get("name", "mref"))
 
 
 def _about(predictor: Predictor) -> str:
-    grid = "×".join(str(cells) for cells in _first_weights(predictor).shape[-2:])
+    height, width = predictor.facts.preprocessing.size
+    seen = predictor.look(torch.zeros(3, height, width), ask=predictor.facts.queries[0])
+    acts = ", then ".join(_in_words(look) for look in seen.trace.looks)
     return (
         f"A model of {predictor.facts.parameters:,} parameters sees five to nine coloured digits and is asked for the "
-        f"colour of one of them. Its only way to find it is attention over {grid} cells of its last feature map."
+        f"colour of one of them. It looks by {acts}."
     )
 
 
-def _first_weights(predictor: Predictor) -> Tensor:
-    height, width = predictor.facts.preprocessing.size
-    seen = predictor.look(torch.zeros(3, height, width), ask=predictor.facts.queries[0])
-    weights = seen.trace.looks[-1].weights
-    return torch.zeros(1, 1, 1) if weights is None else weights
+def _in_words(look: Look) -> str:
+    """What kind of act a look is, and how fine."""
+    if look.weights is None:
+        return "a window that it cuts out of the picture"
+    acts = {"gate": "a gate on each of", "hard": "a choice among"}
+    return f"{acts.get(look.kind, 'attention over')} {'×'.join(map(str, look.weights.shape[-2:]))} cells"
 
 
 # ---------------------------------------------------------------- pictures
@@ -172,6 +174,11 @@ def _telling_row(predictor: Predictor, batch: AttributeBatch, recoloured: Attrib
 # ---------------------------------------------------------------- numbers
 
 
+def _note(found: Mapping[str, Any], metric: str, where: str) -> str:
+    """How many examples a number rests on, and which: the sweeps are measured on fewer."""
+    return f"n = {found['counts'].get(metric, found['n'])} {where}"
+
+
 def _recorded(predictor: Predictor) -> Any:
     """The evaluation on the full test set that came with the model, if any."""
     return predictor.facts.scores[0] if predictor.facts.scores else None
@@ -179,14 +186,17 @@ def _recorded(predictor: Predictor) -> Any:
 
 def _key_figures(found: Mapping[str, Any], published: Published | None, where: str) -> KeyFigures:
     metrics, attention = found["metrics"], found["attention"]
-    figures = [("right answers", percent(metrics["accuracy"], note=where))]
+    figures = [("right answers", percent(metrics["accuracy"], note=_note(found, "accuracy", where)))]
     if published is not None:
         figures.append(
             ("published", percent(published.metrics["accuracy"], note=f"{published.source}; {published.note}"))
         )
     figures += [
-        ("follows the target recoloured", percent(attention["causal_follow"], note=where)),
-        ("holds when others change", percent(attention["causal_hold"], note=where)),
+        (
+            "follows the target recoloured",
+            percent(attention["causal_follow"], note=_note(found, "causal_follow", where)),
+        ),
+        ("holds when others change", percent(attention["causal_hold"], note=_note(found, "causal_hold", where))),
     ]
     return KeyFigures(figures)
 
@@ -208,11 +218,22 @@ def _score_table(predictor: Predictor, found: Mapping[str, Any], published: Publ
         printed = Cell(None)
         if published is not None and metric in published.metrics:
             printed = percent(published.metrics[metric], note=f"{published.source}; {published.note}")
-        here = percent(found[group][metric], note=f"{where}; 95 % interval {100 * low:.1f} to {100 * high:.1f}")
+        here = percent(
+            found[group][metric],
+            note=f"{_note(found, metric, where)}; 95 % interval {100 * low:.1f} to {100 * high:.1f}",
+        )
         rows.append([label, here, full, printed])
-    blind = percent(found["metrics"]["swapped_query"], note=f"{where}; asked for another digit that is present")
+    blind = percent(
+        found["metrics"]["swapped_query"],
+        note=f"{_note(found, 'swapped_query', where)}; asked for another digit that is present",
+    )
     rows.append(
-        ["same answer when asked for another digit (0.2 is ideal, 0.42 is blind)", blind, Cell(None), Cell(None)]
+        [
+            "same answer when asked for another digit (20 % ideal, 41 % if it ignores the question)",
+            blind,
+            Cell(None),
+            Cell(None),
+        ]
     )
     return Table(
         ["", "measured here", "full test", "published"],
@@ -224,18 +245,19 @@ def _score_table(predictor: Predictor, found: Mapping[str, Any], published: Publ
 
 def _bars(metric: str, caption: str, found: Mapping[str, Any], published: Published | None, where: str) -> Bars:
     low, high = found["intervals"][metric]
-    bars = [Bar("this model", found["attention"][metric], "score", (low, high), where)]
+    bars = [Bar("this model", found["attention"][metric], "score", (low, high), _note(found, metric, where))]
     if published is not None and metric in published.metrics:
         bars.append(Bar("the paper's", published.metrics[metric], "published", note=published.source))
     for name, values in found["baselines"].items():
         kind = KINDS.get(name, "baseline")
-        bars.append(Bar(LABELS[name], values[metric], kind, note=where))  # type: ignore[arg-type]
+        bars.append(Bar(LABELS[name], values[metric], kind, note=_note(found, metric, where)))  # type: ignore[arg-type]
     return Bars(bars, caption, source="all maps through the same projection")
 
 
 def _attention_table(found: Mapping[str, Any], where: str) -> Table:
-    names = [name for name in found["baselines"]["uniform"] if name in found["attention"]]
-    rows: list[list[Cell | str]] = [["this model", *(percent(found["attention"][name], note=where) for name in names)]]
+    names = [name for name in found["baselines"].get("uniform", {}) if name in found["attention"]]
+    own = [percent(found["attention"][name], note=_note(found, name, where)) for name in names]
+    rows: list[list[Cell | str]] = [["this model", *own]]
     for baseline, values in found["baselines"].items():
         rows.append([LABELS[baseline], *(percent(values.get(name)) for name in names)])
     return Table(
@@ -260,9 +282,10 @@ def _scale_figure(found: Mapping[str, Any], where: str) -> Picture:
 
 
 def _recall_figure(scores: AttributeScores, where: str) -> Picture:
-    maps = {"this model": scores.total, "best single cell": scores.baselines["grid_oracle"],
-            "every digit": scores.baselines["all_objects"]}  # fmt: skip
-    curves = {name: (kept.curve().recall.tolist(), kept.curve().precision.tolist()) for name, kept in maps.items()}
+    maps = {"this model": scores.total, "best single cell": scores.baselines.get("grid_oracle"),
+            "every digit": scores.baselines.get("all_objects")}  # fmt: skip
+    found = {name: kept.curve() for name, kept in maps.items() if kept is not None}
+    curves = {name: (curve.recall.tolist(), curve.precision.tolist()) for name, curve in found.items()}
     drawn = {theme: precision_recall_curves(curves, theme=theme)[0] for theme in ("light", "dark")}
     return Picture(
         figure_svg(drawn["light"]), "The map as a segmentation: precision and recall of its pixels at every threshold.",

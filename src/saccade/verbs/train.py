@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from saccade.config import from_dict
 from saccade.engine.recipe import Recipe, load_recipe
+from saccade.errors import ConfigError
 from saccade.tasks import task_class
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def train(
-    recipe: str | Path,
+    recipe: str | Path | None = None,
     *,
     out: Path | str,
     data: str | None = None,
@@ -35,7 +37,7 @@ def train(
     """Train ``recipe`` (a packaged name or a YAML file) into the run folder ``out``.
 
     Args:
-        recipe: see ``saccade list recipes``.
+        recipe: see ``saccade list recipes``; with ``resume`` it may be left out: the run knows its own.
         out: a new folder; with ``resume`` the folder of the run to continue.
         data: another data set than the recipe's, by name.
         backbone: another backbone than the recipe's, for models that can have one.
@@ -53,15 +55,17 @@ def train(
     """
     from saccade.engine.loop import fit  # brings Fabric, which takes seconds
 
-    chosen = list(overrides)
-    for path, value in (
-        ("data.name", data),
-        ("model.config.backbone", backbone),
-        ("seed", seed),
-        ("precision", precision),
-    ):
-        chosen += [] if value is None else [f"{path}={value}"]
-    resolved = load_recipe(recipe, protocol=protocol, overrides=chosen)
+    resolved = _recorded(Path(out)) if recipe is None and resume else None
+    if resolved is None:
+        if recipe is None:
+            raise ConfigError("no recipe: name one (see 'saccade list recipes'), or go on with a run by --resume")
+        chosen = list(overrides)
+        for path, value in (("data.name", data), ("model.config.backbone", backbone), ("seed", seed)):
+            chosen += [] if value is None else [f"{path}={value}"]
+        chosen += [] if precision is None else [f"precision={precision}"]
+        resolved = load_recipe(recipe, protocol=protocol, overrides=chosen)
+    elif overrides or any(value is not None for value in (data, backbone, protocol, seed, precision)):
+        raise ConfigError("a run that goes on keeps its recipe: leave out --set, --data, --protocol and the like")
     return fit(
         build_task(resolved),
         resolved,
@@ -74,6 +78,13 @@ def train(
         strategy=strategy,
         progress="quiet" if quiet else "auto",
     )
+
+
+def _recorded(run: Path) -> Recipe:
+    """The recipe that a run began with."""
+    from saccade.engine.run_folder import RunFolder
+
+    return from_dict(Recipe, RunFolder(run).recorded(), where=str(run / "config.yaml"))
 
 
 def build_task(recipe: Recipe) -> Trainable:

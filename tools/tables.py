@@ -41,21 +41,27 @@ def lines(header: list[str], rows: list[list[str]]) -> str:
 def attributes(pattern: str = "*.json") -> str:
     """One row a recorded run of the attribute task: score, published neighbour, attention, causal tests."""
     header = ["system · data", "protocol, glyphs", "accuracy % (published)", "true-positive strength % (published)"]
-    header += ["uniform · best on its grid", "selectivity %", "follow / hold %", "test n · seed", "trained in"]
+    header += [
+        "uniform · best on its grid",
+        "selectivity %",
+        "follow / hold %",
+        "test n · seed of the one run",
+        "trained in",
+    ]
     rows = []
     for result in read(pattern):
         evaluation, recipe, data = result["evaluation"], result["recipe"], result["data"]
         model, name = recipe["model"]["name"], data["name"]
         published = PUBLISHED[model, name].metrics
-        attention, baselines = evaluation["attention"], evaluation["baselines"]
+        attention = evaluation["attention"]
+        beside = {name: row.get("true_positive_strength") for name, row in evaluation["baselines"].items()}
         rows.append([
             f"{model.upper()} · {name.upper()}",
             f"{evaluation['protocol']}, {data['glyphs']}",
             f"**{percent(evaluation['metrics']['accuracy'])}** ({percent(published.get('accuracy'))})",
             f"{percent(attention['true_positive_strength'], digits=1)} "
             f"({percent(published.get('true_positive_strength'), digits=1)})",
-            f"{percent(baselines['uniform']['true_positive_strength'], digits=1)} · "
-            f"{percent(baselines['grid_oracle']['true_positive_strength'], digits=1)}",
+            f"{percent(beside.get('uniform'), digits=1)} · {percent(beside.get('grid_oracle'), digits=1)}",
             percent(attention["selectivity"], digits=1),
             f"{percent(attention['causal_follow'], digits=1)} / {percent(attention['causal_hold'], digits=1)}",
             f"{evaluation['n']:,} · {recipe['seed']}",
@@ -76,9 +82,9 @@ def attention() -> str:
             rows.append([baseline] + [percent(row.get(name), digits=1) for name in shown])
         text.append(f"**{result['name']}**\n\n" + lines(["map", *shown], rows))
         intervals = evaluation.get("intervals", {})
-        spread = [[name, percent(evaluation["metrics"].get(name, evaluation["attention"].get(name)), both)]
-                  for name, both in intervals.items()]  # fmt: skip
-        text.append(lines(["score", "value % [95 % interval, by picture]"], spread))
+        values, counts = evaluation["metrics"] | evaluation["attention"], evaluation["counts"]
+        spread = [[name, percent(values.get(name), both), f"{counts[name]:,}"] for name, both in intervals.items()]
+        text.append(lines(["score", "value % [95 % interval, by picture]", "n"], spread))
         text.append(f"`{result['command']}`\n")
     return "\n".join(text)
 

@@ -11,7 +11,7 @@ from saccade.data.attributes import AttributeData, AttributeDataConfig
 from saccade.predict import load
 from saccade.show.marks import Mask
 
-IMAGES = Path(__file__).parent / "images"
+IMAGES = Path(__file__).parent.parent / "docs" / "images"
 PAPER = (255, 255, 255)
 
 

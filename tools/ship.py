@@ -1,6 +1,6 @@
 """Put a recorded run's model into the zoo, with its score and where it came from.
 
-python docs/ship.py RUN docs/results/soft-mref-unlimited-seed0.json --name soft-mref
+python tools/ship.py RUN docs/results/soft-mref-unlimited-seed0.json --name soft-mref
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import ast
 import dataclasses
-import importlib.util
+import inspect
 import json
 import re
 from pathlib import Path
@@ -21,11 +21,14 @@ from saccade.zoo import ZOO
 
 
 def deviations(architecture: str) -> tuple[str, ...]:
-    """What the model's source file says under "Deviations from the paper", as one sentence."""
-    spec = importlib.util.find_spec(model_spec(architecture).target.partition(":")[0])
-    text = ast.get_docstring(ast.parse(Path(spec.origin).read_text())) or ""
-    found = re.search(r"Deviations from the paper:\s*(.*)", text, re.DOTALL)
-    return (" ".join(found[1].split()),) if found else ()
+    """What the model's source file, and those of the classes it is built on, say under "Deviations from the paper"."""
+    found = []
+    for base in model_spec(architecture).resolve().__mro__:
+        if base.__module__.startswith("saccade.models"):
+            text = ast.get_docstring(ast.parse(Path(inspect.getfile(base)).read_text())) or ""
+            match = re.search(r"Deviations from the paper:\s*(.*?)(?:\n\n|$)", text, re.DOTALL)
+            found += [" ".join(match[1].split())] if match else []
+    return tuple(text for text in found if not text.startswith("none"))
 
 
 def main() -> None:

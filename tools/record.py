@@ -1,7 +1,7 @@
 """Keep what a run gave: join its evaluation with how it was trained, as one file in docs/results.
 
 saccade evaluate RUN --json > evaluation.json
-python docs/record.py evaluation.json RUN --name soft-mref-unlimited-seed0 --command "saccade train …"
+python tools/record.py evaluation.json RUN --name soft-mref-unlimited-seed0 --command "saccade train …"
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import argparse
 import json
 from pathlib import Path
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
 TRAINING_FACTS = ("machine", "step", "phase", "metrics", "versions", "replica")
 
 

@@ -1,0 +1,157 @@
+"""Hard attention: one cell is looked at, but which one is not known.
+
+Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), the baseline HARD of Section 5.1, after
+Xu et al., "Show, Attend and Tell", 2015 (arXiv:1502.03044). The location is a latent variable; α is its prior.
+
+=================  ===============================================================================
+Seo, Eq. (2-3)     α_ij = softmax_ij g_att(f_ij, q)            :meth:`HardAttention.prior`
+Seo, Section 5.1   log p(y) = log Σ_ij α_ij p(y|f_ij)          :func:`log_marginal`
+Bayes              p(ij|y) ∝ α_ij p(y|f_ij)                    :func:`posterior`
+Xu, Eq. (8)        s ~ Categorical(α)                          :func:`sample_cells`, :func:`log_prob_of`
+=================  ===============================================================================
+
+The answers of the cells come in as log-probabilities (B,K,H,W): a log-softmax over K exclusive answers, or for many
+labels at once a log-sigmoid of each, which are then marginalised label by label.
+
+Deviations from the paper: none known; "marginal log-likelihood" is all that it says of HARD, and the formula is ours.
+
+Axes: B examples, K answers, H and W cells, N = H·W, S samples.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from saccade.attention.scores import AdditiveScorer, spatial_softmax
+from saccade.attention.soft import soft_look
+from saccade.errors import ShapeError
+from saccade.trace import Look, Role
+
+
+class Prior(NamedTuple):
+    """Where the model would look before it has answered, and the scores behind it; both (B,H,W)."""
+
+    weights: Tensor
+    scores: Tensor
+
+
+class HardAttention(nn.Module):
+    """Features (B,C,H,W), a query vector (B,Q) and the cells' answers (B,K,H,W) → log-probabilities (B,K) and the look.
+
+    >>> attention = HardAttention(8, 4)
+    >>> answers = torch.randn(2, 3, 5, 7).log_softmax(1)
+    >>> log_mixture, look = attention(torch.randn(2, 8, 5, 7), torch.randn(2, 4), answers)
+    >>> log_mixture.exp().sum(1).round(decimals=4).tolist(), look.role
+    ([1.0, 1.0], 'mixture')
+    """
+
+    def __init__(self, channels: int, query_size: int, *, hidden: int = 32, context: int = 1) -> None:
+        super().__init__()
+        self.scorer = AdditiveScorer(channels, query_size, hidden=hidden, context=context)
+
+    def prior(self, features: Tensor, query: Tensor) -> Prior:
+        """Eq. (2) and (3): α and its scores."""
+        scores = self.scorer(features, query)  # (B,H,W)
+        return Prior(spatial_softmax(scores), scores)
+
+    def forward(
+        self, features: Tensor, query: Tensor, answers: Tensor, *, frame: Tensor | None = None, name: str = "attention"
+    ) -> tuple[Tensor, Look]:
+        """The exact marginal over all locations, and its look."""
+        weights, scores = self.prior(features, query)
+        return log_marginal(weights, answers), hard_look(name, weights, scores, frame)
+
+    def sample(
+        self,
+        features: Tensor,
+        query: Tensor,
+        answers: Tensor,
+        *,
+        generator: torch.Generator | None = None,
+        frame: Tensor | None = None,
+        name: str = "attention",
+    ) -> tuple[Tensor, Look]:
+        """The sampled twin: what one cell answers, drawn from the prior in training and the likeliest in eval mode."""
+        weights, scores = self.prior(features, query)
+        choice = sample_cells(weights, 1, generator=generator) if self.training else best_cell(weights)  # (B,1)
+        log_prob = log_prob_of(weights, choice)  # (B,1)
+        look = hard_look(name, weights, scores, frame, choice=choice[:, 0], log_prob=log_prob[:, 0])
+        return at_cells(answers, choice)[:, 0], look
+
+
+def log_marginal(weights: Tensor, answers: Tensor) -> Tensor:
+    """The mixture log Σ_ij α_ij p(y|ij), by log-sum-exp: weights (B,H,W), log-probabilities (B,K,H,W) → (B,K)."""
+    _check_answers(weights, answers)
+    joint = _log(weights).unsqueeze(1) + answers  # log α_ij p(y|ij): (B,K,H,W)
+    return torch.logsumexp(joint.flatten(2), dim=-1)  # (B,K)
+
+
+def posterior(weights: Tensor, answers: Tensor, answer: Tensor) -> Tensor:
+    """Where the evidence for ``answer`` (B,) lies, ∝ α_ij p(answer|ij): (B,H,W), summing to 1."""
+    _check_answers(weights, answers)
+    wanted = answer[:, None, None, None].expand(-1, 1, *answers.shape[2:])  # (B,1,H,W)
+    likelihood = answers.gather(1, wanted).squeeze(1)  # log p(answer|ij): (B,H,W)
+    return spatial_softmax(_log(weights) + likelihood)  # (B,H,W)
+
+
+def sample_cells(weights: Tensor, count: int, *, generator: torch.Generator | None = None) -> Tensor:
+    """``count`` independent draws from Categorical(α): weights (B,H,W) → cells (B,S), numbered row by row.
+
+    By the Gumbel-max trick, which, unlike ``torch.multinomial``, asks the device for no number: it can be captured.
+    """
+    log_prior = _log(weights.detach().float()).flatten(1).unsqueeze(1)  # bfloat16 is too coarse to draw in: (B,1,N)
+    shape = (log_prior.shape[0], count, log_prior.shape[2])
+    uniform = torch.rand(shape, generator=generator, dtype=log_prior.dtype, device=log_prior.device)  # (B,S,N)
+    return (log_prior - torch.log(-torch.log(uniform))).argmax(-1)  # (B,S)
+
+
+def best_cell(weights: Tensor) -> Tensor:
+    """The cell with the largest α: weights (B,H,W) → (B,1), numbered row by row."""
+    return weights.flatten(1).argmax(-1, keepdim=True)
+
+
+def log_prob_of(weights: Tensor, cells: Tensor) -> Tensor:
+    """The log α at ``cells`` (B,S): (B,S), with a gradient to the weights (B,H,W)."""
+    return at_cells(_log(weights).unsqueeze(1), cells).squeeze(-1)
+
+
+def at_cells(values: Tensor, cells: Tensor) -> Tensor:
+    """What ``values`` (B,C,H,W) hold at ``cells`` (B,S): (B,S,C)."""
+    # gather rather than take_along_dim, which fixes the batch size when it is exported
+    wanted = cells.unsqueeze(1).expand(-1, values.shape[1], -1)  # (B,C,S)
+    return values.flatten(2).gather(2, wanted).transpose(1, 2)  # (B,S,C)
+
+
+def cell_entropy(weights: Tensor) -> Tensor:
+    """−Σ_ij α_ij log α_ij: how undecided the prior (B,H,W) is, (B,)."""
+    return -(weights * _log(weights)).flatten(1).sum(-1)
+
+
+def hard_look(
+    name: str,
+    weights: Tensor,
+    scores: Tensor,
+    frame: Tensor | None,
+    *,
+    choice: Tensor | None = None,
+    log_prob: Tensor | None = None,
+) -> Look:
+    """The look of a hard attention act: a mixture over all cells, or with a ``choice`` (B,) one cell alone."""
+    soft = soft_look(name, weights, scores, frame)
+    role: Role = "mixture" if choice is None else "multiplier"
+    return dataclasses.replace(soft, kind="hard", role=role, choice=choice, log_prob=log_prob)
+
+
+def _log(weights: Tensor) -> Tensor:
+    """From the weights that are shown, so that gradients pass through them; finite where α has underflowed."""
+    return weights.clamp_min(torch.finfo(weights.dtype).tiny).log()
+
+
+def _check_answers(weights: Tensor, answers: Tensor) -> None:
+    expected = (weights.shape[0], *weights.shape[-2:])
+    if answers.dim() != 4 or (answers.shape[0], *answers.shape[2:]) != expected:
+        raise ShapeError("answers", f"({expected[0]},K,{expected[1]},{expected[2]}), one for each cell", answers.shape)

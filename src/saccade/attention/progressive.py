@@ -1,0 +1,79 @@
+"""Progressive attention: one gate on a feature map, which the next layers of the network then see attended.
+
+Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), Section 4.
+
+=========  ==============================================================
+Eq. (6)    s_ij = g_att(f_ij, q), α_ij = σ(s_ij)   the scorer and the sigmoid of :meth:`ProgressiveAttention.attend`
+Eq. (9)    s_ij = g_att(f_ij, F_ij, q)             :class:`LocalContextScorer`, or a gate with context 3
+Eq. (5)    f̂_ij = α_ij f_ij                        the product in :meth:`ProgressiveAttention.attend`
+=========  ==============================================================
+
+The last attention of the paper, a softmax (Eq. 6, l = L) and a sum (Eq. 8) without context, is
+:class:`saccade.attention.SoftAttention`. Eq. (7), the next layer, belongs to the model.
+
+Deviations from the paper: it takes the context as large as the footprint of the next convolution and pooling together
+(4×4 for 3×3 and 2×2); a cell needs a centre, and the authors' released code has 3×3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch import Tensor, nn
+
+from saccade.attention.scores import AdditiveScorer
+from saccade.attention.soft import Attended, soft_look
+from saccade.errors import ConfigError
+from saccade.trace import Look
+
+
+class LocalContextScorer(AdditiveScorer):
+    """Eq. (9): the additive scorer whose cells see their neighbours up to ``delta`` cells away, zeros past the border.
+
+    >>> LocalContextScorer(8, 4, delta=1).from_features.kernel_size
+    (3, 3)
+    """
+
+    def __init__(self, channels: int, query_size: int, *, hidden: int = 32, delta: int = 1) -> None:
+        if delta < 0:
+            raise ConfigError(f"delta: expected 0 (the cell alone) or more, found {delta}")
+        super().__init__(channels, query_size, hidden=hidden, context=2 * delta + 1)
+
+
+class ProgressiveAttention(nn.Module):
+    """Features (B,C,H,W) and a query vector (B,Q) → attended features (B,C,H,W) and the :class:`~saccade.trace.Look`.
+
+    Args:
+        channels: C of the features.
+        query_size: Q of the query vector.
+        hidden: units in which they meet.
+        context: side of the neighbourhood that each cell may see (odd); 1 looks at the cell alone.
+
+    >>> gate = ProgressiveAttention(8, 4, context=3)
+    >>> attended, look = gate(torch.randn(2, 8, 5, 7), torch.randn(2, 4))
+    >>> attended.shape, look.kind, look.norm
+    (torch.Size([2, 8, 5, 7]), 'gate', 'sigmoid')
+    """
+
+    def __init__(self, channels: int, query_size: int, *, hidden: int = 32, context: int = 1) -> None:
+        super().__init__()
+        self.scorer = AdditiveScorer(channels, query_size, hidden=hidden, context=context)
+
+    def attend(self, features: Tensor, query: Tensor) -> Attended:
+        """The act as plain tensors: context (B,C,H,W), the map that goes on; weights (B,H,W), scores (B,H,W)."""
+        scores = self.scorer(features, query)  # Eq. (6) left, or Eq. (9): (B,H,W)
+        weights = torch.sigmoid(scores)  # Eq. (6) right: (B,H,W)
+        return Attended(weights.unsqueeze(1) * features, weights, scores)  # Eq. (5): (B,C,H,W)
+
+    def forward(
+        self, features: Tensor, query: Tensor, *, frame: Tensor | None = None, name: str = "gate"
+    ) -> tuple[Tensor, Look]:
+        """Attended features and look; ``frame`` (2,3) tells where the features' cells lie in the picture."""
+        attended = self.attend(features, query)
+        return attended.context, gate_look(name, attended.weights, attended.scores, frame)
+
+
+def gate_look(name: str, weights: Tensor, scores: Tensor, frame: Tensor | None) -> Look:
+    """The look of a gate; without a frame the cells are taken as pixels."""
+    return dataclasses.replace(soft_look(name, weights, scores, frame), kind="gate", norm="sigmoid")

@@ -1,0 +1,145 @@
+"""Spatial transformer: the network cuts out, by an affine map that it chooses, the part of the picture it goes on with.
+
+Paper: Jaderberg et al., "Spatial Transformer Networks", 2015 (arXiv:1506.02025), with a query beside the picture.
+
+=========  ==============================================================
+Sec. 3.1   θ = f_loc(U), here f_loc(U, q)         :meth:`SpatialTransformer.locate`
+Eq. (1)    (x, y) of the picture = θ (x', y', 1)  :func:`saccade.geometry.sample_theta`
+Eq. (5)    bilinear reading of the picture        :func:`saccade.geometry.sample_theta`
+=========  ==============================================================
+
+θ takes a cell of the crop to a point of the picture, both in [-1, 1] between outer edges (``align_corners=False``), so
+scales below 1 zoom in. Feature and query meet in a hidden layer: with one linear layer alone the query could only move
+the same window over every picture, wherever its object is.
+
+**No free zooming out.** Beyond the border the picture goes on as it is at the border, never as a value of its own that
+would make a frame. ``bounded`` besides makes every θ a window inside the picture, by smooth functions of six numbers:
+
+* extent e = smallest + (1 − smallest)·σ(·) of each axis, so no axis grows beyond the picture nor shrinks to a point;
+* turn u = ½ tanh(·), row i of the matrix = e_i · (1, u_i) / (1 + √(u_i² + ε²)), diagonal first: a row sums to less
+  than e_i in absolute value, and u_x·u_y < ¼ keeps the determinant above e_x·e_y / 3, so that nothing is mirrored or
+  flattened; a window turns by up to 27 degrees;
+* place t = (1 − e)·tanh(·), so that the farthest corner, at e + |t| < 1, stays inside.
+
+Deviations from the paper: the bounds (``bounded=False`` is the paper's θ), and the border. The last layer starts with
+weights 0, so that every picture starts with the same window: the identity, or bounded a centred one of extent 0.9,
+since at extent 1 there is nowhere to move to and no gradient for the place.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade import geometry
+from saccade.attention.scores import check_query
+from saccade.errors import ConfigError, ShapeError
+from saccade.geometry import Size
+from saccade.trace import Look
+
+START = 0.9
+"""Extent of a bounded window before training, as a share of the picture."""
+_ROUNDING = 1e-3  # ε: rounds the kink of |u|
+
+
+class Cropped(NamedTuple):
+    """Plain tensors of one crop, fit for compiling and exporting."""
+
+    crop: Tensor
+    theta: Tensor
+
+
+class SpatialTransformer(nn.Module):
+    """Picture (B,C,H,W), what localises (B,F) and a query vector (B,Q) → crop (B,C,h,w) and its look.
+
+    Args:
+        features: F of the localisation feature.
+        query_size: Q of the query vector; 0 for a transformer that is asked nothing.
+        crop: (h, w) of what is cut out.
+        hidden: units in which feature and query meet.
+        bounded: keep every window inside the picture.
+        smallest: extent of the smallest bounded window, as a share of the picture, below 0.9.
+
+    >>> transformer = SpatialTransformer(16, 4, crop=(5, 6))
+    >>> crop, look = transformer(torch.rand(2, 3, 11, 12), torch.rand(2, 16), torch.rand(2, 4))
+    >>> crop.shape, look.kind, look.frame.shape
+    (torch.Size([2, 3, 5, 6]), 'crop', torch.Size([2, 2, 3]))
+    """
+
+    def __init__(
+        self,
+        features: int,
+        query_size: int,
+        *,
+        crop: Size,
+        hidden: int = 32,
+        bounded: bool = True,
+        smallest: float = 0.1,
+    ) -> None:
+        super().__init__()
+        if min(crop) < 1:
+            raise ConfigError(f"crop: expected at least one cell each way, found {crop[0]}×{crop[1]}")
+        if not 0 < smallest < START:
+            raise ConfigError(
+                f"smallest: the smallest window lies between 0 and {START} of the picture, found {smallest}"
+            )
+        self.features, self.query_size = features, query_size
+        self.crop, self.bounded, self.smallest = crop, bounded, smallest
+        self.meet = nn.Linear(features + query_size, hidden)
+        self.to_theta = nn.Linear(hidden, 6)
+        nn.init.zeros_(self.to_theta.weight)
+        with torch.no_grad():
+            self.to_theta.bias.copy_(self._start())
+
+    def _start(self) -> Tensor:
+        """The six numbers before training."""
+        if not self.bounded:
+            return torch.tensor([1.0, 0.0, 0.0, 0.0, 1.0, 0.0])  # the identity, row by row
+        share = (START - self.smallest) / (1 - self.smallest)
+        extent = math.log(share / (1 - share))
+        return torch.tensor([extent, extent, 0.0, 0.0, 0.0, 0.0])
+
+    def locate(self, localisation: Tensor, query: Tensor) -> Tensor:
+        """θ (B,2,3) from what localises (B,F) and the query (B,Q)."""
+        if localisation.dim() != 2 or localisation.shape[1] != self.features:
+            raise ShapeError("localisation", f"(B,{self.features})", localisation.shape)
+        check_query(query, self.query_size, localisation)
+        met = F.relu(self.meet(torch.cat([localisation, query], dim=1)))  # (B,D)
+        numbers: Tensor = self.to_theta(met)  # (B,6)
+        return window(numbers, self.smallest) if self.bounded else numbers.reshape(-1, 2, 3)  # (B,2,3)
+
+    def attend(self, picture: Tensor, localisation: Tensor, query: Tensor) -> Cropped:
+        """The act as plain tensors: crop (B,C,h,w) and theta (B,2,3)."""
+        if picture.dim() != 4 or picture.shape[0] != localisation.shape[0]:
+            raise ShapeError("picture", f"({localisation.shape[0]},C,H,W)", picture.shape)
+        theta = self.locate(localisation, query)  # (B,2,3)
+        return Cropped(geometry.sample_theta(picture, theta, self.crop), theta)  # (B,C,h,w)
+
+    def forward(
+        self, picture: Tensor, localisation: Tensor, query: Tensor, *, name: str = "crop"
+    ) -> tuple[Tensor, Look]:
+        """Crop and look; the picture is taken as the network input."""
+        cropped = self.attend(picture, localisation, query)
+        return cropped.crop, crop_look(name, cropped.theta, self.crop, (picture.shape[-2], picture.shape[-1]))
+
+
+def window(numbers: Tensor, smallest: float) -> Tensor:
+    """Six unbounded numbers (B,6), extents, turns and places as (x, y) pairs → θ (B,2,3) of a window in the picture."""
+    extent, turn, place = numbers.reshape(-1, 3, 2).unbind(1)  # (B,2) each
+    extent = smallest + (1 - smallest) * torch.sigmoid(extent)  # (B,2)
+    turn = torch.tanh(turn) / 2  # (B,2)
+    place = (1 - extent) * torch.tanh(place)  # (B,2)
+    along = extent / (1 + (turn.square() + _ROUNDING**2).sqrt())  # (B,2): the diagonal
+    across = along * turn  # (B,2): beside the diagonal
+    rows = [along[:, 0], across[:, 0], place[:, 0], across[:, 1], along[:, 1], place[:, 1]]
+    return torch.stack(rows, dim=1).reshape(-1, 2, 3)  # (B,2,3)
+
+
+def crop_look(name: str, theta: Tensor, crop: Size, picture: Size) -> Look:
+    """The look of a crop; its frame is θ in pixels, in double precision so that it reads the same points."""
+    frame = geometry.theta_to_frame(theta.double(), crop, picture)  # (B,2,3)
+    return Look(name, "crop", "crop", frame=frame, grid=crop)

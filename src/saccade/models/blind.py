@@ -1,0 +1,36 @@
+"""Blind: the stack and the head of SOFT without the query: what can be known of the answer without the question.
+
+A control of the attribute table of Seo et al. (2016, arXiv:1606.02393): on MREF the most frequent colour of a picture
+is the answer to about four questions in ten. A model that does no better has not used its query.
+
+=========  ====================================================
+Eq. (1)    f = CNN(I)                          :meth:`BlindModel.encode`
+Eq. (4)    with α_ij = 1/HW, whatever is asked :func:`saccade.attention.soft.attend_alike`
+=========  ====================================================
+
+Deviations from the paper: it has no such row.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from saccade.attention.scores import check_query
+from saccade.attention.soft import attend_alike
+from saccade.models.base import Raw
+from saccade.models.small_query import SmallQueryConfig, SmallQueryModel
+
+
+class BlindModel(SmallQueryModel):
+    """Mean pooling of the last map; the query is checked and then left alone."""
+
+    Config = SmallQueryConfig
+
+    def __init__(self, config: SmallQueryConfig) -> None:
+        super().__init__(config)
+        self.head = self.new_head()
+
+    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+        """The classifier on the mean of all cells."""
+        check_query(self.asked(encoding, query), self.config.queries, encoding)
+        return self.answered(encoding, attend_alike(encoding))

@@ -1,0 +1,45 @@
+"""Cross-attention: the stack of SOFT under one dot-product head, as a transformer would read it.
+
+A control of the attribute table: does the additive scorer of Seo et al. (2016, arXiv:1606.02393) matter, or would any
+attention do? Everything but the scorer is that of :mod:`saccade.models.soft`.
+
+=====================  ====================================================
+Seo, Eq. (1)           f = CNN(I)                          :meth:`CrossModel.encode`
+Vaswani 2017, Eq. (1)  softmax(q·k/√d), weighted mean      :class:`saccade.attention.CrossAttention`
+=====================  ====================================================
+
+Deviations from the papers: those of :mod:`saccade.models.small_query` and :mod:`saccade.attention.cross`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from saccade.attention.cross import CrossAttention
+from saccade.models.base import Raw
+from saccade.models.small_query import SmallQueryConfig, SmallQueryModel
+
+
+@dataclass(frozen=True)
+class CrossConfig(SmallQueryConfig):
+    """Sizes of the cross-attention model; the defaults are those of SOFT."""
+
+    hidden: int = 32
+    """Width of queries and keys."""
+
+
+class CrossModel(SmallQueryModel):
+    """One dot-product attention on the last map."""
+
+    Config = CrossConfig
+
+    def __init__(self, config: CrossConfig) -> None:
+        super().__init__(config)
+        self.attention = CrossAttention(config.channels, config.queries, hidden=config.hidden)
+        self.head = self.new_head()
+
+    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+        """The query against every cell, then the classifier."""
+        return self.answered(encoding, self.attention.attend(encoding, self.asked(encoding, query)))

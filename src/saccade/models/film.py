@@ -1,0 +1,71 @@
+"""FiLM: the stack of SOFT, told the query at every stage, without attention.
+
+Paper: Perez et al., "FiLM: Visual Reasoning with a General Conditioning Layer", 2018 (arXiv:1709.07871). The
+no-attention twin in the attribute table of Seo et al. (2016, arXiv:1606.02393): same stack, same head, the same
+question, and a plain mean over the last map. Its look says so: every cell counts 1/HW.
+
+==============  ====================================================================
+Perez, Eq. (1)  γ, β = f(q), h(q)                         :class:`FeatureModulation`
+Perez, Eq. (2)  FiLM(F_c) = γ_c F_c + β_c                 :meth:`FeatureModulation.forward`
+Seo, Eq. (4)    with α_ij = 1/HW                          :func:`saccade.attention.soft.attend_alike`
+==============  ====================================================================
+
+Deviations from the paper: the modulation follows each whole stage (after rectifying and pooling, where the paper has
+it between normalisation and rectifier of residual blocks); f and h are one linear map of the one-hot query to Δγ and
+β, with γ = 1 + Δγ, so that an untrained layer is near the identity.
+
+Axes: B examples, Q queries, C channels, h and w cells.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from torch import Tensor, nn
+
+from saccade.attention.scores import check_features, check_query
+from saccade.attention.soft import attend_alike
+from saccade.models.base import Raw
+from saccade.models.small_query import SmallQueryConfig, SmallQueryModel
+
+
+class FeatureModulation(nn.Module):
+    """Features (B,C,h,w) and a query vector (B,Q) → features scaled and shifted, channel by channel."""
+
+    def __init__(self, channels: int, query_size: int) -> None:
+        super().__init__()
+        self.channels, self.query_size = channels, query_size
+        self.from_query = nn.Linear(query_size, 2 * channels)
+
+    def forward(self, features: Tensor, query: Tensor) -> Tensor:
+        """γ_c F_c + β_c: (B,C,h,w)."""
+        check_features(features, self.channels)
+        check_query(query, self.query_size, features)
+        stretch, shift = self.from_query(query)[:, :, None, None].chunk(2, dim=1)  # Δγ, β: (B,C,1,1) each
+        modulated: Tensor = (1 + stretch) * features + shift  # (B,C,h,w)
+        return modulated
+
+
+class FilmModel(SmallQueryModel):
+    """A convolutional stack conditioned on the query, and mean pooling of its last map."""
+
+    Config = SmallQueryConfig
+
+    def __init__(self, config: SmallQueryConfig) -> None:
+        super().__init__(config)
+        stages = self.backbone.names
+        self.modulations = nn.ModuleDict({name: FeatureModulation(config.channels, config.queries) for name in stages})
+        self.head = self.new_head()
+
+    def encode(self, images: Tensor) -> Tensor:
+        """The first stage (B,C,h,w): all that does not depend on the query."""
+        return self.backbone.between(images, to=self.backbone.names[0])
+
+    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+        """Modulate, next stage, modulate, …; then the classifier on the mean of all cells."""
+        asked = self.asked(encoding, query)  # (B,Q)
+        features = self.modulations[self.backbone.names[0]](encoding, asked)  # (B,C,h,w)
+        for before, name in itertools.pairwise(self.backbone.names):
+            features = self.backbone.between(features, after=before, to=name)  # (B,C,h,w)
+            features = self.modulations[name](features, asked)
+        return self.answered(features, attend_alike(features))

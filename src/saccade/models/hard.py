@@ -1,0 +1,135 @@
+"""HARD: a convolutional stack, and a location that is latent: every cell of the last map answers for itself.
+
+Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), the baseline HARD of Section 5.1.
+
+==============  ================================================================
+Eq. (1)         f = CNN(I)                             :meth:`HardModel.encode`
+Eq. (2-3)       α, the prior over locations            :class:`saccade.attention.HardAttention`
+Section 5.1     log p(y) = log Σ_ij α_ij p(y|f_ij)     ``logits``: cross-entropy on them is the marginal loss
+==============  ================================================================
+
+``estimator: marginal`` is the paper's HARD: with few locations the sum is exact. ``estimator: reinforce`` is its
+sampled twin after Xu et al. (2015): locations are drawn in training, and the likeliest one answers in eval mode; see
+:mod:`saccade.losses.reinforce`.
+
+Further keys of the result: ``NAME.posterior`` (B,h,w), the location given the answer that was given;
+``argmax_logits`` (B,K), what the cell with the largest α says alone (marginal); in training of the twin
+``sampled_logits`` (B,S,K), ``sampled_log_prob`` (B,S) and ``entropy`` (B,).
+
+Deviations from the paper: those of :mod:`saccade.models.small_query`; the BatchNorm of the head sees all cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+from saccade.attention.hard import (
+    HardAttention,
+    at_cells,
+    best_cell,
+    cell_entropy,
+    hard_look,
+    log_marginal,
+    log_prob_of,
+    posterior,
+    sample_cells,
+)
+from saccade.models.base import Raw
+from saccade.models.quadrants import quadrant_batch
+from saccade.models.small_query import SmallQueryConfig, SmallQueryModel
+from saccade.trace import Look
+
+
+@dataclass(frozen=True)
+class HardConfig(SmallQueryConfig):
+    """Sizes of HARD; the defaults are the paper's."""
+
+    hidden: int = 32
+    """Units in which feature and query meet."""
+    estimator: Literal["marginal", "reinforce"] = "marginal"
+    """Sum over all locations, or draw some."""
+    samples: int = 4
+    """Locations drawn for each picture in training (reinforce); at least two, as each is judged by the others."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.samples < 2:
+            raise ValueError(f"samples: at least 2, so that each has others to be judged by, found {self.samples}")
+
+
+class HardModel(SmallQueryModel):
+    """One hard attention on the last map, summed out or sampled."""
+
+    Config = HardConfig
+
+    def __init__(self, config: HardConfig) -> None:
+        super().__init__(config)
+        self.attention = HardAttention(config.channels, config.queries, hidden=config.hidden)
+        self.head = self.new_head()
+
+    @classmethod
+    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
+        """Inputs and labels that fit :meth:`tiny`; every picture is asked about each of its quadrants."""
+        return quadrant_batch(count, seed, each=True)
+
+    def cell_answers(self, features: Tensor) -> Tensor:
+        """Log-probabilities log p(y|f_ij), the classifier on each cell alone: (B,C,h,w) → (B,K,h,w)."""
+        cells = features.permute(0, 2, 3, 1)  # (B,h,w,C)
+        logits: Tensor = self.head(cells.flatten(0, 2)).unflatten(0, cells.shape[:3])  # (B,h,w,K)
+        return logits.log_softmax(-1).permute(0, 3, 1, 2)  # (B,K,h,w)
+
+    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+        """The prior, the cells' answers, and what comes of both."""
+        name = self.look_name
+        weights, scores = self.attention.prior(encoding, self.asked(encoding, query))  # (B,h,w) each
+        answers = self.cell_answers(encoding)  # (B,K,h,w)
+        raw = self._summed(weights, answers) if self._sums else self._sampled(weights, answers)
+        logits = raw["logits"]  # (B,K)
+        return raw | {
+            f"{name}.weights": weights,  # (B,h,w)
+            f"{name}.scores": scores,  # (B,h,w)
+            f"{name}.values": answers.exp(),  # (B,K,h,w)
+            f"{name}.context": logits.exp(),  # (B,K)
+            f"{name}.posterior": posterior(weights, answers, logits.argmax(-1)),  # (B,h,w)
+        }
+
+    @property
+    def _sums(self) -> bool:
+        return bool(self.config.estimator == "marginal")
+
+    def _summed(self, weights: Tensor, answers: Tensor) -> Raw:
+        """The exact marginal, and beside it the answer of the likeliest location alone."""
+        return {
+            "logits": log_marginal(weights, answers),  # (B,K)
+            "argmax_logits": at_cells(answers, best_cell(weights))[:, 0],  # (B,K)
+        }
+
+    def _sampled(self, weights: Tensor, answers: Tensor) -> Raw:
+        """What one location answers: in training the first of those drawn, otherwise the likeliest."""
+        cells = sample_cells(weights, self.config.samples) if self.training else best_cell(weights)  # (B,S|1)
+        log_prob, logits = log_prob_of(weights, cells), at_cells(answers, cells)  # (B,S|1), (B,S|1,K)
+        raw = {
+            "logits": logits[:, 0],  # (B,K)
+            f"{self.look_name}.choice": cells[:, 0],  # (B,)
+            f"{self.look_name}.log_prob": log_prob[:, 0],  # (B,)
+        }
+        if self.training:
+            raw |= {"sampled_logits": logits, "sampled_log_prob": log_prob, "entropy": cell_entropy(weights)}
+        return raw
+
+    def looks(self, raw: Raw) -> tuple[Look, ...]:
+        """One hard look on the last stage: a mixture, or one chosen cell."""
+        name = self.look_name
+        return (
+            hard_look(
+                name,
+                raw[f"{name}.weights"],
+                raw[f"{name}.scores"],
+                self.backbone.frames[name],
+                choice=raw.get(f"{name}.choice"),
+                log_prob=raw.get(f"{name}.log_prob"),
+            ),
+        )

@@ -1,0 +1,102 @@
+"""Cross-attention, Eq. (1) of Vaswani et al. (2017): by hand, as loops, and against torch's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade import geometry
+from saccade.attention import CrossAttention
+from saccade.errors import ShapeError
+
+Near = Callable[..., None]
+
+
+def test_equation_1_by_hand(assert_near: Near) -> None:
+    """Features 0, 1, 2; q = (1, 1, 1, 1) and k = f·(log 3)/2·(1, 1, 1, 1): q·k/√4 = f·log 3, so that odds are 1:3:9."""
+    attention = CrossAttention(1, 1, hidden=4)
+    with torch.no_grad():
+        attention.to_query.weight.fill_(1.0)
+        attention.to_key.weight.fill_(math.log(3) / 2)
+    features = torch.tensor([[[[0.0, 1.0, 2.0]]]])
+    attended = attention.attend(features, torch.ones(1, 1))
+    assert_near(attended.scores, [[[0.0, math.log(3), 2 * math.log(3)]]])
+    assert_near(attended.weights, [[[1 / 13, 3 / 13, 9 / 13]]])
+    assert_near(attended.context, [[21 / 13]])
+
+
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.integers(0, 2**31))
+def test_against_loops(batch: int, channels: int, height: int, width: int, seed: int) -> None:
+    torch.manual_seed(seed)
+    attention = CrossAttention(channels, 2, hidden=3).double()
+    features = torch.randn(batch, channels, height, width, dtype=torch.float64)
+    query = torch.randn(batch, 2, dtype=torch.float64)
+    to_key = attention.to_key.weight[:, :, 0, 0]
+    with torch.no_grad():
+        context, weights, scores = attention.attend(features, query)
+        for b in range(batch):
+            asked = attention.to_query.weight @ query[b]
+            total, expected = 0.0, torch.zeros(channels, dtype=torch.float64)
+            for i in range(height):
+                for j in range(width):
+                    score = (asked @ (to_key @ features[b, :, i, j])) / math.sqrt(3)
+                    torch.testing.assert_close(scores[b, i, j], score)
+                    total += float(score.exp())
+                    expected += score.exp() * features[b, :, i, j]
+            torch.testing.assert_close(weights[b], scores[b].exp() / total)
+            torch.testing.assert_close(context[b], expected / total)
+
+
+def test_it_is_torchs_own_attention() -> None:
+    torch.manual_seed(0)
+    attention = CrossAttention(6, 4, hidden=8).double()
+    features, query = torch.randn(2, 6, 3, 5, dtype=torch.float64), torch.randn(2, 4, dtype=torch.float64)
+    cells = features.flatten(2).transpose(1, 2)  # (B,N,C)
+    keys = attention.to_key(features).flatten(2).transpose(1, 2)  # (B,N,D)
+    expected = F.scaled_dot_product_attention(attention.to_query(query)[:, None], keys, cells)[:, 0]
+    torch.testing.assert_close(attention.attend(features, query).context, expected)
+
+
+def test_gradients() -> None:
+    torch.manual_seed(3)
+    attention = CrossAttention(2, 3, hidden=4).double()
+    features = torch.randn(2, 2, 2, 3, dtype=torch.float64, requires_grad=True)
+    query = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda f, q: tuple(attention.attend(f, q)), (features, query))
+
+
+def test_no_question_no_preference() -> None:
+    features = torch.randn(2, 4, 3, 5)
+    attended = CrossAttention(4, 3).attend(features, torch.zeros(2, 3))
+    torch.testing.assert_close(attended.context, features.mean((2, 3)))
+
+
+def test_the_look_is_what_was_used(assert_near: Near) -> None:
+    attention = CrossAttention(4, 3)
+    features, frame = torch.randn(2, 4, 5, 6), geometry.scale_shift((16, 16), (15, 15))
+    context, look = attention(features, torch.randn(2, 3), frame=frame, name="stage4")
+    look.validate()
+    assert (look.name, look.kind, look.role, look.norm) == ("stage4", "soft", "multiplier", "softmax")
+    assert look.frame is frame
+    assert look.scores is not None
+    assert_near(look.rebuild(features), context)
+    assert_near(torch.softmax(look.scores.flatten(1), 1).reshape(2, 5, 6), look.weights)
+
+
+@pytest.mark.parametrize(
+    ("features", "query", "said"),
+    [
+        ((2, 5, 3, 3), (2, 3), r"features: expected shape \(B,4,H,W\), got \(2, 5, 3, 3\)"),
+        ((2, 4, 3, 3), (2, 4), r"query: expected shape \(B,3\), got \(2, 4\)"),
+        ((2, 4, 3, 3), (1, 3), r"query: expected shape \(2,3\), one for each feature map"),
+    ],
+)
+def test_shapes_that_do_not_fit(features: tuple[int, ...], query: tuple[int, ...], said: str) -> None:
+    with pytest.raises(ShapeError, match=said):
+        CrossAttention(4, 3).attend(torch.zeros(features), torch.zeros(query))

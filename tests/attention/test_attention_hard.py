@@ -1,0 +1,270 @@
+"""Hard attention: the marginal and the posterior by hand, as loops, and by enumeration; draws that follow the prior."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from saccade import geometry
+from saccade.attention.hard import (
+    HardAttention,
+    at_cells,
+    best_cell,
+    cell_entropy,
+    hard_look,
+    log_marginal,
+    log_prob_of,
+    posterior,
+    sample_cells,
+)
+from saccade.errors import ShapeError
+
+Near = Callable[..., None]
+
+WEIGHTS = torch.tensor([[[0.1, 0.2], [0.3, 0.4]]], dtype=torch.float64)
+FIRST = torch.tensor([[0.5, 1.0], [0.2, 0.1]], dtype=torch.float64)
+"""p(y=0) of four cells; p(y=1) is the rest."""
+ANSWERS = torch.stack([FIRST, 1 - FIRST])[None].clamp_min(1e-300).log()
+
+
+def example(seed: int, batch: int = 2, answers: int = 3, grid: tuple[int, int] = (2, 2)) -> tuple[Tensor, Tensor]:
+    """Weights (B,H,W) that sum to 1 and log-probabilities (B,K,H,W), in float64."""
+    generator = torch.Generator().manual_seed(seed)
+    weights = torch.randn(batch, grid[0] * grid[1], dtype=torch.float64, generator=generator).mul(2).softmax(1)
+    logits = torch.randn(batch, answers, *grid, dtype=torch.float64, generator=generator)
+    return weights.unflatten(1, grid), logits.mul(2).log_softmax(1)
+
+
+# ---------------------------------------------------------------- the marginal
+
+
+def test_the_marginal_by_hand(assert_near: Near) -> None:
+    """0.1·0.5 + 0.2·1 + 0.3·0.2 + 0.4·0.1 = 0.35, and the other answer has the rest."""
+    assert_near(log_marginal(WEIGHTS, ANSWERS).exp(), [[0.35, 0.65]])
+
+
+@given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 3), st.integers(1, 3), st.integers(0, 2**31))
+def test_the_marginal_against_loops(batch: int, answers: int, height: int, width: int, seed: int) -> None:
+    weights, log_p = example(seed, batch, answers, (height, width))
+    found = log_marginal(weights, log_p)
+    for b in range(batch):
+        for k in range(answers):
+            total = 0.0
+            for i in range(height):
+                for j in range(width):
+                    total += float(weights[b, i, j]) * math.exp(float(log_p[b, k, i, j]))
+            assert float(found[b, k]) == pytest.approx(math.log(total), rel=1e-9, abs=1e-12)
+
+
+def test_the_mixture_of_distributions_is_one() -> None:
+    weights, answers = example(0, batch=5, answers=4, grid=(3, 5))
+    torch.testing.assert_close(log_marginal(weights, answers).exp().sum(1), torch.ones(5, dtype=torch.float64))
+
+
+def test_many_labels_are_marginalised_one_by_one(assert_near: Near) -> None:
+    """Sigmoids 1/2 and 3/4 of two cells, prior 0.2 and 0.8: 0.1 + 0.6 = 0.7; and 1/4, 1/2: 0.05 + 0.4 = 0.45."""
+    logits = torch.tensor([[[[0.0, math.log(3)]], [[-math.log(3), 0.0]]]])
+    weights = torch.tensor([[[0.2, 0.8]]])
+    assert_near(log_marginal(weights, torch.nn.functional.logsigmoid(logits)).exp(), [[0.7, 0.45]])
+    assert_near(log_marginal(weights, torch.nn.functional.logsigmoid(-logits)).exp(), [[0.3, 0.55]])
+
+
+def test_the_gradient_is_that_of_the_enumerated_sum() -> None:
+    """∇ log Σ_s α_s p(y|s) for the scores and the logits of a 2×2 grid, each term written out."""
+    torch.manual_seed(1)
+    scores = torch.randn(4, dtype=torch.float64, requires_grad=True)
+    logits = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    enumerated = sum(scores.softmax(0)[cell] * logits[cell].softmax(0)[1] for cell in range(4))
+    expected = torch.autograd.grad(enumerated.log(), (scores, logits))
+    found = log_marginal(scores.softmax(0).view(1, 2, 2), logits.log_softmax(1).T.reshape(1, 3, 2, 2))[0, 1]
+    for one, other in zip(torch.autograd.grad(found, (scores, logits)), expected):
+        torch.testing.assert_close(one, other)
+
+
+def test_gradients() -> None:
+    torch.manual_seed(3)
+    scores = torch.randn(2, 2, 3, dtype=torch.float64, requires_grad=True)
+    logits = torch.randn(2, 4, 2, 3, dtype=torch.float64, requires_grad=True)
+
+    def everything(scores: Tensor, logits: Tensor) -> tuple[Tensor, ...]:
+        weights, answers = scores.flatten(1).softmax(1).view_as(scores), logits.log_softmax(1)
+        cells = torch.tensor([[0, 5], [3, 3]])
+        return (
+            log_marginal(weights, answers),
+            posterior(weights, answers, torch.tensor([1, 3])),
+            log_prob_of(weights, cells),
+            at_cells(answers, cells),
+            cell_entropy(weights),
+        )
+
+    assert torch.autograd.gradcheck(everything, (scores, logits))
+
+
+def test_a_prior_that_has_underflowed_stays_finite() -> None:
+    scores = torch.tensor([[[0.0, 500.0]]], requires_grad=True)
+    weights = scores.flatten(1).softmax(1).view_as(scores)
+    assert weights[0, 0, 0] == 0
+    answers = torch.tensor([[[[0.0, -1e3]], [[-1e3, 0.0]]]])
+    found = log_marginal(weights, answers)
+    assert found.isfinite().all()
+    (found[0, 0] + cell_entropy(weights).sum()).backward()
+    assert scores.grad is not None
+    assert scores.grad.isfinite().all()
+
+
+def test_all_weight_on_one_cell_gives_that_cells_answer(assert_near: Near) -> None:
+    _, answers = example(0)
+    weights = torch.zeros(2, 2, 2, dtype=torch.float64)
+    weights[:, 1, 0] = 1
+    assert_near(log_marginal(weights, answers), answers[:, :, 1, 0])
+
+
+# ---------------------------------------------------------------- the posterior
+
+
+def test_the_posterior_by_hand(assert_near: Near) -> None:
+    """α·p = 0.05, 0.2, 0.06, 0.04 of 0.35 for the first answer; 0.05, 0, 0.24, 0.36 of 0.65 for the second."""
+    expected = [[0.05 / 0.35, 0.2 / 0.35], [0.06 / 0.35, 0.04 / 0.35]]
+    assert_near(posterior(WEIGHTS, ANSWERS, torch.tensor([0])), [expected])
+    expected = [[0.05 / 0.65, 0.0], [0.24 / 0.65, 0.36 / 0.65]]
+    assert_near(posterior(WEIGHTS, ANSWERS, torch.tensor([1])), [expected])
+
+
+@given(st.integers(0, 2**31))
+def test_posteriors_weighed_by_their_answers_are_the_prior(seed: int) -> None:
+    """Σ_y p(y) p(s|y) = p(s)."""
+    weights, answers = example(seed, batch=1)
+    shares = log_marginal(weights, answers).exp()[0]  # (K,)
+    back = sum(shares[k] * posterior(weights, answers, torch.tensor([k])) for k in range(len(shares)))
+    torch.testing.assert_close(back, weights)
+
+
+def test_cells_that_agree_leave_the_prior_as_it_was() -> None:
+    weights, answers = example(0)
+    torch.testing.assert_close(
+        posterior(weights, answers[:, :, :1, :1].expand_as(answers), torch.tensor([0, 2])), weights
+    )
+
+
+# ---------------------------------------------------------------- the sampled twin
+
+
+def test_draws_follow_the_prior() -> None:
+    """40,000 draws over four cells: each share within 4 standard errors."""
+    count = 40_000
+    generator = torch.Generator().manual_seed(0)
+    cells = sample_cells(WEIGHTS, count, generator=generator)[0]
+    shares = torch.bincount(cells, minlength=4).double() / count
+    errors = (WEIGHTS.flatten() * (1 - WEIGHTS.flatten()) / count).sqrt()
+    assert ((shares - WEIGHTS.flatten()).abs() < 4 * errors).all()
+
+
+def test_draws_are_independent_of_each_other() -> None:
+    """Of two draws, the pair is distributed as the product."""
+    pairs = sample_cells(WEIGHTS.expand(40_000, 2, 2), 2, generator=torch.Generator().manual_seed(1))  # (B,2)
+    together = torch.bincount(pairs[:, 0] * 4 + pairs[:, 1], minlength=16).double() / len(pairs)
+    product = torch.outer(WEIGHTS.flatten(), WEIGHTS.flatten()).flatten()
+    assert ((together - product).abs() < 4 * (product * (1 - product) / len(pairs)).sqrt()).all()
+
+
+def test_a_generator_decides_the_draws() -> None:
+    weights, _ = example(0, batch=50)
+    first, again = (sample_cells(weights, 3, generator=torch.Generator().manual_seed(5)) for _ in range(2))
+    assert first.shape == (50, 3)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, sample_cells(weights, 3, generator=torch.Generator().manual_seed(6)))
+
+
+def test_draws_run_under_vmap() -> None:
+    """Replicas are trained as one stacked model, each with draws of its own."""
+    weights, _ = example(0, batch=6, grid=(3, 3))
+    stacked = weights.expand(4, 6, 3, 3)
+    cells = torch.func.vmap(lambda one: sample_cells(one, 2), randomness="different")(stacked)
+    assert cells.shape == (4, 6, 2)
+    assert not torch.equal(cells[0], cells[1])
+
+
+def test_a_cell_without_weight_is_never_drawn() -> None:
+    weights = torch.tensor([[[0.0, 0.5], [0.5, 0.0]]])
+    assert set(sample_cells(weights, 2000).flatten().tolist()) == {1, 2}
+
+
+def test_cells_are_numbered_row_by_row(assert_near: Near) -> None:
+    values = torch.arange(12.0).reshape(1, 2, 2, 3)
+    assert at_cells(values, torch.tensor([[4, 0]])).tolist() == [[[4.0, 10.0], [0.0, 6.0]]]
+    assert best_cell(WEIGHTS).tolist() == [[3]]
+    assert_near(log_prob_of(WEIGHTS, torch.tensor([[3, 0]])).exp(), [[0.4, 0.1]])
+
+
+def test_entropy_by_hand(assert_near: Near) -> None:
+    weights = torch.tensor([[[0.5, 0.25], [0.25, 0.0]], [[0.25, 0.25], [0.25, 0.25]], [[0.0, 1.0], [0.0, 0.0]]])
+    assert_near(cell_entropy(weights), [1.5 * math.log(2), 2 * math.log(2), 0.0])
+
+
+# ---------------------------------------------------------------- the module and its looks
+
+
+def parts(seed: int = 0) -> tuple[HardAttention, Tensor, Tensor, Tensor]:
+    torch.manual_seed(seed)
+    return HardAttention(4, 3), torch.randn(2, 4, 5, 6), torch.randn(2, 3), torch.randn(2, 7, 5, 6).log_softmax(1)
+
+
+def test_the_look_of_the_mixture_rebuilds_it(assert_near: Near) -> None:
+    attention, features, query, answers = parts()
+    frame = geometry.scale_shift((16, 16), (15, 15))
+    log_mixture, look = attention(features, query, answers, frame=frame, name="stage4")
+    look.validate()
+    assert (look.name, look.kind, look.role, look.norm, look.choice) == ("stage4", "hard", "mixture", "softmax", None)
+    assert look.frame is frame
+    assert_near(look.rebuild(answers.exp()), log_mixture.exp())
+
+
+def test_the_look_of_a_draw_is_that_cell_alone(assert_near: Near) -> None:
+    attention, features, query, answers = parts()
+    drawn, look = attention.sample(features, query, answers, generator=torch.Generator().manual_seed(3))
+    look.validate()
+    assert (look.kind, look.role) == ("hard", "multiplier")
+    assert look.choice is not None
+    assert look.log_prob is not None
+    assert look.weights is not None
+    assert_near(look.rebuild(answers.exp()), drawn.exp())
+    for example in range(2):
+        row, column = divmod(int(look.choice[example]), 6)
+        assert_near(drawn[example], answers[example, :, row, column])
+        assert_near(look.log_prob[example].exp(), look.weights[example, row, column])
+
+
+def test_in_eval_mode_the_likeliest_cell_is_taken() -> None:
+    attention, _, _, _ = parts()
+    features, query, answers = torch.randn(50, 4, 5, 6), torch.randn(50, 3), torch.zeros(50, 7, 5, 6)
+    _, look = attention.eval().sample(features, query, answers)
+    assert look.choice is not None
+    assert look.weights is not None
+    assert torch.equal(look.choice, look.weights.flatten(1).argmax(1))
+
+
+def test_draws_move_in_training() -> None:
+    attention, features, query, answers = parts()
+    choices = torch.stack([attention.sample(features, query, answers)[1].choice for _ in range(20)])
+    assert len(choices.unique()) > 3
+
+
+def test_without_a_frame_cells_are_pixels() -> None:
+    look = hard_look("x", torch.full((1, 2, 2), 0.25), torch.zeros(1, 2, 2), None).validate()
+    assert look.frame is not None
+    assert torch.equal(look.frame, geometry.identity())
+
+
+@pytest.mark.parametrize("shape", [(2, 7, 5, 5), (1, 7, 5, 6), (2, 5, 6)])
+def test_answers_that_do_not_fit_are_named(shape: tuple[int, ...]) -> None:
+    attention, features, query, _ = parts()
+    with pytest.raises(ShapeError, match=r"answers: expected shape \(2,K,5,6\), one for each cell"):
+        attention(features, query, torch.zeros(shape))
+    with pytest.raises(ShapeError, match="answers"):
+        posterior(torch.full((2, 5, 6), 1 / 30), torch.zeros(shape), torch.tensor([0, 1]))

@@ -1,0 +1,172 @@
+"""Progressive attention, Eq. (5), (6) and (9) of Seo et al. (2016): gates by hand, as loops, and by what they see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from saccade import geometry
+from saccade.attention import AdditiveScorer, LocalContextScorer, ProgressiveAttention
+from saccade.attention.progressive import gate_look
+from saccade.errors import ConfigError, ShapeError
+
+Near = Callable[..., None]
+
+
+def with_scores(gate: ProgressiveAttention, scores: Tensor) -> ProgressiveAttention:
+    """The same gate, its scorer replaced by given scores."""
+    gate.scorer.forward = lambda features, query: scores  # type: ignore[method-assign]
+    return gate
+
+
+def filled(scorer: AdditiveScorer, value: float) -> AdditiveScorer:
+    """The scorer with ``value`` as its every weight, and no biases."""
+    for name, parameter in scorer.named_parameters():
+        nn.init.constant_(parameter, 0.0 if name.endswith("bias") else value)
+    return scorer
+
+
+def test_equations_5_and_6_by_hand(assert_near: Near) -> None:
+    """Odds 1, 3, 1/3 and 4 to one: α = 1/2, 3/4, 1/4, 4/5. Each multiplies its cell in both channels."""
+    odds = torch.tensor([[[1.0, 3.0], [1 / 3, 4.0]]])
+    gate = with_scores(ProgressiveAttention(2, 1), odds.log())
+    features = torch.tensor([[[[10.0, 20.0], [40.0, 5.0]], [[-2.0, 0.0], [4.0, 1.0]]]])
+    attended = gate.attend(features, torch.zeros(1, 1))
+    assert_near(attended.weights, [[[0.5, 0.75], [0.25, 0.8]]])
+    assert_near(attended.context, [[[[5.0, 15.0], [10.0, 4.0]], [[-1.0, 0.0], [1.0, 0.8]]]])
+    assert_near(attended.scores, odds.log())
+
+
+def test_equation_9_by_hand(assert_near: Near) -> None:
+    """All weights 1 on cells f = (1, 2, 4), query 1: without context s = f + 1, with it the sum of neighbours + 1.
+
+    Without: 2, 3, 5. With: 1 + 2 = 3, 1 + 2 + 4 = 7, 2 + 4 = 6, and 1 more each: 4, 8, 7.
+    """
+    features, query = torch.tensor([[[[1.0, 2.0, 4.0]]]]), torch.ones(1, 1)
+    for context, expected in ((1, [2.0, 3.0, 5.0]), (3, [4.0, 8.0, 7.0])):
+        gate = ProgressiveAttention(1, 1, hidden=1, context=context)
+        filled(gate.scorer, 1.0)
+        attended = gate.attend(features, query)
+        assert_near(attended.scores, [[expected]])
+        assert_near(attended.weights, torch.tensor([[expected]]).sigmoid())
+
+
+def test_the_scorer_of_equation_9_is_the_additive_one_with_context() -> None:
+    local, additive = LocalContextScorer(3, 2, hidden=4, delta=2), AdditiveScorer(3, 2, hidden=4, context=5)
+    additive.load_state_dict(local.state_dict())
+    features, query = torch.randn(2, 3, 6, 7), torch.randn(2, 2)
+    assert torch.equal(local(features, query), additive(features, query))
+    assert LocalContextScorer(3, 2).from_features.kernel_size == (3, 3)
+    with pytest.raises(ConfigError, match=r"delta: .* found -1"):
+        LocalContextScorer(3, 2, delta=-1)
+
+
+@given(
+    st.integers(1, 2), st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.sampled_from([1, 3]),
+    st.integers(0, 2**31),
+)  # fmt: skip
+def test_against_loops(batch: int, channels: int, height: int, width: int, context: int, seed: int) -> None:
+    torch.manual_seed(seed)
+    gate = ProgressiveAttention(channels, 2, hidden=3, context=context).double()
+    features = torch.randn(batch, channels, height, width, dtype=torch.float64)
+    with torch.no_grad():
+        attended, weights, scores = gate.attend(features, torch.randn(batch, 2, dtype=torch.float64))
+    for b in range(batch):
+        for i in range(height):
+            for j in range(width):
+                alpha = 1 / (1 + (-scores[b, i, j]).exp())
+                torch.testing.assert_close(weights[b, i, j], alpha)
+                for c in range(channels):
+                    torch.testing.assert_close(attended[b, c, i, j], alpha * features[b, c, i, j])
+
+
+@pytest.mark.parametrize("context", [1, 3])
+def test_gradients(context: int) -> None:
+    torch.manual_seed(3)
+    gate = ProgressiveAttention(2, 3, hidden=4, context=context).double()
+    features = torch.randn(2, 2, 2, 3, dtype=torch.float64, requires_grad=True)
+    query = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda f, q: tuple(gate.attend(f, q)), (features, query))
+
+
+@pytest.mark.parametrize("context", [1, 3])
+def test_a_gate_sees_its_context_and_nothing_else(context: int) -> None:
+    gate = ProgressiveAttention(3, 2, hidden=64, context=context)
+    features = torch.randn(1, 3, 7, 7, requires_grad=True)
+    gate.attend(features, torch.randn(1, 2)).weights[0, 3, 3].backward()
+    assert features.grad is not None
+    seen = (features.grad[0].abs().sum(0) > 0).nonzero().tolist()
+    reach = context // 2
+    assert seen == [[i, j] for i in range(3 - reach, 4 + reach) for j in range(3 - reach, 4 + reach)]
+
+
+def test_gates_are_independent_of_each_other() -> None:
+    """Unlike under a softmax, what one cell scores leaves the other cells' weights alone."""
+    gate = ProgressiveAttention(4, 2)
+    features, query = torch.randn(1, 4, 3, 3), torch.randn(1, 2)
+    changed = features.clone()
+    changed[:, :, 0, 0] += 5
+    before, after = gate.attend(features, query).weights, gate.attend(changed, query).weights
+    assert before[0, 0, 0] != after[0, 0, 0]
+    assert torch.equal(before.flatten()[1:], after.flatten()[1:])
+
+
+@pytest.mark.parametrize("context", [1, 3])
+def test_untrained_gates_are_half_open(context: int) -> None:
+    means = []
+    for seed in range(8):
+        torch.manual_seed(seed)
+        gate = ProgressiveAttention(32, 10, context=context)
+        means.append(gate.attend(torch.rand(8, 32, 6, 6), torch.eye(10)[:8]).weights.mean().item())
+    assert sum(means) / 8 == pytest.approx(0.5, abs=0.05)
+    assert all(0.35 < mean < 0.65 for mean in means)
+
+
+def test_extreme_scores_pass_or_stop_a_cell() -> None:
+    gate = with_scores(ProgressiveAttention(2, 1), torch.tensor([[[1e4, -1e4]]]))
+    features = torch.randn(1, 2, 1, 2)
+    attended = gate.attend(features, torch.zeros(1, 1)).context
+    assert torch.equal(attended[..., 0], features[..., 0])
+    assert bool((attended[..., 1] == 0).all())
+
+
+def test_the_query_opens_and_closes_the_gate_of_its_own_example() -> None:
+    gate = ProgressiveAttention(4, 3)
+    features, query = torch.randn(2, 4, 3, 3), torch.eye(3)[:2]
+    before, after = gate.attend(features, query).weights, gate.attend(features, query[[0, 0]]).weights
+    assert torch.equal(before[0], after[0])
+    assert not torch.allclose(before[1], after[1])
+
+
+def test_the_look_is_what_was_used(assert_near: Near) -> None:
+    gate = ProgressiveAttention(4, 3, context=3)
+    features = torch.randn(2, 4, 5, 6)
+    frame = geometry.scale_shift((2, 2), (1, 1))
+    attended, look = gate(features, torch.randn(2, 3), frame=frame, name="stage1")
+    look.validate()
+    assert (look.name, look.kind, look.role, look.norm) == ("stage1", "gate", "multiplier", "sigmoid")
+    assert look.frame is frame
+    assert look.scores is not None
+    assert_near(look.rebuild(features), attended)
+    assert_near(look.scores.sigmoid(), look.weights)
+
+
+def test_without_a_frame_cells_are_pixels() -> None:
+    look = gate_look("x", torch.full((1, 2, 2), 0.9), torch.zeros(1, 2, 2), None).validate()
+    assert look.frame is not None
+    assert torch.equal(look.frame, geometry.identity())
+
+
+def test_bad_input_is_refused() -> None:
+    gate = ProgressiveAttention(4, 3)
+    with pytest.raises(ShapeError, match=r"features: expected shape \(B,4,H,W\)"):
+        gate.attend(torch.zeros(2, 5, 3, 3), torch.zeros(2, 3))
+    with pytest.raises(ShapeError, match="query"):
+        gate.attend(torch.zeros(2, 4, 3, 3), torch.zeros(1, 3))
+    with pytest.raises(ConfigError, match=r"odd side .* found 2"):
+        ProgressiveAttention(4, 3, context=2)

@@ -1,0 +1,257 @@
+"""The spatial transformer: where known windows land, what bounded windows cannot do, gradients, and what it learns."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from saccade import geometry
+from saccade.attention import SpatialTransformer
+from saccade.attention.spatial_transformer import START, crop_look, window
+from saccade.errors import ConfigError, ShapeError
+
+Near = Callable[..., None]
+
+
+def fixed(theta: list[list[float]], crop: geometry.Size) -> SpatialTransformer:
+    """An unbounded transformer that always chooses ``theta``."""
+    transformer = SpatialTransformer(1, 1, crop=crop, bounded=False)
+    with torch.no_grad():
+        transformer.to_theta.bias.copy_(torch.tensor(theta).flatten())
+    return transformer
+
+
+def cut(picture: Tensor, theta: list[list[float]], crop: geometry.Size) -> Tensor:
+    count = len(picture)
+    return fixed(theta, crop).attend(picture, torch.zeros(count, 1), torch.zeros(count, 1)).crop
+
+
+# ---------------------------------------------------------------- where windows land
+
+
+@pytest.mark.parametrize("size", [(5, 5), (5, 8), (7, 3), (1, 1), (100, 100)])
+def test_the_identity_returns_the_picture(size: geometry.Size, assert_near: Near) -> None:
+    picture = torch.rand(2, 3, *size)
+    assert_near(cut(picture, [[1, 0, 0], [0, 1, 0]], size), picture, atol=2e-5)
+
+
+@pytest.mark.parametrize(("width", "height"), [(5, 7), (7, 5), (9, 9)])
+def test_a_shift_by_whole_pixels_moves_by_whole_pixels(width: int, height: int, assert_near: Near) -> None:
+    """One pixel is 2 / width of the way from -1 to 1. What lies beyond the border repeats the border."""
+    picture = torch.rand(1, 2, height, width)
+    right = cut(picture, [[1, 0, 2 / width], [0, 1, 0]], (height, width))
+    assert_near(right, torch.cat([picture[..., 1:], picture[..., -1:]], -1), atol=2e-5)
+    up = cut(picture, [[1, 0, 0], [0, 1, -2 * 2 / height]], (height, width))
+    assert_near(up, torch.cat([picture[..., :1, :], picture[..., :1, :], picture[..., :-2, :]], -2), atol=2e-5)
+
+
+def test_a_zoom_on_the_middle_cuts_out_the_middle(assert_near: Near) -> None:
+    """3/5 of a picture of 5×5, read at 3×3: its middle. 1/3 of 9 columns, from column 6 on: the last three."""
+    picture = torch.rand(1, 1, 5, 5)
+    assert_near(cut(picture, [[0.6, 0, 0], [0, 0.6, 0]], (3, 3)), picture[..., 1:4, 1:4])
+    wide = torch.rand(1, 1, 5, 9)
+    assert_near(cut(wide, [[1 / 3, 0, 2 / 3], [0, 1, 0]], (5, 3)), wide[..., 6:9], atol=2e-5)
+
+
+def test_a_mirror_and_a_quarter_turn(assert_near: Near) -> None:
+    picture = torch.rand(1, 1, 5, 5)
+    assert_near(cut(picture, [[-1, 0, 0], [0, 1, 0]], (5, 5)), picture.flip(-1), atol=2e-5)
+    assert_near(cut(picture, [[0, 1, 0], [1, 0, 0]], (5, 5)), picture.transpose(-1, -2), atol=2e-5)
+
+
+def test_half_a_pixel_is_the_mean_of_two(assert_near: Near) -> None:
+    picture = torch.tensor([[[[1.0, 3.0, 7.0]]]])
+    assert_near(cut(picture, [[1, 0, 1 / 3], [0, 1, 0]], (1, 3)), [[[[2.0, 5.0, 7.0]]]])
+
+
+def test_zooming_out_repeats_the_border_and_never_adds_a_frame() -> None:
+    """A picture without any black stays without, however far the window reaches."""
+    picture = torch.rand(1, 3, 7, 9) + 1
+    for scale in (1.5, 3.0, 20.0):
+        assert cut(picture, [[scale, 0, 0], [0, scale, 0]], (7, 9)).min() >= 1
+
+
+# ---------------------------------------------------------------- the start
+
+
+def test_it_starts_with_the_same_window_whatever_it_sees(assert_near: Near) -> None:
+    plain = SpatialTransformer(4, 3, crop=(5, 7), bounded=False)
+    bounded = SpatialTransformer(4, 3, crop=(5, 7))
+    seen, asked = torch.randn(6, 4) * 9, torch.randn(6, 3) * 9
+    assert_near(plain.locate(seen, asked), torch.eye(2, 3).expand(6, 2, 3))
+    theta = bounded.locate(seen, asked)
+    assert_near(theta, START * torch.eye(2, 3).expand(6, 2, 3), atol=2e-3)
+    picture = torch.rand(6, 2, 5, 7)
+    assert_near(plain.attend(picture, seen, asked).crop, picture, atol=2e-5)
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_the_first_step_moves_the_last_layer_and_the_second_what_is_before(bounded: bool) -> None:
+    """The trap of a start at the identity: no gradient ever. One step must be enough to free what lies before."""
+    torch.manual_seed(1)
+    transformer = SpatialTransformer(4, 3, crop=(6, 6), bounded=bounded)
+    picture, seen, asked = torch.rand(8, 1, 9, 9), torch.rand(8, 4), torch.rand(8, 3)
+    optimizer = torch.optim.SGD(transformer.parameters(), lr=0.1)
+    moved = []
+    for _ in range(2):
+        optimizer.zero_grad()
+        transformer.attend(picture, seen, asked).crop.square().mean().backward()
+        moved.append([float(layer.weight.grad.abs().sum()) for layer in (transformer.to_theta, transformer.meet)])
+        optimizer.step()
+    assert moved[0][0] > 0
+    assert moved[0][1] == 0
+    assert moved[1][1] > 0
+
+
+# ---------------------------------------------------------------- bounded windows
+
+
+NUMBERS = st.lists(st.floats(-60, 60), min_size=6, max_size=6)
+
+
+@given(NUMBERS, st.sampled_from([0.05, 0.1, 0.5]))
+def test_a_bounded_window_stays_inside_and_upright(numbers: list[float], smallest: float) -> None:
+    """All four corners lie inside the picture; the determinant is well above 0: no mirror, no point, no line."""
+    theta = window(torch.tensor([numbers], dtype=torch.float64), smallest)[0]
+    corners = torch.tensor(list(itertools.product((-1.0, 1.0), repeat=2)), dtype=torch.float64)
+    assert geometry.apply(theta, corners).abs().max() <= 1 + 1e-12
+    extents = theta[:, :2].abs().sum(1)
+    assert bool((extents > 0.99 * smallest).all())
+    assert torch.linalg.det(theta[:, :2]) > extents.prod() / 3 - 1e-12
+
+
+@given(NUMBERS)
+def test_a_bounded_window_can_always_be_drawn(numbers: list[float]) -> None:
+    look = crop_look("crop", window(torch.tensor([numbers]), 0.1), (5, 7), (11, 9)).validate()
+    assert look.frame is not None
+    inside = geometry.coverage(look.frame, (5, 7), (11, 9))
+    assert 0 < inside.mean() <= 1
+
+
+def test_bounded_windows_by_hand(assert_near: Near) -> None:
+    """Extent numbers 0 with smallest 0.2: 0.2 + 0.8/2 = 0.6. Odds 3 of tanh, at ln 2: 3/5, of the 0.4 that are left."""
+    numbers = torch.tensor([[0.0, 0.0, 0.0, 0.0, 0.0, math.log(2)]], dtype=torch.float64)
+    theta = window(numbers, 0.2)
+    assert_near(theta, [[[0.6, 0, 0], [0, 0.6, 0.24]]], rtol=2e-3)
+    turned = window(torch.tensor([[0.0, 0.0, math.log(3) / 2, 0.0, 0.0, 0.0]], dtype=torch.float64), 0.2)
+    assert_near(turned, [[[0.48, 0.12, 0], [0, 0.6, 0]]], rtol=2e-3)  # tanh is 1/2: 0.6 shared out as 1 : 1/4
+
+
+def test_a_bounded_window_reaches_every_place_and_size(assert_near: Near) -> None:
+    """The corners of the picture at a tenth of its size, and nearly all of it."""
+    numbers = torch.tensor([[-30.0, -30.0, 0, 0, 30, -30], [30.0, 30.0, 0, 0, 0, 0]])
+    theta = window(numbers, 0.1)
+    assert_near(theta[0], [[0.1, 0, 0.9], [0, 0.1, -0.9]], rtol=2e-3)
+    assert_near(theta[1], [[1.0, 0, 0], [0, 1.0, 0]], rtol=2e-3)
+
+
+# ---------------------------------------------------------------- gradients and learning
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_gradients(bounded: bool) -> None:
+    """Finite differences against autograd, through the window, the reading and the picture itself."""
+    torch.manual_seed(2)
+    transformer = SpatialTransformer(2, 2, crop=(3, 4), hidden=5, bounded=bounded).double()
+    nn.init.normal_(transformer.to_theta.weight, std=0.3)
+    seen = torch.randn(2, 2, dtype=torch.float64, requires_grad=True)
+    asked = torch.randn(2, 2, dtype=torch.float64, requires_grad=True)
+    picture = torch.rand(2, 1, 6, 5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda *given: tuple(transformer.attend(*given)), (picture, seen, asked))
+
+
+def test_gradients_of_theta_alone() -> None:
+    picture = torch.rand(1, 2, 7, 5, dtype=torch.float64)
+    theta = torch.tensor([[[0.61, 0.13, 0.07], [-0.11, 0.53, -0.17]]], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda theta: geometry.sample_theta(picture, theta, (3, 5)), (theta,))
+
+
+def blobs(centres: Tensor, size: int = 25, width: float = 3.0) -> Tensor:
+    """Smooth spots (B,1,size,size) at ``centres`` (B,2) as (x, y) pixels."""
+    at = torch.arange(size) + 0.5
+    squared = (at[None, None, :] - centres[:, 0, None, None]) ** 2 + (
+        at[None, :, None] - centres[:, 1, None, None]
+    ) ** 2
+    return torch.exp(-squared / (2 * width**2)).unsqueeze(1)
+
+
+def test_it_learns_to_zoom_in_on_what_was_asked_for() -> None:
+    """A red and a green spot at random places; the query names the colour. What was cut out must be full of it.
+
+    The place is given to the localisation as numbers: what is tested is the window and the way of query and gradient.
+    """
+    torch.manual_seed(0)
+    transformer = SpatialTransformer(4, 2, crop=(7, 7), hidden=32)
+    optimizer = torch.optim.Adam(transformer.parameters(), lr=1e-2)
+
+    def scenes(count: int) -> tuple[Tensor, Tensor, Tensor]:
+        places = torch.rand(count, 2, 2) * 15 + 5  # (B,2 spots,2)
+        pictures = torch.cat([blobs(places[:, 0]), blobs(places[:, 1])], 1)  # (B,2,25,25)
+        return pictures, places.flatten(1) / 12.5 - 1, torch.randint(2, (count,))
+
+    def shares(count: int) -> tuple[Tensor, Tensor]:
+        pictures, where, query = scenes(count)
+        cropped = transformer.attend(pictures, where, nn.functional.one_hot(query, 2).float())
+        found = cropped.crop.mean((2, 3))[torch.arange(count), query]  # (B,)
+        return found, cropped.theta
+
+    with torch.no_grad():
+        before = shares(200)[0].mean()
+    for _ in range(300):
+        optimizer.zero_grad()
+        (-shares(64)[0].mean()).backward()
+        optimizer.step()
+    with torch.no_grad():
+        after, theta = shares(200)
+    assert after.mean() > 4 * before
+    assert theta[:, 0, 0].mean() < 0.4
+    assert theta[:, 1, 1].mean() < 0.4
+
+
+# ---------------------------------------------------------------- the look, and what is refused
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_the_look_is_what_was_used(bounded: bool, assert_near: Near) -> None:
+    transformer = SpatialTransformer(4, 3, crop=(5, 7), bounded=bounded)
+    nn.init.normal_(transformer.to_theta.weight, std=0.2)
+    picture = torch.rand(3, 2, 11, 9)
+    crop, look = transformer(picture, torch.randn(3, 4), torch.randn(3, 3))
+    look.validate()
+    assert (look.name, look.kind, look.role, look.grid) == ("crop", "crop", "crop", (5, 7))
+    assert look.weights is None
+    assert look.frame is not None
+    assert look.frame.requires_grad
+    assert_near(look.rebuild(picture), crop, atol=1e-5)
+
+
+def test_the_frame_is_theta_in_pixels(assert_near: Near) -> None:
+    """The left half of 40×20 pixels, upper three quarters, read at 4×5: cells of 4 by 7.5 pixels from the corner on."""
+    look = crop_look("crop", torch.tensor([[[0.5, 0, -0.5], [0, 0.75, -0.25]]]), (4, 5), (40, 20))
+    assert look.frame is not None
+    assert_near(look.frame, [[[2.0, 0, 0], [0, 7.5, 0]]])
+
+
+def test_bad_input_is_refused() -> None:
+    transformer = SpatialTransformer(4, 3, crop=(5, 7))
+    picture = torch.zeros(2, 3, 9, 9)
+    for seen, asked, said in (
+        ((2, 5), (2, 3), r"localisation: expected shape \(B,4\)"),
+        ((2, 4), (2, 2), r"query: expected shape \(B,3\)"),
+        ((2, 4), (1, 3), r"query: expected shape \(2,3\)"),
+        ((3, 4), (3, 3), r"picture: expected shape \(3,C,H,W\)"),
+    ):
+        with pytest.raises(ShapeError, match=said):
+            transformer.attend(picture, torch.zeros(seen), torch.zeros(asked))
+    with pytest.raises(ConfigError, match=r"crop: .*found 0×7"):
+        SpatialTransformer(4, 3, crop=(0, 7))
+    for smallest in (0.0, 0.95, float("nan")):
+        with pytest.raises(ConfigError, match="smallest"):
+            SpatialTransformer(4, 3, crop=(5, 7), smallest=smallest)

@@ -1,0 +1,212 @@
+"""REINFORCE against the exact gradient of its own objective, the bound Σ_s p(s) log p(y|s), on a grid of four cells.
+
+The expectation over draws is taken exactly, by enumerating them, wherever that is possible; by drawing once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from saccade.attention.hard import cell_entropy, log_marginal, log_prob_of, sample_cells
+from saccade.errors import ShapeError
+from saccade.losses import leave_one_out, reinforce
+
+Near = Callable[..., None]
+Gradients = tuple[Tensor, ...]
+
+CELLS, ANSWERS, LABEL = 4, 3, 1
+
+
+class Example:
+    """One picture of 2×2 cells: scores (4,) and logits (4,K) with the objectives written out."""
+
+    def __init__(self, seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        self.scores = torch.randn(CELLS, dtype=torch.float64, generator=generator).requires_grad_()
+        self.logits = torch.randn(CELLS, ANSWERS, dtype=torch.float64, generator=generator).mul(2).requires_grad_()
+
+    @property
+    def weights(self) -> Tensor:
+        return self.scores.softmax(0).view(1, 2, 2)
+
+    @property
+    def log_likelihood(self) -> Tensor:
+        """log p(y|s) of each cell: (4,)."""
+        return self.logits.log_softmax(1)[:, LABEL]
+
+    def bound(self) -> Tensor:
+        return sum((self.scores.softmax(0)[s] * self.log_likelihood[s] for s in range(CELLS)), torch.zeros(()))
+
+    def marginal(self) -> Tensor:
+        answers = self.logits.log_softmax(1).T.reshape(1, ANSWERS, 2, 2)
+        return log_marginal(self.weights, answers)[0, LABEL]
+
+    def loss(self, cells: Tensor, **options: object) -> Tensor:
+        """The surrogate of given draws (S,)."""
+        log_prob = log_prob_of(self.weights, cells[None])
+        return reinforce(self.log_likelihood[cells][None], log_prob, **options)  # type: ignore[arg-type]
+
+    def gradients(self, objective: Tensor) -> Gradients:
+        return torch.autograd.grad(objective, (self.scores, self.logits), allow_unused=False)
+
+    def expected_gradients(self, draws: int, **options: object) -> Gradients:
+        """The exact mean of the surrogate's gradient over all 4^S ways to draw."""
+        total = [torch.zeros_like(self.scores), torch.zeros_like(self.logits)]
+        for cells in itertools.product(range(CELLS), repeat=draws):
+            chosen = torch.tensor(cells)
+            chance = self.scores.softmax(0)[chosen].prod().detach()
+            for kept, gradient in zip(total, self.gradients(self.loss(chosen, **options))):
+                kept += chance * gradient
+        return tuple(total)
+
+
+def assert_same(found: Gradients, expected: Gradients) -> None:
+    for one, other in zip(found, expected):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
+
+
+# ---------------------------------------------------------------- unbiased, exactly
+
+
+@pytest.mark.parametrize("baseline", [0.0, -1.5, 40.0])
+@pytest.mark.parametrize("draws", [1, 2])
+def test_with_any_fixed_baseline_the_mean_gradient_is_that_of_the_bound(draws: int, baseline: float) -> None:
+    case = Example(0)
+    found = case.expected_gradients(draws, baseline=torch.tensor(baseline, dtype=torch.float64))
+    assert_same(found, case.gradients(-case.bound()))
+
+
+@pytest.mark.parametrize("draws", [2, 3])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_leaving_one_out_does_not_bias(draws: int, seed: int) -> None:
+    case = Example(seed)
+    assert_same(case.expected_gradients(draws), case.gradients(-case.bound()))
+
+
+def test_a_baseline_that_knows_its_own_draw_does_bias() -> None:
+    """The mean over all draws, the draw itself included, is the mistake that leaving one out avoids."""
+    case = Example(0)
+    total = torch.zeros_like(case.scores)
+    for cells in itertools.product(range(CELLS), repeat=2):
+        chosen = torch.tensor(cells)
+        chance = case.scores.softmax(0)[chosen].prod().detach()
+        own = case.log_likelihood[chosen].mean()
+        total += chance * case.gradients(case.loss(chosen, baseline=own))[0]
+    assert not torch.allclose(total, case.gradients(-case.bound())[0], rtol=1e-3)
+
+
+def test_entropy_adds_its_own_gradient() -> None:
+    case = Example(2)
+    entropy = cell_entropy(case.weights)
+    objective = -case.bound() - 0.3 * -(case.scores.softmax(0) * case.scores.log_softmax(0)).sum()
+    total = torch.zeros_like(case.scores)
+    for cell in range(CELLS):
+        loss = case.loss(torch.tensor([cell]), baseline=torch.zeros(()), entropy=entropy, entropy_weight=0.3)
+        total += case.scores.softmax(0)[cell].detach() * torch.autograd.grad(loss, case.scores, retain_graph=True)[0]
+    torch.testing.assert_close(total, torch.autograd.grad(objective, case.scores)[0])
+
+
+# ---------------------------------------------------------------- unbiased, by drawing
+
+
+def test_the_mean_of_many_draws_meets_the_enumerated_gradient() -> None:
+    """20,000 estimates of four draws each: every component within 4 standard errors of the exact gradient."""
+    case, count, draws = Example(3), 20_000, 4
+    scores = case.scores.detach().expand(count, CELLS).clone().requires_grad_()
+    logits = case.logits.detach().expand(count, CELLS, ANSWERS).clone().requires_grad_()
+    weights = scores.softmax(1).view(count, 2, 2)
+    cells = sample_cells(weights, draws, generator=torch.Generator().manual_seed(0))  # (B,S)
+    log_likelihood = logits.log_softmax(2)[..., LABEL].gather(1, cells)  # (B,S)
+    loss = reinforce(log_likelihood, log_prob_of(weights, cells)) * count  # each row its own estimate
+    for found, exact in zip(torch.autograd.grad(loss, (scores, logits)), case.gradients(-case.bound())):
+        error = found.std(0) / math.sqrt(count)
+        assert ((found.mean(0) - exact).abs() <= 4 * error + 1e-12).all()
+        assert (error < 0.05).all()  # close enough to tell
+
+
+def test_leaving_one_out_makes_estimates_calmer() -> None:
+    case, spread = Example(3), {}
+    cells = sample_cells(case.weights, 4 * 200, generator=torch.Generator().manual_seed(0)).view(200, 4)
+    for name, options in {"none": {"baseline": torch.zeros(())}, "others": {}}.items():
+        found = torch.stack([case.gradients(case.loss(row, **options))[0] for row in cells])
+        spread[name] = float(found.var(0).sum())
+    assert spread["others"] < 0.7 * spread["none"]
+
+
+# ---------------------------------------------------------------- bound and marginal
+
+
+@given(st.integers(0, 2**31))
+def test_the_bound_never_exceeds_the_marginal(seed: int) -> None:
+    case = Example(seed)
+    assert case.bound().item() <= case.marginal().item() + 1e-12
+
+
+def test_bound_and_marginal_are_two_objectives() -> None:
+    case = Example(0)
+    bound, marginal = (case.gradients(objective)[0] for objective in (case.bound(), case.marginal()))
+    assert not torch.allclose(bound, marginal, rtol=0.05)
+
+
+def test_bound_and_marginal_meet_when_all_cells_agree() -> None:
+    case = Example(0)
+    with torch.no_grad():
+        case.logits.copy_(case.logits[:1].expand_as(case.logits))
+    torch.testing.assert_close(case.bound(), case.marginal())
+
+
+# ---------------------------------------------------------------- the surrogate itself
+
+
+def test_value_and_gradient_by_hand(assert_near: Near) -> None:
+    """Rewards −1 and −3, baselines of each other: advantages 2 and −2. Value: the mean of 1 and 3."""
+    log_likelihood = torch.tensor([[-1.0, -3.0]], requires_grad=True)
+    log_prob = torch.tensor([[-0.5, -0.9]], requires_grad=True)
+    loss = reinforce(log_likelihood, log_prob)
+    assert_near(loss, 2.0)
+    loss.backward()
+    assert_near(log_likelihood.grad, [[-0.5, -0.5]])
+    assert_near(log_prob.grad, [[-1.0, 1.0]])
+
+
+def test_leave_one_out_by_hand(assert_near: Near) -> None:
+    assert_near(leave_one_out(torch.tensor([[1.0, 2.0, 6.0], [0.0, 0.0, 3.0]])), [[4.0, 3.5, 1.5], [1.5, 1.5, 0.0]])
+
+
+def test_entropy_is_rewarded(assert_near: Near) -> None:
+    entropy = torch.tensor([2.0, 4.0], requires_grad=True)
+    draws = torch.zeros(2, 2)
+    loss = reinforce(draws, draws, entropy=entropy, entropy_weight=0.1)
+    assert_near(loss, -0.3)
+    loss.backward()
+    assert_near(entropy.grad, [-0.05, -0.05])
+
+
+def test_no_gradient_reaches_the_baseline() -> None:
+    baseline = torch.zeros((), requires_grad=True)
+    log_prob = torch.tensor([[-1.0]], requires_grad=True)
+    reinforce(torch.tensor([[-2.0]]), log_prob, baseline=baseline).backward()
+    assert baseline.grad is None
+
+
+def test_it_runs_under_vmap() -> None:
+    log_likelihood, log_prob = -torch.rand(3, 5, 4), -torch.rand(3, 5, 4)
+    together = torch.func.vmap(reinforce)(log_likelihood, log_prob)
+    torch.testing.assert_close(together, torch.stack([reinforce(*one) for one in zip(log_likelihood, log_prob)]))
+
+
+def test_what_does_not_fit_is_named() -> None:
+    with pytest.raises(ShapeError, match=r"log_likelihood: expected shape \(B,S\)"):
+        reinforce(torch.zeros(3), torch.zeros(3))
+    with pytest.raises(ShapeError, match=r"log_prob: expected shape \(3, 2\), one for each draw"):
+        reinforce(torch.zeros(3, 2), torch.zeros(3, 1))
+    with pytest.raises(ShapeError, match="at least 2 draws, or give a baseline"):
+        reinforce(torch.zeros(3, 1), torch.zeros(3, 1))

@@ -1,0 +1,213 @@
+"""HARD of Seo et al. (2016): logits that are the marginal, the answers of single cells, and the sampled twin."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade.config import from_dict
+from saccade.engine.replicas import ReplicaStack
+from saccade.errors import ConfigError, ShapeError
+from saccade.losses import cross_entropy, reinforce
+from saccade.models.hard import HardConfig, HardModel
+from saccade.models.quadrants import quadrant_batch
+from saccade.models.soft import SoftConfig, SoftModel
+
+
+@pytest.fixture
+def published() -> HardModel:
+    return HardModel(HardConfig()).eval()
+
+
+def twin(**sizes: object) -> HardModel:
+    """A small model that samples."""
+    torch.manual_seed(0)
+    return HardModel(dataclasses.replace(HardModel.tiny(), estimator="reinforce", **sizes))
+
+
+def scenes(count: int = 2) -> tuple[Tensor, Tensor]:
+    """Pictures whose cells differ, and queries."""
+    torch.manual_seed(0)
+    return torch.rand(count, 3, 100, 100), torch.arange(count) % 10
+
+
+# ---------------------------------------------------------------- the marginal
+
+
+def test_the_look_of_the_paper(published: HardModel) -> None:
+    images, query = scenes()
+    output = published(images, query)
+    (look,) = output.trace.validate().looks
+    assert (look.name, look.kind, look.role, look.norm) == ("stage4", "hard", "mixture", "softmax")
+    assert look.weights is not None
+    assert look.weights.shape == (2, 4, 4)
+    assert output.aux["stage4.values"].shape == (2, 5, 4, 4)
+    assert output.aux["stage4.posterior"].shape == (2, 4, 4)
+
+
+def test_it_has_the_parameters_of_soft_and_no_more(published: HardModel) -> None:
+    soft = SoftModel(SoftConfig())
+    assert {name: value.shape for name, value in published.state_dict().items()} == {
+        name: value.shape for name, value in soft.state_dict().items()
+    }
+
+
+def test_cross_entropy_on_the_logits_is_the_marginal_loss(published: HardModel) -> None:
+    """−log Σ_ij α_ij p(y|f_ij), written out cell by cell."""
+    images, query = scenes(3)
+    label = torch.tensor([4, 0, 2])
+    raw = published.forward_raw(images, query)
+    features = published.encode(images)
+    expected = []
+    for b in range(3):
+        total = torch.zeros(())
+        for i in range(4):
+            for j in range(4):
+                answer = published.head(features[b, :, i, j][None]).softmax(-1)[0, label[b]]
+                total = total + raw["stage4.weights"][b, i, j] * answer
+        expected.append(-total.log())
+    torch.testing.assert_close(cross_entropy(raw["logits"], label), torch.stack(expected).mean())
+    torch.testing.assert_close(raw["logits"].logsumexp(-1), torch.zeros(3), rtol=0, atol=1e-5)
+
+
+def test_the_head_in_training_normalises_over_all_cells() -> None:
+    model = HardModel(HardConfig(dropout=0.0)).train()
+    images, _ = scenes()
+    features = model.encode(images)
+    cells = features.permute(0, 2, 3, 1).reshape(-1, 32)
+    normed = F.batch_norm(cells, None, None, training=True)
+    expected = model.head.classify(normed).log_softmax(-1).reshape(2, 4, 4, 5).permute(0, 3, 1, 2)
+    torch.testing.assert_close(model.cell_answers(features), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_likeliest_location_speaks_for_itself(published: HardModel) -> None:
+    nn.init.normal_(published.attention.scorer.from_query.weight, std=3)
+    raw = published.forward_raw(*scenes(4))
+    for b in range(4):
+        row, column = divmod(int(raw["stage4.weights"][b].argmax()), 4)
+        torch.testing.assert_close(raw["argmax_logits"][b].exp(), raw["stage4.values"][b, :, row, column])
+    assert not torch.allclose(raw["argmax_logits"], raw["logits"], atol=1e-4)
+
+
+def test_the_posterior_is_of_the_answer_that_was_given(published: HardModel) -> None:
+    raw = published.forward_raw(*scenes(4))
+    answer = raw["logits"].argmax(-1)
+    joint = raw["stage4.weights"] * raw["stage4.values"][torch.arange(4), answer]  # α p(ŷ|cell): (B,4,4)
+    torch.testing.assert_close(raw["stage4.posterior"], joint / joint.sum((1, 2), keepdim=True))
+
+
+def test_the_classifier_never_sees_the_query(published: HardModel) -> None:
+    """With every cell equally likely, every query gets the same logits."""
+    images, _ = scenes(1)
+    queries = torch.arange(10)
+    nn.init.zeros_(published.attention.scorer.to_score.weight)
+    logits = published(images.expand(10, -1, -1, -1), queries).logits
+    torch.testing.assert_close(logits, logits[:1].expand_as(logits), rtol=0, atol=1e-6)
+    with pytest.raises(ShapeError, match="one for each feature map"):
+        published.ask(published.encode(images), queries)
+
+
+# ---------------------------------------------------------------- the sampled twin
+
+
+def test_in_eval_mode_the_likeliest_cell_answers() -> None:
+    model, (inputs, _) = twin().eval(), HardModel.example_batch(5, 0)
+    output = model(**inputs)
+    (look,) = output.trace.validate().looks
+    assert (look.kind, look.role) == ("hard", "multiplier")
+    assert look.weights is not None
+    assert look.choice is not None
+    assert torch.equal(look.choice, look.weights.flatten(1).argmax(1))
+    torch.testing.assert_close(look.rebuild(output.aux["stage2.values"]), output.aux["stage2.context"])
+    torch.testing.assert_close(output.logits.exp(), output.aux["stage2.context"])
+    assert not any(name.startswith("sampled") for name in output.aux)
+    assert torch.equal(model(**inputs).logits, output.logits)
+
+
+def test_both_estimators_agree_where_the_likeliest_cell_is_certain() -> None:
+    summing, sampling = HardModel(HardModel.tiny()).eval(), twin().eval()
+    sampling.load_state_dict(summing.state_dict())
+    inputs, _ = HardModel.example_batch(5, 0)
+    raw, one = summing.forward_raw(**inputs), sampling.forward_raw(**inputs)
+    torch.testing.assert_close(one["logits"], raw["argmax_logits"])
+    for model in (summing, sampling):
+        model.attention.scorer.to_score.weight.data.mul_(1e6)
+    torch.testing.assert_close(sampling.forward_raw(**inputs)["logits"], summing.forward_raw(**inputs)["logits"])
+
+
+def test_in_training_it_draws() -> None:
+    model, (inputs, _) = twin(samples=3).train(), HardModel.example_batch(8, 0)
+    output = model(**inputs)
+    (look,) = output.trace.validate().looks
+    sampled, log_prob = output.aux["sampled_logits"], output.aux["sampled_log_prob"]
+    assert (sampled.shape, log_prob.shape) == ((8, 3, 3), (8, 3))
+    assert torch.equal(sampled[:, 0], output.logits)
+    assert look.log_prob is not None
+    assert torch.equal(log_prob[:, 0], look.log_prob)
+    torch.testing.assert_close(look.rebuild(output.aux["stage2.values"]), output.aux["stage2.context"])
+    choices = torch.stack([model(**inputs).trace.looks[0].choice for _ in range(10)])
+    assert (choices != choices[:1]).any()
+    assert output.aux["entropy"].max() <= math.log(output.aux["stage2.weights"][0].numel()) + 1e-5
+
+
+def surrogate(raw: dict[str, Tensor], labels: Tensor) -> Tensor:
+    wanted = labels[:, None, None].expand(-1, raw["sampled_logits"].shape[1], 1)
+    return reinforce(raw["sampled_logits"].gather(2, wanted).squeeze(2), raw["sampled_log_prob"])
+
+
+def test_every_parameter_learns_from_draws() -> None:
+    model, (inputs, labels) = twin().train(), HardModel.example_batch(16, 0)
+    surrogate(model.forward_raw(**inputs), labels).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
+        if parameter.dim() > 1:
+            assert parameter.grad.abs().sum() > 0, name
+
+
+def test_one_batch_can_be_learnt_from_draws() -> None:
+    model, (inputs, labels) = twin(hidden=32).train(), quadrant_batch(16, 0)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(250):
+        optimizer.zero_grad()
+        surrogate(model.forward_raw(**inputs), labels).backward()
+        optimizer.step()
+    with torch.no_grad():
+        right = model.eval()(**inputs).logits.argmax(-1) == labels
+    assert right.float().mean() > 0.9
+
+
+def test_replicas_draw_for_themselves() -> None:
+    """As the engine trains restarts: one stacked forward pass, the same pictures, other draws."""
+    models = [twin(), twin()]  # equal weights: only the draws differ
+    stack, (inputs, _) = ReplicaStack(models), HardModel.example_batch(8, 0)
+    stack.body.train()
+    raw = stack(**inputs)
+    assert raw["sampled_log_prob"].shape == (2, 8, 4)
+    torch.testing.assert_close(raw["stage2.weights"][0], raw["stage2.weights"][1])
+    assert not torch.equal(raw["stage2.choice"][0], raw["stage2.choice"][1])
+
+
+def test_the_twin_is_one_graph_in_training() -> None:
+    model, (inputs, _) = twin().train(), HardModel.example_batch(4, 0)
+    torch.compiler.reset()  # models share the code of forward_raw, and dynamo counts its versions
+    captured = torch.compile(model.forward_raw, fullgraph=True, backend="eager")
+    assert captured(**inputs).keys() == model.forward_raw(**inputs).keys()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"samples": 1}, r"samples: at least 2, .* found 1"),
+        ({"channels": 0}, "channels must be 1 or more"),
+        ({"estimator": "reinforced"}, "did you mean 'reinforce'"),
+    ],
+)
+def test_settings_that_cannot_be(settings: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        from_dict(HardConfig, settings)

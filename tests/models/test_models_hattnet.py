@@ -1,0 +1,219 @@
+"""HAttNet and HAttNet-CTX of Seo et al. (2016): sizes, the way of the gated features, the penalty, the ablations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from saccade import geometry
+from saccade.config import from_dict
+from saccade.errors import ConfigError
+from saccade.models.catalog import model_spec
+from saccade.models.hattnet import HAttNetConfig, HAttNetModel
+from saccade.models.soft import SoftModel
+
+Near = Callable[..., None]
+STAGES = ("stage1", "stage2", "stage3", "stage4")
+
+
+def published(name: str = "hattnet-ctx", **settings: object) -> HAttNetModel:
+    model = model_spec(name).build(settings)
+    assert isinstance(model, HAttNetModel)
+    return model.eval()
+
+
+def scene(count: int = 2) -> Tensor:
+    """Black with one bright patch, so that cells differ."""
+    images = torch.zeros(count, 3, 100, 100)
+    images[:, :, 10:40, 60:90] = torch.rand(count, 3, 30, 30)
+    return images
+
+
+# ---------------------------------------------------------------- the paper's sizes
+
+
+def test_the_looks_of_the_paper() -> None:
+    """Gates on 49², 23² and 10² cells, a softmax on 4²; centres 2, 5, 11 and 23 pixels in, 2, 4, 8 and 16 apart."""
+    output = published()(scene(), torch.tensor([0, 9]))
+    looks = output.trace.validate().looks
+    assert [look.name for look in looks] == list(STAGES)
+    assert [(look.kind, look.norm) for look in looks] == [("gate", "sigmoid")] * 3 + [("soft", "softmax")]
+    assert {look.role for look in looks} == {"multiplier"}
+    assert output.trace.total == "product"
+    for look, cells, start, stride in zip(looks, (49, 23, 10, 4), (2, 5, 11, 23), (2, 4, 8, 16), strict=True):
+        assert look.weights is not None
+        assert look.frame is not None
+        assert look.weights.shape == (2, cells, cells)
+        centre = geometry.apply(look.frame, torch.tensor([[0.5, 0.5], [1.5, 0.5]], dtype=torch.float64))
+        assert centre.tolist() == [[start, start], [start + stride, start]]
+
+
+def test_the_number_of_parameters() -> None:
+    """By hand: SOFT has 30,278. A gate without context is another scorer of 1,409, with context 3×3·32·32 + 32 = 9,248
+    instead of 1,056 for its features, 9,601; each of three gates has a norm of 64."""
+    soft = sum(parameter.numel() for parameter in model_spec("soft").build().parameters())
+    assert soft == 30_278
+    for name, gate in (("hattnet", 1_409), ("hattnet-ctx", 9_601)):
+        assert sum(parameter.numel() for parameter in published(name).parameters()) == soft + 3 * (gate + 64)
+
+
+def test_context_is_for_gates_only() -> None:
+    for name, side in (("hattnet", 1), ("hattnet-ctx", 3)):
+        model = published(name)
+        sides = [gate.scorer.from_features.kernel_size[0] for gate in model.gates.values()]  # type: ignore[union-attr]
+        assert sides == [side] * 3
+        assert model.attention.scorer.from_features.kernel_size == (1, 1)
+
+
+# ---------------------------------------------------------------- the forward pass
+
+
+def test_every_stage_sees_what_the_gate_before_it_let_through() -> None:
+    """Eq. (5)-(8) step by step, with plain modules, in training mode so that norms are not the identity."""
+    model = published().train()
+    images, query = scene(3), torch.tensor([1, 5, 8])
+    raw = model.forward_raw(images, query)
+    asked = torch.eye(10)[query]
+    features = images
+    for name in STAGES[:3]:
+        features = model.backbone.stages[name](features)
+        torch.testing.assert_close(raw[f"{name}.values"], features)
+        alpha = model.gates[name].scorer(features, asked).sigmoid()  # type: ignore[union-attr, operator]
+        torch.testing.assert_close(raw[f"{name}.weights"], alpha)
+        attended = alpha[:, None] * features
+        torch.testing.assert_close(raw[f"{name}.context"], attended)
+        mean, variance = attended.mean((0, 2, 3)), attended.var((0, 2, 3), unbiased=False)
+        features = (attended - mean[:, None, None]) / (variance[:, None, None] + 1e-5).sqrt()
+    features = model.backbone.stages["stage4"](features)
+    torch.testing.assert_close(raw["stage4.values"], features, rtol=1e-3, atol=1e-4)
+    weights = model.attention.scorer(features, asked).flatten(1).softmax(1).unflatten(1, (4, 4))
+    torch.testing.assert_close(raw["stage4.context"], (weights[:, None] * features).sum((2, 3)), rtol=1e-3, atol=1e-4)
+
+
+def test_the_total_is_the_product_of_all_maps(assert_near: Near) -> None:
+    trace = published()(scene(), torch.tensor([3, 4])).trace
+    product = torch.ones(2, 100, 100)
+    for look in trace.looks:
+        assert look.weights is not None
+        assert look.frame is not None
+        product = product * geometry.project(look.weights, look.frame, (100, 100))
+    assert_near(trace.image_map("total"), product)
+    assert not torch.allclose(product, trace.image_map("stage4"))
+
+
+@pytest.mark.parametrize("name", ["hattnet", "hattnet-ctx"])
+def test_the_query_matters_at_every_attention(name: str) -> None:
+    """Each attention has a path of its own: with all others cut, its map still depends on the query."""
+    for kept in STAGES:
+        model = published(name)
+        for stage in STAGES:
+            attention = model.attention if stage == "stage4" else model.gates[stage]
+            nn.init.normal_(attention.scorer.from_query.weight, std=2.0 if stage == kept else 0.0)  # type: ignore
+        raw = model.forward_raw(scene(1).expand(2, -1, -1, -1), torch.tensor([2, 7]))
+        differs = {stage for stage in STAGES if not torch.allclose(*raw[f"{stage}.weights"], atol=1e-5)}
+        assert kept in differs
+        assert differs <= set(STAGES[STAGES.index(kept) :])  # nothing before it
+
+
+def test_the_classifier_never_sees_the_query() -> None:
+    """With every read-out at zero all gates are half open and the last map is even: queries cannot be told apart."""
+    model = published()
+    for attention in (*model.gates.values(), model.attention):
+        nn.init.zeros_(attention.scorer.to_score.weight)  # type: ignore[union-attr, arg-type]
+    logits = model(scene(1).expand(10, -1, -1, -1), torch.arange(10)).logits
+    torch.testing.assert_close(logits, logits[:1].expand_as(logits), rtol=0, atol=1e-5)
+
+
+def test_encoding_stops_where_the_query_enters() -> None:
+    assert published().encode(scene()).shape == (2, 32, 49, 49)
+    assert published(gated=["stage2", "stage3"]).encode(scene()).shape == (2, 32, 23, 23)
+    assert published(gated=[]).encode(scene()).shape == (2, 32, 4, 4)
+
+
+# ---------------------------------------------------------------- the norm after gates
+
+
+def spread(model: HAttNetModel) -> float:
+    """Of the last features, as a share of what they would be without any gates; weights made alike on both sides."""
+    plain = SoftModel(SoftModel.Config())
+    plain.backbone.load_state_dict(model.backbone.state_dict())
+    images, query = torch.rand(16, 3, 100, 100), torch.randint(10, (16,))
+    with torch.no_grad():
+        gated = model.train().forward_raw(images, query)["stage4.values"]
+        return float(gated.std() / plain.encode(images).std())
+
+
+def test_the_norm_keeps_the_scale_that_half_open_gates_take() -> None:
+    """Three gates at a half leave an eighth of the signal; normalised, the last map is as strong as without gates."""
+    assert 0.05 < spread(published(norm_after_gates=False)) < 0.25
+    assert spread(published()) > 0.9
+
+
+# ---------------------------------------------------------------- the penalty
+
+
+def test_the_penalty_by_hand(assert_near: Near) -> None:
+    """Two gates: scores 0 everywhere open one by a half, ln 3 opens the other by 3/4; mean 5/8, times 0.4: 1/4."""
+    model = HAttNetModel(HAttNetConfig(queries=2, channels=4, depth=3, gate_penalty=0.4)).eval()
+    for name, score in (("stage1", 0.0), ("stage2", torch.tensor(3.0).log().item())):
+        scorer = model.gates[name].scorer
+        nn.init.zeros_(scorer.to_score.weight)  # type: ignore[union-attr, arg-type]
+        nn.init.constant_(scorer.to_score.bias, score)  # type: ignore[union-attr, arg-type]
+    raw = model.forward_raw(torch.rand(3, 3, 40, 40), torch.tensor([0, 1, 0]))
+    assert_near(raw["penalty"], [0.25, 0.25, 0.25])  # one for each example, however many cells a stage has
+
+
+def test_without_a_price_there_is_no_penalty() -> None:
+    for settings in ({}, {"gate_penalty": 0.1, "gated": []}):
+        assert "penalty" not in published(**settings).forward_raw(scene(), torch.tensor([0, 1]))
+
+
+def test_the_penalty_closes_gates_and_leaves_the_last_attention_alone() -> None:
+    model = published(gate_penalty=1.0)
+    images, query = scene(), torch.tensor([0, 1])
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    before = model.forward_raw(images, query)
+    before["penalty"].mean().backward()
+    assert all(parameter.grad is None for parameter in model.attention.parameters())
+    for gate in model.gates.values():
+        assert float(gate.scorer.to_score.bias.grad) > 0  # type: ignore[union-attr, arg-type]
+    optimizer.step()
+    after = model.forward_raw(images, query)
+    for name in STAGES[:3]:
+        assert after[f"{name}.weights"].mean() < before[f"{name}.weights"].mean()
+
+
+# ---------------------------------------------------------------- ablations and what is refused
+
+
+def test_gates_go_where_they_are_told() -> None:
+    output = published(gated=["stage3", "stage1"])(scene(), torch.tensor([0, 1]))
+    assert [look.name for look in output.trace.validate().looks] == ["stage1", "stage3", "stage4"]
+
+
+def test_without_gates_it_is_soft() -> None:
+    model, soft = published(gated=[]), SoftModel(SoftModel.Config()).eval()
+    model.load_state_dict(soft.state_dict())
+    images, query = scene(), torch.tensor([4, 6])
+    ours, theirs = model(images, query), soft(images, query)
+    assert torch.equal(ours.logits, theirs.logits)
+    assert torch.equal(ours.trace.image_map(), theirs.trace.image_map())
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"gated": ["stage5"]}, "no stage 'stage5'"),
+        ({"gated": ["stage4"]}, "'stage4' is the last stage"),
+        ({"gated": ["stage1", "stage1"]}, "repeats a stage: stage1, stage1"),
+        ({"gate_penalty": -0.1}, "gate_penalty must be 0 or more, found -0.1"),
+        ({"context": 2}, "odd side"),
+        ({"contxt": 3}, "did you mean 'context'"),
+    ],
+)
+def test_wrong_settings_are_named(settings: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        HAttNetModel(from_dict(HAttNetConfig, settings))

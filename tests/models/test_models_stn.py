@@ -1,0 +1,124 @@
+"""STN, the baseline of Seo et al. (2016): sizes, a query that only moves the window, and windows that show as boxes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from saccade.config import from_dict
+from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.models.stn import StnConfig, StnModel
+
+
+def published(**settings: object) -> StnModel:
+    """With the published sizes; its window already depends on picture and query."""
+    model = StnModel(from_dict(StnConfig, settings)).eval()
+    nn.init.normal_(model.transformer.to_theta.weight, std=1.0)
+    return model
+
+
+def pictures(count: int = 2) -> Tensor:
+    images = torch.zeros(count, 3, 100, 100)
+    images[:, :, 10:40, 60:90] = torch.rand(count, 3, 30, 30)
+    return images
+
+
+def test_one_crop_of_the_picture() -> None:
+    images = pictures()
+    output = published()(images, torch.tensor([0, 9]))
+    (look,) = output.trace.validate().looks
+    assert (look.name, look.kind, look.role, look.grid) == ("crop", "crop", "crop", (100, 100))
+    assert output.trace.total == "last"
+    assert output.logits.shape == (2, 5)
+    assert set(output.aux) == {"crop.theta", "crop.values", "crop.context"}
+    assert torch.equal(output.aux["crop.values"], images)
+    box = output.trace.image_map()
+    assert box.shape == (2, 100, 100)
+    assert 0.1**2 / 3 < box.mean() < 1
+
+
+def test_the_number_of_parameters() -> None:
+    """By hand: two stacks of 28,640; features 4·4·32 = 512 and 10 queries into 32 units, 522·32 + 32 = 16,736;
+    32·6 + 6 = 198 for the window; a head of 229, which with the query is 2·42 + 42·5 + 5 = 299."""
+    assert sum(parameter.numel() for parameter in published().parameters()) == 2 * 28_640 + 16_736 + 198 + 229
+    both = published(query_to_classifier=True)
+    assert sum(parameter.numel() for parameter in both.parameters()) == 2 * 28_640 + 16_736 + 198 + 299
+
+
+def test_the_reader_sees_the_crop_and_nothing_else() -> None:
+    model = published()
+    raw = model.forward_raw(pictures(), torch.tensor([3, 7]))
+    feature = model.reader(raw["crop.context"]).mean((2, 3))
+    torch.testing.assert_close(model.head(feature), raw["logits"])
+
+
+def answers(model: StnModel) -> Tensor:
+    return model(pictures(1).expand(10, -1, -1, -1), torch.arange(10)).logits
+
+
+def alike(logits: Tensor) -> bool:
+    return torch.allclose(logits, logits[:1].expand_as(logits), atol=1e-6)
+
+
+def test_the_query_answers_only_by_moving_the_window() -> None:
+    model = published()
+    assert not alike(answers(model))
+    nn.init.zeros_(model.transformer.to_theta.weight)  # the window stays where it started
+    assert alike(answers(model))
+
+
+def test_the_other_row_lets_the_classifier_see_the_query() -> None:
+    model = published(query_to_classifier=True)
+    nn.init.zeros_(model.transformer.to_theta.weight)
+    assert not alike(answers(model))
+
+
+def test_the_window_follows_picture_and_query_together() -> None:
+    """A query must be able to mean another place in another picture: the effects do not simply add up."""
+    model = published()
+    images = torch.rand(2, 3, 100, 100).repeat_interleave(2, 0)
+    images[:2] *= 0.2
+    theta = model.forward_raw(images, torch.tensor([0, 5, 0, 5]))["crop.theta"]  # picture a, a, b, b
+    assert not torch.allclose(theta[1] - theta[0], theta[3] - theta[2], atol=1e-4)
+
+
+def test_it_starts_looking_at_nearly_everything() -> None:
+    for bounded, share in ((True, 0.81), (False, 1.0)):
+        model = StnModel(StnConfig(bounded=bounded)).eval()
+        trace = model(pictures(), torch.tensor([1, 2])).trace
+        assert trace.image_map().mean().item() == pytest.approx(share, abs=0.01)
+
+
+def test_an_encoded_picture_holds_the_picture_and_where_things_are() -> None:
+    model, images = published(), pictures()
+    encoding = model.encode(images)
+    assert encoding.shape == (2, 3 * 100 * 100 + 512)
+    assert torch.equal(model.ask(encoding, torch.tensor([1, 2]))["crop.values"], images)
+
+
+def test_pictures_of_another_size_are_refused() -> None:
+    for shape in ((2, 3, 100, 101), (2, 1, 100, 100)):
+        with pytest.raises(ShapeError, match=r"images: expected shape \(B,3,100,100\), the one size"):
+            published()(torch.zeros(shape), torch.tensor([0, 1]))
+    published().check_input((100, 100))
+    with pytest.raises(DataError, match=r"100×100 pixels only, found 64×80; set picture to \[64, 80\]"):
+        published().check_input((64, 80))
+    model = published(picture=[64, 80], crop=[50, 50])
+    output = model(torch.rand(2, 3, 64, 80), torch.tensor([0, 1]))
+    assert output.trace.validate().image_map().shape == (2, 64, 80)
+    assert output.aux["crop.context"].shape == (2, 3, 50, 50)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"crop": [8, 8]}, "too small"),
+        ({"picture": [100, 20]}, "too small"),
+        ({"smallest": 0.95}, "smallest"),
+        ({"bound": True}, "did you mean 'bounded'"),
+    ],
+)
+def test_wrong_settings_are_named(settings: dict[str, object], said: str) -> None:
+    with pytest.raises((ConfigError, DataError), match=said):
+        StnModel(from_dict(StnConfig, settings))
