@@ -78,15 +78,19 @@ def write_json(path: Path, value: Any) -> Path:
 
 
 @contextmanager
-def folder_in_place(path: Path) -> Iterator[Path]:
-    """Fill a temporary folder beside ``path``; on success it becomes ``path`` (replacing an old one), else it goes."""
+def folder_in_place(path: Path, *, durable: bool = True) -> Iterator[Path]:
+    """Fill a temporary folder beside ``path``; on success it becomes ``path`` (replacing an old one), else it goes.
+
+    ``durable`` waits until every file is on the disk: right for a few that are dear, slow for thousands that can be
+    made again.
+    """
     make_folder(path.parent)
     with writing(path):
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
         try:
             yield temporary
             for file in temporary.rglob("*"):
-                if file.is_file():
+                if durable and file.is_file():
                     with file.open("rb+") as handle:
                         os.fsync(handle.fileno())
             os.chmod(temporary, 0o777 & ~_umask())

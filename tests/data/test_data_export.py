@@ -61,10 +61,10 @@ def test_an_interrupted_export_leaves_nothing(tmp_path):
 def test_bad_requests_are_named(tmp_path):
     with pytest.raises(DataError, match="at least 1"):
         write_scenes(PACK, "val", 0, tmp_path / "x")
-    with pytest.raises(DataError, match="has 2000 scenes"):
-        write_scenes(PACK, "val", 2, tmp_path / "x", start=1_999)
+    with pytest.raises(DataError, match=r"has \d+ scenes, asked for 5000\.\.5001"):
+        write_scenes(PACK, "val", 2, tmp_path / "x", start=5_000)
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="cannot be written"):
+    with pytest.raises(OutputError, match="cannot write"):
         write_scenes(PACK, "val", 1, tmp_path / "file" / "x")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 

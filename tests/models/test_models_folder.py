@@ -216,7 +216,7 @@ def test_tensors_that_do_not_fit_are_named(folder: Path) -> None:
         ({"quereis": []}, "did you mean 'queries'"),
         ({"queries": ["1", "2"]}, "names 2 queries, but the model has 4"),
         ({"answers": [1, 2, 3]}, "expected str"),
-        ({"preprocessing": {"size": [0, 3]}}, "1 or more"),
+        ({"preprocessing": {"size": [0, 3]}}, "between 1 and 4096"),
     ],
 )
 def test_a_wrong_config_says_where(folder: Path, changes: dict, word: str) -> None:

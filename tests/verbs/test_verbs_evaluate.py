@@ -13,7 +13,8 @@ from saccade.errors import CheckpointError, ConfigError, DataError
 from tiny_models import save_tiny
 
 CONTRACT = [
-    "model", "data", "glyphs", "split", "protocol", "seed", "n", "metrics", "attention", "baselines", "intervals",
+    "model", "data", "glyphs", "backgrounds", "split", "protocol", "seed", "n",
+    "metrics", "attention", "baselines", "intervals",
     "counts", "seconds",
 ]  # fmt: skip
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +10,7 @@ from typing import Any
 import torch
 from PIL import Image
 
+from saccade.atomic import folder_in_place
 from saccade.data.attributes import AttributeData, AttributeDataConfig
 from saccade.data.glyphs import Split
 from saccade.data.layout import SceneLayout
@@ -58,39 +56,30 @@ def write_scenes(
     if stream.length is not None and start + count > stream.length:
         raise DataError(
             f"{config.name} {split} ({config.protocol}) has {stream.length} scenes, "
-            f"asked for {start}..{start + count - 1}"
+            f"asked for {start}..{start + count - 1}; split train of 'unlimited' has no end"
         )
-    scratch: Path | None = None
-    try:
-        out_dir.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{out_dir.name}-", dir=out_dir.parent))
-        with (scratch / "scenes.jsonl").open("w", encoding="utf-8") as lines:
-            for first in range(start, start + count, _BATCH):
-                numbers = torch.arange(first, min(first + _BATCH, start + count))
-                layout, images = stream.scenes(numbers)
-                for b, number in enumerate(numbers.tolist()):
-                    name = f"{number:08d}.png"
-                    Image.fromarray(images[b].permute(1, 2, 0).numpy()).save(scratch / name)
-                    facts = {
-                        "file": name,
-                        "seed": config.seed,
-                        "split": split,
-                        "index": number,
-                        "glyphs": stream.glyphs.name,
-                        "background": stream.spec.background.name,
-                        "objects": _objects(layout, b),
-                    }
-                    lines.write(json.dumps(facts) + "\n")
-                if progress is not None:
-                    progress(int(numbers[-1]) + 1 - start, count)
-        scratch.chmod(0o755)  # mkdtemp made it private
-        os.replace(scratch, out_dir)  # an empty folder gives way
-        scratch = None
-    except OSError as error:
-        raise OutputError(f"{out_dir}: cannot be written ({error})") from error
-    finally:
-        if scratch is not None:
-            shutil.rmtree(scratch, ignore_errors=True)
+    with (
+        folder_in_place(out_dir, durable=False) as place,
+        (place / "scenes.jsonl").open("w", encoding="utf-8") as lines,
+    ):
+        for first in range(start, start + count, _BATCH):
+            numbers = torch.arange(first, min(first + _BATCH, start + count))
+            layout, images = stream.scenes(numbers)
+            for b, number in enumerate(numbers.tolist()):
+                name = f"{number:08d}.png"
+                Image.fromarray(images[b].permute(1, 2, 0).numpy()).save(place / name)
+                facts = {
+                    "file": name,
+                    "seed": config.seed,
+                    "split": split,
+                    "index": number,
+                    "glyphs": stream.glyphs.name,
+                    "background": stream.spec.background.name,
+                    "objects": _objects(layout, b),
+                }
+                lines.write(json.dumps(facts) + "\n")
+            if progress is not None:
+                progress(int(numbers[-1]) + 1 - start, count)
     return out_dir
 
 

@@ -42,6 +42,7 @@ def model_card(facts: ModelFacts) -> str:
         "",
         "## Training",
         "",
+        *_pairs("model", facts.model),
         *_pairs("data", facts.data),
         *_pairs("", {"protocol": facts.protocol, "seed": facts.seed}),
         *_recipe(facts.recipe),

@@ -123,7 +123,7 @@ def _fewest(data: AttributeData) -> int:
 def _in_parts(model: QueryModel, images: Tensor, query: Tensor) -> Raw:
     """What ``forward_raw`` gives for all pictures, computed a few at a time; scalars are left out."""
     at_once = AT_ONCE.get(images.device.type, BATCH)
-    parts = [model.forward_raw(*part) for part in zip(images.split(at_once), query.split(at_once))]
+    parts = [model.forward_raw(*part) for part in zip(torch.split(images, at_once), torch.split(query, at_once))]
     return {name: torch.cat([part[name] for part in parts]) for name, tensor in parts[0].items() if tensor.dim()}
 
 
