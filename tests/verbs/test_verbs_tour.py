@@ -10,8 +10,8 @@ import pytest
 import saccade
 from saccade import zoo
 from saccade.errors import CheckpointError, OutputError
-from saccade.tasks import TASKS
 from saccade.models.facts import read_facts
+from saccade.tasks import TASKS
 from saccade.verbs import tour_attributes
 from saccade.verbs.tour import _GUIDES, HEADLINE, TourResult
 
