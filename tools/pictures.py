@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
 from PIL import Image
 
 from saccade.data.attributes import AttributeData, AttributeDataConfig
@@ -31,10 +30,11 @@ def soft_mref() -> Image.Image:
     """One scene, two questions: the attention of SOFT moves with the question."""
     predictor = load("soft-mref", device="cpu")
     data = AttributeData(AttributeDataConfig(glyphs="pack"), "test")
-    batch = data.take(torch.arange(64))
+    batch = data.take(data.one_per_scene(64))
     scores = predictor.model(batch.images, batch.query).logits.softmax(-1).gather(1, batch.label[:, None]).squeeze(1)
-    swapped = predictor.model(batch.images, batch.other_query()).logits.softmax(-1).amax(-1)
-    row = int((scores * swapped).argmax())  # a scene on which it is sure of both answers; the tour also shows a mistake
+    sure, other = predictor.model(batch.images, batch.other_query()).logits.softmax(-1).max(-1)
+    # A scene on which it is sure of two different answers; the tour shows a mistake too.
+    row = int((scores * sure * (other != batch.label)).argmax())
     scene = batch.layout[row : row + 1]
     strips = []
     for query in (int(batch.query[row]), int(batch.other_query()[row])):

@@ -207,3 +207,13 @@ def test_an_endless_stream_makes_chunks_for_neighbours_and_single_scenes_for_str
     stream.scenes(torch.tensor([5, 10**6, 10**9, 10**12]))
     stream.scenes(torch.arange(8) * 10_000 + 500)
     assert made == [4, 8]
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_one_per_scene_names_different_scenes(split):
+    data = AttributeData(UNLIMITED, split)
+    numbers = data.one_per_scene(30)
+    assert len(data.take(numbers).scene.unique()) == len(numbers) == 30
+    if data.size is not None:
+        everything = data.one_per_scene(10**9)
+        assert int(everything.max()) < data.size

@@ -75,22 +75,20 @@ def show(
     name: Name,
     out: Annotated[Path, typer.Option("--out", "-o", help="The PNG file to write.")] = Path("contact-sheet.png"),
     split: Split = "test",
-    count: Annotated[int, typer.Option("--count", "-n", help="How many examples.", min=1, max=1000)] = 24,
+    count: Annotated[int, typer.Option("--count", "-n", help="How many scenes.", min=1, max=1000)] = 24,
     glyphs: Glyphs = "disjoint",
     protocol: Protocol = "unlimited",
     seed: SeedOrZero = 0,
     quiet: Quiet = False,
 ) -> None:
     """A contact sheet: pictures, questions, answers, and the evidence outlined."""
-    import torch
-
     from saccade.atomic import write_bytes
     from saccade.data.attributes import AttributeData
     from saccade.show.contact_sheet import contact_sheet
     from saccade.show.marks import Mask
 
     data = AttributeData(_config(name, glyphs, protocol, seed), _split(split), allow_pack=True)
-    batch = data.take(torch.arange(count if data.size is None else min(count, data.size)))
+    batch = data.take(data.one_per_scene(count))
     captions = [f"{data.queries[q]} → {data.answers[a]}" for q, a in zip(batch.query.tolist(), batch.label.tolist())]
     evidence = [[Mask(mask.numpy())] for mask in batch.evidence()]
     sheet = contact_sheet(list(batch.images), captions, marks=evidence)

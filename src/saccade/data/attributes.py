@@ -231,6 +231,11 @@ class AttributeData:
         query, label = (column.gather(1, obj[:, None]).squeeze(1) for column in (layout.classes, layout.colour))
         return AttributeBatch(_as_float(images), query, label, obj, layout)
 
+    def one_per_scene(self, count: int) -> Tensor:
+        """(count,) or fewer: numbers of triples that are all about different scenes, from the first on."""
+        step = 1 if self._ends is None else self.spec.slots + 1  # farther apart than a scene has digits
+        return torch.arange(count if self.size is None else min(count, -(-self.size // step))) * step
+
     def _locate(self, indices: Tensor) -> tuple[Tensor, Tensor]:
         """Scene and slot of each triple; known from counts alone."""
         if self._ends is None:

@@ -107,7 +107,7 @@ def _look(predictor: Predictor, batch: AttributeBatch, row: int, query: int | No
 
 def _strips(predictor: Predictor, data: AttributeData) -> Gallery:
     """Three right answers at different scales and one wrong one, if there is one: mistakes teach more."""
-    batch = data.take(torch.arange(64))
+    batch = data.take(data.one_per_scene(64))
     sightings = [_look(predictor, batch, row) for row in range(len(batch))]
     right = [seen.answer == data.answers[int(label)] for seen, label in zip(sightings, batch.label)]
     by_scale = sorted((row for row in range(len(batch)) if right[row]), key=lambda row: float(batch.scale[row]))
@@ -135,7 +135,7 @@ def _strips(predictor: Predictor, data: AttributeData) -> Gallery:
 
 def _changes(predictor: Predictor, data: AttributeData) -> Picture:
     """One scene, five times: as it is, another question, target recoloured, another digit recoloured or removed."""
-    batch = data.take(torch.arange(64))
+    batch = data.take(data.one_per_scene(64))
     recoloured, other, removed = batch.recolour_target(), batch.recolour_other(), batch.remove_other()
     row = _telling_row(predictor, batch, recoloured)
     other_query = int(batch.other_query()[row])
