@@ -388,3 +388,10 @@ def test_forward_raw_is_one_graph(name: str) -> None:
     captured = torch.compile(model.forward_raw, fullgraph=True, backend="eager")
     with torch.no_grad():
         assert_same(captured(**inputs), model.forward_raw(**inputs), rtol=1e-5, atol=1e-5)
+
+
+@every_model
+@pytest.mark.parametrize("wrong", [{"channels": 0}, {"depth": 0}, {"dropout": 1.0}])
+def test_sizes_that_cannot_be_are_named(name: str, wrong: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        model_spec(name).build(wrong)

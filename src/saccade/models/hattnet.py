@@ -52,6 +52,7 @@ class HAttNetConfig(SmallQueryConfig):
     """Price of open gates in the loss: this times the mean opening, each gated stage counting alike."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.gate_penalty >= 0:
             raise ValueError(f"gate_penalty must be 0 or more, found {self.gate_penalty:g}")
         if self.gated is not None and len(set(self.gated)) < len(self.gated):
