@@ -9,6 +9,7 @@ computation.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import torch
@@ -21,7 +22,7 @@ from saccade.trace import AttentionTrace, Look, Output, Total
 Raw = dict[str, Tensor]
 
 
-class QueryModel(nn.Module):
+class QueryModel(nn.Module, ABC):
     """Base of models that answer a query about a picture."""
 
     Config: ClassVar[type]
@@ -30,17 +31,17 @@ class QueryModel(nn.Module):
     """How the looks combine into one map."""
     config: Any
 
+    @abstractmethod
     def encode(self, images: Tensor) -> Tensor:
         """What of the picture (B,3,H,W) does not depend on the query; computed once, asked many times."""
-        raise NotImplementedError(f"{type(self).__name__} must say what it encodes")
 
+    @abstractmethod
     def ask(self, encoding: Tensor, query: Tensor) -> Raw:
         """Answer the queries (B,) about the encoded pictures, as plain tensors."""
-        raise NotImplementedError(f"{type(self).__name__} must say how it answers")
 
+    @abstractmethod
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """The looks, in order, of a result of :meth:`ask`."""
-        raise NotImplementedError(f"{type(self).__name__} must show its looks")
 
     def check_input(self, size: Size) -> None:
         """Refuse a network input of ``size`` (height, width) that is too small for this model's stages."""
