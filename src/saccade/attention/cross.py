@@ -3,7 +3,7 @@
 Paper: Vaswani et al., "Attention Is All You Need", 2017 (arXiv:1706.03762), Section 3.2.1.
 
 =========  ==============================================================
-Eq. (1)    α = softmax(q·k_ij / √d), context = Σ_ij α_ij v_ij   :meth:`CrossAttention.attend`
+Eq. (1)    α = softmax(q·k_ij / √d), context = Σ_ij α_ij v_ij   :meth:`CrossAttention.score`, :func:`attend_by`
 =========  ==============================================================
 
 Deviations from the paper: one head; the values are the features themselves, without a projection before or after, so
@@ -18,12 +18,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.scores import check_features, check_query, spatial_softmax
-from saccade.attention.soft import Attended, soft_look
-from saccade.trace import Look
+from saccade.attention.scores import check_features, check_query
+from saccade.attention.soft import CellAttention
 
 
-class CrossAttention(nn.Module):
+class CrossAttention(CellAttention):
     """Features (B,C,H,W) and a query vector (B,Q) → context (B,C) and the :class:`~saccade.trace.Look`.
 
     >>> attention = CrossAttention(8, 4)
@@ -39,20 +38,11 @@ class CrossAttention(nn.Module):
         self.to_key = nn.Conv2d(channels, hidden, 1, bias=False)
         self.scale = hidden**-0.5
 
-    def attend(self, features: Tensor, query: Tensor) -> Attended:
-        """The act as plain tensors: context (B,C), weights (B,H,W), scores (B,H,W)."""
+    def score(self, features: Tensor, query: Tensor) -> Tensor:
+        """q·k / √d: (B,H,W)."""
         check_features(features, self.channels)
         check_query(query, self.query_size, features)
         asked = self.to_query(query)  # q: (B,D)
         keys = self.to_key(features)  # k: (B,D,H,W)
-        scores = torch.einsum("bd,bdhw->bhw", asked, keys) * self.scale  # q·k / √d: (B,H,W)
-        weights = spatial_softmax(scores)  # α: (B,H,W)
-        context = torch.einsum("bhw,bchw->bc", weights, features)  # Eq. (1): (B,C)
-        return Attended(context, weights, scores)
-
-    def forward(
-        self, features: Tensor, query: Tensor, *, frame: Tensor | None = None, name: str = "attention"
-    ) -> tuple[Tensor, Look]:
-        """Context and look; ``frame`` (2,3) tells where the features' cells lie in the picture."""
-        attended = self.attend(features, query)
-        return attended.context, soft_look(name, attended.weights, attended.scores, frame)
+        scores: Tensor = torch.einsum("bd,bdhw->bhw", asked, keys) * self.scale  # (B,H,W)
+        return scores

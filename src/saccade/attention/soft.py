@@ -5,7 +5,7 @@ Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), S
 =========  ==============================================================
 Eq. (2)    s_ij = g_att(f_ij, q)              the scorer
 Eq. (3)    α_ij = softmax_ij(s)               :func:`saccade.attention.scores.spatial_softmax`
-Eq. (4)    f_att = Σ_ij α_ij f_ij             :meth:`SoftAttention.attend`
+Eq. (4)    f_att = Σ_ij α_ij f_ij             :func:`attend_by`
 =========  ==============================================================
 
 Deviations from the paper: none.
@@ -13,6 +13,7 @@ Deviations from the paper: none.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import torch
@@ -30,7 +31,26 @@ class Attended(NamedTuple):
     scores: Tensor
 
 
-class SoftAttention(nn.Module):
+class CellAttention(nn.Module, ABC):
+    """Soft attention over the cells of a map, whatever scores them: a subclass says :meth:`score`."""
+
+    @abstractmethod
+    def score(self, features: Tensor, query: Tensor) -> Tensor:
+        """How well each cell of (B,C,H,W) fits the query (B,Q): (B,H,W)."""
+
+    def attend(self, features: Tensor, query: Tensor) -> Attended:
+        """The act as plain tensors: context (B,C), weights (B,H,W), scores (B,H,W)."""
+        return attend_by(self.score(features, query), features)
+
+    def forward(
+        self, features: Tensor, query: Tensor, *, frame: Tensor | None = None, name: str = "attention"
+    ) -> tuple[Tensor, Look]:
+        """Context and look; ``frame`` (2,3) tells where the features' cells lie in the picture."""
+        attended = self.attend(features, query)
+        return attended.context, soft_look(name, attended.weights, attended.scores, frame)
+
+
+class SoftAttention(CellAttention):
     """Features (B,C,H,W) and a query vector (B,Q) → context (B,C) and the :class:`~saccade.trace.Look`.
 
     >>> attention = SoftAttention(8, 4)
@@ -43,26 +63,22 @@ class SoftAttention(nn.Module):
         super().__init__()
         self.scorer = AdditiveScorer(channels, query_size, hidden=hidden, context=context)
 
-    def attend(self, features: Tensor, query: Tensor) -> Attended:
-        """The act as plain tensors: context (B,C), weights (B,H,W), scores (B,H,W)."""
-        scores = self.scorer(features, query)  # Eq. (2): (B,H,W)
-        weights = spatial_softmax(scores)  # Eq. (3): (B,H,W)
-        context = torch.einsum("bhw,bchw->bc", weights, features)  # Eq. (4): (B,C)
-        return Attended(context, weights, scores)
+    def score(self, features: Tensor, query: Tensor) -> Tensor:
+        """Eq. (2): (B,H,W)."""
+        scores: Tensor = self.scorer(features, query)
+        return scores
 
-    def forward(
-        self, features: Tensor, query: Tensor, *, frame: Tensor | None = None, name: str = "attention"
-    ) -> tuple[Tensor, Look]:
-        """Context and look; ``frame`` (2,3) tells where the features' cells lie in the picture."""
-        attended = self.attend(features, query)
-        return attended.context, soft_look(name, attended.weights, attended.scores, frame)
+
+def attend_by(scores: Tensor, features: Tensor) -> Attended:
+    """Softmax and sum: scores (B,H,W) and features (B,C,H,W) → context (B,C), weights (B,H,W), scores."""
+    weights = spatial_softmax(scores)  # Eq. (3): (B,H,W)
+    context = torch.einsum("bhw,bchw->bc", weights, features)  # Eq. (4): (B,C)
+    return Attended(context, weights, scores)
 
 
 def attend_alike(features: Tensor) -> Attended:
     """No preference at all, the control: every cell of (B,C,H,W) counts 1/HW, and the context (B,C) is their mean."""
-    scores = torch.zeros_like(features[:, 0]).detach()  # nothing was scored: (B,H,W)
-    weights = spatial_softmax(scores)  # 1/HW: (B,H,W)
-    return Attended(torch.einsum("bhw,bchw->bc", weights, features), weights, scores)
+    return attend_by(torch.zeros_like(features[:, 0]).detach(), features)  # nothing was scored
 
 
 def soft_look(name: str, weights: Tensor, scores: Tensor, frame: Tensor | None) -> Look:

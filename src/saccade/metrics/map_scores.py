@@ -10,7 +10,27 @@ from saccade.metrics.localisation import iou, pointing, selectivity, true_positi
 from saccade.metrics.precision_recall import PrCounts, PrCurve, no_counts, pr_counts
 
 
-class MapScores:
+class PictureValues:
+    """Named values of many pictures, one each, added up batch by batch."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[Tensor]] = {}
+
+    def add_values(self, values: dict[str, Tensor]) -> None:
+        """Keep values (B,) of a batch under their names."""
+        for name, part in values.items():
+            self._parts.setdefault(name, []).append(part.detach().cpu().double())
+
+    def values(self) -> dict[str, Tensor]:
+        """All values (N,), by name."""
+        return {name: torch.cat(parts) for name, parts in self._parts.items()}
+
+    def means(self) -> dict[str, float]:
+        """The mean of each over the pictures where it is defined."""
+        return {name: mean_defined(values).mean for name, values in self.values().items()}
+
+
+class MapScores(PictureValues):
     """Collects maps (B,H,W) with their truth; keeps one value per picture and score, and pooled pixel counts.
 
     >>> scores = MapScores()
@@ -21,7 +41,7 @@ class MapScores:
     """
 
     def __init__(self) -> None:
-        self._parts: dict[str, list[Tensor]] = {}
+        super().__init__()
         self._counts: PrCounts = no_counts()
 
     def add(self, maps: Tensor, evidence: Tensor, objects: Tensor | None = None) -> None:
@@ -36,20 +56,10 @@ class MapScores:
         self.add_values(found)
         self._counts = self._counts + pr_counts(maps, evidence)
 
-    def add_values(self, values: dict[str, Tensor]) -> None:
-        """Keep further per-picture values (B,) under their names."""
-        for name, part in values.items():
-            self._parts.setdefault(name, []).append(part.detach().cpu().double())
-
-    def values(self) -> dict[str, Tensor]:
-        """Per-picture values (N,), by score."""
-        return {name: torch.cat(parts) for name, parts in self._parts.items()}
-
     def means(self) -> dict[str, float]:
         """The mean of every score over the pictures where it is defined, and the pooled ``pr_auc``."""
-        means = {name: mean_defined(values).mean for name, values in self.values().items()}
         has_maps = self._counts.pictures + self._counts.undefined > 0
-        return means | ({"pr_auc": self.curve().auc} if has_maps else {})
+        return super().means() | ({"pr_auc": self.curve().auc} if has_maps else {})
 
     def curve(self) -> PrCurve:
         """Precision and recall of the pooled pixels."""

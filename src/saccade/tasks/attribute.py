@@ -23,7 +23,7 @@ from saccade.losses import cross_entropy, reinforce
 from saccade.models.base import QueryModel
 from saccade.models.catalog import model_spec
 from saccade.models.folder import ModelFacts, Preprocessing, save_model
-from saccade.tasks.attribute_scores import score_attributes
+from saccade.tasks.attribute_scores import in_parts, score_attributes
 
 Batch = dict[str, Tensor]
 
@@ -154,7 +154,7 @@ class AttributeTask:
         right = loss = torch.zeros((), device=self.device)
         count = 0
         for batch in in_batches(self.split("val"), 500):
-            raw = model.forward_raw(batch.images, batch.query)  # type: ignore[operator]
+            raw = in_parts(cast(QueryModel, model), batch.images, batch.query)
             right = right + (raw["logits"].argmax(-1) == batch.label).sum()
             loss = loss + cross_entropy(raw["logits"], batch.label) * len(batch)
             count += len(batch)

@@ -21,7 +21,7 @@ from saccade.data.attributes import AttributeBatch, AttributeData
 from saccade.errors import DataError
 from saccade.metrics import Interventions, accuracy_by_scale, baselines, bootstrap, causal_scores, deletion, insertion
 from saccade.metrics.intervals import mean_defined
-from saccade.metrics.map_scores import MapScores
+from saccade.metrics.map_scores import MapScores, PictureValues
 from saccade.models.base import QueryModel, Raw
 from saccade.trace import AttentionTrace, Output
 
@@ -39,7 +39,7 @@ class AttributeScores:
     by_look: dict[str, MapScores] = field(default_factory=dict)
     baselines: dict[str, MapScores] = field(default_factory=dict)
     """By name, in the order of :data:`BASELINES`; without the grid oracle for a model of crops alone."""
-    causal: MapScores = field(default_factory=MapScores)
+    causal: PictureValues = field(default_factory=PictureValues)
     answers: list[Tensor] = field(default_factory=list)
     labels: list[Tensor] = field(default_factory=list)
     scales: list[Tensor] = field(default_factory=list)
@@ -95,7 +95,7 @@ def score_attributes(
     scores = AttributeScores()
     total, done = min(limit or data.size, data.size), 0
     for batch in _batches(data, total, batch_size):
-        output = model.wrap(_in_parts(model, batch.images, batch.query), (data.spec.size, data.spec.size))
+        output = model.wrap(in_parts(model, batch.images, batch.query), (data.spec.size, data.spec.size))
         _add_answers(scores, output, batch)
         _add_maps(scores, output.trace, batch)
         _add_causal(scores, model, batch)
@@ -120,7 +120,7 @@ def _fewest(data: AttributeData) -> int:
     return 2 * data.spec.slots
 
 
-def _in_parts(model: QueryModel, images: Tensor, query: Tensor) -> Raw:
+def in_parts(model: QueryModel, images: Tensor, query: Tensor) -> Raw:
     """What ``forward_raw`` gives for all pictures, computed a few at a time; scalars are left out."""
     at_once = AT_ONCE.get(images.device.type, BATCH)
     parts = [model.forward_raw(*part) for part in zip(torch.split(images, at_once), torch.split(query, at_once))]
@@ -179,7 +179,7 @@ def _add_causal(scores: AttributeScores, model: QueryModel, batch: AttributeBatc
     )
 
     def answer(images: Tensor, queries: Tensor) -> Tensor:
-        return _in_parts(model, images, queries)["logits"].argmax(-1)
+        return in_parts(model, images, queries)["logits"].argmax(-1)
 
     scores.causal.add_values(causal_scores(answer, scenes))
 
@@ -191,7 +191,7 @@ def _add_sweeps(scores: AttributeScores, model: QueryModel, trace: AttentionTrac
     answers = trace.answer if trace.answer is not None else batch.label[:count]
 
     def probability(altered: Tensor, pictures: Tensor) -> Tensor:
-        logits = _in_parts(model, altered, query[pictures])["logits"]
+        logits = in_parts(model, altered, query[pictures])["logits"]
         return logits.softmax(-1).gather(1, answers[pictures][:, None]).squeeze(1)
 
     total = trace.image_map("total")
