@@ -20,7 +20,7 @@ PHASES = (
 )
 
 SCRIPT = """
-import sys
+import os, sys
 sys.path.insert(0, sys.argv[1])
 import torch
 torch.set_num_threads(1)
@@ -35,7 +35,8 @@ if __name__ == "__main__":
         task, tiny_recipe(*PHASES), sys.argv[2], device="cpu", devices=2, strategy=sys.argv[3], progress="quiet",
         resume=sys.argv[5] == "resume",
     )
-    print("stopped", result.stopped, result.step)
+    # One write: both processes share the pipe, and print() may hand over its words one by one.
+    os.write(1, f"stopped {result.stopped} {result.step}\\n".encode())
 """
 
 
