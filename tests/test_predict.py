@@ -1,5 +1,6 @@
 """Predictor and Sighting: questions, batches, maps on the right pixels, files, and what is not imported."""
 
+import dataclasses
 import errno
 import html.parser
 import os
@@ -13,9 +14,12 @@ import torch
 from PIL import Image
 
 import saccade
+from saccade.config import to_dict
 from saccade.data.pictures import read_picture
 from saccade.errors import DataError, OutputError
 from saccade.models.facts import Preprocessing
+from saccade.models.folder import save_model
+from saccade.models.soft import SoftModel
 from saccade.predict import Predictor
 from saccade.record import read_record
 from tiny_models import ANSWERS, QUERIES, OneHotModel, save_tiny, tiny_facts
@@ -55,6 +59,21 @@ def test_a_sighting_agrees_with_the_model(tiny: Predictor) -> None:
     torch.testing.assert_close(seen.trace.looks[-1].weights, output.trace.looks[-1].weights)
     assert not seen.trace.looks[-1].weights.requires_grad
     seen.trace.validate()
+
+
+def test_labels_that_may_hold_together_have_each_its_own_probability(tmp_path: Path) -> None:
+    settings = dataclasses.replace(SoftModel.tiny(), multi_label=True)
+    model = SoftModel(settings)
+    with torch.no_grad():
+        model.head.classify.weight.zero_()
+        model.head.classify.bias.copy_(torch.tensor([1.0, 9.0, 3.0]).log())  # odds, so 1/2, 9/10 and 3/4
+    save_model(model, tmp_path / "labels", tiny_facts(model=to_dict(settings)))
+    seen = saccade.load(tmp_path / "labels", "cpu").look(noise(31, 34), ask=0)
+    assert (seen.answer, seen.confidence) == ("green", pytest.approx(0.9))
+    assert seen.alternatives == (("blue", pytest.approx(0.75)), ("red", pytest.approx(0.5)))
+    found = seen.to_json()
+    assert (found["answer"], found["confidence"]) == ("green", 0.9)
+    assert found["alternatives"] == [["blue", 0.75], ["red", 0.5]]
 
 
 @pytest.mark.parametrize("ask", [2, "2", " 2 ", np.int64(2), "NORTH", "north"])

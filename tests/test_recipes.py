@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 import pytest
 
-from saccade.config import from_dict, to_dict
+from saccade.backbones import build_backbone
+from saccade.config import from_dict
 from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes, read_recipe
 from saccade.errors import ConfigError
 from saccade.models.catalog import CATALOG
@@ -14,37 +17,48 @@ from saccade.verbs.train import build_task
 from saccade.zoo import shipped
 
 PROTOCOLS = {"authors", "unlimited"}
+SPLITS = {"pictures", "species"}
+"""Protocols of the birds."""
+ON_PICTURES = {"attribute": False, "question": True}
+"""By task: whether it is trained on given pictures instead of generated scenes."""
 
 
-def cases() -> list[tuple[str, str]]:
-    return [(name, protocol) for name in packaged_recipes() for protocol in read_recipe(name)["protocols"]]
+def cases() -> list[tuple[str, str | None]]:
+    """Every recipe with each of its protocols; None for one that has none."""
+    return [
+        (name, protocol) for name in packaged_recipes() for protocol in read_recipe(name).get("protocols") or [None]
+    ]
 
 
 every = pytest.mark.parametrize(("name", "protocol"), cases())
+generated = pytest.mark.parametrize(
+    ("name", "protocol"), [case for case in cases() if not ON_PICTURES[load_recipe(case[0]).task]]
+)
 
 
 def test_recipes_are_packaged_and_have_protocols() -> None:
-    assert "soft-mref" in packaged_recipes()
+    assert {"soft-mref", "attributes", "soft-cub", "soft-vg"} <= set(packaged_recipes())
     for name in packaged_recipes():
-        assert {protocol for recipe, protocol in cases() if recipe == name} <= PROTOCOLS
-        assert load_recipe(name).protocol in PROTOCOLS
+        known = SPLITS if name.endswith("-cub") else set() if ON_PICTURES[load_recipe(name).task] else PROTOCOLS
+        assert {protocol for recipe, protocol in cases() if recipe == name and protocol} <= known
+        assert load_recipe(name).protocol in known or not known
 
 
 @every
-def test_every_protocol_resolves_to_a_whole_recipe(name: str, protocol: str) -> None:
+def test_every_protocol_resolves_to_a_whole_recipe(name: str, protocol: str | None) -> None:
     recipe = load_recipe(name, protocol=protocol)
     assert (recipe.name, recipe.protocol, recipe.protocols) == (name, protocol, {})
     assert recipe.title
     assert "arXiv" in recipe.paper
     assert recipe.task in TASKS
-    assert CATALOG[recipe.model.name].task == recipe.task
+    assert CATALOG[recipe.model.name].task in (recipe.task, "attribute")  # whose models answer questions too
     for phase in recipe.phases:
         assert phase.select is not None, "which weights are kept is decided on validation"
         assert phase.restore_best
         assert phase.total_steps(150) > phase.validation_steps(150)
 
 
-@every
+@generated
 def test_every_protocol_builds_its_task(name: str, protocol: str) -> None:
     recipe = load_recipe(name, protocol=protocol, overrides=["data.glyphs=pack"])
     task = build_task(recipe)
@@ -61,6 +75,32 @@ def test_rows_of_one_table_differ_in_the_model_alone(model: str, protocol: str) 
     for key in ("task", "data", "phases", "batch_size", "accumulate", "precision", "ema", "seed", "graph"):
         assert getattr(other, key) == getattr(soft, key), key
     assert other.model.config == soft.model.config
+
+
+@pytest.mark.parametrize("model", ["hard", "cross", "film", "blind"])
+def test_rows_about_birds_differ_in_the_model_alone(model: str) -> None:
+    soft, other = (load_recipe(f"{name}-cub", protocol="species") for name in ("soft", model))
+    assert other.model.name == model
+    assert other.model.config == soft.model.config
+    for key in ("task", "data", "phases", "batch_size", "accumulate", "precision", "ema", "seed", "graph"):
+        assert getattr(other, key) == getattr(soft, key), key
+
+
+def test_what_lies_behind_a_gate_is_tuned() -> None:
+    """A frozen stage behind a gate could not get used to it."""
+    for name in ("hattnet-ctx-cub", "hattnet-ctx-vg"):
+        recipe = load_recipe(name)
+        config = recipe.model.config
+        stages = build_backbone(config["backbone"], through=config["through"]).names
+        behind = stages[stages.index(config["gated"][0]) + 1 :]
+        frozen = recipe.phases[-1].freeze
+        for stage in behind:
+            assert not any(fnmatchcase(f"backbone.stages.{stage}.x", pattern) for pattern in frozen), stage
+
+
+def test_pictures_have_to_be_named() -> None:
+    with pytest.raises(ConfigError, match="give --data READER:PATH; readers: csv"):
+        build_task(load_recipe("attributes"))
 
 
 def test_soft_mref_by_protocol() -> None:
@@ -83,4 +123,4 @@ def test_the_recipe_of_a_shipped_model_still_is_the_one_that_made_it(name: str) 
     for key in ("task", "model", "data", "phases", "batch_size", "accumulate", "replicas", "precision", "ema", "seed"):
         assert getattr(recorded, key) == getattr(now, key), key
     built = build_task(load_recipe(recorded.name, protocol=facts.protocol, overrides=["data.glyphs=pack"]))
-    assert to_dict(built.model.config) == facts.model
+    assert built.model.config == from_dict(type(built.model.config), facts.model)

@@ -24,6 +24,8 @@ def test_wheel_builds_and_doctor_runs_from_it(tmp_path):
         archive.extractall(tmp_path / "site")
     for needed in ("saccade/py.typed", "saccade/recipes/soft-mref.yaml", "saccade/zoo/soft-mref/model.safetensors"):
         assert needed in names
+    results = {str(path.relative_to(ROOT / "docs" / "results")) for path in (ROOT / "docs" / "results").rglob("*.json")}
+    assert {f"saccade/recorded/results/{path}" for path in results} <= set(names)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "SACCADE_HOME": str(tmp_path / "home")}
     done = subprocess.run([sys.executable, "-m", "saccade", "doctor"], capture_output=True, text=True, cwd=tmp_path,
                           env=environment)  # fmt: skip
@@ -32,3 +34,9 @@ def test_wheel_builds_and_doctor_runs_from_it(tmp_path):
     where = subprocess.run([sys.executable, "-c", "import saccade; print(saccade.__file__)"], capture_output=True,
                            text=True, cwd=tmp_path, env=environment)  # fmt: skip
     assert Path(where.stdout.strip()).is_relative_to(tmp_path / "site")
+    read = "from saccade import recorded; print(recorded.results_folder(), len(recorded.recorded_runs()))"
+    recorded = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, cwd=tmp_path,
+                              env=environment)  # fmt: skip
+    folder, count = recorded.stdout.split()
+    assert Path(folder) == tmp_path / "site" / "saccade" / "recorded" / "results"
+    assert int(count) == len(list((ROOT / "docs" / "results").glob("*.json"))) > 0

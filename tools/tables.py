@@ -1,7 +1,7 @@
 """Write the tables of README and docs anew from docs/results: no number in them is typed by hand.
 
 A table stands between ``<!-- table: NAME -->`` and ``<!-- /table -->``. ``--check`` changes nothing and fails when a
-table is not current.
+table is not current. ``saccade reproduce`` prints the same tables, from the same code.
 """
 
 from __future__ import annotations
@@ -10,108 +10,118 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
-from saccade.tasks.published import PUBLISHED
+from saccade.config import from_dict
+from saccade.recorded import RecordedRun, recorded_runs
+from saccade.verbs.plain_table import PlainTable
+from saccade.verbs.reproduction.ablations import ablation_table, penalty_curve, penalty_table
+from saccade.verbs.reproduction.projections import ProjectionStudy, projection_table
+from saccade.verbs.reproduction.table1 import LEGEND, Table1, measured_text
 
 ROOT = Path(__file__).parent.parent
 FILES = (ROOT / "README.md", ROOT / "docs" / "results.md")
+RESULTS = ROOT / "docs" / "results"
 BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 
 
-RESULTS = ROOT / "docs" / "results"
+def titled(*tables: PlainTable) -> str:
+    """Tables under one another, each with its title and its note."""
+    return "\n".join(
+        f"**{table.title}**\n\n{table.markdown()}" + (f"\n{table.note}\n" if table.note else "") for table in tables
+    )
 
 
-def read(pattern: str) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text()) for path in sorted(RESULTS.glob(pattern))]
+def table1_short() -> str:
+    """Systems × data sets, for the README."""
+    table = Table1(recorded_runs(RESULTS)).short()
+    return f"{table.markdown()}\n{table.note}\n"
 
 
-def percent(value: float | None, interval: list[float] | None = None, digits: int = 2) -> str:
-    if value is None:
-        return "–"
-    text = f"{100 * value:.{digits}f}"
-    return text if interval is None else f"{text} [{100 * interval[0]:.{digits}f}, {100 * interval[1]:.{digits}f}]"
+def table1() -> str:
+    """Tables 1a and 1b in full."""
+    table = Table1(recorded_runs(RESULTS))
+    return titled(*(make(data) for make in (table.accuracy, table.strength) for data in table.data)) + f"\n{LEGEND}\n"
 
 
-def lines(header: list[str], rows: list[list[str]]) -> str:
-    out = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return "\n".join(out + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+def looking() -> str:
+    """Selectivity, pointing and the causal tests."""
+    table = Table1(recorded_runs(RESULTS))
+    return titled(*(found for data in table.data if (found := table.looking(data)).rows))
 
 
-def attributes(pattern: str = "*.json") -> str:
-    """One row a recorded run of the attribute task: score, published neighbour, attention, causal tests."""
-    header = ["system · data", "protocol, glyphs", "accuracy % (published)", "true-positive strength % (published)"]
-    header += [
-        "uniform · best on its grid",
-        "selectivity %",
-        "follow / hold %",
-        "test n · seed of the one run",
-        "trained in",
-    ]
+def baselines() -> str:
+    """Every map score beside baselines and bounds, in the setting of the shipped models."""
+    table = Table1(recorded_runs(RESULTS))
+    metrics = ("true_positive_strength", "selectivity", "pointing", "iou", "pr_auc")
+    tables = []
+    for data in table.data:
+        rows = []
+        for row in table.rows:
+            held = [table.cell(metric, row.system, data, table.settings[-1]).measured for metric in metrics]
+            if any(held):
+                rows.append([row.label, *("–" if found is None else measured_text(found) for found in held)])
+        columns = ("map", *(metric.replace("_", " ") for metric in metrics))
+        tables += [PlainTable(f"{data.upper()}, unlimited, %", columns, rows)] if rows else []
+    return titled(*tables)
+
+
+def runs() -> str:
+    """Every recorded run: what it gave, how it was made."""
+    return listed(recorded_runs(RESULTS))
+
+
+def listed(found: tuple[RecordedRun, ...]) -> str:
     rows = []
-    for result in read(pattern):
-        evaluation, recipe, data = result["evaluation"], result["recipe"], result["data"]
-        model, name = recipe["model"]["name"], data["name"]
-        published = PUBLISHED[model, name].metrics
-        attention = evaluation["attention"]
-        beside = {name: row.get("true_positive_strength") for name, row in evaluation["baselines"].items()}
-        rows.append([
-            f"{model.upper()} · {name.upper()}",
-            f"{evaluation['protocol']}, {data['glyphs']}",
-            f"**{percent(evaluation['metrics']['accuracy'])}** ({percent(published.get('accuracy'))})",
-            f"{percent(attention['true_positive_strength'], digits=1)} "
-            f"({percent(published.get('true_positive_strength'), digits=1)})",
-            f"{percent(beside.get('uniform'), digits=1)} · {percent(beside.get('grid_oracle'), digits=1)}",
-            percent(attention["selectivity"], digits=1),
-            f"{percent(attention['causal_follow'], digits=1)} / {percent(attention['causal_hold'], digits=1)}",
-            f"{evaluation['n']:,} · {recipe['seed']}",
-            f"{result['training']['minutes']:.1f} min, {result['training']['machine']}",
-        ])  # fmt: skip
-    return lines(header, rows)
-
-
-def attention() -> str:
-    """Every attention score beside its baselines and bounds, for each recorded run."""
-    text = []
-    for result in read("*.json"):
-        evaluation = result["evaluation"]
-        names = [key for key, value in evaluation["attention"].items() if isinstance(value, float)]
-        shown = [name for name in names if any(name in row for row in evaluation["baselines"].values())]
-        rows = [["**the model**"] + [percent(evaluation["attention"][name], digits=1) for name in shown]]
-        for baseline, row in evaluation["baselines"].items():
-            rows.append([baseline] + [percent(row.get(name), digits=1) for name in shown])
-        text.append(f"**{result['name']}**\n\n" + lines(["map", *shown], rows))
-        intervals = evaluation.get("intervals", {})
-        values, counts = evaluation["metrics"] | evaluation["attention"], evaluation["counts"]
-        spread = [[name, percent(values.get(name), both), f"{counts[name]:,}"] for name, both in intervals.items()]
-        text.append(lines(["score", "value % [95 % interval, by picture]", "n"], spread))
-        text.append(f"`{result['command']}`\n")
-    return "\n".join(text)
+    for run in found:
+        value, interval = run.value("accuracy"), run.interval("accuracy")
+        around = "" if interval is None else f" [{100 * interval[0]:.2f}, {100 * interval[1]:.2f}]"
+        minutes = f"{run.training['minutes']:.1f} min, {run.training['machine']}"
+        told = "–" if value is None else f"{100 * value:.2f}{around}"
+        rows.append([run.name, told, f"{run.evaluation.n:,}", minutes, f"`{run.command}`"])
+    return PlainTable("", ("run", "accuracy % [95 %, by picture]", "n", "trained in", "command"), rows).markdown()
 
 
 def variants() -> str:
-    """Recorded runs of other settings than the recipe's."""
-    commands = "".join(f"\n`{result['command']}`\n" for result in read("variants/*.json"))
-    return attributes("variants/*.json") + commands
+    """Ablations, and the commands behind them."""
+    main, others = recorded_runs(RESULTS), recorded_runs(RESULTS, variants=True)
+    points = penalty_curve(main, others)
+    tables = [ablation_table(main, others)] + ([penalty_table(points)] if len(points) > 1 else [])
+    return titled(*tables) + "\n" + listed(others)
 
 
 def settings() -> str:
     """What was tried on the validation split before a recipe was fixed; every row that was run."""
-    text = []
-    for found in read("settings/*.json"):
+    tables = []
+    for path in sorted((RESULTS / "settings").glob("*.json")):
+        found = json.loads(path.read_text())
         rows = [
-            [row["setting"], str(row["epochs"]), percent(row["accuracy"], digits=1)
+            [row["setting"], str(row["epochs"]), f"{100 * row['accuracy']:.1f}"
              + (" ← chosen" if number == found["chosen"] else "")]
             for number, row in enumerate(found["rows"])
         ]  # fmt: skip
         where = f"{found['recipe']}, {found['protocol']}, {found['split']} n = {found['n']:,}, seed {found['seed']}"
-        text.append(
-            f"**{where}, {found['machine']}**: {found['note']}.\n\n" + lines(["setting", "epochs", "accuracy %"], rows)
+        tables.append(
+            PlainTable(f"{where}, {found['machine']}: {found['note']}", ("setting", "epochs", "accuracy %"), rows)
         )
-    return "\n".join(text)
+    return titled(*tables)
 
 
-TABLES = {"attributes": attributes, "attention": attention, "variants": variants, "settings": settings}
+def projections() -> str:
+    """What the projection decides, for the models that tools/projections.py was run on."""
+    found = [json.loads(path.read_text()) for path in sorted((RESULTS / "projections").glob("*.json"))]
+    return titled(*(projection_table(from_dict(ProjectionStudy, each)) for each in found))
+
+
+TABLES = {
+    "table1-short": table1_short,
+    "table1": table1,
+    "looking": looking,
+    "baselines": baselines,
+    "runs": runs,
+    "projections": projections,
+    "variants": variants,
+    "settings": settings,
+}
 
 
 def main() -> int:

@@ -152,7 +152,7 @@ class Predictor:
         """One sighting for each encoded picture and its query."""
         asked = torch.tensor(queries, device=self.device)  # (B,)
         output = self.model.wrap(self.model.ask(encoded.features, asked), self.facts.preprocessing.size)
-        shares = output.logits.float().softmax(-1).cpu()  # (B,K)
+        shares = self.model.probabilities(output.logits.float()).cpu()  # (B,K)
         traces = output.trace.detach().cpu().placed(encoded.canvas, encoded.image_size)
         order = shares.argsort(dim=-1, descending=True, stable=True)  # (B,K)
         sightings = []

@@ -27,7 +27,7 @@ class Sighting:
     confidence: float
     """Probability of the answer, 0..1."""
     alternatives: tuple[tuple[str, float], ...]
-    """The other answers and their probabilities, likeliest first."""
+    """The other answers and their probabilities, likeliest first; they add up to 1 unless several may hold at once."""
     question: str | None
     picture: Picture
     trace: AttentionTrace

@@ -127,6 +127,24 @@ def test_untrained_gates_are_half_open(context: int) -> None:
     assert all(0.35 < mean < 0.65 for mean in means)
 
 
+def test_a_gate_starts_where_it_is_told(assert_near: Near) -> None:
+    """The odds of every opening are multiplied alike: by 3 for a start at 3/4; a half leaves what was drawn."""
+    features, query = torch.rand(2, 4, 3, 3), torch.rand(2, 3)
+    openings = {}
+    for start in (0.25, 0.5, 0.75):
+        torch.manual_seed(5)
+        openings[start] = ProgressiveAttention(4, 3, start=start).attend(features, query).weights
+    torch.manual_seed(5)
+    drawn = ProgressiveAttention(4, 3).attend(features, query).weights
+    assert torch.equal(openings[0.5], drawn)
+    odds = drawn / (1 - drawn)
+    assert_near(openings[0.75], 3 * odds / (1 + 3 * odds))
+    assert_near(openings[0.25], odds / (3 + odds))
+    for start in (0.0, 1.0, -3.0):
+        with pytest.raises(ConfigError, match="start: a gate opens between 0 and 1"):
+            ProgressiveAttention(4, 3, start=start)
+
+
 def test_extreme_scores_pass_or_stop_a_cell() -> None:
     gate = with_scores(ProgressiveAttention(2, 1), torch.tensor([[[1e4, -1e4]]]))
     features = torch.randn(1, 2, 1, 2)

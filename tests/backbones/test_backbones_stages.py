@@ -12,7 +12,10 @@ from torch import nn
 
 from layer_probe import gradient_centre, made_linear
 from saccade import backbones, geometry
-from saccade.backbones import Stages, small_stack
+from saccade.backbones import Stages, build_backbone, small_stack
+from saccade.backbones.mobilenet import mobilenet_v2
+from saccade.backbones.resnet import resnet
+from saccade.backbones.vgg import vgg
 from saccade.errors import ConfigError, DataError
 
 # A backbone joins by a line here: name → how it is built for a test, and a picture large enough to have an inside.
@@ -29,6 +32,15 @@ BACKBONES: dict[str, tuple[Callable[[], Stages], geometry.Size]] = {
         ),
         (180, 171),
     ),
+    "build_backbone, the small stack": (lambda: build_backbone("small", channels=2, depth=2), (61, 70)),
+    # Receptive fields are large: 435 pixels of a ResNet-18, 899 of a ResNet-34, 483 of a ResNet-50, 491 of a
+    # MobileNetV2, 212 of a VGG-16, 268 of a VGG-19; narrow ones look where wide ones do.
+    "resnet18": (lambda: resnet(18, width=2), (500, 503)),
+    "resnet34": (lambda: resnet(34, width=2), (967, 964)),
+    "resnet50": (lambda: resnet(50, width=2), (550, 549)),
+    "vgg16": (lambda: vgg(16, width=2), (280, 277)),
+    "vgg19": (lambda: vgg(19, width=2), (333, 336)),
+    "mobilenetv2": (lambda: mobilenet_v2(width=0.1), (559, 562)),
 }
 every_backbone = pytest.mark.parametrize(("build", "size"), BACKBONES.values(), ids=BACKBONES)
 

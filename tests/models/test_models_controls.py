@@ -13,7 +13,7 @@ from saccade.errors import ShapeError
 from saccade.models.blind import BlindModel
 from saccade.models.cross import CrossConfig, CrossModel
 from saccade.models.film import FeatureModulation, FilmModel
-from saccade.models.small_query import SmallQueryConfig, SmallQueryModel
+from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.soft import SoftConfig, SoftModel
 
 Near = Callable[..., None]
@@ -22,7 +22,7 @@ CONTROLS = {"cross": CrossModel, "film": FilmModel, "blind": BlindModel}
 every_control = pytest.mark.parametrize("name", CONTROLS)
 
 
-def published(name: str) -> SmallQueryModel:
+def published(name: str) -> PictureQueryModel:
     """A control in its published size."""
     torch.manual_seed(0)
     return CONTROLS[name](CONTROLS[name].Config()).eval()
@@ -165,7 +165,7 @@ def test_the_classifier_of_cross_never_sees_the_query() -> None:
 
 def test_sizes_can_be_changed() -> None:
     small = {"queries": 3, "answers": 2, "channels": 4, "depth": 3}
-    for model in (CrossModel(CrossConfig(**small, hidden=6)), FilmModel(SmallQueryConfig(**small))):
+    for model in (CrossModel(CrossConfig(**small, hidden=6)), FilmModel(PictureQueryConfig(**small))):
         output = model.eval()(torch.rand(1, 3, 60, 47), torch.tensor([2]))
         assert [look.name for look in output.trace.looks] == ["stage3"]
         assert output.logits.shape == (1, 2)

@@ -82,7 +82,7 @@ def test_the_head_in_training_normalises_over_all_cells() -> None:
     cells = features.permute(0, 2, 3, 1).reshape(-1, 32)
     normed = F.batch_norm(cells, None, None, training=True)
     expected = model.head.classify(normed).log_softmax(-1).reshape(2, 4, 4, 5).permute(0, 3, 1, 2)
-    torch.testing.assert_close(model.cell_answers(features), expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(model.cell_answers(features, torch.zeros(2, 10)), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_likeliest_location_speaks_for_itself(published: HardModel) -> None:
@@ -110,6 +110,83 @@ def test_the_classifier_never_sees_the_query(published: HardModel) -> None:
     torch.testing.assert_close(logits, logits[:1].expand_as(logits), rtol=0, atol=1e-6)
     with pytest.raises(ShapeError, match="one for each feature map"):
         published.ask(published.encode(images), queries)
+
+
+# ---------------------------------------------------------------- many labels at once
+
+
+def labelled(**sizes: object) -> HardModel:
+    """A small model whose labels do not exclude each other."""
+    torch.manual_seed(0)
+    return HardModel(dataclasses.replace(HardModel.tiny(), multi_label=True, **sizes)).eval()
+
+
+def told(model: HardModel, weights: list[float], cells: list[list[float]]) -> dict[str, Tensor]:
+    """What the model makes of a prior over a row of cells and their log-odds, one list for each label."""
+    prior = torch.tensor(weights).reshape(1, 1, -1)  # (1,1,W)
+    answers = torch.tensor(cells).unsqueeze(1)[None]  # (1,K,1,W)
+    return model._summed(prior, answers)
+
+
+def test_a_mixture_of_labels_by_hand() -> None:
+    """Cells 1/4 and 3/4 likely; label 0 has odds 3 and 1/3 there: p = 1/4·3/4 + 3/4·1/4 = 3/8, odds 3/5. Label 1 has
+    odds 1 and 9: p = 1/8 + 27/40 = 4/5, odds 4. The likeliest cell is the second."""
+    log = math.log
+    raw = told(labelled(), [0.25, 0.75], [[log(3), -log(3)], [0.0, log(9)]])
+    torch.testing.assert_close(raw["logits"], torch.tensor([[log(3 / 5), log(4)]]))
+    torch.testing.assert_close(raw["argmax_logits"], torch.tensor([[-log(3), log(9)]]))
+
+
+def test_labels_nearly_certain_keep_their_digits() -> None:
+    """Far beyond where p or 1 − p is 0 in float32: two cells of one mind, and two that differ."""
+    raw = told(labelled(), [0.5, 0.5], [[200.0, 200.0], [-200.0, -200.0], [300.0, 100.0], [1e4, -1e4]])
+    expected = [200.0, -200.0, 100.0 + math.log(2), 0.0]  # 1 − p = ½(e⁻³⁰⁰ + e⁻¹⁰⁰); one sure each way: a half
+    torch.testing.assert_close(raw["logits"], torch.tensor([expected]))
+
+
+def test_binary_cross_entropy_on_the_logits_is_the_marginal_loss_of_each_label() -> None:
+    """p(a) = Σ_ij α_ij σ(fc(f_ij))_a, written out cell by cell."""
+    model, (inputs, _) = labelled(), HardModel.example_batch(3, 0)
+    raw, features = model.forward_raw(**inputs), model.encode(inputs["images"])
+    label = torch.tensor([[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+    share = torch.zeros(3, 3)
+    for b in range(3):
+        for i in range(features.shape[2]):
+            for j in range(features.shape[3]):
+                answer = model.head(features[b, :, i, j][None]).sigmoid()[0]
+                share[b] += raw["stage2.weights"][b, i, j] * answer
+    torch.testing.assert_close(raw["logits"].sigmoid(), share)
+    torch.testing.assert_close(
+        F.binary_cross_entropy_with_logits(raw["logits"], label), F.binary_cross_entropy(share, label)
+    )
+    torch.testing.assert_close(raw["stage2.context"], share)
+
+
+def test_the_posterior_is_of_the_best_label() -> None:
+    raw = labelled().forward_raw(**HardModel.example_batch(4, 0)[0])
+    best = raw["logits"].argmax(-1)
+    joint = raw["stage2.weights"] * raw["stage2.values"][torch.arange(4), best]  # α σ(label|cell): (B,h,w)
+    torch.testing.assert_close(raw["stage2.posterior"], joint / joint.sum((1, 2), keepdim=True))
+
+
+def test_labels_of_the_twin_are_those_of_the_drawn_cells() -> None:
+    model, (inputs, _) = labelled(estimator="reinforce", samples=3).train(), HardModel.example_batch(5, 0)
+    output = model(**inputs)
+    (look,) = output.trace.validate().looks
+    assert output.aux["sampled_logits"].shape == (5, 3, 3)
+    assert torch.equal(output.aux["sampled_logits"][:, 0], output.logits)
+    torch.testing.assert_close(look.rebuild(output.aux["stage2.values"]), output.logits.sigmoid())
+    certain = labelled(estimator="reinforce")
+    one, all_of_them = certain.forward_raw(**inputs), labelled().forward_raw(**inputs)
+    torch.testing.assert_close(one["logits"], all_of_them["argmax_logits"])
+
+
+def test_labels_are_one_graph() -> None:
+    model, (inputs, _) = labelled(prior=True), HardModel.example_batch(4, 0)
+    torch.compiler.reset()  # models share the code of forward_raw, and dynamo counts its versions
+    captured = torch.compile(model.forward_raw, fullgraph=True, backend="eager")
+    with torch.no_grad():
+        torch.testing.assert_close(captured(**inputs)["logits"], model.forward_raw(**inputs)["logits"])
 
 
 # ---------------------------------------------------------------- the sampled twin

@@ -152,6 +152,67 @@ def test_the_norm_keeps_the_scale_that_half_open_gates_take() -> None:
     assert spread(published()) > 0.9
 
 
+def test_gates_start_where_they_are_told() -> None:
+    images, query = torch.rand(8, 3, 100, 100), torch.arange(8)
+    for start in (0.1, 0.5, 0.9):
+        raw = published(gate_start=start).forward_raw(images, query)
+        for name in STAGES[:3]:
+            assert abs(raw[f"{name}.weights"].mean() - start) < 0.1, name
+
+
+# ---------------------------------------------------------------- other backbones
+
+
+@pytest.mark.parametrize(
+    ("settings", "gates", "last"),
+    [
+        ({"backbone": "vgg16"}, ["pool3", "pool4"], "pool5"),  # the paper's Section 5.2
+        ({"backbone": "resnet18"}, ["layer2", "layer3"], "layer4"),
+        ({"backbone": "mobilenetv2", "through": "block13"}, ["block3", "block6"], "block13"),
+        ({"backbone": "mobilenetv2", "through": "block2"}, ["block1"], "block2"),
+        ({"backbone": "mobilenetv2", "through": "block0"}, [], "block0"),
+        (
+            {"backbone": "mobilenetv2", "through": "block4", "gated": ["block2", "block0"]},
+            ["block0", "block2"],
+            "block4",
+        ),
+    ],
+)
+def test_gates_of_deep_backbones(settings: dict[str, object], gates: list[str], last: str) -> None:
+    """Behind the last two resolutions before the last, unless other stages are named."""
+    model = published(**settings)
+    assert (list(model.gates), model.look_name) == (gates, last)
+    for name in gates:
+        gate, norm = model.gates[name], model.norms[name]
+        assert gate.scorer.channels == norm.num_features == model.backbone.channels[name]  # type: ignore[union-attr]
+
+
+DEEP = {"backbone": "mobilenetv2", "through": "block7"}
+
+
+def test_pretrained_stages_are_neither_normed_nor_starved() -> None:
+    """Gates nearly open and no norm between: what reaches the next stages is near what they were trained on."""
+    images, query = torch.rand(8, 3, 64, 64), torch.arange(8)
+
+    def changed(**settings: object) -> float:
+        """By how much the gates change the last features, as a share of them."""
+        torch.manual_seed(0)
+        model = published(**DEEP, pretrained=True, **settings)
+        with torch.no_grad():
+            for _ in range(20):
+                model.backbone.train()(images)  # statistics as a trained network has them: those of its own features
+            model.norms.train()
+            plain, gated = model.backbone.eval()(images), model.forward_raw(images, query)["block7.values"]
+        return float((gated - plain).norm() / plain.norm())
+
+    assert not published(**DEEP, pretrained=True).norms
+    assert list(published(**DEEP).norms) == ["block3", "block6"]
+    assert list(published(**DEEP, pretrained=True, norm_after_gates=True).norms) == ["block3", "block6"]
+    assert changed() < 0.4
+    assert changed(gate_start=0.5) > 1.5 * changed()
+    assert changed(norm_after_gates=True) > 1.5 * changed()
+
+
 # ---------------------------------------------------------------- the penalty
 
 
@@ -210,6 +271,7 @@ def test_without_gates_it_is_soft() -> None:
         ({"gated": ["stage4"]}, "'stage4' is the last stage"),
         ({"gated": ["stage1", "stage1"]}, "repeats a stage: stage1, stage1"),
         ({"gate_penalty": -0.1}, "gate_penalty must be 0 or more, found -0.1"),
+        ({"gate_start": 1.0}, "gate_start lies between 0 and 1, found 1"),
         ({"context": 2}, "odd side"),
         ({"contxt": 3}, "did you mean 'context'"),
     ],

@@ -14,7 +14,8 @@ from saccade.engine.protocol import Trainable
 from saccade.errors import ConfigError, DataError
 from saccade.models.folder import load_model
 from saccade.tasks import TASKS, task_class
-from saccade.tasks.attribute import AttributeTask, in_batches
+from saccade.tasks.attribute import AttributeTask
+from saccade.tasks.query_task import in_batches
 
 SMALL = {"channels": 4, "hidden": 4, "dropout": 0.0}
 TRIPLES = 50
@@ -292,7 +293,7 @@ def test_a_model_that_answers_no_queries_is_refused(monkeypatch):
         def build(self, config):
             return nn.Linear(1, 1)
 
-    monkeypatch.setattr("saccade.tasks.attribute.model_spec", lambda name: Spec())
+    monkeypatch.setattr("saccade.tasks.query_task.model_spec", lambda name: Spec())
     with pytest.raises(ConfigError, match="does not answer queries"):
         new_task()
 

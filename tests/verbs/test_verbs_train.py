@@ -144,7 +144,7 @@ def test_a_run_goes_on_only_as_it_began(run: Path, tmp_path: Path) -> None:
         (["--set", "phases.0.loss=hinge"], "loss 'hinge'"),
         (["--set", "batch_size"], "expected key=value"),
         (["--data", "mreff"], "name: found 'mreff'; did you mean 'mref'"),
-        (["--backbone", "resnet"], "unknown setting 'model.backbone'"),
+        (["--backbone", "resnet"], "no backbone 'resnet': did you mean 'resnet50'"),
         (["--protocol", "author"], "unknown protocol 'author': did you mean 'authors'"),
         (["--precision", "16"], "precision: found 16"),
         (["--seed", "99999999999999999999999"], "seed: must lie in"),

@@ -18,6 +18,7 @@ Deviations from the paper: it takes the context as large as the footprint of the
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import torch
 from torch import Tensor, nn
@@ -49,6 +50,7 @@ class ProgressiveAttention(nn.Module):
         query_size: Q of the query vector.
         hidden: units in which they meet.
         context: side of the neighbourhood that each cell may see (odd); 1 looks at the cell alone.
+        start: how far the gate is open before training, about; near 1 it lets a pretrained network see what it knows.
 
     >>> gate = ProgressiveAttention(8, 4, context=3)
     >>> attended, look = gate(torch.randn(2, 8, 5, 7), torch.randn(2, 4))
@@ -56,9 +58,15 @@ class ProgressiveAttention(nn.Module):
     (torch.Size([2, 8, 5, 7]), 'gate', 'sigmoid')
     """
 
-    def __init__(self, channels: int, query_size: int, *, hidden: int = 32, context: int = 1) -> None:
+    def __init__(
+        self, channels: int, query_size: int, *, hidden: int = 32, context: int = 1, start: float = 0.5
+    ) -> None:
         super().__init__()
+        if not 0 < start < 1:
+            raise ConfigError(f"start: a gate opens between 0 and 1, exclusive, found {start:g}")
         self.scorer = AdditiveScorer(channels, query_size, hidden=hidden, context=context)
+        with torch.no_grad():
+            self.scorer.to_score.bias.add_(math.log(start / (1 - start)))  # type: ignore[union-attr]  # σ⁻¹(start)
 
     def attend(self, features: Tensor, query: Tensor) -> Attended:
         """The act as plain tensors: context (B,C,H,W), the map that goes on; weights (B,H,W), scores (B,H,W)."""

@@ -41,6 +41,12 @@ class Stages(nn.Module):
             raise ConfigError(f"no stage '{name}' in this backbone: {nearest(name, self.names)}")
         return name
 
+    def through(self, name: str) -> Stages:
+        """The stages up to and including ``name`` as a backbone of its own; the layers are shared, not copied."""
+        last = self.names.index(self.check_stage(name)) + 1
+        kept = OrderedDict(list(self.stages.items())[:last])
+        return Stages(kept, {stage: self.channels[stage] for stage in kept})
+
     def between(self, features: Tensor, *, after: str | None = None, to: str | None = None) -> Tensor:
         """Run the stages behind ``after`` (None: from the picture on) up to and including ``to`` (None: the last)."""
         first = 0 if after is None else self.names.index(self.check_stage(after)) + 1

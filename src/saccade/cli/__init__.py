@@ -14,7 +14,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from saccade.cli import compare, data, doctor, evaluate, listing, look, report, tour, train
+from saccade.cli import compare, data, doctor, evaluate, listing, look, report, reproduce, tour, train
+from saccade.cli.terminal import warn
 from saccade.errors import SaccadeError
 
 
@@ -70,10 +71,16 @@ app.command()(compare.compare)
 app.command()(tour.tour)
 app.command()(train.train)
 app.command()(evaluate.evaluate)
+app.command()(reproduce.reproduce)
 app.command()(report.report)
 app.add_typer(data.app, name="data")
 app.command("list")(listing.list_)
 app.command()(doctor.doctor)
+
+
+def _warn(message: Warning | str, *where: object, **more: object) -> None:
+    """A warning as one line on stderr, without the place in the code, which is nobody's business at a command line."""
+    warn(f"warning: {' '.join(str(message).split())}")
 
 
 def main() -> None:
@@ -83,4 +90,5 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal without × or → must not end in a traceback
     # saccade's own limit on pixels is lower than Pillow's and says what to do; its warning would come on top.
     warnings.filterwarnings("ignore", message="Image size .* exceeds limit")
+    warnings.showwarning = _warn
     app(prog_name="saccade")

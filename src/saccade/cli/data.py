@@ -12,6 +12,8 @@ from saccade.cli.options import Json, Quiet
 from saccade.cli.terminal import bar, print_json, print_table, remark
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from saccade.data.attributes import AttributeDataConfig
 
 app = typer.Typer(
@@ -72,26 +74,26 @@ def make(
 
 @app.command()
 def show(
-    name: Name,
+    name: Annotated[str, typer.Argument(help="A name of 'saccade data list', or READER:PATH.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The PNG file to write.")] = Path("contact-sheet.png"),
     split: Split = "test",
-    count: Annotated[int, typer.Option("--count", "-n", help="How many scenes.", min=1, max=1000)] = 24,
+    count: Annotated[int, typer.Option("--count", "-n", help="How many pictures.", min=1, max=1000)] = 24,
     glyphs: Glyphs = "disjoint",
     protocol: Protocol = "unlimited",
     seed: SeedOrZero = 0,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", help="Of a reader, key=value, as in splits=species.", metavar="KEY=VALUE"),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """A contact sheet: pictures, questions, answers, and the evidence outlined."""
     from saccade.atomic import write_bytes
-    from saccade.data.attributes import AttributeData
-    from saccade.show.contact_sheet import contact_sheet
-    from saccade.show.marks import Mask
 
-    data = AttributeData(_config(name, glyphs, protocol, seed), _split(split), allow_pack=True)
-    batch = data.take(data.one_per_scene(count))
-    captions = [f"{data.queries[q]} → {data.answers[a]}" for q, a in zip(batch.query.tolist(), batch.label.tolist())]
-    evidence = [[Mask(mask.numpy())] for mask in batch.evidence()]
-    sheet = contact_sheet(list(batch.images), captions, marks=evidence)
+    if ":" in name:
+        sheet = _question_sheet(name, split, count, _options(option or []), quiet)
+    else:
+        sheet = _scene_sheet(_config(name, glyphs, protocol, seed), _split(split), count)
     buffer = io.BytesIO()
     sheet.save(buffer, "PNG")
     write_bytes(out, buffer.getvalue())
@@ -127,3 +129,43 @@ def _split(split: str) -> Any:
     if split not in splits:
         raise DataError(f"no split '{split}': {nearest(split, splits)}")
     return split
+
+
+def _scene_sheet(config: AttributeDataConfig, split: Any, count: int) -> Image.Image:
+    from saccade.data.attributes import AttributeData
+    from saccade.show.contact_sheet import contact_sheet
+    from saccade.show.marks import Mask
+
+    data = AttributeData(config, split, allow_pack=True)
+    batch = data.take(data.one_per_scene(count))
+    captions = [f"{data.queries[q]} → {data.answers[a]}" for q, a in zip(batch.query.tolist(), batch.label.tolist())]
+    return contact_sheet(list(batch.images), captions, marks=[[Mask(mask.numpy())] for mask in batch.evidence()])
+
+
+def _question_sheet(reference: str, split: str, count: int, options: dict[str, Any], quiet: bool) -> Image.Image:
+    from saccade.data.questions import QuestionData, QuestionDataConfig
+    from saccade.data.readers import read_questions
+    from saccade.show.contact_sheet import contact_sheet
+    from saccade.show.marks import Mask
+
+    table = read_questions(reference, options).some(split, count)
+    with bar("decoding", None, shown=not quiet) as update:
+        data = QuestionData(QuestionDataConfig(reference, options=options), split, table=table, progress=update)
+    rows = data.one_per_picture(count)
+    batch = data.take(rows)
+    captions = [f"{row.query} → {', '.join(row.labels)}" for row in (data.rows[number] for number in rows.tolist())]
+    return contact_sheet(list(batch.images), captions, marks=[[Mask(mask.numpy())] for mask in batch.evidence()])
+
+
+def _options(given: list[str]) -> dict[str, Any]:
+    """``key=value`` as settings of a reader; values are read as YAML."""
+    from saccade.engine.recipe import parse_yaml
+    from saccade.errors import ConfigError
+
+    options = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise ConfigError(f"--option {text}: expected key=value, e.g. --option splits=species")
+        options[key.strip()] = parse_yaml(value, f"--option {text}")
+    return options

@@ -10,10 +10,13 @@ import typer
 from saccade.cli.options import Device, Json, Quiet
 from saccade.cli.terminal import bar, print_json, print_table
 
+COLUMNS = 5
+"""Scores side by side in one table: more do not fit a terminal of 80 characters."""
+
 
 def evaluate(
     model: Annotated[str, typer.Argument(help="Zoo name, model folder or run folder.", metavar="MODEL|RUN")],
-    data: Annotated[str | None, typer.Option("--data", help="A data set by name, instead of the model's own.")] = None,
+    data: Annotated[str | None, typer.Option("--data", help="A name or READER:PATH, instead of its own.")] = None,
     split: Annotated[str, typer.Option("--split", help="val or test.")] = "test",
     protocol: Annotated[str | None, typer.Option("--protocol", help="Instead of the model's own.")] = None,
     glyphs: Annotated[str | None, typer.Option("--glyphs", help="disjoint, merged or pack.")] = None,
@@ -45,19 +48,32 @@ def evaluate(
 
 
 def show(result: Mapping[str, Any]) -> None:
-    """The result of an evaluation as tables: answers, attention, and attention beside its baselines."""
-    title = f"{result['model']} on {result['data']} {result['split']} ({result['protocol']}), n {result['n']:,}"
+    """The result of an evaluation as tables: answers, attention, and both beside their baselines."""
+    protocol = f" ({result['protocol']})" if result["protocol"] else ""
+    title = f"{result['model']} on {result['data']} {result['split']}{protocol}, n {result['n']:,}"
     intervals = result.get("intervals", {})
     for heading, group in ((title, "metrics"), ("attention", "attention")):
         values = flat(result.get(group, {}))
         rows = [(name, percent(value), interval(intervals.get(name))) for name, value in values.items()]
         if rows:
             print_table(heading, ("metric", "value", "95 % interval"), rows)
-    contenders = {"model": result.get("attention", {}), **result.get("baselines", {})}
-    shared = [name for name in contenders["model"] if all(_is_fraction(held.get(name)) for held in contenders.values())]
-    if len(contenders) > 1 and shared:
-        beside = [(who, *(percent(held[name]) for name in shared)) for who, held in contenders.items()]
-        print_table("attention beside baselines and bounds", ("map", *map(spaced, shared)), beside)
+    for heading, group in (("answers", "metrics"), ("attention", "attention")):
+        _show_beside(f"{heading} beside baselines and bounds", result.get(group, {}), result.get("baselines", {}))
+
+
+def _show_beside(heading: str, model: Mapping[str, Any], baselines: Mapping[str, Mapping[str, Any]]) -> None:
+    """The model's scores and those of the baselines, in tables of few columns for scores that the same ones have."""
+    together: dict[tuple[str, ...], list[str]] = {}
+    for score in model:
+        holders = tuple(name for name, held in baselines.items() if _is_fraction(held.get(score)))
+        if holders and _is_fraction(model[score]):
+            together.setdefault(holders, []).append(score)
+    for holders, scores in together.items():
+        contenders = {"model": model, **{name: baselines[name] for name in holders}}
+        for start in range(0, len(scores), COLUMNS):
+            shown = scores[start : start + COLUMNS]
+            rows = [(spaced(who), *(percent(held[score]) for score in shown)) for who, held in contenders.items()]
+            print_table(heading, ("who", *map(spaced, shown)), rows)
 
 
 def _is_fraction(value: Any) -> bool:

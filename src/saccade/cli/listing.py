@@ -9,15 +9,15 @@ import typer
 from saccade.cli.options import Json
 from saccade.cli.terminal import print_json, print_table
 
-Kind = Literal["models", "recipes", "data", "zoo"]
+Kind = Literal["models", "backbones", "recipes", "data", "zoo"]
 
 
 def list_(
     what: Annotated[Kind | None, typer.Argument(help="One of the catalogs; all of them if not given.")] = None,
     json: Json = False,
 ) -> None:
-    """Models, recipes, data and shipped weights by name."""
-    makers = {"models": models, "recipes": recipes, "data": data, "zoo": zoo}
+    """Models, backbones, recipes, data and shipped weights by name."""
+    makers = {"models": models, "backbones": backbones, "recipes": recipes, "data": data, "zoo": zoo}
     catalogs = {kind: maker() for kind, maker in makers.items() if what in (None, kind)}
     if json:
         print_json(catalogs)
@@ -36,6 +36,23 @@ def models() -> dict[str, dict[str, Any]]:
     from saccade.models.catalog import CATALOG
 
     return {name: {"task": spec.task, "summary": spec.summary, "paper": spec.paper} for name, spec in CATALOG.items()}
+
+
+def backbones() -> dict[str, dict[str, Any]]:
+    """The networks that models can stand on, and the stages that attention can follow."""
+    from saccade.backbones.catalog import BACKBONES
+    from saccade.cache import WEIGHTS
+
+    entries = {}
+    for name, spec in BACKBONES.items():
+        fetched = f"saccade data get {name}-imagenet" if f"{name}-imagenet" in WEIGHTS else "a file of yours"
+        entries[name] = {
+            "summary": spec.summary,
+            "stages": f"{spec.stages[0]} … {spec.stages[-1]}",
+            "weights": fetched if spec.published else "none",
+            "paper": spec.paper,
+        }
+    return entries
 
 
 def recipes() -> dict[str, dict[str, Any]]:

@@ -16,7 +16,9 @@ def train(
     recipe: Annotated[
         str | None, typer.Argument(help="A name of 'saccade list recipes', or a YAML file; not needed to --resume.")
     ] = None,
-    data: Annotated[str | None, typer.Option("--data", help="A data set by name, instead of the recipe's.")] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", help="Instead of the recipe's: a name, or READER:PATH as in csv:my.csv.")
+    ] = None,
     backbone: Annotated[str | None, typer.Option("--backbone", help="Instead of the recipe's.")] = None,
     protocol: Annotated[str | None, typer.Option("--protocol", help="A protocol of the recipe.")] = None,
     overrides: Annotated[
@@ -53,6 +55,7 @@ def train(
         quiet=quiet,
     )
     if not quiet:
-        remark(f"run folder: {out}" + (f"; score it with 'saccade evaluate {out}'" if result.model else ""))
+        again = f" --data {data}" if data and ":" in data else ""  # a model does not remember where pictures were
+        remark(f"run folder: {out}" + (f"; score it with 'saccade evaluate {out}{again}'" if result.model else ""))
     if result.stopped == "signal":
         raise typer.Exit(130)  # so that `train && evaluate` does not go on with half a run

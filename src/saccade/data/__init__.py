@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from saccade.data.glyphs import GlyphSet, glyphs_for
     from saccade.data.layout import SceneLayout, SceneSpec
     from saccade.data.palette import COLOURS
+    from saccade.data.questions import Question, QuestionBatch, QuestionData, QuestionDataConfig, QuestionTable
+    from saccade.data.readers import READERS, read_questions
     from saccade.data.scenes import sample_layout
 
 _HOME = {
@@ -30,20 +32,34 @@ _HOME = {
     "SceneLayout": "layout",
     "SceneSpec": "layout",
     "COLOURS": "palette",
+    "Question": "questions",
+    "QuestionBatch": "questions",
+    "QuestionData": "questions",
+    "QuestionDataConfig": "questions",
+    "QuestionTable": "questions",
+    "READERS": "readers",
+    "read_questions": "readers",
     "sample_layout": "scenes",
 }
 
 __all__ = [
     "COLOURS",
     "DATA",
+    "READERS",
     "AttributeBatch",
     "AttributeData",
     "AttributeDataConfig",
     "DataEntry",
     "GlyphSet",
+    "Question",
+    "QuestionBatch",
+    "QuestionData",
+    "QuestionDataConfig",
+    "QuestionTable",
     "SceneLayout",
     "SceneSpec",
     "glyphs_for",
+    "read_questions",
     "sample_layout",
     "write_scenes",
 ]

@@ -12,7 +12,6 @@ pack         the 2,000 test glyphs that ship with saccade, cut 1,200 / 200 / 600
 from __future__ import annotations
 
 import gzip
-import os
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -22,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from saccade.cache import cache_home
 from saccade.data.hashing import uniform_below
 from saccade.errors import ConfigError, DataError, nearest
 
@@ -122,11 +122,6 @@ def glyphs_for(split: Split, policy: GlyphPolicy, *, folder: Path | None = None,
     edge = len(whole) - _VALIDATION
     ids = torch.arange(edge) if split == "train" else torch.arange(edge, len(whole))
     return whole.subset(ids, f"mnist-{split}-{len(ids)}")
-
-
-def cache_home() -> Path:
-    """Where downloads live: the environment's ``SACCADE_HOME``, else ``~/.cache/saccade``."""
-    return Path(os.environ.get("SACCADE_HOME") or Path.home() / ".cache" / "saccade").expanduser()
 
 
 def mnist_folder() -> Path:

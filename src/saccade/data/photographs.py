@@ -31,8 +31,9 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from saccade.cache import cache_home
 from saccade.data.backgrounds import BACKGROUND_DRAWS
-from saccade.data.glyphs import GlyphSet, Split, cache_home
+from saccade.data.glyphs import GlyphSet, Split
 from saccade.data.hashing import hash_state, hash_words, uniform_below
 from saccade.data.pictures import find_pictures, read_picture
 from saccade.errors import ConfigError, DataError

@@ -110,6 +110,12 @@ def prepare(picture: Picture, size: Size, fill: float = 0.0) -> tuple[Tensor, Te
     return framed, fit.canvas, torch.tensor(picture.size)
 
 
+def as_float(images: Tensor) -> Tensor:
+    """uint8 to 0..1; on a CPU channels last in memory, in which its convolutions run two to four times as fast."""
+    layout = torch.channels_last if images.device.type == "cpu" else torch.preserve_format
+    return images.to(torch.float32, memory_format=layout).div_(255.0)
+
+
 # ---------------------------------------------------------------- many pictures
 
 

@@ -2,7 +2,7 @@
 
 Making thousands of scenes at once costs a fraction of making them batch by batch, above all on a GPU, and a finite
 set is asked for the same scenes in every epoch. So scenes are made in aligned chunks, and the chunks last used stay
-on the device as bytes, up to a limit.
+on the device as bytes, up to a limit. On a GPU the next chunk of an endless stream is made while this one is used.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections import OrderedDict
 import torch
 from torch import Tensor
 
+from saccade.data.ahead import MadeAhead
 from saccade.data.glyphs import GlyphSet
 from saccade.data.layout import SceneLayout, SceneSpec, join_layouts
 from saccade.data.render import render
@@ -54,6 +55,8 @@ class SceneStream:
             self.chunk = max(1, min(self.chunk, length))
         self._kept_at_most = max(1, cache_bytes // (self.chunk * 3 * spec.size**2))
         self._chunks: OrderedDict[int, tuple[SceneLayout, Tensor]] = OrderedDict()
+        # A CPU has no hands free while it trains, and a finite set is soon made.
+        self._ahead = MadeAhead(self._make, self.device) if length is None and self.device.type == "cuda" else None
 
     def scenes(self, numbers: Tensor) -> tuple[SceneLayout, Tensor]:
         """The scenes ``numbers`` (B,): layout and pictures (B, 3, H, W) uint8, repeats allowed."""
@@ -70,6 +73,8 @@ class SceneStream:
             places = [(wanted[chunk_of == chunk] - chunk * self.chunk).to(self.device) for chunk in chunks]
             layout = join_layouts([part[0][place] for part, place in zip(made, places)])
             images = torch.cat([part[1][place] for part, place in zip(made, places)])
+            if self._ahead is not None and int(wanted[-1]) % self.chunk >= self.chunk // 4:
+                self._ahead.start(chunks[-1] + 1)
         row = row.to(self.device)
         return layout[row], images[row]
 
@@ -81,11 +86,14 @@ class SceneStream:
 
     def _chunk(self, number: int) -> tuple[SceneLayout, Tensor]:
         if number not in self._chunks:
-            start = number * self.chunk
-            stop = start + self.chunk if self.length is None else min(start + self.chunk, self.length)
-            layout = sample_layout(self.spec, self.glyphs, self.seed, torch.arange(start, stop, device=self.device))
-            self._chunks[number] = (layout, render(layout))
+            self._chunks[number] = self._make(number) if self._ahead is None else self._ahead.take(number)
             while len(self._chunks) > self._kept_at_most:
                 self._chunks.popitem(last=False)
         self._chunks.move_to_end(number)
         return self._chunks[number]
+
+    def _make(self, number: int) -> tuple[SceneLayout, Tensor]:
+        start = number * self.chunk
+        stop = start + self.chunk if self.length is None else min(start + self.chunk, self.length)
+        layout = sample_layout(self.spec, self.glyphs, self.seed, torch.arange(start, stop, device=self.device))
+        return layout, render(layout)

@@ -6,6 +6,7 @@ Fabric autocasts ``forward`` only (a method marked as a forward method bypasses 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,16 +18,22 @@ from saccade.engine.protocol import Trainable
 class Learner(nn.Module):
     """One model under training.
 
+    Args:
+        model: what is trained.
+        compiled: fuse its passes with ``torch.compile``; its own ``forward_raw`` stays as it is.
+
     Attributes:
         model: bears the trained parameters under their own names.
         body: the module tree whose train/eval flags count in the forward pass.
         replicas: length of the leading axis of losses and gradient norms.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, *, compiled: bool = False) -> None:
         super().__init__()
         self.model = model
         self.replicas = 1
+        plain: Callable[..., dict[str, Tensor]] = model.forward_raw  # type: ignore[assignment]
+        self._forward_raw = torch.compile(plain, dynamic=False) if compiled else plain
 
     @property
     def body(self) -> nn.Module:
@@ -35,8 +42,7 @@ class Learner(nn.Module):
 
     def forward(self, **inputs: Tensor) -> dict[str, Tensor]:
         """What the model's ``forward_raw`` says."""
-        raw: dict[str, Tensor] = self.model.forward_raw(**inputs)  # type: ignore[operator]
-        return raw
+        return self._forward_raw(**inputs)
 
     def losses(self, task: Trainable, raw: dict[str, Tensor], batch: Any, name: str) -> dict[str, Tensor]:
         """The task's scalars, each as a vector over replicas: (R,)."""

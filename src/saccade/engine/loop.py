@@ -137,6 +137,8 @@ def _fabric(recipe: Recipe, out: Path, device: str, devices: int, nodes: int, st
     if recipe.replicas > 1 and devices * nodes > 1:
         raise ConfigError("replicas > 1 train on one device; use --devices 1, or replicas: 1")
     which: Any = [int(index)] if index else devices
+    on_cuda = kind == "cuda" or (kind == "auto" and torch.cuda.is_available())
+    precision = ("bf16-mixed" if on_cuda else "32-true") if recipe.precision == "auto" else recipe.precision
     from lightning_fabric import Fabric  # takes seconds, so only when training begins
 
     try:
@@ -145,7 +147,7 @@ def _fabric(recipe: Recipe, out: Path, device: str, devices: int, nodes: int, st
             devices=which,
             num_nodes=nodes,
             strategy=strategy,
-            precision=recipe.precision,
+            precision=precision,
             loggers=_loggers(recipe, out),
         )
     except (ValueError, RuntimeError, TypeError) as error:

@@ -115,6 +115,10 @@ def unpack_optimizer(
         if own:
             state[number] = own
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    for parameter in parameters.values():  # files know no memory layout, and fused kernels want that of the parameter
+        for key, value in optimizer.state.get(parameter, {}).items():
+            if isinstance(value, Tensor) and value.shape == parameter.shape:
+                optimizer.state[parameter][key] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
 
 
 def unpack_rng(checkpoint: Checkpoint, rank: int) -> RngState | None:

@@ -161,7 +161,8 @@ class GraphedStep(TrainStep):
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph):
+            # Another thread may be making the next scenes on a stream of its own; only this one must keep still.
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
                 self._compute(self._static)
         except RuntimeError as error:
             raise ConfigError(

@@ -347,7 +347,7 @@ class Trainer:
             return ReplicaStack([self.task.new_model(recipe.seed + index) for index in range(recipe.replicas)])
         if recipe.channels_last:
             self.task.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        return Learner(self.task.model)
+        return Learner(self.task.model, compiled=recipe.compile and self.fabric.device.type == "cuda")
 
     def _micro_batch(self) -> int:
         parts = self.recipe.accumulate * self.fabric.world_size

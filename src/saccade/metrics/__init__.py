@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from saccade.metrics import baselines
 from saccade.metrics.answers import SCALE_EDGES, ScaleBin, accuracy, accuracy_by_scale, correct
+from saccade.metrics.average_precision import Interpolation, average_precision, average_precisions, weighted_map
 from saccade.metrics.causal import Interventions, causal_follow, causal_hold, causal_scores, swapped_query
 from saccade.metrics.faithfulness import Probability, SweepCurve, blurred, deletion, insertion, random_order
 from saccade.metrics.intervals import Interval, Mean, bootstrap, mean_defined, paired_difference
 from saccade.metrics.localisation import iou, pointing, selectivity, true_positive_strength
+from saccade.metrics.points import attention_near, distance, pointing_at
 from saccade.metrics.precision_recall import PrCounts, PrCurve, no_counts, pr_auc, pr_counts, pr_curve
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ _SHELLS = ("Accuracy", "MeanScore", "PrAuc")
 __all__ = [
     "SCALE_EDGES",
     "Accuracy",
+    "Interpolation",
     "Interval",
     "Interventions",
     "Mean",
@@ -37,6 +40,9 @@ __all__ = [
     "SweepCurve",
     "accuracy",
     "accuracy_by_scale",
+    "attention_near",
+    "average_precision",
+    "average_precisions",
     "baselines",
     "blurred",
     "bootstrap",
@@ -45,12 +51,14 @@ __all__ = [
     "causal_scores",
     "correct",
     "deletion",
+    "distance",
     "insertion",
     "iou",
     "mean_defined",
     "no_counts",
     "paired_difference",
     "pointing",
+    "pointing_at",
     "pr_auc",
     "pr_counts",
     "pr_curve",
@@ -58,6 +66,7 @@ __all__ = [
     "selectivity",
     "swapped_query",
     "true_positive_strength",
+    "weighted_map",
 ]
 
 

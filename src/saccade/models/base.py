@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.backbones import Stages
+from saccade.errors import ConfigError
 from saccade.geometry import Size
 from saccade.trace import AttentionTrace, Look, Output, Total
 
@@ -30,6 +31,8 @@ class QueryModel(nn.Module, ABC):
     total: ClassVar[Total] = "last"
     """How the looks combine into one map."""
     config: Any
+    multi_label: bool = False
+    """Whether several answers may hold at once."""
 
     @abstractmethod
     def encode(self, images: Tensor) -> Tensor:
@@ -42,6 +45,14 @@ class QueryModel(nn.Module, ABC):
     @abstractmethod
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """The looks, in order, of a result of :meth:`ask`."""
+
+    def start_pretrained(self) -> None:
+        """Give a freshly built model the published weights that training starts from."""
+        raise ConfigError(f"pretrained: {type(self).__name__} has no published weights to start from; leave it out")
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """What the logits (B,K) mean: shares of exclusive answers, or for many labels the probability of each."""
+        return logits.sigmoid() if self.multi_label else logits.softmax(-1)
 
     def check_input(self, size: Size) -> None:
         """Refuse a network input of ``size`` (height, width) that is too small for this model's stages."""

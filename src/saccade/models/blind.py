@@ -18,19 +18,20 @@ from torch import Tensor
 from saccade.attention.scores import check_query
 from saccade.attention.soft import attend_alike
 from saccade.models.base import Raw
-from saccade.models.small_query import SmallQueryConfig, SmallQueryModel
+from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 
 
-class BlindModel(SmallQueryModel):
-    """Mean pooling of the last map; the query is checked and then left alone."""
+class BlindModel(PictureQueryModel):
+    """Mean pooling of the last map; the query is checked and then left alone (but for ``prior``, where asked for)."""
 
-    Config = SmallQueryConfig
+    Config = PictureQueryConfig
 
-    def __init__(self, config: SmallQueryConfig) -> None:
+    def __init__(self, config: PictureQueryConfig) -> None:
         super().__init__(config)
         self.head = self.new_head()
 
     def ask(self, encoding: Tensor, query: Tensor) -> Raw:
         """The classifier on the mean of all cells."""
-        check_query(self.asked(encoding, query), self.config.queries, encoding)
-        return self.answered(encoding, attend_alike(encoding))
+        asked = self.asked(encoding, query)  # (B,Q)
+        check_query(asked, self.config.queries, encoding)
+        return self.answered(encoding, attend_alike(encoding), asked)

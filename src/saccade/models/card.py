@@ -8,7 +8,7 @@ from typing import Any
 
 from saccade.errors import SaccadeError
 from saccade.models.catalog import model_spec
-from saccade.models.facts import ModelFacts, Score
+from saccade.models.facts import Base, ModelFacts, Score
 
 
 def model_card(facts: ModelFacts) -> str:
@@ -24,7 +24,8 @@ def model_card(facts: ModelFacts) -> str:
         f"- answers: {_listed(facts.answers)}",
         f"- input: {height}×{width} RGB; a picture is laid inside undistorted, border {facts.preprocessing.fill:g}",
         f"- parameters: {facts.parameters:,}",
-        f"- weights: SHA-256 `{facts.sha256}`",
+        f"- weights: SHA-256 `{facts.sha256}`" + (f", parameters as {facts.dtype}" if facts.dtype != "float32" else ""),
+        *_base(facts.base),
         "",
         "## Use",
         "",
@@ -68,6 +69,13 @@ def _lead(facts: ModelFacts) -> str:
     except SaccadeError:  # a card can be written for a model of another catalog
         return f"Architecture `{facts.architecture}`, task `{facts.task}`."
     return f"Architecture `{facts.architecture}` ({spec.summary}; {spec.paper}), task `{facts.task}`."
+
+
+def _base(base: Base | None) -> list[str]:
+    """Where the rest of the weights is, if the folder does not hold them all."""
+    if base is None:
+        return []
+    return [f"- on top of the ImageNet weights of `{base.backbone}` (SHA-256 `{base.sha256}`), which it needs to load"]
 
 
 def _listed(words: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ Seo, Eq. (1)           f = CNN(I)                          :meth:`CrossModel.enc
 Vaswani 2017, Eq. (1)  softmax(q·k/√d), weighted mean      :class:`saccade.attention.CrossAttention`
 =====================  ====================================================
 
-Deviations from the papers: those of :mod:`saccade.models.small_query` and :mod:`saccade.attention.cross`.
+Deviations from the papers: those of :mod:`saccade.models.picture_query` and :mod:`saccade.attention.cross`.
 """
 
 from __future__ import annotations
@@ -19,27 +19,28 @@ from torch import Tensor
 
 from saccade.attention.cross import CrossAttention
 from saccade.models.base import Raw
-from saccade.models.small_query import SmallQueryConfig, SmallQueryModel
+from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 
 
 @dataclass(frozen=True)
-class CrossConfig(SmallQueryConfig):
+class CrossConfig(PictureQueryConfig):
     """Sizes of the cross-attention model; the defaults are those of SOFT."""
 
     hidden: int = 32
     """Width of queries and keys."""
 
 
-class CrossModel(SmallQueryModel):
+class CrossModel(PictureQueryModel):
     """One dot-product attention on the last map."""
 
     Config = CrossConfig
 
     def __init__(self, config: CrossConfig) -> None:
         super().__init__(config)
-        self.attention = CrossAttention(config.channels, config.queries, hidden=config.hidden)
+        self.attention = CrossAttention(self.channels, config.queries, hidden=config.hidden)
         self.head = self.new_head()
 
     def ask(self, encoding: Tensor, query: Tensor) -> Raw:
         """The query against every cell, then the classifier."""
-        return self.answered(encoding, self.attention.attend(encoding, self.asked(encoding, query)))
+        asked = self.asked(encoding, query)  # (B,Q)
+        return self.answered(encoding, self.attention.attend(encoding, asked), asked)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from saccade.config import from_dict, migrate
 from saccade.errors import CheckpointError, ConfigError
@@ -20,6 +20,7 @@ MIGRATIONS: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "card.md"
 PICKLED = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy", ".npz"})
 """Suffixes of files whose usual readers unpickle, and so may run code."""
+StoredType = Literal["float32", "float16"]
 _CONFIG_LIMIT = 16 * 2**20
 LARGEST_INPUT = 4096
 """Pixels a side of a network input; a folder that asks for more is damaged or means harm."""
@@ -39,6 +40,16 @@ class Preprocessing:
             raise ValueError(f"size must lie between 1 and {LARGEST_INPUT} pixels each way, found {self.size}")
         if not 0 <= self.fill <= 1:
             raise ValueError(f"fill lies between 0 and 1, found {self.fill}")
+
+
+@dataclass(frozen=True)
+class Base:
+    """The published ImageNet weights that hold what a weights file leaves out."""
+
+    backbone: str
+    """Whose they are."""
+    sha256: str
+    """Their digest, as :func:`saccade.backbones.pretrained.weights_digest` tells it."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +107,10 @@ class ModelFacts:
     deviations: tuple[str, ...] = ()
     """Where it differs from the paper."""
     licence: str = "Apache-2.0"
+    dtype: StoredType = "float32"
+    """In what type the weights file holds the parameters; a loaded model computes in float32 either way."""
+    base: Base | None = None
+    """Where the tensors are that the weights file leaves out; filled in when the model is saved."""
     sha256: str = ""
     """Digest of the weights file; filled in when the model is saved."""
     parameters: int = 0

@@ -11,8 +11,9 @@ Seo, Eq. (4)    with α_ij = 1/HW                          :func:`saccade.attent
 ==============  ====================================================================
 
 Deviations from the paper: the modulation follows each whole stage (after rectifying and pooling, where the paper has
-it between normalisation and rectifier of residual blocks); f and h are one linear map of the one-hot query to Δγ and
-β, with γ = 1 + Δγ, so that an untrained layer is near the identity.
+it between normalisation and rectifier of residual blocks), in a deep backbone the last stage of each resolution; f and
+h are one linear map of the one-hot query to Δγ and β, with γ = 1 + Δγ, so that an untrained layer is near the identity,
+and the identity itself between pretrained stages.
 
 Axes: B examples, Q queries, C channels, h and w cells.
 """
@@ -26,7 +27,8 @@ from torch import Tensor, nn
 from saccade.attention.scores import check_features, check_query
 from saccade.attention.soft import attend_alike
 from saccade.models.base import Raw
-from saccade.models.small_query import SmallQueryConfig, SmallQueryModel
+from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
+from saccade.models.resolutions import resolution_ends
 
 
 class FeatureModulation(nn.Module):
@@ -46,26 +48,35 @@ class FeatureModulation(nn.Module):
         return modulated
 
 
-class FilmModel(SmallQueryModel):
-    """A convolutional stack conditioned on the query, and mean pooling of its last map."""
+class FilmModel(PictureQueryModel):
+    """A backbone conditioned on the query, and mean pooling of its last map."""
 
-    Config = SmallQueryConfig
+    Config = PictureQueryConfig
 
-    def __init__(self, config: SmallQueryConfig) -> None:
+    def __init__(self, config: PictureQueryConfig) -> None:
         super().__init__(config)
-        stages = self.backbone.names
-        self.modulations = nn.ModuleDict({name: FeatureModulation(config.channels, config.queries) for name in stages})
+        self.conditioned = resolution_ends(self.backbone)
+        """The stages behind which the query enters, in order."""
+        self.modulations = nn.ModuleDict(
+            {name: FeatureModulation(self.backbone.channels[name], config.queries) for name in self.conditioned}
+        )
         self.head = self.new_head()
 
+    def start_pretrained(self) -> None:
+        """The backbone's ImageNet weights, and modulations that at first leave its features as they are."""
+        super().start_pretrained()
+        for parameter in self.modulations.parameters():
+            nn.init.zeros_(parameter)
+
     def encode(self, images: Tensor) -> Tensor:
-        """The first stage (B,C,h,w): all that does not depend on the query."""
-        return self.backbone.between(images, to=self.backbone.names[0])
+        """The stages before the query enters (B,C,h,w)."""
+        return self.backbone.between(images, to=self.conditioned[0])
 
     def ask(self, encoding: Tensor, query: Tensor) -> Raw:
-        """Modulate, next stage, modulate, …; then the classifier on the mean of all cells."""
+        """Modulate, next stages, modulate, …; then the classifier on the mean of all cells."""
         asked = self.asked(encoding, query)  # (B,Q)
-        features = self.modulations[self.backbone.names[0]](encoding, asked)  # (B,C,h,w)
-        for before, name in itertools.pairwise(self.backbone.names):
+        features = self.modulations[self.conditioned[0]](encoding, asked)  # (B,C,h,w)
+        for before, name in itertools.pairwise(self.conditioned):
             features = self.backbone.between(features, after=before, to=name)  # (B,C,h,w)
             features = self.modulations[name](features, asked)
-        return self.answered(features, attend_alike(features))
+        return self.answered(features, attend_alike(features), asked)

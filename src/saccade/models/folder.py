@@ -1,20 +1,19 @@
 """Model folders: weights as safetensors, facts as JSON, a card to read. Written whole, read with suspicion.
 
 Reading: pickles are refused unopened, the digest is checked before the weights are parsed, and every tensor must have
-the name, type and shape that the described model has, and finite values.
+the name, type and shape that the described model has, and finite values (:mod:`saccade.models.stored`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
-from torch import Tensor, nn
+from torch import nn
 
 from saccade.atomic import folder_in_place, write_bytes, write_json, write_text
 from saccade.config import from_dict, to_dict
@@ -24,18 +23,19 @@ from saccade.models.base import QueryModel
 from saccade.models.card import model_card
 from saccade.models.catalog import model_spec
 from saccade.models.facts import CARD, CONFIG, WEIGHTS, ModelFacts, Preprocessing, Score, checked_weights, read_facts
+from saccade.models.stored import from_stored, to_stored
 
 __all__ = ["ModelFacts", "Preprocessing", "Score", "load_model", "read_facts", "save_model"]
 
 
 def save_model(model: nn.Module, folder: Path | str, facts: ModelFacts) -> ModelFacts:
     """Write the model folder, replacing an old one in one move; returns the facts as written."""
-    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
-    _check_finite(tensors, "the model to be saved")
-    data = save(tensors)
     facts = from_dict(ModelFacts, to_dict(facts))  # checked as it will be when it is read
+    tensors, base = to_stored(model, facts.dtype)
+    data = save(tensors)
     facts = dataclasses.replace(
         facts,
+        base=base,
         sha256=hashlib.sha256(data).hexdigest(),
         parameters=sum(parameter.numel() for parameter in model.parameters()),
     )
@@ -57,17 +57,16 @@ def load_model(folder: Path | str, device: str | torch.device = "cpu") -> tuple[
     data = checked_weights(folder, facts)
     where = str(folder / WEIGHTS)
     try:
-        tensors = load(data)
+        written = load(data)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{where}: not a safetensors file ({error}); get the folder again") from error
     model = _build(folder, facts)
-    _check_match(tensors, model.state_dict(), where)
+    tensors = from_stored(written, model, facts, where)
     if isinstance(model, QueryModel):
         try:
             model.check_input(facts.preprocessing.size)
         except DataError as error:
             raise CheckpointError(f"{folder / CONFIG}: {error}") from error
-    _check_finite(tensors, where)
     model.load_state_dict(tensors)
     return model.eval().requires_grad_(False).to(chosen), facts
 
@@ -83,29 +82,3 @@ def _build(folder: Path, facts: ModelFacts) -> nn.Module:
         if built != len(words):
             raise CheckpointError(f"{folder / CONFIG}: names {len(words)} {what}, but the model has {built}")
     return model
-
-
-def _check_match(found: Mapping[str, Tensor], expected: Mapping[str, Tensor], where: str) -> None:
-    missing, foreign = sorted(expected.keys() - found.keys()), sorted(found.keys() - expected.keys())
-    if missing:
-        raise CheckpointError(f"{where}: no tensor '{missing[0]}'{_more(missing)}; the weights are of another model")
-    if foreign:
-        raise CheckpointError(
-            f"{where}: unexpected tensor '{foreign[0]}'{_more(foreign)}; the weights are of another model"
-        )
-    for name, wanted in expected.items():
-        tensor = found[name]
-        if tensor.shape != wanted.shape:
-            raise CheckpointError(f"{where}: '{name}' should be {tuple(wanted.shape)}, found {tuple(tensor.shape)}")
-        if tensor.dtype != wanted.dtype:
-            raise CheckpointError(f"{where}: '{name}' should be {wanted.dtype}, found {tensor.dtype}")
-
-
-def _check_finite(tensors: Mapping[str, Tensor], where: str) -> None:
-    for name, tensor in tensors.items():
-        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
-            raise CheckpointError(f"{where}: '{name}' holds NaN or infinity; the training diverged or the file is bad")
-
-
-def _more(names: list[str]) -> str:
-    return f" (and {len(names) - 1} more)" if len(names) > 1 else ""

@@ -1,4 +1,4 @@
-"""HARD: a convolutional stack, and a location that is latent: every cell of the last map answers for itself.
+"""HARD: a backbone, and a location that is latent: every cell of the last map answers for itself.
 
 Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), the baseline HARD of Section 5.1.
 
@@ -6,6 +6,8 @@ Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), t
 Eq. (1)         f = CNN(I)                             :meth:`HardModel.encode`
 Eq. (2-3)       α, the prior over locations            :class:`saccade.attention.HardAttention`
 Section 5.1     log p(y) = log Σ_ij α_ij p(y|f_ij)     ``logits``: cross-entropy on them is the marginal loss
+Section 5.2     p(a) = Σ_ij α_ij p(a|f_ij), label by   ``logits``: log p(a) − log (1 − p(a)), so that binary
+                label, with ``multi_label``            cross-entropy on them is the marginal loss
 ==============  ================================================================
 
 ``estimator: marginal`` is the paper's HARD: with few locations the sum is exact. ``estimator: reinforce`` is its
@@ -16,7 +18,9 @@ Further keys of the result: ``NAME.posterior`` (B,h,w), the location given the a
 ``argmax_logits`` (B,K), what the cell with the largest α says alone (marginal); in training of the twin
 ``sampled_logits`` (B,S,K), ``sampled_log_prob`` (B,S) and ``entropy`` (B,).
 
-Deviations from the paper: those of :mod:`saccade.models.small_query`; the BatchNorm of the head sees all cells.
+Deviations from the paper: those of :mod:`saccade.models.picture_query`; the BatchNorm of the head sees all cells;
+how labels that do not exclude each other are summed out is not said there. With ``prior`` the query's own term is part
+of every cell's answer.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.attention.hard import (
@@ -38,13 +43,13 @@ from saccade.attention.hard import (
     sample_cells,
 )
 from saccade.models.base import Raw
+from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.quadrants import quadrant_batch
-from saccade.models.small_query import SmallQueryConfig, SmallQueryModel
 from saccade.trace import Look
 
 
 @dataclass(frozen=True)
-class HardConfig(SmallQueryConfig):
+class HardConfig(PictureQueryConfig):
     """Sizes of HARD; the defaults are the paper's."""
 
     hidden: int = 32
@@ -60,14 +65,14 @@ class HardConfig(SmallQueryConfig):
             raise ValueError(f"samples: at least 2, so that each has others to be judged by, found {self.samples}")
 
 
-class HardModel(SmallQueryModel):
+class HardModel(PictureQueryModel):
     """One hard attention on the last map, summed out or sampled."""
 
     Config = HardConfig
 
     def __init__(self, config: HardConfig) -> None:
         super().__init__(config)
-        self.attention = HardAttention(config.channels, config.queries, hidden=config.hidden)
+        self.attention = HardAttention(self.channels, config.queries, hidden=config.hidden)
         self.head = self.new_head()
 
     @classmethod
@@ -75,26 +80,36 @@ class HardModel(SmallQueryModel):
         """Inputs and labels that fit :meth:`tiny`; every picture is asked about each of its quadrants."""
         return quadrant_batch(count, seed, each=True)
 
-    def cell_answers(self, features: Tensor) -> Tensor:
-        """Log-probabilities log p(y|f_ij), the classifier on each cell alone: (B,C,h,w) → (B,K,h,w)."""
+    def cell_answers(self, features: Tensor, asked: Tensor) -> Tensor:
+        """The classifier on each cell alone: (B,C,h,w) and the query (B,Q) → (B,K,h,w).
+
+        Log-probabilities log p(y|f_ij) of exclusive answers; of many labels the log-odds of each.
+        """
         cells = features.permute(0, 2, 3, 1)  # (B,h,w,C)
         logits: Tensor = self.head(cells.flatten(0, 2)).unflatten(0, cells.shape[:3])  # (B,h,w,K)
-        return logits.log_softmax(-1).permute(0, 3, 1, 2)  # (B,K,h,w)
+        if self.prior is not None:
+            logits = logits + self.prior(asked)[:, None, None]  # (B,h,w,K)
+        return (logits if self.multi_label else logits.log_softmax(-1)).permute(0, 3, 1, 2)  # (B,K,h,w)
 
     def ask(self, encoding: Tensor, query: Tensor) -> Raw:
         """The prior, the cells' answers, and what comes of both."""
         name = self.look_name
-        weights, scores = self.attention.prior(encoding, self.asked(encoding, query))  # (B,h,w) each
-        answers = self.cell_answers(encoding)  # (B,K,h,w)
+        asked = self.asked(encoding, query)  # (B,Q)
+        weights, scores = self.attention.prior(encoding, asked)  # (B,h,w) each
+        answers = self.cell_answers(encoding, asked)  # (B,K,h,w)
         raw = self._summed(weights, answers) if self._sums else self._sampled(weights, answers)
         logits = raw["logits"]  # (B,K)
         return raw | {
             f"{name}.weights": weights,  # (B,h,w)
             f"{name}.scores": scores,  # (B,h,w)
-            f"{name}.values": answers.exp(),  # (B,K,h,w)
-            f"{name}.context": logits.exp(),  # (B,K)
-            f"{name}.posterior": posterior(weights, answers, logits.argmax(-1)),  # (B,h,w)
+            f"{name}.values": self._log_probability(answers).exp(),  # (B,K,h,w)
+            f"{name}.context": self._log_probability(logits).exp(),  # (B,K)
+            f"{name}.posterior": posterior(weights, self._log_probability(answers), logits.argmax(-1)),  # (B,h,w)
         }
+
+    def _log_probability(self, answers: Tensor) -> Tensor:
+        """Of answers as :meth:`cell_answers` and the logits have them."""
+        return F.logsigmoid(answers) if self.multi_label else answers
 
     @property
     def _sums(self) -> bool:
@@ -102,8 +117,11 @@ class HardModel(SmallQueryModel):
 
     def _summed(self, weights: Tensor, answers: Tensor) -> Raw:
         """The exact marginal, and beside it the answer of the likeliest location alone."""
+        logits = log_marginal(weights, self._log_probability(answers))  # log p: (B,K)
+        if self.multi_label:  # 1 − p is a mixture too, so that a label nearly certain keeps its digits
+            logits = logits - log_marginal(weights, self._log_probability(-answers))  # log p − log (1 − p): (B,K)
         return {
-            "logits": log_marginal(weights, answers),  # (B,K)
+            "logits": logits,
             "argmax_logits": at_cells(answers, best_cell(weights))[:, 0],  # (B,K)
         }
 

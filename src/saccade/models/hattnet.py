@@ -1,4 +1,4 @@
-"""HAttNet and HAttNet-CTX: gates after every stage but the last, a soft attention on the last, one linear layer.
+"""HAttNet and HAttNet-CTX: gates between the stages, a soft attention on the last, one linear layer.
 
 Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), Sections 4 and 5.1.
 
@@ -11,7 +11,12 @@ Eq. (9)    scores of gates that see 3×3 cells    ``context: 3``, catalog name "
 
 Every attention has its own path for the query; the classifier never sees it. The total map is the product of all maps.
 
-Deviations from the paper: those of :mod:`saccade.models.small_query`, and a BatchNorm between an attended map and the
+**On a pretrained backbone** the next stage expects the statistics it was trained on. A norm would replace them by its
+own, and gates half open would halve them; there, unless ``gate_start`` and ``norm_after_gates`` say otherwise, gates
+start nearly open and no norm follows. The stages behind a gate should still be fine-tuned (Section 4.4): gates go on to
+close. Section 5.2 has gates behind the third and the fourth pooling of VGG-16, and the soft attention behind the fifth.
+
+Deviations from the paper: those of :mod:`saccade.models.picture_query`, and a BatchNorm between an attended map and the
 next stage. The authors' released code has it, the text does not; without it each gate, half open at the start, halves
 the signal (``norm_after_gates: false`` shows what that costs). The released code averages the last attended map where
 Eq. (8) sums; the BatchNorm of the head makes both the same. ``gate_penalty`` is not in the paper: on a black background
@@ -31,13 +36,17 @@ from saccade.attention.soft import SoftAttention
 from saccade.backbones import Stages
 from saccade.errors import ConfigError
 from saccade.models.base import Raw
+from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, act
 from saccade.models.quadrants import quadrant_batch
-from saccade.models.small_query import SmallQueryConfig, SmallQueryModel, act
+from saccade.models.resolutions import resolution_ends
 from saccade.trace import Look
+
+OPEN = 0.9
+"""How far gates before pretrained stages are open at the start: nearly, yet where the sigmoid still moves."""
 
 
 @dataclass(frozen=True)
-class HAttNetConfig(SmallQueryConfig):
+class HAttNetConfig(PictureQueryConfig):
     """Sizes of HAttNet; the defaults are the paper's."""
 
     hidden: int = 32
@@ -45,9 +54,12 @@ class HAttNetConfig(SmallQueryConfig):
     context: int = 1
     """Side of the neighbourhood that a gate sees (odd); the last attention never has context."""
     gated: tuple[str, ...] | None = None
-    """Stages followed by a gate; None: all but the last."""
-    norm_after_gates: bool = True
-    """Whether an attended map is normalised before the next stage."""
+    """Stages followed by a gate; None: all but the last of the small stack, and of any other backbone the two stages
+    before the last that end a resolution."""
+    norm_after_gates: bool | None = None
+    """Whether an attended map is normalised before the next stage; None: unless that stage is pretrained."""
+    gate_start: float | None = None
+    """How far gates are open before training, between 0 and 1; None: by a half, and by 0.9 before pretrained stages."""
     gate_penalty: float = 0.0
     """Price of open gates in the loss: this times the mean opening, each gated stage counting alike."""
 
@@ -55,11 +67,13 @@ class HAttNetConfig(SmallQueryConfig):
         super().__post_init__()
         if not self.gate_penalty >= 0:
             raise ValueError(f"gate_penalty must be 0 or more, found {self.gate_penalty:g}")
+        if self.gate_start is not None and not 0 < self.gate_start < 1:
+            raise ValueError(f"gate_start lies between 0 and 1, found {self.gate_start:g}")
         if self.gated is not None and len(set(self.gated)) < len(self.gated):
             raise ValueError(f"gated repeats a stage: {', '.join(self.gated)}")
 
 
-class HAttNetModel(SmallQueryModel):
+class HAttNetModel(PictureQueryModel):
     """A gate on each gated stage, then a soft look on the last."""
 
     Config = HAttNetConfig
@@ -67,16 +81,20 @@ class HAttNetModel(SmallQueryModel):
 
     def __init__(self, config: HAttNetConfig) -> None:
         super().__init__(config)
-        gated = _gated_stages(self.backbone, config.gated)
+        gated = _gated_stages(self.backbone, config)
         self.first = gated[0] if gated else self.look_name
         """The stage behind which the query enters."""
-        channels, queries, hidden = config.channels, config.queries, config.hidden
+        channels, queries, hidden = self.backbone.channels, config.queries, config.hidden
+        start = (OPEN if config.pretrained else 0.5) if config.gate_start is None else config.gate_start
         self.gates = nn.ModuleDict(
-            {name: ProgressiveAttention(channels, queries, hidden=hidden, context=config.context) for name in gated}
+            {
+                name: ProgressiveAttention(channels[name], queries, hidden=hidden, context=config.context, start=start)
+                for name in gated
+            }
         )
-        normed = gated if config.norm_after_gates else []
-        self.norms = nn.ModuleDict({name: nn.BatchNorm2d(channels) for name in normed})
-        self.attention = SoftAttention(channels, queries, hidden=hidden)
+        normed = not config.pretrained if config.norm_after_gates is None else config.norm_after_gates
+        self.norms = nn.ModuleDict({name: nn.BatchNorm2d(channels[name]) for name in gated if normed})
+        self.attention = SoftAttention(self.channels, queries, hidden=hidden)
         self.head = self.new_head()
 
     @classmethod
@@ -105,7 +123,7 @@ class HAttNetModel(SmallQueryModel):
             features = self.norms[name](attended.context) if name in self.norms else attended.context  # f̂: (B,C,h,w)
             here = name
         features = self.backbone.between(features, after=here)  # Eq. (7): (B,C,h,w)
-        raw |= self.answered(features, self.attention.attend(features, asked))
+        raw |= self.answered(features, self.attention.attend(features, asked), asked)
         if self.config.gate_penalty and self.gates:
             openings = torch.stack([raw[f"{name}.weights"].mean((1, 2)) for name in self.gates])  # (G,B)
             raw["penalty"] = self.config.gate_penalty * openings.mean(0)  # (B,)
@@ -120,12 +138,13 @@ class HAttNetModel(SmallQueryModel):
         return (*gates, *super().looks(raw))
 
 
-def _gated_stages(backbone: Stages, wanted: tuple[str, ...] | None) -> list[str]:
+def _gated_stages(backbone: Stages, config: HAttNetConfig) -> list[str]:
     """The stages that get a gate, in the order of the network."""
     *before, last = backbone.names
-    if wanted is None:
-        return before
-    for name in wanted:
+    if config.gated is None:
+        *ends, _ = resolution_ends(backbone)
+        return ends if config.backbone == "small" else ends[-2:]
+    for name in config.gated:
         if backbone.check_stage(name) == last:
             raise ConfigError(f"gated: '{last}' is the last stage, which has the soft attention; leave it out")
-    return [name for name in before if name in wanted]
+    return [name for name in before if name in config.gated]

@@ -1,4 +1,4 @@
-"""SOFT: a convolutional stack, one soft attention on its last map, one linear layer.
+"""SOFT: a backbone, one soft attention on its last map, one linear layer.
 
 Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), Section 3 and the baseline SOFT of
 Section 5.1, after Xu et al. 2015.
@@ -8,7 +8,7 @@ Eq. (1)    f = CNN(I)                        :meth:`SoftModel.encode`
 Eq. (2-4)  scores, weights, attended feature :class:`saccade.attention.SoftAttention`
 =========  ==============================================================
 
-Deviations from the paper: none besides those of :mod:`saccade.models.small_query`.
+Deviations from the paper: none besides those of :mod:`saccade.models.picture_query`.
 
 The query meets the features inside the scorer and nowhere else: the classifier never sees it.
 """
@@ -21,27 +21,28 @@ from torch import Tensor
 
 from saccade.attention.soft import SoftAttention
 from saccade.models.base import Raw
-from saccade.models.small_query import SmallQueryConfig, SmallQueryModel
+from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 
 
 @dataclass(frozen=True)
-class SoftConfig(SmallQueryConfig):
+class SoftConfig(PictureQueryConfig):
     """Sizes of SOFT; the defaults are the paper's."""
 
     hidden: int = 32
     """Units in which feature and query meet."""
 
 
-class SoftModel(SmallQueryModel):
+class SoftModel(PictureQueryModel):
     """One soft attention on the last map."""
 
     Config = SoftConfig
 
     def __init__(self, config: SoftConfig) -> None:
         super().__init__(config)
-        self.attention = SoftAttention(config.channels, config.queries, hidden=config.hidden)
+        self.attention = SoftAttention(self.channels, config.queries, hidden=config.hidden)
         self.head = self.new_head()
 
     def ask(self, encoding: Tensor, query: Tensor) -> Raw:
         """Eq. (2)-(4), then the classifier."""
-        return self.answered(encoding, self.attention.attend(encoding, self.asked(encoding, query)))
+        asked = self.asked(encoding, query)  # (B,Q)
+        return self.answered(encoding, self.attention.attend(encoding, asked), asked)

@@ -15,7 +15,7 @@ The query goes to the localisation alone: only by cutting out the right thing ca
 Deviations from the paper: it says no more than the above, so the hidden layer in which feature and query meet, the
 size of the crop (the picture's), the pooling of the last map (the mean) and the bounds on the window
 (:mod:`saccade.attention.spatial_transformer`) are choices made here; besides, those of
-:mod:`saccade.models.small_query`. Flattening ties a model to pictures of one size.
+:mod:`saccade.models.picture_query`. Flattening ties a model to pictures of one size.
 """
 
 from __future__ import annotations
@@ -27,20 +27,19 @@ import torch
 from torch import Tensor
 
 from saccade.attention.spatial_transformer import SpatialTransformer, crop_look
-from saccade.backbones import small_stack
 from saccade.errors import DataError, ShapeError
 from saccade.geometry import Size
 from saccade.models.answer_head import AnswerHead
 from saccade.models.base import Raw
+from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.quadrants import quadrant_batch
-from saccade.models.small_query import SmallQueryConfig, SmallQueryModel
 from saccade.trace import Look
 
 LOOK = "crop"
 
 
 @dataclass(frozen=True)
-class StnConfig(SmallQueryConfig):
+class StnConfig(PictureQueryConfig):
     """Sizes of STN; where the paper has them the defaults are the paper's."""
 
     hidden: int = 32
@@ -56,8 +55,16 @@ class StnConfig(SmallQueryConfig):
     query_to_classifier: bool = False
     """Whether the classifier sees the query too."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.backbone != "small":
+            raise ValueError(
+                f"backbone: stn flattens the last map of the small stack, found '{self.backbone}'; choose small, or "
+                "another model for that backbone"
+            )
 
-class StnModel(SmallQueryModel):
+
+class StnModel(PictureQueryModel):
     """One crop of the picture; ``backbone`` is the localisation network, ``reader`` sees the crop."""
 
     Config = StnConfig
@@ -65,10 +72,10 @@ class StnModel(SmallQueryModel):
     def __init__(self, config: StnConfig) -> None:
         super().__init__(config)
         self.look_name = LOOK
-        self.reader = small_stack(channels=config.channels, depth=config.depth)
+        self.reader = self.new_backbone()
         height, width = self.backbone.grid(config.picture)[self.backbone.names[-1]]
         self.reader.grid(config.crop)  # refuses a crop that is too small for the stages
-        self.located = config.channels * height * width
+        self.located = self.channels * height * width
         self.transformer = SpatialTransformer(
             self.located,
             config.queries,
@@ -78,7 +85,7 @@ class StnModel(SmallQueryModel):
             smallest=config.smallest,
         )
         asked = config.queries if config.query_to_classifier else 0
-        self.head = AnswerHead(config.channels + asked, config.answers, dropout=config.dropout)
+        self.head = AnswerHead(self.channels + asked, config.answers, dropout=config.dropout)
 
     @classmethod
     def tiny(cls) -> Any:
@@ -120,7 +127,7 @@ class StnModel(SmallQueryModel):
         read = self.reader(cropped.crop).mean((2, 3))  # (B,C)
         feature = torch.cat([read, asked], dim=1) if self.config.query_to_classifier else read  # (B,C[+Q])
         return {
-            "logits": self.head(feature),  # (B,K)
+            "logits": self.classified(feature, asked),  # (B,K)
             f"{LOOK}.theta": cropped.theta,  # (B,2,3)
             f"{LOOK}.values": images,  # (B,3,H,W)
             f"{LOOK}.context": cropped.crop,  # (B,3,h,w)

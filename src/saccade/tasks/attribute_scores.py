@@ -8,8 +8,7 @@ which would be the target's mask and no bound for boxes.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,16 +18,23 @@ from torch import Tensor
 from saccade import geometry
 from saccade.data.attributes import AttributeBatch, AttributeData
 from saccade.errors import DataError
-from saccade.metrics import Interventions, accuracy_by_scale, baselines, bootstrap, causal_scores, deletion, insertion
+from saccade.metrics import Interventions, accuracy_by_scale, baselines, bootstrap, causal_scores
 from saccade.metrics.intervals import mean_defined
 from saccade.metrics.map_scores import MapScores, PictureValues
-from saccade.models.base import QueryModel, Raw
+from saccade.models.base import QueryModel
+from saccade.tasks.query_scores import (
+    BATCH,
+    answers_of,
+    cells_of,
+    in_parts,
+    numbers_in_batches,
+    sweep_areas,
+    without_nan,
+)
 from saccade.trace import AttentionTrace, Output
 
 BASELINES = ("uniform", "centre_gaussian", "shuffled", "all_objects", "all_objects_exact", "grid_oracle")
 ANSWER_SCORES = ("accuracy", "swapped_query", "accuracy_argmax_location")
-BATCH = 250
-AT_ONCE = {"cpu": 20, "cuda": 1000}  # pictures in one forward pass: a CPU's caches hold few
 
 
 @dataclass
@@ -65,7 +71,7 @@ class AttributeScores:
         }
         found["metrics"]["accuracy_by_scale"] = {label[scale]: scale.accuracy for scale in bins}
         found["counts"]["accuracy_by_scale"] = {label[scale]: scale.n for scale in bins}
-        return {key: _without_nan(value) for key, value in found.items()}
+        return {key: without_nan(value) for key, value in found.items()}
 
 
 @torch.no_grad()
@@ -94,7 +100,8 @@ def score_attributes(
         raise DataError(f"limit: maps are exchanged between scenes, which takes at least {fewest}, found {limit}")
     scores = AttributeScores()
     total, done = min(limit or data.size, data.size), 0
-    for batch in _batches(data, total, batch_size):
+    for numbers in numbers_in_batches(total, batch_size):
+        batch = data.take(numbers)
         output = model.wrap(in_parts(model, batch.images, batch.query), (data.spec.size, data.spec.size))
         _add_answers(scores, output, batch)
         _add_maps(scores, output.trace, batch)
@@ -106,32 +113,14 @@ def score_attributes(
     return scores
 
 
-def _batches(data: AttributeData, total: int, batch_size: int) -> Iterator[AttributeBatch]:
-    """From the first triple on; what is left over joins the last batch: alone it could be all of one scene."""
-    start = 0
-    while start < total:
-        end = start + batch_size if total - start >= 2 * batch_size else total
-        yield data.take(torch.arange(start, end))
-        start = end
-
-
 def _fewest(data: AttributeData) -> int:
     """How many triples surely have maps to exchange: no more than half may be about one scene."""
     return 2 * data.spec.slots
 
 
-def in_parts(model: QueryModel, images: Tensor, query: Tensor) -> Raw:
-    """What ``forward_raw`` gives for all pictures, computed a few at a time; scalars are left out."""
-    at_once = AT_ONCE.get(images.device.type, BATCH)
-    parts = [model.forward_raw(*part) for part in zip(torch.split(images, at_once), torch.split(query, at_once))]
-    return {name: torch.cat([part[name] for part in parts]) for name, tensor in parts[0].items() if tensor.dim()}
-
-
 def _add_answers(scores: AttributeScores, output: Output, batch: AttributeBatch) -> None:
     """The answer; beside it, where a model sums over locations, what the likeliest location alone would have said."""
-    answer = output.trace.answer
-    if answer is None:
-        raise DataError("the model's trace holds no answer")
+    answer = answers_of(output.trace)
     if "argmax_logits" in output.aux:
         right = output.aux["argmax_logits"].argmax(-1) == batch.label  # (B,)
         scores.causal.add_values({"accuracy_argmax_location": right})
@@ -149,7 +138,7 @@ def _add_maps(scores: AttributeScores, trace: AttentionTrace, batch: AttributeBa
         if len(trace.looks) > 1 and look.is_spatial:
             scores.by_look.setdefault(look.name, MapScores()).add(trace.image_map(look), evidence, objects)
     size, pictures = (total.shape[-2], total.shape[-1]), len(batch)
-    cells = _cells(trace)
+    cells = cells_of(trace)
     frame, grid = cells or (geometry.identity(), size)
     frame = frame.to(total.device)
     maps = {
@@ -186,37 +175,7 @@ def _add_causal(scores: AttributeScores, model: QueryModel, batch: AttributeBatc
 
 def _add_sweeps(scores: AttributeScores, model: QueryModel, trace: AttentionTrace, batch: AttributeBatch) -> None:
     """Deletion and insertion on black, for the model's map and for pixels in random order (a uniform map)."""
-    count = len(trace)
-    images, query = batch.images[:count], batch.query[:count]
-    answers = trace.answer if trace.answer is not None else batch.label[:count]
-
-    def probability(altered: Tensor, pictures: Tensor) -> Tensor:
-        logits = in_parts(model, altered, query[pictures])["logits"]
-        return logits.softmax(-1).gather(1, answers[pictures][:, None]).squeeze(1)
-
+    asked = batch.images[: len(trace)], batch.query[: len(trace)], answers_of(trace)
     total = trace.image_map("total")
     for kept, maps in ((scores.total, total), (scores.baselines["uniform"], torch.ones_like(total))):
-        kept.add_values({
-            "deletion": deletion(probability, images, maps, fill=0.0).area,
-            "insertion": insertion(probability, images, maps, fill=0.0).area,
-        })  # fmt: skip
-
-
-def _cells(trace: AttentionTrace) -> tuple[Tensor, geometry.Size] | None:
-    """Frame and grid of the last look with weights on the picture; None when every look on it is a crop."""
-    spatial = [look for look in trace.looks if look.is_spatial and look.frame is not None]
-    if not spatial:
-        raise DataError("this model has no look on a picture: there is nothing to score")
-    for look in reversed(spatial):
-        if look.weights is not None and look.frame is not None:
-            return look.frame, (look.weights.shape[-2], look.weights.shape[-1])
-    return None
-
-
-def _without_nan(value: Any) -> Any:
-    """NaN means undefined; JSON says null."""
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(item) for item in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+        kept.add_values(sweep_areas(model, *asked, maps, fill=0.0))

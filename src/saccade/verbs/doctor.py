@@ -76,7 +76,7 @@ def _devices() -> list[str]:
 
 
 def _cache() -> dict[str, Any]:
-    from saccade.data.glyphs import cache_home
+    from saccade.cache import cache_home
 
     home = cache_home()
     folders = sorted(path for path in home.iterdir() if path.is_dir()) if home.is_dir() else []

@@ -9,6 +9,7 @@ from typing import Any
 
 from saccade.models.folder import load_model
 from saccade.tasks import task_class
+from saccade.tasks.query_task import Wanted
 from saccade.zoo import resolve
 
 
@@ -20,7 +21,7 @@ def evaluate(
     protocol: str | None = None,
     glyphs: str | None = None,
     limit: int | None = None,
-    sweeps: int = 200,
+    sweeps: int | None = None,
     device: str = "auto",
     seed: int = 0,
     allow_pack: bool = True,
@@ -30,30 +31,35 @@ def evaluate(
 
     Args:
         model: zoo name, model folder or run folder.
-        data: another data set than the model's own, by name.
+        data: another data set than the model's own, by name; READER:PATH for a model of one's own pictures, which does
+            not remember where they were.
         split: val or test.
         protocol: sizes and splits; the model's own by default.
         glyphs: disjoint, merged or pack; the model's own by default.
         limit: at most this many examples.
-        sweeps: pictures for deletion and insertion.
+        sweeps: pictures for deletion and insertion; None: as many as the task thinks enough.
         device: auto, cpu, cuda, cuda:N or mps.
         seed: of the scenes that it is scored on; not the seed it was trained with.
         allow_pack: let test scenes use the shipped glyphs when MNIST is not there; ``glyphs`` of the result says so.
         progress: called with examples done and examples in all.
 
     Returns:
-        ``model, data, glyphs, split, protocol, n, seed, metrics, attention, baselines, intervals, counts, seconds``.
+        ``model, data, split, protocol, n, seed, metrics, attention, baselines, intervals, counts, seconds`` and what
+        else describes the data, such as the ``glyphs`` of generated scenes.
     """
     folder = resolve(model)
     network, facts = load_model(folder, device)
     started = time.monotonic()
-    changes = {"name": data, "protocol": protocol, "glyphs": glyphs}
-    settings = {**facts.data, **{key: value for key, value in changes.items() if value is not None}, "seed": seed}
-    scored = task_class(facts.task).evaluate(
-        network, settings, split, limit=limit, sweeps=sweeps, allow_pack=allow_pack, progress=progress
+    task = task_class(facts.task)
+    wanted = Wanted(data=data, protocol=protocol, glyphs=glyphs, seed=seed, allow_pack=allow_pack)
+    counted = {} if sweeps is None else {"sweeps": sweeps}
+    scored = task.evaluate(
+        network, split=split, limit=limit, progress=progress, **counted, **task.scored_on(facts, wanted)
     )
     return {
         "model": facts.name or str(model),
+        "protocol": facts.protocol,
+        "seed": seed,
         **scored,
         "seconds": round(time.monotonic() - started, 2),
     }

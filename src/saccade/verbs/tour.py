@@ -11,18 +11,10 @@ from saccade.atomic import make_folder
 from saccade.errors import CheckpointError
 from saccade.models.facts import read_facts
 from saccade.show.report import Code, Report, Section
+from saccade.verbs.plain_table import PlainTable
 from saccade.zoo import shipped
 
 Progress = Callable[[str, int, int], None]
-
-
-@dataclass(frozen=True)
-class PlainTable:
-    """A table for the terminal."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -89,7 +81,13 @@ def _attribute_guide() -> Callable[..., Stop]:
     return attribute_stop
 
 
-_GUIDES: dict[str, Callable[[], Callable[..., Stop]]] = {"attribute": _attribute_guide}
+def _question_guide() -> Callable[..., Stop]:
+    from saccade.verbs.tour_questions import question_stop
+
+    return question_stop
+
+
+_GUIDES: dict[str, Callable[[], Callable[..., Stop]]] = {"attribute": _attribute_guide, "question": _question_guide}
 
 
 def _next_steps() -> Section:

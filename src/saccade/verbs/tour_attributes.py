@@ -18,7 +18,8 @@ from saccade.sighting import Sighting
 from saccade.tasks.attribute_scores import AttributeScores, score_attributes
 from saccade.tasks.published import PUBLISHED, Published
 from saccade.trace import Look
-from saccade.verbs.tour import PlainTable, Stop
+from saccade.verbs.plain_table import PlainTable
+from saccade.verbs.tour import Stop
 
 QUICK, FULL = 1000, 5000  # scenes
 SWEEPS = {True: 100, False: 200}  # scenes for deletion and insertion

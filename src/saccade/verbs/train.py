@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,7 +40,7 @@ def train(
     Args:
         recipe: see ``saccade list recipes``; with ``resume`` it may be left out: the run knows its own.
         out: a new folder; with ``resume`` the folder of the run to continue.
-        data: another data set than the recipe's, by name.
+        data: another data set than the recipe's, by name, or READER:PATH.
         backbone: another backbone than the recipe's, for models that can have one.
         protocol: ``authors`` or ``unlimited``.
         overrides: ``key=value`` texts, e.g. ``phases.0.steps=100``; values are read as YAML.
@@ -60,8 +61,8 @@ def train(
         if recipe is None:
             raise ConfigError("no recipe: name one (see 'saccade list recipes'), or go on with a run by --resume")
         chosen = list(overrides)
-        for path, value in (("data.name", data), ("model.config.backbone", backbone), ("seed", seed)):
-            chosen += [] if value is None else [f"{path}={value}"]
+        for path, value in (("data.name", _anywhere(data)), ("model.config.backbone", backbone), ("seed", seed)):
+            chosen += [] if value is None else [f"{path}={json.dumps(value)}"]  # a path may hold what YAML reads
         chosen += [] if precision is None else [f"precision={precision}"]
         resolved = load_recipe(recipe, protocol=protocol, overrides=chosen)
     elif overrides or any(value is not None for value in (data, backbone, protocol, seed, precision)):
@@ -78,6 +79,12 @@ def train(
         strategy=strategy,
         progress="quiet" if quiet else "auto",
     )
+
+
+def _anywhere(data: str | None) -> str | None:
+    """READER:PATH with the path spelt out, so that the run can be resumed from any folder; a name as it is."""
+    reader, sign, path = (data or "").partition(":")
+    return f"{reader}:{Path(path).expanduser().absolute()}" if sign and path and len(reader) > 1 else data
 
 
 def _recorded(run: Path) -> Recipe:

@@ -1,11 +1,14 @@
-"""What the small query models share: the paper's convolutional stack, an answer head, one look on the last stage.
+"""What the query models share: a backbone, an answer head, one look on the last stage.
 
-Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), Section 5.1: all compared models have
-the same stack (Eq. 1: f = CNN(I)) and one linear layer for the answer. They differ in what happens between.
+Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393): all compared models have the same
+backbone (Eq. 1: f = CNN(I)) and one linear layer for the answer. They differ in what happens between. Section 5.1 has
+the small stack, trained from nothing; Section 5.2 a VGG-16 with ImageNet weights, many labels at once, and a prior.
 
 Deviations from the paper: BatchNorm and dropout before the classifier (the authors' released code has them, the text
 does not), the BatchNorm with torch's usual constants instead of the code's eps 0.01 and averaging 0.5; Xavier-uniform
-initial weights of the convolutional stack (the code's), torch's usual ones elsewhere. The query is a one-hot vector.
+initial weights of the small stack (the code's), torch's usual ones elsewhere. The query is a one-hot vector. Of many
+labels each is answered by a sigmoid of its own, which the paper leaves open; for its prior see
+:mod:`saccade.models.query_prior`.
 """
 
 from __future__ import annotations
@@ -17,29 +20,40 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.attention.soft import Attended, soft_look
-from saccade.backbones import small_stack
+from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.models.answer_head import AnswerHead
 from saccade.models.base import QueryModel, Raw
 from saccade.models.quadrants import quadrant_batch
+from saccade.models.query_prior import QueryPrior
 from saccade.trace import Look
 
 TINY = {"queries": 4, "answers": 3, "channels": 8, "depth": 2, "hidden": 8, "dropout": 0.0}
 
 
 @dataclass(frozen=True)
-class SmallQueryConfig:
-    """Sizes that all of them have; the defaults are the paper's, the dropout is that of its released code."""
+class PictureQueryConfig:
+    """Settings that all of them have; the defaults are the paper's, the dropout is that of its released code."""
 
     queries: int = 10
     """How many different queries there are."""
     answers: int = 5
     """How many different answers there are."""
+    backbone: str = "small"
+    """Which network sees the picture: small, resnet34, vgg16, mobilenetv2, timm:NAME …"""
+    pretrained: bool = False
+    """Whether training starts from the backbone's ImageNet weights."""
+    through: str | None = None
+    """The last stage of the backbone that is kept, on which the last attention lies; None: all stages."""
     channels: int = 32
-    """Channels of every convolution."""
+    """Channels of every convolution of the small stack."""
     depth: int = 4
-    """Stages of the convolutional stack."""
+    """Stages of the small stack."""
     dropout: float = 0.5
     """Share of the attended feature that is dropped in training."""
+    multi_label: bool = False
+    """Whether several answers may hold at once; the sigmoid of a logit is then the probability of that answer."""
+    prior: bool = False
+    """Whether the query adds a learnt term of its own to the logits."""
 
     def __post_init__(self) -> None:
         for field in ("queries", "answers", "channels", "depth"):
@@ -47,9 +61,11 @@ class SmallQueryConfig:
                 raise ValueError(f"{field} must be 1 or more, found {getattr(self, field)}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is a share, 0 or more and below 1, found {self.dropout}")
+        if self.pretrained and self.backbone == "small":
+            raise ValueError("pretrained: the small stack has no ImageNet weights; choose another backbone or leave it")
 
 
-class SmallQueryModel(QueryModel):
+class PictureQueryModel(QueryModel):
     """Pictures (B,3,H,W) and query ids (B,) → logits (B,K) and one look on the last stage.
 
     A model adds what it attends with and its head (:meth:`new_head`), in this order, and says how it answers
@@ -59,15 +75,32 @@ class SmallQueryModel(QueryModel):
     config: Any
     head: AnswerHead
 
-    def __init__(self, config: SmallQueryConfig) -> None:
+    def __init__(self, config: PictureQueryConfig) -> None:
         super().__init__()
         self.config = config
-        self.backbone = small_stack(channels=config.channels, depth=config.depth)
+        self.multi_label = config.multi_label
+        self.backbone = self.new_backbone()
         self.look_name = self.backbone.names[-1]
+        self.channels = self.backbone.channels[self.look_name]
+        """Of the last stage's features."""
+        self.prior = QueryPrior(config.queries, config.answers) if config.prior else None
+
+    def new_backbone(self) -> Stages:
+        """The network that sees the picture, with random weights."""
+        return build_backbone(
+            self.config.backbone,
+            channels=self.config.channels,
+            depth=self.config.depth,
+            through=self.config.through,
+        )
 
     def new_head(self) -> AnswerHead:
         """From the attended feature to the answer."""
-        return AnswerHead(self.config.channels, self.config.answers, dropout=self.config.dropout)
+        return AnswerHead(self.channels, self.config.answers, dropout=self.config.dropout)
+
+    def start_pretrained(self) -> None:
+        """Give the backbone its ImageNet weights."""
+        pretrained.load_imagenet(self.backbone, self.config.backbone)
 
     @classmethod
     def tiny(cls) -> Any:
@@ -89,10 +122,15 @@ class SmallQueryModel(QueryModel):
         """The query ids (B,) as one-hot vectors (B,Q), of the type of the encoding."""
         return F.one_hot(query, self.config.queries).to(encoding.dtype)
 
-    def answered(self, features: Tensor, attended: Attended) -> Raw:
+    def classified(self, feature: Tensor, asked: Tensor) -> Tensor:
+        """Logits (B,K) of an attended feature (B,C), and what the query (B,Q) alone adds to them."""
+        logits: Tensor = self.head(feature)  # (B,K)
+        return logits if self.prior is None else logits + self.prior(asked)
+
+    def answered(self, features: Tensor, attended: Attended, asked: Tensor) -> Raw:
         """The classifier on what soft attention made of the features (B,C,h,w), as plain tensors."""
         return {
-            "logits": self.head(attended.context),  # (B,K)
+            "logits": self.classified(attended.context, asked),  # (B,K)
             **act(self.look_name, features, attended),
         }
 

@@ -1,0 +1,137 @@
+"""Every backbone by name: one dictionary, readable without importing torch, and the one function that builds them.
+
+A backbone joins saccade by a line here; ``saccade list backbones``, configurations and the tests find it by that line.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from saccade.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from saccade.backbones.stages import Stages
+
+TIMM = "timm:"
+"""What names of timm's models start with."""
+
+
+@dataclass(frozen=True)
+class BackboneSpec:
+    """What is known of a backbone before it is built."""
+
+    target: str
+    """``module:function`` that builds it."""
+    summary: str
+    paper: str
+    stages: tuple[str, ...]
+    """The stages in order; attention can follow any of them."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """What the function is called with."""
+    published: str | None = None
+    """The file of ImageNet weights in circulation, with the first digits of its SHA-256; None: there are none."""
+
+    @property
+    def module(self) -> Any:
+        """The module that builds it, and knows how the published weights name its layers."""
+        return importlib.import_module(self.target.partition(":")[0])
+
+    def build(self, **arguments: Any) -> Stages:
+        """The whole backbone with fresh weights."""
+        build = getattr(self.module, self.target.partition(":")[2])
+        stages: Stages = build(**self.arguments, **arguments)
+        return stages
+
+
+_RESNET_STAGES = ("stem", "layer1", "layer2", "layer3", "layer4")
+_VGG_STAGES = tuple(f"{kind}{block}" for block in range(1, 6) for kind in ("conv", "pool"))
+
+BACKBONES: dict[str, BackboneSpec] = {
+    "small": BackboneSpec(
+        target="saccade.backbones.small:small_stack",
+        summary="four small valid convolutions with poolings; trained from nothing",
+        paper="Seo et al. 2016, arXiv:1606.02393",
+        stages=("stage1", "stage2", "stage3", "stage4"),
+    ),
+    "resnet18": BackboneSpec(
+        target="saccade.backbones.resnet:resnet",
+        summary="residual network of 18 layers, 512 channels at 1/32",
+        paper="He et al. 2016, arXiv:1512.03385",
+        stages=_RESNET_STAGES,
+        arguments={"layers": 18},
+        published="resnet18-f37072fd.pth",
+    ),
+    "resnet34": BackboneSpec(
+        target="saccade.backbones.resnet:resnet",
+        summary="residual network of 34 layers, 512 channels at 1/32",
+        paper="He et al. 2016, arXiv:1512.03385",
+        stages=_RESNET_STAGES,
+        arguments={"layers": 34},
+        published="resnet34-b627a593.pth",
+    ),
+    "resnet50": BackboneSpec(
+        target="saccade.backbones.resnet:resnet",
+        summary="residual network of 50 layers, 2048 channels at 1/32",
+        paper="He et al. 2016, arXiv:1512.03385",
+        stages=_RESNET_STAGES,
+        arguments={"layers": 50},
+        published="resnet50-0676ba61.pth",
+    ),
+    "vgg16": BackboneSpec(
+        target="saccade.backbones.vgg:vgg",
+        summary="13 convolutions in five blocks, 512 channels at 1/32",
+        paper="Simonyan and Zisserman 2015, arXiv:1409.1556",
+        stages=_VGG_STAGES,
+        arguments={"layers": 16},
+        published="vgg16-397923af.pth",
+    ),
+    "vgg19": BackboneSpec(
+        target="saccade.backbones.vgg:vgg",
+        summary="16 convolutions in five blocks, 512 channels at 1/32",
+        paper="Simonyan and Zisserman 2015, arXiv:1409.1556",
+        stages=_VGG_STAGES,
+        arguments={"layers": 19},
+        published="vgg19-dcbb9e9d.pth",
+    ),
+    "mobilenetv2": BackboneSpec(
+        target="saccade.backbones.mobilenet:mobilenet_v2",
+        summary="17 inverted residuals, small and quick, 1280 channels at 1/32",
+        paper="Sandler et al. 2018, arXiv:1801.04381",
+        stages=(*(f"block{number}" for number in range(18)), "head"),
+        published="mobilenet_v2-b0353104.pth",
+    ),
+}
+
+
+def backbone_spec(name: str) -> BackboneSpec:
+    """The entry called ``name``, or a ConfigError that names the nearest."""
+    if name not in BACKBONES:
+        raise ConfigError(f"no backbone '{name}': {nearest(name, BACKBONES)}; a model of timm is timm:NAME")
+    return BACKBONES[name]
+
+
+def build_backbone(name: str, *, channels: int = 32, depth: int = 4, through: str | None = None) -> Stages:
+    """The backbone ``name`` with fresh weights; nothing is read or downloaded.
+
+    Args:
+        name: a key of :data:`BACKBONES`, or ``timm:NAME`` (extra ``timm``).
+        channels: of every stage of "small"; the other backbones have their own.
+        depth: stages of "small"; the other backbones have their own.
+        through: the last stage to keep; None: all.
+
+    Raises:
+        ConfigError: there is no such backbone or stage; the message names the nearest.
+        MissingExtraError: timm is asked for and cannot be used.
+    """
+    if name.startswith(TIMM):
+        from saccade.backbones.timm_adapter import timm_stages
+
+        stages = timm_stages(name.removeprefix(TIMM))
+    elif name == "small":
+        stages = BACKBONES[name].build(channels=channels, depth=depth)
+    else:
+        stages = backbone_spec(name).build()
+    return stages if through is None else stages.through(through)

@@ -1,0 +1,133 @@
+"""Models of the timm library as backbones (extra ``timm``): its feature maps become stages.
+
+A model that timm can take apart into a chain has a stage for each of its feature maps, named after the layer that makes
+it; any other has the one stage "features", its last map.
+
+Frames are told by what timm says of a model, the reduction of each map, and by its strided layers: where these cut the
+picture into patches (kernel = stride, no padding) cells tile the picture; elsewhere they are taken to be centred (odd
+kernel, symmetric padding). That is right for ResNets, ConvNeXts, ViTs and their like; with TensorFlow's "same" padding,
+which depends on the size of the picture, cells lie up to half a cell of the map before off.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from saccade import geometry
+from saccade.backbones.layers import IMAGENET_MEAN, IMAGENET_STD, Normalise
+from saccade.backbones.stages import Stages
+from saccade.errors import ConfigError, MissingExtraError, nearest
+
+
+class Chain(nn.Sequential):
+    """Layers of another library in a row, which move the grid by ``reduction``."""
+
+    def __init__(self, layers: Iterable[nn.Module], reduction: int) -> None:
+        super().__init__(*layers)
+        self.reduction = reduction
+
+    @property
+    def frame_step(self) -> Tensor:
+        """Output cells → input cells."""
+        shift = 0.0 if _cuts_patches(self) else (1 - self.reduction) / 2
+        return geometry.scale_shift((self.reduction, self.reduction), (shift, shift))
+
+
+class LastMap(nn.Module):
+    """A network that returns several feature maps, as one that returns the last of them."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(B,3,H,W) → (B,C,h,w)."""
+        last: Tensor = self.network(images)[-1]
+        return last
+
+
+def timm_stages(name: str) -> Stages:
+    """The timm model ``name`` with fresh weights as stages; nothing is downloaded."""
+    return _as_stages(_features(name, pretrained=False), name)
+
+
+def timm_weights(name: str) -> dict[str, Tensor]:
+    """The published weights of the timm model ``name``, as timm's own client finds or downloads them."""
+    with torch.random.fork_rng(devices=[]):  # building draws weights that are replaced at once
+        return dict(_as_stages(_features(name, pretrained=True), name).state_dict())
+
+
+def _features(name: str, *, pretrained: bool) -> Any:
+    """The timm model ``name`` as a network that returns its feature maps."""
+    timm = _timm()
+    if not name:
+        raise ConfigError("timm: names no model; write for example timm:resnet18")
+    if not timm.is_model(name):
+        hint = nearest(name, timm.list_models(f"{name[:4]}*")[:20])
+        raise ConfigError(f"timm {timm.__version__} has no model '{name}': {hint}")
+    try:
+        return timm.create_model(name, pretrained=pretrained, features_only=True)
+    except (RuntimeError, AttributeError, AssertionError, TypeError, OSError) as error:
+        raise ConfigError(
+            f"timm cannot give the feature maps of '{name}'{' with its weights' if pretrained else ''} "
+            f"({type(error).__name__}: {error}); choose another model"
+        ) from error
+
+
+def _timm() -> Any:
+    try:
+        return importlib.import_module("timm")
+    except ModuleNotFoundError as error:
+        found = "it is not installed" if error.name == "timm" else f"timm does not load ({error})"
+        raise MissingExtraError("a timm backbone", "timm", found) from error
+    except (ImportError, RuntimeError) as error:  # "operator torchvision::nms does not exist"
+        found = (
+            f"the torchvision here does not fit torch {torch.__version__} ({error}). Install the torchvision that was "
+            "built for this torch, from the index that torch came from; then"
+        )
+        raise MissingExtraError("a timm backbone", "timm", found) from error
+
+
+def _as_stages(network: Any, name: str) -> Stages:
+    layout = getattr(network, "output_fmt", "NCHW")
+    if getattr(layout, "value", layout) != "NCHW":
+        raise ConfigError(f"timm:{name} has its channels last ({layout}); choose a model with maps (B,C,H,W)")
+    config = getattr(network, "pretrained_cfg", None) or {}
+    normalise = Normalise(tuple(config.get("mean", IMAGENET_MEAN)), tuple(config.get("std", IMAGENET_STD)))
+    channels, reductions = network.feature_info.channels(), network.feature_info.reduction()
+    taps = getattr(network, "return_layers", None)
+    if taps is None:
+        stages: OrderedDict[str, nn.Module] = OrderedDict(features=Chain([normalise, LastMap(network)], reductions[-1]))
+        return Stages(stages, {"features": channels[-1]})
+    stages = OrderedDict()
+    layers: list[nn.Module] = [normalise]
+    before = 1
+    for key, layer in network.items():
+        layers.append(layer)
+        if key in taps:
+            reduction = reductions[len(stages)]
+            stages[key] = Chain(layers, reduction // before)
+            layers, before = [], reduction
+    return Stages(stages, dict(zip(stages, channels)))
+
+
+def _cuts_patches(network: nn.Module) -> bool:
+    """Whether every layer of ``network`` that makes the grid coarser cuts it into patches."""
+    strided = [
+        layer
+        for layer in network.modules()
+        if isinstance(layer, nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d) and _as_pair(layer.stride) != (1, 1)
+    ]
+    return all(
+        _as_pair(layer.kernel_size) == _as_pair(layer.stride) and _as_pair(layer.padding) == (0, 0) for layer in strided
+    )
+
+
+def _as_pair(value: Any) -> tuple[Any, Any]:
+    return (value[0], value[1]) if isinstance(value, tuple) else (value, value)

@@ -1,0 +1,51 @@
+"""The cache folder, and what lies in it: files of others that are known by their digest.
+
+Weights are fetched by one room (``data``) and loaded by another (``backbones``), and neither knows the other; the facts
+that both need are here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+def cache_home() -> Path:
+    """Where downloads live: the environment's ``SACCADE_HOME``, else ``~/.cache/saccade``."""
+    return Path(os.environ.get("SACCADE_HOME") or Path.home() / ".cache" / "saccade").expanduser()
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file of others, known by its decompressed content."""
+
+    name: str
+    size: int
+    sha256: str
+
+    def is_at(self, path: Path) -> bool:
+        """Whether ``path`` is this file, to the last byte."""
+        return path.is_file() and path.stat().st_size == self.size and file_digest(path) == self.sha256
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+WEIGHTS: dict[str, RemoteFile] = {
+    "mobilenetv2-imagenet": RemoteFile(
+        "mobilenet_v2-b0353104.pth",
+        14_212_972,
+        "b03531047ffacf1e2488318dcd2aba1126cde36e3bfe1aa5cb07700aeeee9889",
+    ),
+    "vgg19-imagenet": RemoteFile(
+        "vgg_normalized.pth",
+        80_102_481,
+        "804ca2835ecf7539f0cd2a7ac3c18ce81e6f8468969ae7117ac0c148d286bb4a",
+    ),
+}
+"""Weights that ``saccade data get NAME`` brings, by that name, which is also their folder in the cache."""

@@ -1,0 +1,62 @@
+"""``saccade reproduce``: a published table and its figures, measured beside published."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from saccade.cli.options import Device, Json, OutFolder, Quiet
+from saccade.cli.terminal import bar, print_json, print_table, remark
+
+
+def reproduce(
+    table: Annotated[str | None, typer.Argument(help="Which table; without it the tables are listed.")] = None,
+    seeds: Annotated[int, typer.Option("--seeds", help="With --train: seeds that every cell shall have.", min=1)] = 1,
+    data: Annotated[
+        list[str] | None, typer.Option("--data", help="Only this data set; may be repeated.", metavar="NAME")
+    ] = None,
+    protocol: Annotated[str, typer.Option("--protocol", help="authors, unlimited or all.")] = "all",
+    train: Annotated[bool, typer.Option("--train", help="Train the cells without a run, into --out.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer examples for what is computed here.")] = False,
+    limit: Annotated[int | None, typer.Option("--limit", help="Examples of each model scored here.", min=1)] = None,
+    out: OutFolder = None,
+    json: Json = False,
+    device: Device = "auto",
+    quiet: Quiet = False,
+) -> None:
+    """Print a paper's table from recorded runs, confirm it with the shipped models, and draw its figures."""
+    from saccade.verbs import reproduce as verb
+    from saccade.verbs.reproduction.table1 import DATA
+
+    if table is None:
+        if json:
+            print_json(verb.TABLES)
+        else:
+            print_table("tables", ("name", "what it is"), list(verb.TABLES.items()))
+        return
+    with bar(table, None, shown=not quiet and not json) as update:
+        result = verb.reproduce(
+            table,
+            data=data or DATA,
+            protocol=protocol,  # type: ignore[arg-type]
+            seeds=seeds,
+            train=train,
+            quick=quick,
+            limit=limit,
+            out=out,
+            device=device,
+            progress=lambda _, done, total: update(done, total),
+        )
+    if json:
+        print_json(result.to_json())
+        return
+    for each in result.tables:
+        print_table(each.title, each.columns, each.rows)
+        if each.note:
+            typer.echo(f"  {each.note}\n")
+    typer.echo(result.legend)
+    if result.report is not None:
+        typer.echo(f"open {result.report} in a browser ({len(result.figures)} figures beside it)")
+    elif not quiet:
+        remark("name a folder with --out to get the figures and a page")

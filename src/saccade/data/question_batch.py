@@ -1,0 +1,63 @@
+"""A batch of questions about pictures: what goes into a model, what should come out, and where the evidence lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+POINT_RADIUS = 1 / 14
+"""Radius of the disc that stands for a point, in shorter sides of the network input: 16 of 224 pixels."""
+
+
+@dataclass(frozen=True, eq=False)
+class QuestionBatch:
+    """Questions with their pictures, and where their evidence is, in pixels of the network input."""
+
+    images: Tensor
+    """(B, 3, H, W) float32 in 0..1."""
+    query: Tensor
+    """(B,) number of the query."""
+    label: Tensor
+    """(B,) number of the answer, or (B, K) float 0 or 1 where there may be several."""
+    canvas: Tensor
+    """(B, 2, 3) network input → original picture."""
+    image_size: Tensor
+    """(B, 2) height and width of the original picture."""
+    picture: Tensor
+    """(B,) number of the picture in its split; several questions may share one."""
+    box: Tensor
+    """(B, 4) xyxy, NaN where there is none."""
+    point: Tensor
+    """(B, 2) (x, y), NaN where there is none."""
+    mask: Tensor | None = None
+    """(B, H, W) bool, false everywhere for a question without one; None if no question has one."""
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    @property
+    def has_evidence(self) -> Tensor:
+        """(B,) bool: whether it is known where the answer can be seen."""
+        placed = self.box.isfinite().all(-1) | self.point.isfinite().all(-1)
+        return placed if self.mask is None else placed | self.mask.flatten(1).any(-1)
+
+    def evidence(self) -> Tensor:
+        """(B, H, W) bool: the mask, else a disc round the point, else the pixels that the box touches, else nothing."""
+        height, width = self.images.shape[-2:]
+        x = torch.arange(width, device=self.box.device)  # (W,) left edges
+        y = torch.arange(height, device=self.box.device)[:, None]  # (H,1) upper edges
+        x0, y0, x1, y1 = self.box[:, :, None, None].unbind(1)  # (B,1,1) each; comparisons with NaN are false
+        inside = (x + 1 > x0) & (x < x1) & (y + 1 > y0) & (y < y1)  # (B,H,W)
+        at_x, at_y = self.point[:, :, None, None].unbind(1)
+        near = (x + 0.5 - at_x) ** 2 + (y + 0.5 - at_y) ** 2 <= (POINT_RADIUS * min(height, width)) ** 2  # (B,H,W)
+        found = torch.where(at_x.isfinite(), near, inside)
+        if self.mask is None:
+            return found
+        return torch.where(self.mask.flatten(1).any(-1)[:, None, None], self.mask, found)
+
+    def to(self, device: torch.device | str) -> QuestionBatch:
+        """The same questions on another device."""
+        present = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        return QuestionBatch(**{name: tensor.to(device) for name, tensor in present.items()})

@@ -1,0 +1,147 @@
+"""Questions about pictures as rows of a table: what every reader returns, before a picture is opened.
+
+No torch here, and no pixels: a reader of a hundred thousand rows takes seconds. What cannot be used is left out, never
+silently: ``QuestionTable.skipped`` has one entry for each row, ``REASON: WHERE``, so that reasons can be counted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from saccade.errors import DataError
+
+SPLITS = ("train", "val", "test")
+
+_NAMED = 3  # rows that a summary names for each reason
+
+
+@dataclass(frozen=True)
+class Question:
+    """One picture, what is asked about it, what is true, and where that can be seen.
+
+    Places are in pixels of the original picture, upright as a viewer shows it. The finest one given is the evidence:
+    the mask, else the point, else the box. A box beside a point or mask is the object they lie on.
+    """
+
+    image: Path
+    query: str
+    labels: tuple[str, ...]
+    """The answer; several where the table is multi-label."""
+    split: str
+    """train, val or test."""
+    box: tuple[float, float, float, float] | None = None
+    """xyxy."""
+    point: tuple[float, float] | None = None
+    """(x, y)."""
+    mask: Path | None = None
+    """A picture of the same size; what is not black is evidence."""
+    group: str = ""
+    """What must not be torn apart by a split: by default the picture; a species, a patient."""
+
+
+@dataclass(frozen=True)
+class QuestionTable:
+    """All questions of a data set and the words they use."""
+
+    name: str
+    """READER:PATH."""
+    rows: tuple[Question, ...]
+    queries: tuple[str, ...]
+    """What can be asked; its place here is a query's number."""
+    answers: tuple[str, ...]
+    """What can be answered; its place here is an answer's number."""
+    multi_label: bool
+    """Whether a question may have several answers at once."""
+    skipped: tuple[str, ...] = ()
+    """Rows left out, each with its reason."""
+
+    def count(self, split: str) -> int:
+        """Questions in ``split``."""
+        return sum(row.split == split for row in self.rows)
+
+    def some(self, split: str, pictures: int) -> QuestionTable:
+        """The table with ``split`` cut to the questions about its first ``pictures`` pictures."""
+        of_split = dict.fromkeys(row.image for row in self.rows if row.split == split)
+        first = set(list(of_split)[:pictures])
+        return replace(self, rows=tuple(row for row in self.rows if row.split != split or row.image in first))
+
+
+def make_table(
+    name: str,
+    found: Sequence[tuple[str, Question]],
+    skipped: Iterable[str],
+    *,
+    multi_label: bool,
+    strict: bool = False,
+) -> QuestionTable:
+    """A table whose words are those of its training rows; rows with other words are left out.
+
+    A table without training rows, made to score a model that is trained already, has the words of all its rows.
+
+    Args:
+        name: READER:PATH.
+        found: where each question was found (a line, a file), and the question.
+        skipped: what was left out before.
+        multi_label: whether a question may have several answers.
+        strict: refuse a table that has rows to leave out.
+
+    Raises:
+        DataError: no row can be used, or ``strict`` and some cannot.
+    """
+    train = [question for _, question in found if question.split == "train"] or [question for _, question in found]
+    queries = tuple(sorted({question.query for question in train}))
+    answers = tuple(sorted({label for question in train for label in question.labels}))
+    rows, unseen = with_known_words(found, queries, answers, "never seen in train")
+    left_out = (*skipped, *unseen)
+    if not rows:
+        raise DataError(f"{name}: no row can be used; left out {summarised(left_out) or 'none: it is empty'}")
+    if strict and left_out:
+        raise DataError(f"{name}: strict, and {len(left_out):,} row(s) cannot be used: {summarised(left_out)}")
+    return QuestionTable(name, tuple(rows), queries, answers, multi_label, left_out)
+
+
+def with_known_words(
+    found: Iterable[tuple[str, Question]], queries: Iterable[str], answers: Iterable[str], why: str
+) -> tuple[list[Question], list[str]]:
+    """Questions whose query and answer are among those given, and what was left out because of ``why``.
+
+    Of several answers the known ones stay; a question with none of them goes.
+    """
+    known_queries, known_answers = set(queries), set(answers)
+    rows: list[Question] = []
+    skipped: list[str] = []
+    for where, question in found:
+        if question.query not in known_queries:
+            skipped.append(f"query {why}: {where}, '{question.query}'")
+            continue
+        labels = tuple(label for label in question.labels if label in known_answers)
+        skipped += [f"label {why}: {where}, '{label}'" for label in question.labels if label not in known_answers]
+        if labels:
+            rows.append(question if labels == question.labels else replace(question, labels=labels))
+    return rows, skipped
+
+
+def summarised(skipped: Sequence[str]) -> str:
+    """``skipped`` in one line: how often each reason, the most frequent first, and the first few rows of each.
+
+    >>> summarised(["empty label: line 3", "no such picture: line 4, a.png", "empty label: line 9"])
+    '2 × empty label (line 3; line 9), 1 × no such picture (line 4, a.png)'
+    """
+    places: dict[str, list[str]] = {}
+    for entry in skipped:
+        reason, _, where = entry.partition(": ")
+        places.setdefault(reason, []).append(where)
+    by_number = sorted(places.items(), key=lambda item: -len(item[1]))
+    return ", ".join(f"{len(where):,} × {reason} ({_first(where)})" for reason, where in by_number)
+
+
+def hashed_share(text: str) -> float:
+    """A number in [0, 1) that depends on ``text`` alone: which split it falls into, or its place in a fixed shuffle."""
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:6], "big") / (1 << 48)
+
+
+def _first(places: Sequence[str]) -> str:
+    return "; ".join(places[:_NAMED]) + ("; …" if len(places) > _NAMED else "")

@@ -1,0 +1,234 @@
+"""Questions about pictures as batches: decoded pictures, queries, labels, and the evidence where the network sees it.
+
+Pictures are decoded when a split is opened. Those that cannot be read, and questions whose box, point or mask does not
+fit their picture, are then left out with one warning that counts and names them, so a batch always has its full size.
+Boxes, points and masks go through the same canvas as the picture.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.data.augment import Augmentation, augment
+from saccade.data.byte_store import ByteStore
+from saccade.data.prepared import PreparedPictures, prepared_mask
+from saccade.data.question_batch import QuestionBatch
+from saccade.data.question_table import SPLITS, Question, QuestionTable, summarised, with_known_words
+from saccade.data.readers import read_questions, split_reference
+from saccade.errors import ConfigError, DataError, nearest
+from saccade.geometry import Size, apply, compose, invert
+
+__all__ = ["Question", "QuestionBatch", "QuestionData", "QuestionDataConfig", "QuestionTable"]
+
+_NO_BOX, _NO_POINT = (float("nan"),) * 4, (float("nan"),) * 2
+
+
+@dataclass(frozen=True)
+class QuestionDataConfig:
+    """Which questions, and how their pictures are prepared."""
+
+    name: str
+    """READER:PATH, see ``readers.py``."""
+    size: Size = (224, 224)
+    """(height, width) of the network input."""
+    augment: Augmentation = field(default_factory=Augmentation)
+    """How training pictures are varied."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Settings of the reader."""
+    cache_mb: int = 4096
+    """Decoded pictures of a split kept on the device at most; 7,000 of 224 × 224 need 1,010."""
+
+    def __post_init__(self) -> None:
+        try:
+            split_reference(self.name)
+        except DataError as error:
+            raise ConfigError(f"name: {error}") from error
+        if min(self.size) < 1:
+            raise ConfigError(f"size: height and width must be at least 1, found {self.size}")
+        if self.cache_mb < 0:
+            raise ConfigError(f"cache_mb: must be at least 0, found {self.cache_mb}")
+
+
+class QuestionData:
+    """One split of a table of questions: numbers of questions to batches.
+
+    Args:
+        config: which questions.
+        split: train, val or test.
+        device: where pictures are kept and batches made.
+        table: the questions of ``config``, where they are read already.
+        queries: the queries of a trained model, in its order; those of the table if not given.
+        answers: the answers of a trained model, in its order. Questions with other words are left out.
+        progress: called with (pictures decoded, pictures in all).
+    """
+
+    def __init__(
+        self,
+        config: QuestionDataConfig,
+        split: str,
+        device: torch.device | str = "cpu",
+        table: QuestionTable | None = None,
+        queries: Sequence[str] | None = None,
+        answers: Sequence[str] | None = None,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        if split not in SPLITS:
+            raise DataError(f"no split '{split}': {nearest(split, SPLITS)}")
+        self.config, self.split, self.device = config, split, torch.device(device)
+        self.table = read_questions(config.name, config.options) if table is None else table
+        self.queries = self.table.queries if queries is None else tuple(queries)
+        self.answers = self.table.answers if answers is None else tuple(answers)
+        self.multi_label = self.table.multi_label
+        found = [(f"{row.image.name}, {row.query}", row) for row in self.table.rows if row.split == split]
+        rows, skipped = with_known_words(found, self.queries, self.answers, "unknown to the model")
+        self._open(rows, progress)
+        usable = self._usable(rows, skipped)
+        if not usable:
+            sizes = ", ".join(f"{name} {self.table.count(name):,}" for name in SPLITS)
+            why = f"left out {summarised(skipped)}" if skipped else "add some, or a column 'split' that names it"
+            raise DataError(f"{config.name}: no question in split '{split}' can be used (the table has {sizes}); {why}")
+        self.skipped = tuple(skipped)
+        """Questions left out here, each with its reason; what the reader left out is in ``table.skipped``."""
+        if skipped:
+            left_out = summarised(skipped)
+            warnings.warn(f"{config.name} {split}: {len(usable):,} questions, left out {left_out}", stacklevel=2)
+        self._index(rows, usable)
+
+    @property
+    def size(self) -> int:
+        """Number of questions."""
+        return len(self.rows)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def take(self, indices: Tensor, augment_seed: int | None = None) -> QuestionBatch:
+        """The questions ``indices`` (B,), in that order.
+
+        Args:
+            indices: numbers of questions.
+            augment_seed: for training, vary the pictures by it. Boxes and points follow them; masks are left out.
+        """
+        indices = indices.long().cpu()
+        if indices.ndim != 1 or not len(indices):
+            raise DataError(f"questions are asked for by a list of numbers, found shape {tuple(indices.shape)}")
+        lowest, highest = int(indices.min()), int(indices.max())
+        if lowest < 0 or highest >= self.size:
+            raise DataError(f"{self.split} questions are numbered 0..{self.size - 1}, found {lowest}..{highest}")
+        indices = indices.to(self.device)
+        picture = self._picture[indices]  # (B,)
+        images, canvas = self.pictures.take(picture), self.pictures.canvas[picture]  # (B,3,H,W), (B,2,3)
+        mask = None
+        if augment_seed is not None:
+            images, frames = augment(images, self.config.augment, augment_seed)
+            canvas = compose(canvas, frames)
+        elif self._has_masks:
+            mask = self._mask_batch(self._mask[indices])
+        to_input = invert(canvas)  # (B,2,3)
+        corners = apply(to_input[:, None], self._box[indices].view(-1, 2, 2))  # (B,2,2)
+        label = self._label[indices]
+        return QuestionBatch(
+            images=images,
+            query=self._query[indices],
+            label=label.float() if self.multi_label else label,
+            canvas=canvas,
+            image_size=self.pictures.image_size[picture],
+            picture=picture,
+            box=torch.cat([corners.amin(1), corners.amax(1)], dim=-1).float(),  # mirroring swaps left and right
+            point=apply(to_input, self._point[indices]).float(),
+            mask=mask,
+        )
+
+    def one_per_picture(self, count: int) -> Tensor:
+        """(count,) or fewer: numbers of questions that are all about different pictures, from the first on."""
+        first: dict[int, int] = {}
+        for number, picture in enumerate(self._picture.tolist()):
+            first.setdefault(picture, number)
+        return torch.tensor(list(first.values())[:count])
+
+    # ------------------------------------------------------------ opening
+
+    def _open(self, rows: list[Question], progress: Callable[[int, int], None] | None) -> None:
+        """Decode the pictures and masks of ``rows``."""
+        paths = list(dict.fromkeys(row.image for row in rows))
+        size, limit = self.config.size, self.config.cache_mb << 20
+        self.pictures = PreparedPictures(paths, size, self.device, limit=limit, progress=progress)
+        """The pictures of the split; a question's ``picture`` is the number of one."""
+        number_of = {path: number for number, path in enumerate(paths)}
+        self._picture_of_row = [number_of[row.image] for row in rows]
+        masked = [(row.mask, picture) for row, picture in zip(rows, self._picture_of_row) if row.mask is not None]
+        numbers = iter(range(len(masked)))
+        self._mask_of_row = [-1 if row.mask is None else next(numbers) for row in rows]
+        sizes = self.pictures.image_size.tolist()
+
+        def decode_mask(number: int) -> Tensor:
+            path, picture = masked[number]
+            if picture in self.pictures.unreadable:
+                return torch.zeros(size, dtype=torch.uint8)  # the picture is what is named
+            return prepared_mask(path, tuple(sizes[picture]), size)
+
+        self._masks = ByteStore(len(masked), decode_mask, size, self.device, limit=limit)
+
+    def _usable(self, rows: list[Question], skipped: list[str]) -> list[int]:
+        """Which rows have a readable picture and evidence inside it; why not is added to ``skipped`` for the others."""
+        sizes = self.pictures.image_size.tolist()
+        usable = []
+        for place, row in enumerate(rows):
+            picture, mask = self._picture_of_row[place], self._mask_of_row[place]
+            if picture in self.pictures.unreadable:
+                skipped.append(f"unreadable picture: {self.pictures.unreadable[picture]}")
+            elif mask in self._masks.unreadable:
+                skipped.append(f"unreadable mask: {self._masks.unreadable[mask]}")
+            elif what := _outside(row, *sizes[picture]):
+                height, width = sizes[picture]
+                skipped.append(f"{what} outside the picture: {row.image.name}, {row.query}, {width}×{height}")
+            else:
+                usable.append(place)
+        return usable
+
+    def _index(self, rows: list[Question], usable: list[int]) -> None:
+        """The usable rows as columns on the device."""
+        query_of = {query: number for number, query in enumerate(self.queries)}
+        answer_of = {answer: number for number, answer in enumerate(self.answers)}
+        self.rows = tuple(rows[place] for place in usable)
+        """The questions, by number."""
+        answers = [[answer_of[label] for label in row.labels] for row in self.rows]
+        if self.multi_label:
+            label = torch.zeros(len(answers), len(self.answers), dtype=torch.bool)  # (N,K)
+            label[[n for n, each in enumerate(answers) for _ in each], [a for each in answers for a in each]] = True
+        else:
+            label = torch.tensor([first for first, *_ in answers])  # (N,)
+        picture = torch.tensor([self._picture_of_row[place] for place in usable])
+        height, width = self.pictures.image_size.cpu()[picture].double().unbind(-1)
+        box = torch.tensor([row.box or _NO_BOX for row in self.rows], dtype=torch.float64)  # (N,4)
+        box = box.clamp(min=0).minimum(torch.stack([width, height, width, height], dim=-1))  # NaN stays NaN
+        point = torch.tensor([row.point or _NO_POINT for row in self.rows], dtype=torch.float64)  # (N,2)
+        mask = torch.tensor([self._mask_of_row[place] for place in usable])
+        query = torch.tensor([query_of[row.query] for row in self.rows])
+        self._has_masks = bool((mask >= 0).any())
+        columns = (column.to(self.device) for column in (query, label, picture, box, point, mask))
+        self._query, self._label, self._picture, self._box, self._point, self._mask = columns
+
+    def _mask_batch(self, numbers: Tensor) -> Tensor:
+        """(B, H, W) bool: the masks ``numbers`` (B,), nothing where the number is −1."""
+        masks = torch.zeros(len(numbers), *self.config.size, dtype=torch.bool, device=self.device)
+        masks[numbers >= 0] = self._masks.take(numbers[numbers >= 0]).bool()
+        return masks
+
+
+def _outside(row: Question, height: int, width: int) -> str:
+    """Which of box and point has nothing of the picture, if any."""
+    if row.point is not None and not (0 <= row.point[0] <= width and 0 <= row.point[1] <= height):
+        return "point"
+    if row.box is not None:
+        x0, y0, x1, y1 = row.box
+        if min(x1, width) <= max(x0, 0) or min(y1, height) <= max(y0, 0):
+            return "box"
+    return ""

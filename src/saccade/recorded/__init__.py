@@ -1,0 +1,20 @@
+"""Results that were recorded: every run behind a table, as it was measured, and its mean and spread over seeds.
+
+They come with the package, so that a table can be printed where nothing can be trained.
+"""
+
+from saccade.recorded.keep import keep
+from saccade.recorded.runs import RecordedRun, read_run, recorded_runs, results_folder
+from saccade.recorded.seeds import Difference, Measured, difference, measure
+
+__all__ = [
+    "Difference",
+    "Measured",
+    "RecordedRun",
+    "difference",
+    "keep",
+    "measure",
+    "read_run",
+    "recorded_runs",
+    "results_folder",
+]

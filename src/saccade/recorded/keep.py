@@ -1,0 +1,48 @@
+"""Keep what a run gave: its evaluation joined with how it was trained, as one JSON file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from saccade.atomic import make_folder, write_text
+from saccade.config import from_dict
+from saccade.errors import CheckpointError
+from saccade.recorded.runs import RecordedRun
+
+_TRAINING_FACTS = ("machine", "step", "phase", "metrics", "versions", "replica")
+
+
+def keep(
+    evaluation: Mapping[str, Any], run: Path, *, name: str, command: str, folder: Path, revision: str | None = None
+) -> RecordedRun:
+    """Write ``folder/NAME.json`` and give back what stands in it.
+
+    Args:
+        evaluation: as ``saccade evaluate --json`` prints it.
+        run: the run folder that was evaluated.
+        name: ``SYSTEM-DATA-…``, see :mod:`saccade.recorded.runs`.
+        command: what trained it.
+        folder: made if it is not there.
+        revision: commit of the code, where the run could not know it.
+    """
+    try:
+        config = json.loads((run / "model" / "config.json").read_text(encoding="utf-8"))
+        last = json.loads((run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-1])
+    except (OSError, ValueError, IndexError) as error:
+        raise CheckpointError(f"{run}: not a finished run ({error}); go on with 'saccade train --resume'") from error
+    facts = {key: config["training"][key] for key in _TRAINING_FACTS if key in config["training"]}
+    facts |= {"minutes": round(last["seconds"] / 60, 2), "steps": last["step"]}
+    values = {
+        "name": name,
+        "command": command,
+        "recipe": config["recipe"],
+        "data": config["data"],
+        "training": {**facts, "revision": revision or config.get("revision"), "sha256": config["sha256"]},
+        "evaluation": {**evaluation, "model": name},
+    }
+    kept = from_dict(RecordedRun, values, where=name)  # before it is written: a file that cannot be read helps nobody
+    write_text(make_folder(folder) / f"{name}.json", json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+    return kept

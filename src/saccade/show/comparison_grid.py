@@ -1,0 +1,145 @@
+"""Several models on the same pictures, look by look: attended images above, maps below, as a paper prints them.
+
+A column is one look of one model; a block of two rows is one picture. The upper row shows what has passed all looks of
+the model so far, picture × the product of its maps up to this one; the lower row shows this look's own weights, in
+grey, white at its own peak. For a crop both rows show its window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from saccade.errors import DataError
+from saccade.show import acts as drawing
+from saccade.show.colours import FAINT_INK, INK, PAPER, RULE
+from saccade.show.lettering import elide, font, line_height
+from saccade.show.marks import Mark, draw_marks
+from saccade.show.overlay import as_marks, let_through
+from saccade.show.picture import PictureLike, as_picture, fit_panel
+from saccade.show.scaling import Values, by_own_peak
+from saccade.trace import AttentionTrace
+
+_MARGIN, _GUTTER, _SEAM, _SPACE = 28, 8, 4, 22
+_HEAD, _SMALL = font(16, bold=True), font(14)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One model's looks on one picture."""
+
+    model: str
+    trace: AttentionTrace
+    """Of one example."""
+    last: int | None = None
+    """Only this many of its last looks; None: all."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """One picture and what every model made of it; the models are the same, in the same order, in each example."""
+
+    picture: PictureLike
+    notes: Sequence[str]
+    """Lines beside the picture: the question, the truth, each model's answer."""
+    shown: Sequence[Shown]
+    outline: Mark | Sequence[Mark] = ()
+    """Evidence, drawn on the picture alone."""
+
+
+@dataclass(frozen=True)
+class _Panel:
+    model: str
+    title: str
+    attended: Image.Image
+    weights: Image.Image
+
+
+def comparison_grid(examples: Sequence[Example], *, panel: int = 200) -> Image.Image:
+    """The whole figure on white.
+
+    Args:
+        examples: at least one.
+        panel: longest side of a picture in pixels.
+    """
+    if not examples:
+        raise DataError("comparison grid: no examples came; there is nothing to show")
+    if panel < 1:
+        raise DataError(f"comparison grid: panel {panel} must be at least 1")
+    rows = [[each for shown in example.shown for each in _panels(example, shown, panel)] for example in examples]
+    titles = [[(each.model, each.title) for each in row] for row in rows]
+    if any(row != titles[0] for row in titles):
+        raise DataError("comparison grid: the examples do not show the same looks of the same models")
+    head = 2 * line_height(_HEAD)
+    block = 2 * panel + _SEAM
+    left = _MARGIN + panel + 2 * _GUTTER
+    gaps = [
+        _SPACE if number and row[0] != titles[0][number - 1][0] else _GUTTER for number, row in enumerate(titles[0])
+    ]
+    starts = [left + sum(gaps[1 : number + 1]) + number * panel for number in range(len(titles[0]))]
+    width = (starts[-1] if starts else left) + panel + _MARGIN
+    sheet = Image.new("RGB", (width, 2 * _MARGIN + head + len(rows) * (block + _SPACE) - _SPACE), PAPER)
+    _write_heads(sheet, titles[0], starts, panel)
+    for number, (example, row) in enumerate(zip(examples, rows)):
+        top = _MARGIN + head + number * (block + _SPACE)
+        _write_example(sheet, example, top, panel)
+        for x, each in zip(starts, row):
+            for y, image in ((top, each.attended), (top + panel + _SEAM, each.weights)):
+                _paste(sheet, image, x, y)
+    return sheet
+
+
+def _panels(example: Example, shown: Shown, panel: int) -> list[_Panel]:
+    """Every look, or the last few: what passed so far, and the look's own map."""
+    original = as_picture(example.picture)
+    small = fit_panel(original, panel)
+    size = (small.height, small.width)
+    trace = drawing.one_example(shown.trace, (original.height, original.width))
+    passed: Values | None = None
+    found = []
+    for number, act in enumerate(drawing.acts_of(trace), 1):
+        own = drawing.act_map(trace, act, size)
+        passed = own if passed is None or trace.total == "last" else passed * own
+        title = f"attention {number}" if shown.last != 1 else ""
+        found.append(_Panel(shown.model, title, let_through(small, by_own_peak(passed).values), _grey(own)))
+    if not found:
+        raise DataError(f"'{shown.model}' has no look on the picture: there is nothing to compare")
+    return found if shown.last is None else found[-shown.last :]
+
+
+def _grey(values: Values) -> Image.Image:
+    shades = (255 * by_own_peak(values).values).round().astype(np.uint8)  # (H,W)
+    return Image.fromarray(shades).convert("RGB")
+
+
+def _write_heads(sheet: Image.Image, titles: Sequence[tuple[str, str]], starts: Sequence[int], panel: int) -> None:
+    """Model names over their columns, the number of each look below, and a rule over each model's columns."""
+    pen = ImageDraw.Draw(sheet)
+    pen.text((_MARGIN, _MARGIN), "input", INK, font=_HEAD)
+    for model, group in groupby(zip(titles, starts), key=lambda entry: entry[0][0]):
+        columns = list(group)
+        first, end = columns[0][1], columns[-1][1] + panel
+        pen.text((first, _MARGIN), elide(model, _HEAD, end - first), INK, font=_HEAD)
+        for (_, title), x in columns:
+            pen.text((x, _MARGIN + line_height(_HEAD) - 2), title, FAINT_INK, font=_SMALL)
+        base = _MARGIN + 2 * line_height(_HEAD) - 7
+        pen.line([first, base, end, base], fill=RULE)
+
+
+def _write_example(sheet: Image.Image, example: Example, top: int, panel: int) -> None:
+    original = as_picture(example.picture)
+    _paste(sheet, draw_marks(fit_panel(original, panel), as_marks(example.outline), original.size), _MARGIN, top)
+    pen = ImageDraw.Draw(sheet)
+    for line, text in enumerate(example.notes):
+        y = top + panel + _SEAM + 2 + line * line_height(_SMALL)
+        pen.text((_MARGIN, y), elide(text, _SMALL, panel), INK if line == 0 else FAINT_INK, font=_SMALL)
+
+
+def _paste(sheet: Image.Image, image: Image.Image, x: int, y: int) -> None:
+    """Paste with a hairline around, so that a white picture does not melt into the paper."""
+    sheet.paste(image, (x, y))
+    ImageDraw.Draw(sheet).rectangle([x - 1, y - 1, x + image.width, y + image.height], outline=RULE)

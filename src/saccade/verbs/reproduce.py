@@ -1,0 +1,153 @@
+"""A published table and its figures, from recorded or fresh runs: measured beside published, in every cell."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from saccade.atomic import make_folder
+from saccade.errors import ConfigError, nearest
+from saccade.predict import load
+from saccade.recorded import recorded_runs
+from saccade.verbs.plain_table import PlainTable
+from saccade.verbs.reproduction.ablations import ablation_table, penalty_curve, penalty_table
+from saccade.verbs.reproduction.confirm import Confirmation, Progress, confirm, confirmation_table
+from saccade.verbs.reproduction.figures import Drawing, penalty_figure, recall_figure, scale_figure, scenes_figure
+from saccade.verbs.reproduction.page import hattnet_page
+from saccade.verbs.reproduction.projections import projection_table, study_projections
+from saccade.verbs.reproduction.table1 import DATA, LEGEND, Protocol, Table1
+from saccade.verbs.reproduction.training import RESULTS, missing_jobs, train_missing
+
+TABLES: dict[str, str] = {
+    "hattnet-table1": "Seo et al. 2016, Tables 1a and 1b, Figures 5 to 7: five attention systems on MREF, MDIST, MBG",
+}
+"""Name → what it is."""
+
+QUICK, FULL = 500, 1000
+"""Test examples of each shipped model; curves of precision and recall need hundreds."""
+PROJECTED = ("hattnet-ctx-mref", "soft-mref")
+"""Shipped models whose maps are laid on the picture in every way."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """Everything that came out."""
+
+    table: str
+    tables: Sequence[PlainTable]
+    cells: Sequence[dict[str, Any]]
+    """Every number of the tables as plain values; fractions."""
+    confirmed: Sequence[Confirmation]
+    figures: Sequence[Path]
+    report: Path | None
+    seconds: float
+    legend: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "table": self.table,
+            "cells": list(self.cells),
+            "confirmed": [each.to_json() for each in self.confirmed],
+            "figures": [str(path) for path in self.figures],
+            "report": None if self.report is None else str(self.report),
+            "seconds": round(self.seconds, 2),
+        }
+
+
+def reproduce(
+    table: str,
+    *,
+    data: Sequence[str] = DATA,
+    protocol: Protocol = "all",
+    seeds: int = 1,
+    train: bool = False,
+    quick: bool = False,
+    limit: int | None = None,
+    out: Path | str | None = None,
+    device: str = "auto",
+    overrides: Sequence[str] = (),
+    progress: Progress = lambda what, done, total: None,
+) -> Reproduction:
+    """Make ``table`` anew from recorded results, and confirm it with the models that ship.
+
+    Args:
+        table: a key of ``TABLES``.
+        data: data sets, all of the table's by default.
+        protocol: authors, unlimited or all.
+        seeds: with ``train``, how many seeds every cell shall have.
+        train: train the cells that lack a run, into ``out``.
+        quick: fewer examples for what is computed here.
+        limit: examples of each shipped model (and, with ``train``, of each new run, which else are tested in full).
+        out: folder for figures, ``report.html`` and new runs, and where earlier ones are found again; without it
+            nothing is drawn or written.
+        device: auto, cpu, cuda, cuda:N or mps.
+        overrides: with ``train``, further ``key=value`` texts for every recipe.
+        progress: called with what is going on, how far it is, and how far it goes.
+    """
+    if table not in TABLES:
+        raise ConfigError(f"no table '{table}': {nearest(table, TABLES)}")
+    if seeds < 1:
+        raise ConfigError(f"seeds: at least 1, found {seeds}")
+    if train and out is None:
+        raise ConfigError("training needs a place for its runs: name one with --out")
+    started = time.monotonic()
+    folder = None if out is None else make_folder(Path(out))  # first, so that a wrong place is found at once
+    shown = Table1(recorded_runs(), tuple(data), protocol)
+    if folder is not None:
+        shown = shown.with_runs(recorded_runs(folder / RESULTS))
+        if train:
+            jobs = missing_jobs(shown, seeds)
+            fresh = train_missing(jobs, folder, limit=limit, device=device, overrides=overrides, progress=progress)
+            shown = shown.with_runs(fresh)
+    count = limit or (QUICK if quick else FULL)
+    variants = recorded_runs(variants=True)
+    points = penalty_curve(shown.runs, variants)
+    confirmed = confirm(shown.runs, shown.data, limit=count, device=device, progress=progress)
+
+    main = [make(name) for make in (shown.accuracy, shown.strength) for name in shown.data]
+    looking = [found for name in shown.data if (found := shown.looking(name)).rows]
+    beyond = [ablation_table(shown.runs, variants)] if variants else []
+    beyond += [penalty_table(points)] if len(points) > 1 else []
+    beyond += _projections([each.model for each in confirmed], count, device)
+    checked = [confirmation_table(confirmed)] if confirmed else []
+
+    figures: list[Path] = []
+    report = None
+    if folder is not None:
+        drawings = _drawings(shown, confirmed, penalty_figure(points), device)
+        figures = [drawing.write(folder) for drawing in drawings]
+        report = hattnet_page(main, looking, beyond, checked, drawings).save(folder / "report.html")
+    scores = ("accuracy", "true_positive_strength", "selectivity", "causal_follow", "causal_hold")
+    return Reproduction(
+        table=table,
+        tables=[*main, *looking, *beyond, *checked],
+        cells=[cell.to_json() for cell in shown.cells(scores)],
+        confirmed=confirmed,
+        figures=figures,
+        report=report,
+        seconds=time.monotonic() - started,
+        legend=LEGEND,
+    )
+
+
+def _projections(models: Sequence[str], count: int, device: str) -> list[PlainTable]:
+    """The variants for the models that ship."""
+    wanted = [name for name in PROJECTED if name in models]
+    return [projection_table(study_projections(load(name, device), count)) for name in wanted]
+
+
+def _drawings(
+    shown: Table1, confirmed: Sequence[Confirmation], penalties: Drawing | None, device: str
+) -> list[Drawing]:
+    """Every figure that there is something for."""
+    found = [
+        *(scale_figure(shown, setting) for setting in shown.settings),
+        recall_figure(confirmed, shown.data),
+        *(scenes_figure(confirmed, name, device) for name in shown.data),
+        penalties,
+    ]
+    return [drawing for drawing in found if drawing is not None]

@@ -1,0 +1,119 @@
+"""Runs with other settings than their recipe's: the ablation table, and the curve of the sparse gates."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from saccade.recorded import Measured, RecordedRun, measure
+from saccade.verbs.plain_table import PlainTable
+from saccade.verbs.reproduction.table1 import LABELS, SETTINGS, Setting, mean_text, seeds_text
+
+METRICS = ("accuracy", "true_positive_strength", "selectivity", "causal_follow", "causal_hold")
+
+
+@dataclass(frozen=True)
+class PenaltyPoint:
+    """HAttNet-CTX at one price of open gates."""
+
+    penalty: float
+    accuracy: Measured
+    strength: Measured
+    selectivity: Measured
+
+
+def ablation_table(runs: Sequence[RecordedRun], variants: Sequence[RecordedRun]) -> PlainTable:
+    """Every variant under the plain runs of the same system, data and protocol; what was changed is the row's name."""
+    rows: list[list[str]] = []
+    for key, group in _cells(variants).items():
+        system, data, protocol, glyphs, _ = key
+        plain = [
+            run for run in runs if (run.system, run.on, run.protocol, run.glyphs) == (system, data, protocol, glyphs)
+        ]
+        told = f"{LABELS.get(system, system)}\n{data.upper()}, {Setting(protocol, glyphs).label}"
+        if plain and told not in {row[0] for row in rows}:
+            rows.append(_row(told, "as the recipe has it", plain))
+        rows.append(_row(told, key[-1], group))
+    columns = ("system", "changed\nseeds × n", "accuracy", "on target", "selective", "follows", "holds")
+    return PlainTable("ablations: %, mean ± std over seeds", columns, rows)
+
+
+def _cells(variants: Sequence[RecordedRun]) -> dict[tuple[str, str, str, str, str], list[RecordedRun]]:
+    """Variants that differ in nothing but their seed."""
+    cells: dict[tuple[str, str, str, str, str], list[RecordedRun]] = {}
+    for run in variants:
+        system = run.recipe["name"].removesuffix(f"-{run.on}")
+        cells.setdefault((system, run.on, run.protocol, run.glyphs, changed(run)), []).append(run)
+    return dict(sorted(cells.items()))
+
+
+def _row(told: str, what: str, runs: Sequence[RecordedRun]) -> list[str]:
+    held = [measure(runs, metric) for metric in METRICS]
+    first = next((found for found in held if found is not None), None)
+    count = "" if first is None else f"\n{seeds_text(first)}"
+    return [told, f"{what}{count}", *map(mean_text, held)]
+
+
+_PHRASES = {
+    r"model\.config\.norm_after_gates=(?i:false)": "no BatchNorm after the gates",
+    r"model\.config\.context=(\d+)": r"gates see \1×\1 cells",
+    r"model\.config\.gated=\[\]": "no gates",
+    r"model\.config\.gated=\[?(.+?)\]?": r"gates after \1 only",
+    r"model\.config\.gate_penalty=(.+)": r"gate penalty \1",
+    r"phases\.\d+\.optimizer\.lr=(.+)": r"learning rate \1",
+    r"phases\.\d+\.(steps|epochs)=(.+)": r"\2 \1",
+    r"model\.config\.(\w+)=(.+)": r"\1 \2",
+}
+
+
+def changed(run: RecordedRun) -> str:
+    """In words, what the command of ``run`` set otherwise than its recipe; its name where the command does not say.
+
+    Glyphs and seed are no changes: they have columns of their own.
+    """
+    words = shlex.split(run.command)
+    given = [value for option, value in pairwise(words) if option == "--set"]
+    told = [_phrase(text) for text in given if not text.startswith(("data.glyphs=", "data.backgrounds=", "seed="))]
+    return ", ".join(told) or run.name
+
+
+def _phrase(text: str) -> str:
+    for pattern, phrase in _PHRASES.items():
+        match = re.fullmatch(pattern, text)
+        if match:
+            return match.expand(phrase)
+    return text
+
+
+def penalty_curve(
+    runs: Sequence[RecordedRun], variants: Sequence[RecordedRun], data: str = "mref", setting: Setting = SETTINGS[-1]
+) -> list[PenaltyPoint]:
+    """HAttNet-CTX by its gate penalty, from 0 on: all recorded runs whose models differ in nothing else."""
+    by_penalty: dict[float, list[RecordedRun]] = {}
+    for run in (*runs, *variants):
+        wanted = (run.on, run.protocol, run.glyphs) == (data, setting.protocol, setting.glyphs)
+        others = {key: value for key, value in run.settings.items() if key not in ("gate_penalty", "dropout")}
+        if wanted and run.recipe["model"]["name"] == "hattnet-ctx" and others in ({}, {"context": 3}):
+            by_penalty.setdefault(float(run.settings.get("gate_penalty", 0.0)), []).append(run)
+    points = []
+    for penalty, found in sorted(by_penalty.items()):
+        one_each = list({run.seed: run for run in reversed(found)}.values())  # a recorded run before a variant
+        accuracy, strength, selectivity = (measure(one_each, metric) for metric in METRICS[:3])
+        if accuracy is not None and strength is not None and selectivity is not None:
+            points.append(PenaltyPoint(penalty, accuracy, strength, selectivity))
+    return points
+
+
+def penalty_table(points: Sequence[PenaltyPoint]) -> PlainTable:
+    """The curve in numbers, with what each price costs in accuracy."""
+    plain = next((point.accuracy.mean for point in points if point.penalty == 0), None)
+    rows = []
+    for point in points:
+        cost = "–" if plain is None else f"{100 * (plain - point.accuracy.mean):+.2f}"
+        held = map(mean_text, (point.accuracy, point.strength, point.selectivity))
+        rows.append([f"{point.penalty:g}", *held, cost, seeds_text(point.accuracy)])
+    columns = ("gate penalty", "accuracy", "on target", "selective", "accuracy lost", "seeds × n")
+    return PlainTable("sparse gates: HAttNet-CTX on MREF, unlimited, %", columns, rows)

@@ -1,0 +1,45 @@
+"""The page of a reproduction: its tables and figures in one self-contained HTML file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from saccade.show.report import Block, Code, Report, Section, Table
+from saccade.tasks.published import SEO_2016
+from saccade.verbs.plain_table import PlainTable
+from saccade.verbs.reproduction.figures import Drawing
+from saccade.verbs.reproduction.table1 import LEGEND
+
+
+def table_block(table: PlainTable) -> Table:
+    """A table of words as a block of a report."""
+    rows = [[cell.replace("\n", " · ") for cell in row] for row in table.rows]
+    return Table([column.replace("\n", " ") for column in table.columns], rows, caption=table.title, source=table.note)
+
+
+def hattnet_page(
+    main: Sequence[PlainTable],
+    looking: Sequence[PlainTable],
+    beyond: Sequence[PlainTable],
+    confirmed: Sequence[PlainTable],
+    figures: Sequence[Drawing],
+) -> Report:
+    """Tables 1a and 1b, what the maps say, the figures, and what goes beyond the paper."""
+    sections = [
+        Section("Table 1", LEGEND, [table_block(table) for table in main]),
+        Section("Where it looked", "", [table_block(table) for table in looking]),
+        Section("Figures", "", [figure.block() for figure in figures]),
+        Section("Beyond the paper", "", [table_block(table) for table in beyond]),
+        Section("Checked on this machine", "", [table_block(table) for table in confirmed]),
+    ]
+    again: list[Block] = [
+        Code("saccade reproduce hattnet-table1 --out reproduction"),
+        Code("saccade reproduce hattnet-table1 --train --seeds 3 --out reproduction"),
+    ]
+    kept = [section for section in sections if section.blocks]
+    return Report(
+        title="Hierarchical attention networks, Table 1",
+        lead=f"{SEO_2016}, measured again. Numbers in the tables come from recorded runs that are part of saccade; "
+        "what was computed on this machine says so.",
+        sections=[*kept, Section("Make it again", "From the records, or by training what has no run yet.", again)],
+    )

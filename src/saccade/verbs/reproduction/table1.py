@@ -1,0 +1,301 @@
+"""Table 1 of Seo et al. (2016, arXiv:1606.02393) from recorded runs: accuracy (a), attention on the target (b), more.
+
+Every cell says its mean ± standard deviation over seeds, the number of seeds and the n of each; a cell of the paper
+stands beside the measured one that was made as it was (``authors`` sizes, merged glyphs), with the difference and its
+95 % interval. Beyond the paper: disjoint glyphs, training without end, controls, bounds, selectivity, causal tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from saccade.errors import ConfigError, nearest
+from saccade.recorded import Difference, Measured, RecordedRun, difference, measure
+from saccade.tasks.published import OTHER_PHOTOGRAPHS, PUBLISHED
+from saccade.verbs.plain_table import PlainTable
+
+Protocol = Literal["authors", "unlimited", "all"]
+DATA = ("mref", "mdist", "mbg")
+NO_RUN = "no run"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the tables."""
+
+    system: str
+    label: str
+    kind: Literal["paper", "ours", "control", "bound"]
+
+
+ROWS = (
+    Row("stn", "STN", "paper"),
+    Row("soft", "SOFT", "paper"),
+    Row("hard", "HARD", "paper"),
+    Row("hattnet", "HAttNet", "paper"),
+    Row("hattnet-ctx", "HAttNet-CTX", "paper"),
+    Row("hattnet-ctx-sparse", "CTX, sparse", "ours"),
+    Row("stn-tuned", "STN, tuned", "ours"),
+    Row("cross", "control: cross", "control"),
+    Row("film", "control: FiLM", "control"),
+    Row("blind", "control: blind", "control"),
+    Row("uniform", "bound: even", "bound"),
+    Row("all_objects", "bound: all digits", "bound"),
+    Row("grid_oracle", "bound: best cell", "bound"),
+)
+LABELS = {row.system: row.label for row in ROWS}
+LEGEND = (
+    "Each cell: mean ± standard deviation over seeds, and seeds × test examples. Published numbers are compared with "
+    "the authors' sizes and merged glyphs, as their code has them; the interval of a difference counts the published "
+    "number as exact. sparse: a price on open gates. Controls: one cross-attention head; the query at every stage "
+    "(FiLM) and no attention; no query. Bounds, through the same projection: attention spread evenly, on all digits "
+    "alike, on the best single cell of the 4×4 grid."
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How the runs of a column were trained."""
+
+    protocol: str
+    glyphs: str
+    compared: bool = False
+    """Whether the paper's cells were made like this."""
+
+    @property
+    def label(self) -> str:
+        """``authors merged``; without end glyphs are always disjoint."""
+        return self.protocol if self.protocol == "unlimited" else f"{self.protocol} {self.glyphs}"
+
+
+SETTINGS = (
+    Setting("authors", "merged", compared=True),
+    Setting("authors", "disjoint"),
+    Setting("unlimited", "disjoint"),
+)
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """One score of one system on one data set in one setting, beside the published one."""
+
+    metric: str
+    system: str
+    data: str
+    setting: Setting
+    measured: Measured | None
+    """None: no run is recorded."""
+    published: float | None = None
+    difference: Difference | None = None
+    """Measured − published, where both are there and the paper's cell was made in this setting."""
+    not_comparable: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; all scores are fractions."""
+        held, apart = self.measured, self.difference
+        return {
+            "metric": self.metric,
+            "system": self.system,
+            "data": self.data,
+            "protocol": self.setting.protocol,
+            "glyphs": self.setting.glyphs,
+            "mean": held and held.mean,
+            "std": held and held.std,
+            "interval": [held.low, held.high] if held else None,
+            "seeds": list(held.seeds) if held else [],
+            "n": held.n if held else 0,
+            "published": self.published,
+            "difference": apart and apart.value,
+            "difference_interval": [apart.low, apart.high] if apart else None,
+            "not_comparable": self.not_comparable,
+        }
+
+
+@dataclass(frozen=True)
+class Table1:
+    """The recorded runs, and every table that is made of them.
+
+    Args:
+        runs: of any systems, data sets and protocols.
+        data: data sets to show.
+        protocol: which settings to show.
+    """
+
+    runs: Sequence[RecordedRun]
+    data: Sequence[str] = DATA
+    protocol: Protocol = "all"
+
+    def __post_init__(self) -> None:
+        for name in self.data:
+            if name not in DATA:
+                raise ConfigError(f"data '{name}': {nearest(name, DATA)}")
+        if self.protocol not in (*(setting.protocol for setting in SETTINGS), "all"):
+            known = ("authors", "unlimited", "all")
+            raise ConfigError(f"protocol '{self.protocol}': {nearest(self.protocol, known)}")
+
+    def with_runs(self, more: Iterable[RecordedRun]) -> Table1:
+        """The same table with further runs; where a cell already has a run of that seed, that one stays."""
+        there = {(run.system, run.on, run.protocol, run.glyphs, run.seed) for run in self.runs}
+        new = [run for run in more if (run.system, run.on, run.protocol, run.glyphs, run.seed) not in there]
+        return replace(self, runs=(*self.runs, *new))
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """The columns."""
+        return tuple(setting for setting in SETTINGS if self.protocol in (setting.protocol, "all"))
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows of the paper, ours, and whatever else was recorded on these data sets."""
+        others = {run.system for run in self.runs if run.on in DATA} - LABELS.keys()
+        return ROWS + tuple(Row(system, system, "ours") for system in sorted(others))
+
+    # ------------------------------------------------------------ cells
+
+    def of(self, system: str, data: str, setting: Setting) -> list[RecordedRun]:
+        """The runs of one cell."""
+        wanted = (system, data, setting.protocol, setting.glyphs)
+        return [run for run in self.runs if (run.system, run.on, run.protocol, run.glyphs) == wanted]
+
+    def cell(self, metric: str, system: str, data: str, setting: Setting) -> TableCell:
+        """One score with its published neighbour."""
+        is_bound = any(row.kind == "bound" and row.system == system for row in ROWS)
+        measured = self._bound(metric, system, data, setting) if is_bound else measure(
+            self.of(system, data, setting), metric
+        )  # fmt: skip
+        row = PUBLISHED.get((system, data))
+        published = row.metrics.get(metric) if row and setting.compared else None
+        apart = difference(measured, published) if measured is not None and published is not None else None
+        reason = OTHER_PHOTOGRAPHS if data == "mbg" else ""
+        return TableCell(metric, system, data, setting, measured, published, apart, reason)
+
+    def _bound(self, metric: str, baseline: str, data: str, setting: Setting) -> Measured | None:
+        """A baseline on the grid of the 4×4 models, as the first of them recorded it."""
+        for system in ("soft", "hard", "hattnet", "hattnet-ctx"):
+            found = measure(self.of(system, data, setting), metric, of=baseline)
+            if found is not None:
+                return found
+        return None
+
+    def cells(self, metrics: Iterable[str] = ("accuracy", "true_positive_strength")) -> list[TableCell]:
+        """Every cell of the given scores, in the order of the tables."""
+        return [
+            self.cell(metric, row.system, data, setting)
+            for metric in metrics
+            for data in self.data
+            for row in self.rows_of(metric)
+            for setting in self.settings
+        ]
+
+    def rows_of(self, metric: str) -> list[Row]:
+        """Rows that can have a score: bounds look, and answer nothing."""
+        return [row for row in self.rows if row.kind != "bound" or metric not in ("accuracy", "swapped_query")]
+
+    # ------------------------------------------------------------ tables
+
+    def accuracy(self, data: str) -> PlainTable:
+        """Table 1a for one data set."""
+        return self._beside_published("accuracy", data, f"Table 1a: accuracy % on {data.upper()}")
+
+    def strength(self, data: str) -> PlainTable:
+        """Table 1b for one data set."""
+        title = f"Table 1b: true-positive strength % on {data.upper()}"
+        return self._beside_published("true_positive_strength", data, title)
+
+    def _beside_published(self, metric: str, data: str, title: str) -> PlainTable:
+        columns, rows = ["system"], []
+        for setting in self.settings:
+            columns += ["paper", setting.label, "difference [95 %]"] if setting.compared else [setting.label]
+        for row in self.rows_of(metric):
+            line = [row.label]
+            for setting in self.settings:
+                cell = self.cell(metric, row.system, data, setting)
+                line += [printed(cell)] if setting.compared else []
+                line += [measured_text(cell.measured)]
+                line += [difference_text(cell.difference)] if setting.compared else []
+            rows.append(line)
+        note = f"{data.upper()}: {OTHER_PHOTOGRAPHS}." if data == "mbg" else ""
+        return PlainTable(f"{title} ({OTHER_PHOTOGRAPHS})" if note else title, columns, rows, note)
+
+    def looking(self, data: str) -> PlainTable:
+        """What the maps and the causal tests say: one line a cell that has a run."""
+        metrics = ("selectivity", "pointing", "causal_follow", "causal_hold", "swapped_query")
+        rows = []
+        for row in self.rows:
+            for setting in self.settings[-1:] if row.kind == "bound" else self.settings:  # bounds hardly change
+                held = [self.cell(metric, row.system, data, setting).measured for metric in metrics]
+                first = next((found for found in held if found is not None), None)
+                if first is not None:
+                    rows.append([row.label, f"{setting.label}\n{seeds_text(first)}", *map(mean_text, held)])
+        columns = ("system", "training\nseeds × n", "selective", "pointing", "follows", "holds", "swapped")
+        title = f"where it looked, and what an answer follows, % on {data.upper()}"
+        return PlainTable(
+            f"{title} ({OTHER_PHOTOGRAPHS})" if data == "mbg" else title,
+            columns,
+            rows,
+            "selective: attention on the digit asked for ÷ on all digits. pointing: the peak lies on it. follows: the "
+            "digit is recoloured and the answer goes with it. holds: another digit is recoloured or removed and the "
+            "answer stays. swapped: asked for another digit, it still says the first one's colour; 20 is ideal, 41 is "
+            "a model that ignores the question.",
+        )
+
+    def short(self) -> PlainTable:
+        """Systems × data sets, as the paper prints it: measured (published), and training without end."""
+        compared, unlimited = SETTINGS[0], SETTINGS[-1]
+        columns, rows = ["accuracy %"], []
+        for data in self.data:
+            columns += [f"{data.upper()} as published", f"{data.upper()} unlimited"]
+        for row in self.rows_of("accuracy"):
+            line, found = [row.label], False
+            for data in self.data:
+                cell, fresh = (self.cell("accuracy", row.system, data, setting) for setting in (compared, unlimited))
+                found |= cell.measured is not None or fresh.measured is not None
+                line += [measured_text(cell.measured, beside=cell.published), measured_text(fresh.measured)]
+            if found or row.kind == "paper":
+                rows.append(line)
+        note = (
+            "Measured (published); below it, seeds × test examples. As published: the sizes of the authors' code, "
+            "glyphs shared between training and test; unlimited: fresh scenes, disjoint glyphs. "
+            f"MBG: {OTHER_PHOTOGRAPHS}."
+        )
+        return PlainTable("accuracy, measured (published)", columns, rows, note)
+
+
+# ---------------------------------------------------------------- words
+
+
+def measured_text(measured: Measured | None, *, beside: float | None = None) -> str:
+    """``84.29±0.21 (82.94)`` over ``3 × 10,000``; a cell without a run says so."""
+    published = "" if beside is None else f" ({100 * beside:.2f})"
+    if measured is None:
+        return NO_RUN + published
+    return f"{mean_text(measured)}{published}\n{seeds_text(measured)}"
+
+
+def mean_text(measured: Measured | None) -> str:
+    """The mean in percent, with its spread over seeds where there are several."""
+    if measured is None:
+        return "–"
+    spread = "" if measured.std is None else f"±{100 * measured.std:.2f}"
+    return f"{100 * measured.mean:.2f}{spread}"
+
+
+def seeds_text(measured: Measured) -> str:
+    """Number of seeds × examples of each."""
+    return f"{len(measured.seeds)} × {measured.n:,}"
+
+
+def printed(cell: TableCell) -> str:
+    """The published number in percent."""
+    return "–" if cell.published is None else f"{100 * cell.published:.2f}"
+
+
+def difference_text(apart: Difference | None) -> str:
+    """``+1.35 [+0.69, +2.05]`` points."""
+    if apart is None:
+        return "–"
+    if apart.low is None or apart.high is None:
+        return f"{100 * apart.value:+.2f}"
+    return f"{100 * apart.value:+.2f}\n[{100 * apart.low:+.2f}, {100 * apart.high:+.2f}]"

@@ -1,0 +1,125 @@
+"""The catalog of backbones: what it says is what is built, and wrong names are answered with the nearest."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from saccade.backbones import build_backbone
+from saccade.backbones.catalog import BACKBONES
+from saccade.errors import ConfigError
+
+# What the papers and the published files have, counted without classifiers.
+PARAMETERS = {
+    "small": (3 * 9 + 1) * 32 + 3 * (32 * 9 + 1) * 32,
+    "resnet18": 11_689_512 - 513_000,
+    "resnet34": 21_797_672 - 513_000,
+    "resnet50": 25_557_032 - 2_049_000,
+    "vgg16": 14_714_688,
+    "vgg19": 20_024_384,
+    "mobilenetv2": 3_504_872 - 1_281_000,
+}
+# The maps that recipes attend to, for a picture of 224 × 224: (channels, side).
+MAPS = {
+    "resnet18": {"stem": (64, 56), "layer2": (128, 28), "layer4": (512, 7)},
+    "resnet34": {"layer1": (64, 56), "layer3": (256, 14), "layer4": (512, 7)},
+    "resnet50": {"layer1": (256, 56), "layer3": (1024, 14), "layer4": (2048, 7)},
+    "vgg16": {"pool3": (256, 28), "pool4": (512, 14), "pool5": (512, 7)},
+    "vgg19": {"conv5": (512, 14), "pool5": (512, 7)},
+    "mobilenetv2": {
+        "block0": (32, 112),
+        "block6": (32, 28),
+        "block13": (96, 14),
+        "block17": (320, 7),
+        "head": (1280, 7),
+    },
+}
+every_name = pytest.mark.parametrize("name", BACKBONES)
+
+
+@every_name
+def test_the_catalog_says_what_is_built(name: str) -> None:
+    backbone = build_backbone(name)
+    assert backbone.names == BACKBONES[name].stages
+    assert sum(parameter.numel() for parameter in backbone.parameters()) == PARAMETERS[name]
+    assert set(backbone.channels) == set(backbone.frames) == set(backbone.names)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_maps_have_the_published_sizes(name: str) -> None:
+    backbone = build_backbone(name)
+    grid = backbone.grid((224, 224))
+    for stage, (channels, side) in MAPS[name].items():
+        assert (backbone.channels[stage], grid[stage]) == (channels, (side, side)), stage
+
+
+def test_the_small_stack_takes_its_sizes() -> None:
+    backbone = build_backbone("small", channels=5, depth=2)
+    assert backbone.channels == {"stage1": 5, "stage2": 5}
+
+
+def test_through_keeps_the_first_stages() -> None:
+    """Same layers, same places, same numbers; only what comes behind is gone."""
+    whole = build_backbone("resnet18").eval()
+    short = whole.through("layer2")
+    assert short.names == ("stem", "layer1", "layer2")
+    assert short.channels == {"stem": 64, "layer1": 64, "layer2": 128}
+    assert torch.equal(short.frames["layer2"], whole.frames["layer2"])
+    images = torch.rand(1, 3, 64, 64)
+    assert torch.equal(short(images), whole.between(images, to="layer2"))
+    assert build_backbone("vgg19", through="conv5").names[-1] == "conv5"
+    assert short.state_dict().keys() < whole.state_dict().keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "through", "message"),
+    [
+        ("resnet43", None, r"no backbone 'resnet43': did you mean 'resnet34'.*timm:NAME"),
+        ("", None, "no backbone ''"),
+        ("mobilenetv2", "block18", "no stage 'block18' in this backbone: did you mean 'block"),
+        ("vgg16", "conv6", "no stage 'conv6'"),
+    ],
+)
+def test_wrong_names(name: str, through: str | None, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build_backbone(name, through=through)
+
+
+@pytest.mark.parametrize("name", ["resnet18", "vgg16", "mobilenetv2"])
+def test_published_names_are_told_apart(name: str) -> None:
+    """No two of our tensors claim the same published one."""
+    ours = list(build_backbone(name).state_dict())
+    theirs = {BACKBONES[name].module.published_name(key) for key in ours}
+    assert len(theirs) == len(ours)
+
+
+@pytest.mark.parametrize(
+    ("name", "ours", "theirs"),
+    [
+        ("resnet18", "stages.stem.conv1.weight", "conv1.weight"),
+        ("resnet18", "stages.layer2.0.downsample.1.running_mean", "layer2.0.downsample.1.running_mean"),
+        ("resnet50", "stages.layer4.2.bn3.bias", "layer4.2.bn3.bias"),
+        ("vgg16", "stages.conv1.2.weight", "features.2.weight"),
+        ("vgg16", "stages.conv5.28.bias", "features.28.bias"),
+        ("vgg19", "stages.conv5.34.bias", "features.34.bias"),
+        ("mobilenetv2", "stages.block0.0.weight", "features.0.0.weight"),
+        ("mobilenetv2", "stages.block1.conv.1.weight", "features.1.conv.1.weight"),
+        ("mobilenetv2", "stages.block17.conv.3.running_var", "features.17.conv.3.running_var"),
+        ("mobilenetv2", "stages.head.1.bias", "features.18.1.bias"),
+    ],
+)
+def test_published_names(name: str, ours: str, theirs: str) -> None:
+    assert ours in build_backbone(name).state_dict()
+    assert BACKBONES[name].module.published_name(ours) == theirs
+
+
+@pytest.mark.parametrize("name", ["resnet18", "vgg16", "mobilenetv2"])
+def test_features_are_alive_at_the_start(name: str) -> None:
+    """Fresh weights neither silence a picture nor blow it up, and training reaches the first layer."""
+    backbone = build_backbone(name)
+    features = backbone(torch.rand(2, 3, 64, 64))
+    assert 1e-3 < features.std() < 1e3
+    features.square().mean().backward()
+    first = next(backbone.parameters())
+    assert first.grad is not None
+    assert first.grad.abs().max() > 0

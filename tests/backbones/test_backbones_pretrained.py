@@ -1,0 +1,297 @@
+"""ImageNet weights: found where they are said to be, named right, refused when wrong, and able to see a cat."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.resources
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from safetensors.torch import save_file
+from torch import Tensor
+
+from saccade.backbones import build_backbone, pretrained
+from saccade.backbones.catalog import BACKBONES
+from saccade.backbones.layers import IMAGENET_MEAN
+from saccade.backbones.pretrained import FORMATS, imagenet_weights, load_imagenet, weights_digest
+from saccade.backbones.torch_file import read_torch_file
+from saccade.cache import WEIGHTS, RemoteFile, cache_home
+from saccade.data.fetch import DOWNLOADS
+from saccade.errors import ConfigError, DataError
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, and no package that carries weights."""
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path))
+    monkeypatch.setattr(pretrained, "PACKAGES", {})
+    (tmp_path / "weights").mkdir()
+    return tmp_path
+
+
+def narrowed(monkeypatch: pytest.MonkeyPatch, name: str, **changes: object) -> None:
+    """Replace the backbone ``name`` by a narrow one, which is quick to write and read."""
+    narrow = {"mobilenetv2": {"width": 0.1}}.get(name, {"width": 2})
+    spec = BACKBONES[name]
+    monkeypatch.setitem(BACKBONES, name, replace(spec, arguments={**spec.arguments, **narrow}, **changes))
+
+
+def published_state(name: str) -> dict[str, Tensor]:
+    """Random weights of the backbone under the names of the published files, with a classifier behind them."""
+    spec = BACKBONES[name]
+    torch.manual_seed(3)
+    state = {spec.module.published_name(key): tensor for key, tensor in build_backbone(name).state_dict().items()}
+    classifier = "fc" if name.startswith("resnet") else "classifier.1"
+    return {**state, f"{classifier}.weight": torch.zeros(4, 4), f"{classifier}.bias": torch.zeros(4)}
+
+
+def put(home: Path, name: str, tensors: dict[str, Tensor]) -> None:
+    save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, home / "weights" / f"{name}.safetensors")
+
+
+# ---------------------------------------------------------------- finding and naming
+
+
+@pytest.mark.parametrize("name", ["resnet18", "resnet50", "vgg16", "mobilenetv2"])
+def test_weights_under_published_names(home: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    narrowed(monkeypatch, name)
+    put(home, name, published_state(name))
+    backbone = build_backbone(name)
+    found = imagenet_weights(name)
+    assert found.keys() == backbone.state_dict().keys()
+    load_imagenet(backbone, name)
+    torch.manual_seed(3)
+    expected = build_backbone(name).state_dict()
+    assert all(torch.equal(tensor, expected[key]) for key, tensor in backbone.state_dict().items())
+
+
+def test_weights_under_our_names_have_the_same_digest(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The digest names the weights, not the file; a changed number changes it, a counter of batches does not."""
+    narrowed(monkeypatch, "resnet18")
+    put(home, "resnet18", published_state("resnet18"))
+    digest, weights = weights_digest("resnet18"), imagenet_weights("resnet18")
+    put(home, "resnet18", weights)
+    assert weights_digest("resnet18") == digest
+    weights["stages.stem.bn1.num_batches_tracked"] += 1
+    put(home, "resnet18", weights)
+    assert weights_digest("resnet18") == digest
+    weights["stages.stem.bn1.bias"][0] += 1
+    put(home, "resnet18", weights)
+    assert weights_digest("resnet18") != digest
+
+
+def test_old_files_do_not_count_batches(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    narrowed(monkeypatch, "resnet18")
+    state = {key: tensor for key, tensor in published_state("resnet18").items() if "num_batches" not in key}
+    put(home, "resnet18", state)
+    assert imagenet_weights("resnet18")["stages.stem.bn1.num_batches_tracked"] == 0
+
+
+def test_the_first_stages_take_their_share(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    narrowed(monkeypatch, "vgg16")
+    put(home, "vgg16", published_state("vgg16"))
+    short = build_backbone("vgg16", through="pool3")
+    load_imagenet(short, "vgg16")
+    assert torch.equal(short.stages["conv3"].get_submodule("14").weight, published_state("vgg16")["features.14.weight"])
+
+
+def test_reading_weights_draws_no_random_numbers(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    narrowed(monkeypatch, "resnet18")
+    put(home, "resnet18", published_state("resnet18"))
+    before = torch.get_rng_state()
+    imagenet_weights("resnet18")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_the_published_file_itself(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that torch saved, under the name that bears the first digits of its digest."""
+    narrowed(monkeypatch, "resnet18")
+    state = published_state("resnet18")
+    torch.save(state, home / "file")
+    content = (home / "file").read_bytes()
+    digits = hashlib.sha256(content).hexdigest()[:8]
+    narrowed(monkeypatch, "resnet18", published=f"resnet18-{digits}.pth")
+    (home / "weights" / f"resnet18-{digits}.pth").write_bytes(content)
+    assert torch.equal(imagenet_weights("resnet18")["stages.stem.conv1.weight"], state["conv1.weight"])
+
+
+def test_what_was_fetched(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    narrowed(monkeypatch, "mobilenetv2")
+    state = published_state("mobilenetv2")
+    folder = home / "mobilenetv2-imagenet"
+    folder.mkdir()
+    torch.save(state, folder / "weights.pth")
+    content = (folder / "weights.pth").read_bytes()
+    file = RemoteFile("weights.pth", len(content), hashlib.sha256(content).hexdigest())
+    monkeypatch.setitem(WEIGHTS, "mobilenetv2-imagenet", file)
+    assert torch.equal(imagenet_weights("mobilenetv2")["stages.head.0.weight"], state["features.18.0.weight"])
+
+
+def test_all_that_can_be_fetched_can_be_read() -> None:
+    """Each file is registered with its download, its format, and a backbone of the same name."""
+    assert FORMATS.keys() == WEIGHTS.keys()
+    for name, file in WEIGHTS.items():
+        assert DOWNLOADS[name].files == (file,)
+        assert name.removesuffix("-imagenet") in BACKBONES
+
+
+# ---------------------------------------------------------------- another layout: VGG-19 of style transfer
+
+
+def test_normalised_vgg19_computes_what_its_publisher_computes(monkeypatch: pytest.MonkeyPatch, assert_near) -> None:
+    """A 1×1 convolution makes BGR bytes of the picture; folded away, the features are the same, up to the border.
+
+    Its bias is taken from our own mean here, so that zeros padded before and after it are the same pixel.
+    """
+    narrowed(monkeypatch, "vgg19")
+    colours = torch.tensor([[0.0, 0.0, 255.0], [0.0, 255.0, 0.0], [255.0, 0.0, 0.0]])
+    raw = {"0.weight": colours.view(3, 3, 1, 1), "0.bias": -colours @ torch.tensor(IMAGENET_MEAN)}
+    widths = [3, 2, 2, 4, 4, 8, 8, 8, 8, *[16] * 8]
+    published = [2, 5, 9, 12, 16, 19, 22, 25, 29, 32, 35, 38, 42, 45, 48, 51]
+    for layer, incoming, outgoing in zip(published, widths, widths[1:]):
+        raw[f"{layer}.weight"] = torch.randn(outgoing, incoming, 3, 3) / (3 * incoming**0.5)
+        raw[f"{layer}.bias"] = torch.randn(outgoing) / 10
+    folded = FORMATS["vgg19-imagenet"](raw, BACKBONES["vgg19"], "here")
+    backbone = build_backbone("vgg19").eval()
+    backbone.load_state_dict(folded)
+
+    images = torch.rand(1, 3, 32, 48)
+    features = F.conv2d(images, raw["0.weight"], raw["0.bias"])
+    for layer in published:
+        if layer in (9, 16, 29, 42):  # where a block begins
+            features = F.max_pool2d(features, 2)
+        features = F.conv2d(features, raw[f"{layer}.weight"], raw[f"{layer}.bias"], padding=1).relu()
+    assert_near(backbone.between(images, to="conv5"), features, rtol=1e-3, atol=1e-3)
+    assert features.std() > 0.01
+
+
+def test_normalised_vgg19_of_another_depth() -> None:
+    with pytest.raises(DataError, match="here: 1 layers, expected 17; it is another network"):
+        FORMATS["vgg19-imagenet"]({"0.weight": torch.zeros(3, 3, 1, 1)}, BACKBONES["vgg19"], "here")
+
+
+# ---------------------------------------------------------------- what can be wrong
+
+
+def test_missing_weights_say_how_to_get_them(home: Path) -> None:
+    with pytest.raises(DataError, match="saccade data get mobilenetv2-imagenet") as raised:
+        imagenet_weights("mobilenetv2")
+    assert str(home / "weights") in str(raised.value)
+    with pytest.raises(DataError, match=r"models/resnet34-b627a593\.pth, or your own resnet34\.safetensors"):
+        weights_digest("resnet34")
+    with pytest.raises(DataError, match="pretrained: false"):
+        imagenet_weights("small")
+    with pytest.raises(ConfigError, match="did you mean 'vgg19'"):
+        imagenet_weights("vgg91")
+
+
+def test_weights_of_another_backbone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("resnet18", "resnet34", "vgg16"):
+        narrowed(monkeypatch, name)
+    put(home, "resnet18", published_state("resnet34"))
+    with pytest.raises(DataError, match=r"'layer1\.2\.bn1\.bias' is no layer of this backbone"):
+        imagenet_weights("resnet18")
+    put(home, "resnet34", published_state("resnet18"))
+    with pytest.raises(DataError, match=r"no weights for 'stages\.layer1\.2"):
+        imagenet_weights("resnet34")
+    wide = published_state("vgg16")
+    wide["features.0.bias"] = torch.zeros(64)
+    put(home, "vgg16", wide)
+    with pytest.raises(DataError, match=r"'stages\.conv1\.0\.bias' should be \(2,\), found \(64,\)"):
+        imagenet_weights("vgg16")
+
+
+def test_stages_of_another_backbone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    narrowed(monkeypatch, "resnet18")
+    put(home, "resnet18", published_state("resnet18"))
+    with pytest.raises(ConfigError, match="not those of 'resnet18'"):
+        load_imagenet(build_backbone("small"), "resnet18")
+
+
+def test_a_damaged_file(home: Path) -> None:
+    (home / "weights" / "vgg16.safetensors").write_bytes(b"no safetensors")
+    with pytest.raises(DataError, match=r"vgg16\.safetensors: cannot be read as safetensors"):
+        imagenet_weights("vgg16")
+
+
+class _Bomb:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return (Path.touch, (self.path,))
+
+
+def test_a_file_with_code_in_it_is_refused_and_not_run(tmp_path: Path) -> None:
+    """A wrong digest keeps it closed; with the right one torch still makes nothing but tensors of it."""
+    file, trace = tmp_path / "weights.pth", tmp_path / "it-ran"
+    torch.save({"weight": _Bomb(trace)}, file)
+    with pytest.raises(DataError, match="is not opened"):
+        read_torch_file(file, "0" * 64)
+    with pytest.raises(DataError, match="torch cannot read it"):
+        read_torch_file(file, hashlib.sha256(file.read_bytes()).hexdigest())
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("content", [torch.zeros(2), {"epoch": 3}], ids=["tensor", "number"])
+def test_a_file_of_something_else(tmp_path: Path, content: object) -> None:
+    file = tmp_path / "weights.pth"
+    torch.save(content, file)
+    with pytest.raises(DataError, match="expected tensors by name"):
+        read_torch_file(file, hashlib.sha256(file.read_bytes()).hexdigest())
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be read"):
+        read_torch_file(tmp_path, "")
+
+
+# ---------------------------------------------------------------- the real ones, where they are
+
+
+def _real(name: str) -> bool:
+    try:
+        imagenet_weights(name)
+    except DataError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not _real("mobilenetv2"), reason="needs: saccade data get mobilenetv2-imagenet")
+def test_mobilenet_knows_a_cat() -> None:
+    """With its own classifier on top, the shipped photograph of a cat is an Egyptian cat, class 285 of ImageNet."""
+    backbone = build_backbone("mobilenetv2").eval()
+    load_imagenet(backbone, "mobilenetv2")
+    file = WEIGHTS["mobilenetv2-imagenet"]
+    path = cache_home() / "mobilenetv2-imagenet" / file.name
+    raw = read_torch_file(path if path.exists() else pretrained._in_package("mobilenetv2"), file.sha256)
+    photograph = importlib.resources.files("saccade.data") / "packs" / "backgrounds" / "test" / "cat.jpg"
+    with importlib.resources.as_file(photograph) as jpeg, Image.open(jpeg) as picture:
+        side = 224 / min(picture.size)
+        picture = picture.convert("RGB").resize((round(picture.width * side), round(picture.height * side)))
+        left, top = (picture.width - 224) // 2, (picture.height - 224) // 2
+        pixels = np.asarray(picture.crop((left, top, left + 224, top + 224)))
+    image = torch.tensor(pixels).permute(2, 0, 1).unsqueeze(0) / 255  # (1,3,224,224)
+    with torch.no_grad():
+        pooled = backbone(image).mean((2, 3))  # (1,1280)
+    logits = F.linear(pooled, raw["classifier.1.weight"], raw["classifier.1.bias"])  # (1,1000)
+    assert logits.argmax().item() == 285
+    assert logits.softmax(-1).max() > 0.5
+
+
+@pytest.mark.skipif(not _real("vgg19"), reason="needs: saccade data get vgg19-imagenet")
+def test_vgg19_is_normalised_to_activations_of_about_one() -> None:
+    """What its publisher promises: over many pictures a rectified layer has mean one; nothing decays or explodes."""
+    backbone = build_backbone("vgg19").eval()
+    load_imagenet(backbone, "vgg19")
+    folder = importlib.resources.files("saccade.data") / "packs" / "backgrounds" / "train"
+    pictures = [Image.open(str(file)).convert("RGB").resize((112, 112)) for file in folder.iterdir()]
+    images = torch.stack([torch.tensor(np.asarray(picture)).permute(2, 0, 1) / 255 for picture in pictures])
+    with torch.no_grad():
+        for block in range(1, 6):
+            assert 0.4 < backbone.between(images, to=f"conv{block}").mean() < 1.6

@@ -1,0 +1,191 @@
+"""The timm adapter against a stand-in with timm's interface: chains, single maps, frames, and what can go wrong."""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from types import ModuleType, SimpleNamespace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from layer_probe import gradient_centre, made_linear
+from saccade import geometry
+from saccade.backbones import build_backbone
+from saccade.backbones.pretrained import imagenet_weights, load_imagenet
+from saccade.errors import ConfigError, MissingExtraError
+
+
+class Features(nn.ModuleDict):
+    """What timm returns for a network that it can take apart: layers in a row, some of which are tapped."""
+
+    def __init__(self, layers: dict[str, nn.Module], taps: dict[str, tuple[int, int]]) -> None:
+        super().__init__(OrderedDict(layers))
+        self.return_layers = {name: str(index) for index, name in enumerate(taps)}
+        self.feature_info = SimpleNamespace(
+            channels=lambda: [channels for channels, _ in taps.values()],
+            reduction=lambda: [reduction for _, reduction in taps.values()],
+        )
+        self.pretrained_cfg = {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25)}
+        self.output_fmt = "NCHW"
+
+    def forward(self, images: Tensor) -> list[Tensor]:
+        maps = []
+        for name, layer in self.items():
+            images = layer(images)
+            if name in self.return_layers:
+                maps.append(images)
+        return maps
+
+
+def residual_like() -> Features:
+    layers = {
+        "conv1": nn.Conv2d(3, 4, 7, 2, 3, bias=False),
+        "bn1": nn.BatchNorm2d(4),
+        "act1": nn.ReLU(),
+        "maxpool": nn.MaxPool2d(3, 2, 1),
+        "layer1": nn.Sequential(nn.Conv2d(4, 4, 3, 1, 1), nn.ReLU()),
+        "layer2": nn.Sequential(nn.Conv2d(4, 8, 3, 2, 1), nn.ReLU()),
+    }
+    return Features(layers, {"act1": (4, 2), "layer1": (4, 4), "layer2": (8, 8)})
+
+
+def patch_like() -> Features:
+    layers = {
+        "stem_0": nn.Conv2d(3, 4, 4, 4),
+        "stages_0": nn.Conv2d(4, 4, 7, padding=3),
+        "stages_1": nn.Sequential(nn.Conv2d(4, 8, 2, 2), nn.GELU()),
+    }
+    return Features(layers, {"stages_0": (4, 4), "stages_1": (8, 8)})
+
+
+def inseparable() -> nn.Module:
+    network = patch_like()
+    del network.return_layers
+    network.return_layers = None
+    network.forward = lambda images: [images, network["stages_1"](network["stages_0"](network["stem_0"](images)))]
+    return network
+
+
+def channels_last() -> Features:
+    network = patch_like()
+    network.output_fmt = SimpleNamespace(value="NHWC")
+    return network
+
+
+def without_maps() -> Features:
+    raise RuntimeError("features_only is not supported")
+
+
+MODELS = {
+    "residual": residual_like,
+    "patches": patch_like,
+    "whole": inseparable,
+    "last": channels_last,
+    "mapless": without_maps,
+}
+
+
+@pytest.fixture
+def timm(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
+    """A module named timm; what was asked of it is noted."""
+    asked: list[tuple[str, bool]] = []
+
+    def create_model(name: str, *, pretrained: bool, features_only: bool) -> nn.Module:
+        assert features_only
+        asked.append((name, pretrained))
+        network = MODELS[name]()
+        if pretrained:
+            for parameter in network.parameters():
+                nn.init.constant_(parameter, 0.5)
+        return network
+
+    module = ModuleType("timm")
+    module.__version__ = "0"
+    module.create_model = create_model
+    module.is_model = MODELS.__contains__
+    module.list_models = lambda pattern: [name for name in MODELS if name.startswith(pattern.rstrip("*"))]
+    monkeypatch.setitem(sys.modules, "timm", module)
+    return asked
+
+
+def test_a_chain_becomes_stages(timm) -> None:
+    backbone = build_backbone("timm:residual").eval()
+    assert backbone.names == ("act1", "layer1", "layer2")
+    assert backbone.channels == {"act1": 4, "layer1": 4, "layer2": 8}
+    assert backbone.grid((64, 65)) == {"act1": (32, 33), "layer1": (16, 17), "layer2": (8, 9)}
+    images = torch.rand(1, 3, 64, 64)
+    in_parts = backbone.between(backbone.between(images, to="act1"), after="act1")
+    assert torch.equal(in_parts, backbone(images))
+    assert timm == [("residual", False)]  # nothing is downloaded by building
+
+
+@pytest.mark.parametrize("name", ["timm:residual", "timm:patches"])
+def test_frames_are_where_the_gradient_is(timm, name: str) -> None:
+    backbone = build_backbone(name)
+    linear = made_linear(backbone)
+    images = torch.zeros(1, 3, 133, 130, dtype=torch.float64, requires_grad=True)
+    for stage in backbone.names:
+        features = linear.between(images, to=stage)
+        row, column = features.shape[-2] // 2, features.shape[-1] // 2
+        expected = geometry.apply(backbone.frames[stage], torch.tensor([column + 0.5, row + 0.5]))
+        assert gradient_centre(images, features, row, column) == pytest.approx(tuple(expected.tolist()), abs=1e-3)
+
+
+def test_pictures_are_normalised_as_the_model_wants(timm) -> None:
+    """(0.75 − 0.5) / 0.25 = 1 enters the first convolution."""
+    backbone = build_backbone("timm:patches", through="stages_0").eval()
+    first = backbone.stages["stages_0"]
+    assert torch.allclose(first[0](torch.full((1, 3, 4, 4), 0.75)), torch.ones(1, 3, 4, 4))
+
+
+def test_a_network_in_one_piece_has_one_stage(timm) -> None:
+    backbone = build_backbone("timm:whole").eval()
+    assert backbone.names == ("features",)
+    assert backbone.channels == {"features": 8}
+    assert backbone(torch.rand(2, 3, 64, 64)).shape == (2, 8, 8, 8)
+    assert backbone.frames["features"].tolist()[0][0] == 8
+
+
+def test_weights_come_from_timm(timm) -> None:
+    short = build_backbone("timm:residual", through="layer1")
+    load_imagenet(short, "timm:residual")
+    assert all(bool((parameter == 0.5).all()) for parameter in short.parameters())
+    assert short.state_dict().keys() < imagenet_weights("timm:residual").keys()
+    assert ("residual", True) in timm
+
+
+def test_reading_weights_draws_no_random_numbers(timm) -> None:
+    before = torch.get_rng_state()
+    imagenet_weights("timm:residual")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("timm:residul", "no model 'residul': did you mean 'residual'"),
+        ("timm:", "names no model"),
+        ("timm:mapless", "cannot give the feature maps of 'mapless'.*not supported"),
+        ("timm:last", "channels last"),
+    ],
+)
+def test_models_that_cannot_be_used(timm, name: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build_backbone(name)
+
+
+def test_without_timm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "timm", None)
+    with pytest.raises(MissingExtraError, match=r"timm.*pip install 'saccade\[timm\]'") as raised:
+        build_backbone("timm:resnet18")
+    assert raised.value.extra == "timm"
+
+
+def test_with_a_torchvision_that_does_not_fit(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    (tmp_path / "timm.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')")
+    monkeypatch.delitem(sys.modules, "timm", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(MissingExtraError, match=r"does not fit torch .*nms does not exist.*built for this torch"):
+        build_backbone("timm:resnet18")

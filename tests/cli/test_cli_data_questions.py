@@ -1,0 +1,63 @@
+"""``saccade data show READER:PATH``: a contact sheet of one's own questions."""
+
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner, Result
+
+from saccade.cli import app
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    rows = ["image,query,label,split,box"]
+    for n in range(5):
+        Image.new("RGB", (40, 30), (40 * n, 0, 0)).save(tmp_path / f"{n}.png")
+        rows += [f"{n}.png,left,a,train,0 0 20 30", f"{n}.png,right,b,train,20 0 40 30"]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    return tmp_path / "t.csv"
+
+
+def test_a_sheet_shows_one_question_for_each_picture(table, tmp_path):
+    sheets = []
+    for count in (1, 4):
+        result = run("data", "show", f"csv:{table}", "--split", "train", "--count", count, "--out", tmp_path / "s.png")
+        assert result.exit_code == 0, result.output
+        sheets.append(Image.open(tmp_path / "s.png").size)
+    assert sheets[1][0] > 3 * sheets[0][0] - 100  # four panels in a row, not eight, not one
+
+
+def test_options_reach_the_reader(table, tmp_path):
+    table.write_text(table.read_text() + "\ngone.png,left,a,train,")
+    result = run(
+        "data", "show", f"csv:{table}", "--split", "train", "--option", "strict=true", "--out", tmp_path / "s.png"
+    )
+    assert result.exit_code == 2
+    assert "no such picture" in result.output.replace("\n", " ")
+    assert not (tmp_path / "s.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (["cvs:x.csv"], "did you mean 'csv'"),
+        (["csv:x.csv", "--option", "strict"], "expected key=value"),
+        (["csv:x.csv", "--option", "strct=1"], "did you mean 'strict'"),
+        (["csv:x.csv"], "cannot be read"),
+    ],
+)
+def test_what_cannot_be_shown(args, word):
+    result = run("data", "show", *args)
+    assert result.exit_code == 2
+    assert word in " ".join(result.output.split())
+
+
+def test_an_empty_split_says_which_have_questions(table):
+    result = run("data", "show", f"csv:{table}", "--split", "val")
+    assert result.exit_code == 2
+    assert "train 10" in " ".join(result.output.split())

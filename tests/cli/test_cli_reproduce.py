@@ -1,0 +1,79 @@
+"""``saccade reproduce`` on the command line."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from saccade.cli import app
+from saccade.verbs import reproduce as verb
+from saccade.verbs.plain_table import PlainTable
+from saccade.verbs.reproduce import Reproduction
+
+
+def run(*args):
+    return CliRunner().invoke(app, ["reproduce", *map(str, args)])
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """What the verb was called with; it gives back one table."""
+    calls = []
+
+    def stand_in(table, **options):
+        calls.append((table, options))
+        report = None if options["out"] is None else Path(options["out"]) / "report.html"
+        tables = [PlainTable("a title", ("system", "accuracy"), [("SOFT", "84.29\n1 × 10,000")], "a note")]
+        return Reproduction(table, tables, [{"mean": float("nan")}], [], [], report, 1.0, "the legend")
+
+    monkeypatch.setattr(verb, "reproduce", stand_in)
+    return calls
+
+
+def test_alone_it_lists_the_tables():
+    assert "hattnet-table1" in run().stdout
+    assert json.loads(run("--json").stdout) == verb.TABLES
+
+
+def test_an_unknown_table_names_the_nearest():
+    result = run("hattnet-tabel1")
+    assert result.exit_code == 2
+    assert "hattnet-table1" in result.stderr
+
+
+def test_options_reach_the_verb(seen, tmp_path):
+    done = run("hattnet-table1", "--seeds", 3, "--data", "mref", "--data", "mbg", "--protocol", "authors", "--train",
+               "--quick", "--limit", 50, "--out", tmp_path, "--device", "cpu")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    ((table, options),) = seen
+    options.pop("progress")
+    assert (table, options) == (
+        "hattnet-table1",
+        {"seeds": 3, "data": ["mref", "mbg"], "protocol": "authors", "train": True, "quick": True, "limit": 50,
+         "out": tmp_path, "device": "cpu"},
+    )  # fmt: skip
+    for words in ("a title", "84.29", "a note", "the legend", "report.html"):
+        assert words in done.stdout
+
+
+def test_json_is_all_there_is_on_stdout(seen):
+    found = json.loads(run("hattnet-table1", "--json").stdout)
+    assert (found["table"], found["cells"]) == ("hattnet-table1", [{"mean": None}])
+
+
+def test_without_a_folder_it_says_how_to_get_the_figures(seen):
+    result = run("hattnet-table1")
+    assert "--out" in result.stderr
+    assert "--out" not in run("hattnet-table1", "--quiet").stderr
+
+
+def test_help_does_not_import_torch():
+    code = (
+        "import sys; sys.argv = ['saccade', 'reproduce', '--help']; from saccade.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\nprint('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"

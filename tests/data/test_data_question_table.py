@@ -1,0 +1,98 @@
+"""Tables of questions: whose words they have, what is left out, and how that is said."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.data.question_table import Question, hashed_share, make_table, summarised, with_known_words
+from saccade.errors import DataError
+
+
+def question(query: str = "crown", labels: tuple[str, ...] = ("red",), split: str = "train", **more) -> Question:
+    return Question(Path("a.png"), query, labels, split, **more)
+
+
+def found(*questions: Question) -> list[tuple[str, Question]]:
+    return [(f"line {number}", each) for number, each in enumerate(questions, start=2)]
+
+
+def test_words_are_those_of_train_in_alphabetical_order():
+    rows = found(question("wing", ("white",)), question("back", ("black",)), question("back", ("white",), "val"))
+    table = make_table("csv:x", rows, [], multi_label=False)
+    assert (table.queries, table.answers) == (("back", "wing"), ("black", "white"))
+    assert [table.count(split) for split in ("train", "val", "test")] == [2, 1, 0]
+    assert table.skipped == ()
+
+
+def test_words_never_seen_in_train_are_left_out_and_named():
+    rows = found(
+        question(), question("tail", split="test"), question(labels=("mauve",), split="val"), question(split="val")
+    )
+    table = make_table("csv:x", rows, ["empty label: line 9"], multi_label=False)
+    assert [row.split for row in table.rows] == ["train", "val"]
+    assert table.skipped == (
+        "empty label: line 9",
+        "query never seen in train: line 3, 'tail'",
+        "label never seen in train: line 4, 'mauve'",
+    )
+
+
+def test_of_several_labels_the_known_ones_stay():
+    rows, skipped = with_known_words(
+        found(question(labels=("red", "mauve", "shiny"))), ["crown"], ["shiny", "red"], "new"
+    )
+    assert [row.labels for row in rows] == [("red", "shiny")]
+    assert skipped == ["label new: line 2, 'mauve'"]
+
+
+def test_a_table_without_train_has_all_its_words():
+    table = make_table(
+        "csv:x", found(question(split="test"), question("wing", ("blue",), "test")), [], multi_label=False
+    )
+    assert (table.queries, table.answers, len(table.rows)) == (("crown", "wing"), ("blue", "red"), 2)
+
+
+def test_nothing_usable_and_strict_are_errors_that_say_why():
+    with pytest.raises(DataError, match=r"csv:x: no row can be used; left out 2 × empty label \(line 2; line 3\)"):
+        make_table("csv:x", [], ["empty label: line 2", "empty label: line 3"], multi_label=False)
+    with pytest.raises(DataError, match="it is empty"):
+        make_table("csv:x", [], [], multi_label=False)
+    with pytest.raises(DataError, match=r"strict, and 1 row\(s\) cannot be used: 1 × empty label"):
+        make_table("csv:x", found(question()), ["empty label: line 2"], multi_label=False, strict=True)
+    assert make_table("csv:x", found(question()), [], multi_label=False, strict=True).rows
+
+
+def test_a_summary_counts_every_reason_and_names_three():
+    skipped = [f"no such picture: line {n}, {n}.png" for n in range(2, 1_302)] + ["duplicate: line 7"]
+    assert summarised(skipped) == (
+        "1,300 × no such picture (line 2, 2.png; line 3, 3.png; line 4, 4.png; …), 1 × duplicate (line 7)"
+    )
+
+
+def test_some_keeps_all_questions_about_the_first_pictures():
+    rows = [
+        Question(Path(f"{split}{n // 2}"), f"q{n % 2}", ("x",), split) for split in ("val", "train") for n in range(6)
+    ]
+    table = make_table("csv:x", found(*rows), [], multi_label=False).some("val", 2)
+    assert [row.image.name for row in table.rows if row.split == "val"] == ["val0", "val0", "val1", "val1"]
+    assert table.count("train") == 6
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_any_text_has_a_share(text):
+    assert 0 <= hashed_share(text) < 1
+
+
+def test_shares_are_spread_evenly_and_pinned():
+    shares = sorted(hashed_share(f"{n}.png") for n in range(2_000))
+    assert all(abs(share - n / 2_000) < 0.04 for n, share in enumerate(shares))
+    assert hashed_share("a.png") == pytest.approx(0.4962016, abs=1e-7)
+
+
+def test_tables_are_read_without_torch():
+    code = "import sys, saccade.data.readers as r; assert 'csv' in r.READERS; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,191 @@
+"""What the query models share: settings, any backbone, many labels at once, the prior, a pretrained start."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from published_weights_fake import publish, withdraw
+from torch import Tensor
+
+from saccade.config import from_dict
+from saccade.errors import ConfigError, DataError
+from saccade.models.catalog import CATALOG, model_spec
+from saccade.models.film import FilmModel
+from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
+from saccade.models.query_prior import QueryPrior
+from saccade.models.soft import SoftModel
+from tiny_models import OneHotModel
+
+Near = Callable[..., None]
+
+DEEP = {"backbone": "mobilenetv2", "through": "block4"}
+every_model = pytest.mark.parametrize("name", sorted(CATALOG))
+
+
+def tiny(name: str, seed: int = 0, **settings: Any) -> PictureQueryModel:
+    spec = CATALOG[name]
+    torch.manual_seed(seed)
+    model = spec.resolve()(dataclasses.replace(spec.tiny(), **settings))
+    assert isinstance(model, PictureQueryModel)
+    return model
+
+
+# ---------------------------------------------------------------- any backbone
+
+
+def test_the_last_stage_kept_has_the_attention() -> None:
+    """Stage by stage: block4 of MobileNetV2 has 32 channels, 1/8 of the picture's size and centres 8 pixels apart."""
+    model = tiny("soft", **DEEP).eval()
+    output = model(torch.rand(2, 3, 64, 96), torch.tensor([0, 1]))
+    (look,) = output.trace.validate().looks
+    assert (look.name, model.channels) == ("block4", 32)
+    assert look.weights is not None
+    assert look.frame is not None
+    assert look.weights.shape == (2, 8, 12)
+    assert look.frame[:, :2].tolist() == [[8, 0], [0, 8]]
+    assert model.head.norm.num_features == 32
+
+
+def test_the_small_stack_can_be_cut_too() -> None:
+    model = model_spec("soft").build({"through": "stage2"})
+    assert isinstance(model, SoftModel)
+    assert (model.look_name, model.channels) == ("stage2", 32)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"backbone": "mobilnetv2"}, "did you mean 'mobilenetv2'"),
+        ({"backbone": "mobilenetv2", "through": "block44"}, "no stage 'block44'"),
+        ({"pretrained": True}, "the small stack has no ImageNet weights"),
+        ({"multi_label": "yes"}, "multi_label: expected bool"),
+        ({"prior": 1}, "prior: expected bool"),
+    ],
+)
+def test_settings_that_cannot_be(settings: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        model_spec("soft").build(settings)
+
+
+def test_stn_keeps_to_the_small_stack() -> None:
+    with pytest.raises(ConfigError, match=r"stn flattens .* small stack, found 'resnet18'; choose small, or another"):
+        model_spec("stn").build({"backbone": "resnet18"})
+
+
+# ---------------------------------------------------------------- many labels at once
+
+
+def test_what_logits_mean(assert_near: Near) -> None:
+    """By hand: odds 3 to 1 and 1 to 3 are 3/4 and 1/4 as labels, and 9/10 and 1/10 as exclusive answers."""
+    logits = torch.tensor([[3.0, 1 / 3]]).log()
+    assert_near(tiny("soft", multi_label=True).probabilities(logits), [[0.75, 0.25]])
+    assert_near(tiny("soft").probabilities(logits), [[0.9, 0.1]])
+    assert_near(OneHotModel().probabilities(logits), [[0.9, 0.1]])
+
+
+@pytest.mark.parametrize("name", sorted(set(CATALOG) - {"hard"}))
+def test_only_the_meaning_of_logits_changes(name: str) -> None:
+    inputs, _ = CATALOG[name].resolve().example_batch(3, 0)
+    one, many = tiny(name).eval(), tiny(name, multi_label=True).eval()
+    assert (one.multi_label, many.multi_label) == (False, True)
+    assert torch.equal(one(**inputs).logits, many(**inputs).logits)
+
+
+# ---------------------------------------------------------------- the prior
+
+
+def test_the_prior_by_hand(assert_near: Near) -> None:
+    prior = QueryPrior(3, 2)
+    with torch.no_grad():
+        prior.weight.copy_(torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+    assert_near(prior(torch.eye(3)[[2, 0]]), [[5.0, 6.0], [1.0, 2.0]])
+
+
+@every_model
+def test_the_prior_starts_at_nothing_and_draws_nothing(name: str) -> None:
+    """The same seed gives the same model with and without it."""
+    inputs, _ = CATALOG[name].resolve().example_batch(3, 0)
+    plain, prior = tiny(name).eval(), tiny(name, prior=True).eval()
+    assert prior.state_dict().keys() - plain.state_dict().keys() == {"prior.weight"}
+    torch.testing.assert_close(prior(**inputs).logits, plain(**inputs).logits)
+
+
+@every_model
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_the_prior_adds_a_row_for_each_query(name: str, multi_label: bool) -> None:
+    """To the logits, or to those of every cell where each answers for itself; the looks stay as they are."""
+    inputs, _ = CATALOG[name].resolve().example_batch(3, 0)
+    plain = tiny(name, multi_label=multi_label).eval()
+    model = tiny(name, multi_label=multi_label, prior=True).eval()
+    assert model.prior is not None
+    torch.nn.init.normal_(model.prior.weight)
+    raw, before = model.forward_raw(**inputs), plain.forward_raw(**inputs)
+    row = model.prior.weight[inputs["query"]]  # (B,K)
+    if name == "hard":
+        weights = before["stage2.weights"][:, None]  # (B,1,h,w)
+        values = before["stage2.values"]  # p(y|cell): (B,K,h,w)
+        shares = values.logit() if multi_label else values.log()
+        shares = shares + row[:, :, None, None]
+        shares = shares.sigmoid() if multi_label else shares.softmax(1)
+        torch.testing.assert_close(model.probabilities(raw["logits"]), (weights * shares).sum((2, 3)))
+    else:
+        torch.testing.assert_close(raw["logits"], before["logits"] + row)
+    for key in before:
+        if key.endswith((".weights", ".scores", ".theta")):
+            assert torch.equal(raw[key], before[key]), key
+
+
+# ---------------------------------------------------------------- a pretrained start
+
+
+@pytest.mark.parametrize("name", ["soft", "hattnet", "film"])
+def test_building_reads_no_weights_and_starting_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    withdraw(monkeypatch)
+    model = tiny(name, pretrained=True, **DEEP)
+    before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
+    with pytest.raises(DataError, match="not on this machine"):
+        model.start_pretrained()
+    weights = publish(monkeypatch)
+    model.start_pretrained()
+    for key, tensor in model.backbone.state_dict().items():
+        assert torch.equal(tensor, weights[key]), key
+    moved = {key for key, tensor in model.state_dict().items() if not torch.equal(tensor, before[key])}
+    assert "backbone.stages.block3.conv.0.0.weight" in moved
+    assert not {key for key in moved if not key.startswith(("backbone", "modulations"))}
+
+
+def test_film_leaves_pretrained_features_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(monkeypatch)
+    model = tiny("film", pretrained=True, **DEEP).eval()
+    assert isinstance(model, FilmModel)
+    model.start_pretrained()
+    images = torch.rand(2, 3, 64, 64)
+    raw = model.forward_raw(images, torch.tensor([0, 1]))
+    torch.testing.assert_close(raw["block4.values"], model.backbone(images))
+    raw["logits"].sum().backward()
+    assert all(parameter.grad is not None for parameter in model.modulations.parameters())
+
+
+def test_a_model_without_published_weights_says_so() -> None:
+    with pytest.raises(ConfigError, match="OneHotModel has no published weights"):
+        OneHotModel().start_pretrained()
+
+
+def test_old_settings_still_build() -> None:
+    """A configuration written before there were other backbones."""
+    old = {"queries": 10, "answers": 5, "channels": 32, "depth": 4, "dropout": 0.0}
+    config = from_dict(PictureQueryConfig, old)
+    assert (config.backbone, config.pretrained, config.through) == ("small", False, None)
+    assert (config.multi_label, config.prior) == (False, False)
+
+
+def test_film_conditions_the_last_stage_of_each_resolution() -> None:
+    model = tiny("film", **DEEP).eval()
+    assert isinstance(model, FilmModel)
+    assert list(model.modulations) == ["block1", "block3", "block4"]
+    encoding: Tensor = model.encode(torch.rand(1, 3, 64, 64))
+    assert encoding.shape == (1, 16, 32, 32)
