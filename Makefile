@@ -10,7 +10,8 @@ DEV    := $(VENV)/.installed-dev
 run: $(STAMP)  ## install, then show what saccade does: tour/report.html
 	$(BIN)/saccade tour --quick --out tour
 
-test: $(DEV) lint  ## lint, types, and every test
+test: $(DEV) lint  ## lint, types, and every test; those that need ImageNet weights are skipped without them
+	-$(BIN)/saccade data get mobilenetv2-imagenet --quiet
 	$(BIN)/pytest -n 2 --dist loadfile
 
 quick: $(DEV)  ## the tests that take seconds

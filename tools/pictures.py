@@ -2,51 +2,61 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 from PIL import Image
 
 from saccade.data.attributes import AttributeData, AttributeDataConfig
 from saccade.predict import load
+from saccade.show.comparison_grid import Example, Shown, comparison_grid
+from saccade.show.contact_sheet import contact_sheet
 from saccade.show.marks import Mask
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
-PAPER = (255, 255, 255)
 
 
-def stacked(images: list[Image.Image], gap: int = 12) -> Image.Image:
-    """Pictures side by side on white."""
-    sheet = Image.new(
-        "RGB", (sum(i.width for i in images) + gap * (len(images) - 1), max(i.height for i in images)), PAPER
-    )
-    left = 0
-    for image in images:
-        sheet.paste(image, (left, 0))
-        left += image.width + gap
-    return sheet
-
-
-def soft_mref() -> Image.Image:
-    """One scene, two questions: the attention of SOFT moves with the question."""
-    predictor = load("soft-mref", device="cpu")
+def beside_soft(examples: int = 2) -> Image.Image:
+    """The same scenes and questions: SOFT looks once; the gates of HAttNet-CTX close in on the digit."""
+    soft, gates = (load(name, device="cpu") for name in ("soft-mref", "hattnet-ctx-sparse-mref"))
     data = AttributeData(AttributeDataConfig(glyphs="pack"), "test")
     batch = data.take(data.one_per_scene(64))
-    scores = predictor.model(batch.images, batch.query).logits.softmax(-1).gather(1, batch.label[:, None]).squeeze(1)
-    sure, other = predictor.model(batch.images, batch.other_query()).logits.softmax(-1).max(-1)
-    # A scene on which it is sure of two different answers; the tour shows a mistake too.
-    row = int((scores * sure * (other != batch.label)).argmax())
-    scene = batch.layout[row : row + 1]
-    strips = []
-    for query in (int(batch.query[row]), int(batch.other_query()[row])):
-        mask = Mask(scene.mask_of(scene.classes.eq(query).long().argmax(1))[0])
-        seen = predictor.look(batch.images[row], ask=query)
-        strips.append(seen.filmstrip(question=f"colour of the {query}?", outline=mask, panel=200))
-    return stacked(strips)
+    sure = [
+        predictor.model(batch.images, batch.query).logits.softmax(-1).gather(1, batch.label[:, None]).squeeze(1)
+        for predictor in (soft, gates)
+    ]
+    # Scenes that both read, with a digit larger than a speck; the tour and Figure 6 show mistakes too.
+    chosen = (sure[0] * sure[1] * (batch.scale > 0.9)).argsort(descending=True)[:examples].tolist()
+    shown = []
+    for row in chosen:
+        query = int(batch.query[row])
+        seen = [predictor.look(batch.images[row], ask=query) for predictor in (soft, gates)]
+        notes = [f"colour of the {query}?", f"SOFT: {seen[0].answer}", f"HAttNet-CTX: {seen[1].answer}"]
+        looks = [Shown("SOFT", seen[0].trace, 1), Shown("HAttNet-CTX, sparse gates", seen[1].trace)]
+        outline = Mask(batch.layout[row : row + 1].mask_of(batch.object[row : row + 1])[0])
+        shown.append(Example(batch.images[row], notes, looks, outline))
+    return comparison_grid(shown, panel=200)
+
+
+def birds(photograph: Path) -> Image.Image:
+    """One photograph, three questions."""
+    predictor = load("crown-cub", device="cpu")
+    encoded = predictor.encode(photograph)
+    seen = [predictor.ask(encoded, part) for part in ("crown", "bill", "belly")]
+    captions = [f"{each.question}: {each.answer} {each.confidence:.0%}" for each in seen]
+    overlays = [each.overlay() for each in seen]
+    shown = [encoded.pictures[0].image.resize(overlays[0].size), *overlays]
+    return contact_sheet(shown, ["what colour is its …?", *captions], columns=4, panel=260)
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bird", type=Path, help="a photograph of a bird that may be shown")
+    options = parser.parse_args()
     IMAGES.mkdir(exist_ok=True)
-    soft_mref().save(IMAGES / "soft-mref.png", optimize=True)
+    beside_soft().save(IMAGES / "hattnet-ctx-beside-soft.png", optimize=True)
+    if options.bird is not None:
+        birds(options.bird).quantize(128).save(IMAGES / "crown-cub.png", optimize=True)
 
 
 if __name__ == "__main__":
