@@ -384,3 +384,14 @@ def test_a_batch_of_turned_and_upright_crops(assert_near: Near) -> None:
     both = geometry.coverage(torch.stack([upright, geometry.compose(turned(5), upright)]), (2, 2), (16, 16))
     assert_near(both[0], geometry.coverage(upright, (2, 2), (16, 16))[0])
     assert not torch.equal(both[0], both[1])
+
+
+def test_touched_pixels_of_boxes() -> None:
+    """A box that ends inside a pixel touches it, one that ends at its edge does not, NaN touches nothing."""
+    boxes = torch.tensor([[[1.0, 0.5, 3.0, 2.0], [2.9, 1.0, 3.1, 9.0]], [[float("nan")] * 4, [-9.0, -9.0, 9.0, 9.0]]])
+    found = geometry.touched(boxes, (3, 4))
+    assert found.shape == (2, 2, 3, 4)
+    assert found[0, 0].int().tolist() == [[0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
+    assert found[0, 1].int().tolist() == [[0, 0, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
+    assert not found[1, 0].any()
+    assert found[1, 1].all()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fnmatch import fnmatchcase
+from typing import Any
 
 import pytest
 
 from saccade.backbones import build_backbone
 from saccade.config import from_dict
+from saccade.engine.phases import trainable_names
 from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes, read_recipe
 from saccade.errors import ConfigError
-from saccade.models.catalog import CATALOG
+from saccade.models.catalog import CATALOG, model_spec
 from saccade.models.facts import read_facts
 from saccade.tasks import TASKS
 from saccade.verbs.train import build_task
@@ -19,8 +22,11 @@ from saccade.zoo import shipped
 PROTOCOLS = {"authors", "unlimited"}
 SPLITS = {"pictures", "species"}
 """Protocols of the birds."""
-ON_PICTURES = {"attribute": False, "question": True}
-"""By task: whether it is trained on given pictures instead of generated scenes."""
+
+
+def on_pictures(name: str) -> bool:
+    """Whether a recipe is trained on given pictures instead of generated scenes: it then does not name them."""
+    return "name" not in load_recipe(name).data
 
 
 def cases() -> list[tuple[str, str | None]]:
@@ -31,15 +37,13 @@ def cases() -> list[tuple[str, str | None]]:
 
 
 every = pytest.mark.parametrize(("name", "protocol"), cases())
-generated = pytest.mark.parametrize(
-    ("name", "protocol"), [case for case in cases() if not ON_PICTURES[load_recipe(case[0]).task]]
-)
+generated = pytest.mark.parametrize(("name", "protocol"), [case for case in cases() if not on_pictures(case[0])])
 
 
 def test_recipes_are_packaged_and_have_protocols() -> None:
     assert {"soft-mref", "attributes", "soft-cub", "soft-vg"} <= set(packaged_recipes())
     for name in packaged_recipes():
-        known = SPLITS if name.endswith("-cub") else set() if ON_PICTURES[load_recipe(name).task] else PROTOCOLS
+        known = SPLITS if name.endswith("-cub") else set() if on_pictures(name) else PROTOCOLS
         assert {protocol for recipe, protocol in cases() if recipe == name and protocol} <= known
         assert load_recipe(name).protocol in known or not known
 
@@ -61,6 +65,7 @@ def test_every_protocol_resolves_to_a_whole_recipe(name: str, protocol: str | No
 @generated
 def test_every_protocol_builds_its_task(name: str, protocol: str) -> None:
     recipe = load_recipe(name, protocol=protocol, overrides=["data.glyphs=pack"])
+    recipe.model.config.pop("pretrained", None)  # published weights are not at hand
     task = build_task(recipe)
     steps = task.steps_per_epoch(recipe.batch_size)
     assert all(phase.total_steps(steps) > 0 for phase in recipe.phases)
@@ -101,6 +106,48 @@ def test_what_lies_behind_a_gate_is_tuned() -> None:
 def test_pictures_have_to_be_named() -> None:
     with pytest.raises(ConfigError, match="give --data READER:PATH; readers: csv"):
         build_task(load_recipe("attributes"))
+    with pytest.raises(ConfigError, match="give --data READER:PATH; readers: csv, jsonl, svhn"):
+        build_task(load_recipe("hsal-svhn-multiset"))
+
+
+MULTISETS = ("mnist-set", "mnist-multiset", "svhn-multiset")
+
+
+@pytest.mark.parametrize("data", MULTISETS)
+@pytest.mark.parametrize(
+    ("system", "loss"),
+    [("hsal-ce", "cross_entropy"), ("hsal-ordered", "cross_entropy_ordered"), ("hsal-oracle", "multiset_loss")],
+)
+def test_rows_about_multisets_differ_in_the_second_loss_alone(system: str, loss: str, data: str) -> None:
+    hsal, other = (load_recipe(f"{name}-{data}") for name in ("hsal", system))
+    assert other.phases[1].loss == loss
+    assert hsal.phases[1].loss.startswith("reinforce")
+    assert replace(other.phases[1], loss=hsal.phases[1].loss) == hsal.phases[1]
+    assert other.phases[0] == hsal.phases[0]
+    for key in ("task", "model", "data", "batch_size", "accumulate", "precision", "ema", "seed", "graph"):
+        assert getattr(other, key) == getattr(hsal, key), key
+
+
+@pytest.mark.parametrize("data", MULTISETS)
+def test_counts_see_what_hsal_sees(data: str) -> None:
+    hsal, counts = (load_recipe(f"{name}-{data}") for name in ("hsal", "counts"))
+    assert (counts.model.name, counts.model.config) == ("multiset-counts", hsal.model.config)
+    assert (counts.data, counts.phases[0], counts.phases[1].loss) == (hsal.data, hsal.phases[0], "counts")
+
+
+@pytest.mark.parametrize("name", [name for name in packaged_recipes() if load_recipe(name).task == "multiset"])
+def test_the_backbone_of_a_multiset_reader_is_taught_first_and_then_frozen(name: str) -> None:
+    recipe = load_recipe(name)
+    parameters = [name for name, _ in model_spec(recipe.model.name).build(_built(recipe)).named_parameters()]
+    first, second = (set(trainable_names(phase, parameters)) for phase in recipe.phases)
+    assert first == {name for name in parameters if name.startswith(("backbone.", "single."))}
+    assert second == set(parameters) - first
+    assert recipe.phases[1].freeze_statistics
+
+
+def _built(recipe: Recipe) -> dict[str, Any]:
+    """Settings of a model that needs no published weights."""
+    return {key: value for key, value in recipe.model.config.items() if key != "pretrained"}
 
 
 def test_soft_mref_by_protocol() -> None:
@@ -120,7 +167,7 @@ def test_the_recipe_of_a_shipped_model_still_is_the_one_that_made_it(name: str) 
     facts = read_facts(shipped()[name])
     recorded = from_dict(Recipe, facts.recipe)
     now = load_recipe(recorded.name, protocol=facts.protocol)
-    if ON_PICTURES[recorded.task]:  # a recipe does not know where the pictures are, nor what can be asked about them
+    if on_pictures(recorded.name):  # a recipe does not know where the pictures are, nor what can be asked about them
         recorded.data.pop("name")
         now.model.config.update(queries=len(facts.queries), answers=len(facts.answers))
         recorded.model.config.update(queries=len(facts.queries), answers=len(facts.answers))

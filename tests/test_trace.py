@@ -330,6 +330,15 @@ def test_crops_and_maps_combine(assert_near: Near) -> None:
     assert total.dtype == torch.float32
 
 
+def test_a_policy_counts_where_nothing_else_was_attended(assert_near: Near) -> None:
+    """What was drawn from is no part of what multiplied the features; alone it is all there is."""
+    drawn = soft(torch.tensor([[[0.0, 1.0], [0.0, 0.0]]]), kind="hard", role="policy", name="glimpse")
+    mask = soft(torch.tensor([[[0.5, 0.0], [0.0, 0.25]]]), norm="sigmoid", name="covert")
+    for how in ("mean", "product", "last"):
+        assert_near(total_of(mask, drawn, how=how), mask.weights)
+        assert_near(total_of(drawn, how=how), drawn.weights)
+
+
 def test_totals_carry_gradients() -> None:
     weights = torch.rand(1, 2, 2, requires_grad=True)
     total_of(soft(ONE), gate(weights), how="product")[0, 0, 1].backward()

@@ -259,6 +259,14 @@ def coverage(frame: Tensor, grid: Size, size: Size) -> Tensor:
     return F.avg_pool2d(hit.to(torch.float64).unsqueeze(1), fine).squeeze(1)  # (B,H,W)
 
 
+def touched(boxes: Tensor, size: Size) -> Tensor:
+    """(…,H,W) bool: the pixels of a picture of ``size`` that each of ``boxes`` (…,4) xyxy touches; none for NaN."""
+    x = torch.arange(size[1], device=boxes.device)  # (W,) left edges
+    y = torch.arange(size[0], device=boxes.device)[:, None]  # (H,1) upper edges
+    x0, y0, x1, y1 = boxes[..., None, None].unbind(-3)  # (…,1,1) each; comparisons with NaN are false
+    return (x + 1 > x0) & (x < x1) & (y + 1 > y0) & (y < y1)  # (…,H,W)
+
+
 def _interval_share(start: Tensor, stop: Tensor, pixels: int) -> Tensor:
     """(B,P): the share of each unit interval [k, k+1] that lies inside [start, stop] (either order)."""
     low, high = torch.minimum(start, stop).unsqueeze(-1), torch.maximum(start, stop).unsqueeze(-1)

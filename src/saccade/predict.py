@@ -9,16 +9,18 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from saccade.data.pictures import Picture, Source, prepare, read_picture, stream_pictures
 from saccade.errors import CheckpointError, DataError, nearest
-from saccade.models.base import QueryModel
+from saccade.models.base import PictureModel, QueryModel
 from saccade.models.facts import ModelFacts
 from saccade.models.folder import load_model
 from saccade.sighting import Sighting
+from saccade.trace import Output
 from saccade.zoo import resolve
 
 Question = int | str
@@ -28,8 +30,8 @@ def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predi
     """A trained model, from a zoo name, a model folder or a run folder."""
     folder = resolve(name_or_path)
     model, facts = load_model(folder, device)
-    if not isinstance(model, QueryModel):
-        raise CheckpointError(f"{folder}: '{facts.architecture}' does not answer questions about pictures")
+    if not isinstance(model, (QueryModel, PictureModel)):
+        raise CheckpointError(f"{folder}: '{facts.architecture}' does not look at pictures")
     own_name = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/
     return Predictor(model, facts, name=facts.name or own_name)
 
@@ -39,7 +41,7 @@ class Encoded:
     """Pictures as the model sees them before any question."""
 
     features: Tensor
-    """(B,…) what :meth:`QueryModel.encode` made of them, on the model's device."""
+    """(B,…) what the model's ``encode`` made of them, on its device."""
     pictures: tuple[Picture, ...]
     canvas: Tensor
     """(B,2,3): network input → picture."""
@@ -59,7 +61,7 @@ class Predictor:
         name: what sightings call it.
     """
 
-    def __init__(self, model: QueryModel, facts: ModelFacts, *, name: str = "") -> None:
+    def __init__(self, model: QueryModel | PictureModel, facts: ModelFacts, *, name: str = "") -> None:
         self.model, self.facts, self.name = model.eval(), facts, name or facts.name or facts.architecture
         self._ids = {word.casefold(): number for number, word in enumerate(facts.queries)}
 
@@ -68,13 +70,20 @@ class Predictor:
         """Where the model computes."""
         return next(self.model.parameters()).device
 
+    @property
+    def query_model(self) -> QueryModel:
+        """The model, where it is one that is asked; a CheckpointError otherwise."""
+        if not isinstance(self.model, QueryModel):
+            raise CheckpointError(f"'{self.name}' answers no questions; name a model that does")
+        return self.model
+
     def __repr__(self) -> str:
         return f"Predictor({self.name}: {self.facts.architecture}, {self.facts.parameters:,} parameters, {self.device})"
 
     # ------------------------------------------------------------ one picture
 
     def look(self, picture: Source, ask: Question | None = None) -> Sighting:
-        """Answer ``ask`` about ``picture`` (path, bytes, PIL image, array or tensor)."""
+        """Answer ``ask`` about ``picture`` (path, bytes, PIL image, array or tensor); some models need no question."""
         self.question(ask)  # before the picture is read: the cheaper mistake first
         return self.ask(self.encode(picture), ask)
 
@@ -91,13 +100,15 @@ class Predictor:
         return Encoded(features, read, torch.stack(canvas), torch.stack(sizes))
 
     def ask(self, encoded: Encoded, question: Question | None = None) -> Sighting:
-        """Answer one question about one encoded picture."""
+        """Answer one question about one encoded picture, or say what is in it."""
         if len(encoded) != 1:
             raise DataError(f"ask takes one encoded picture, found {len(encoded)}; use look_many for several")
         return self._answer(encoded, [self.question(question)])[0]
 
     def ask_all(self, encoded: Encoded) -> list[Sighting]:
         """Answer every question that the model knows about one encoded picture, in one go."""
+        if not self.facts.queries:
+            raise DataError(f"'{self.name}' takes no question; use look or ask without one")
         if len(encoded) != 1:
             raise DataError(f"ask_all takes one encoded picture, found {len(encoded)}")
         many = len(self.facts.queries)
@@ -123,7 +134,7 @@ class Predictor:
 
         Args:
             pictures: any mix of what :meth:`look` takes; may be endless.
-            ask: one question for all of them.
+            ask: one question for all of them; None for a model that needs none.
             batch_size: how many pictures go through the model together.
             on_bad: called with a picture that cannot be read and its error; the rest goes on. Without it the error
                 is raised.
@@ -134,8 +145,12 @@ class Predictor:
 
     # ------------------------------------------------------------ inside
 
-    def question(self, ask: Question | None) -> int:
-        """The id of ``ask``, or a DataError that lists what this model can be asked."""
+    def question(self, ask: Question | None) -> int | None:
+        """The id of ``ask``, None for a model that needs no question; or a DataError that says what can be asked."""
+        if isinstance(self.model, PictureModel):
+            if ask is not None:
+                raise DataError(f"'{self.name}' takes no question: it says what it sees; leave out '{ask}'")
+            return None
         known = ", ".join(self.facts.queries)
         if ask is None:
             raise DataError(f"'{self.name}' needs a question; ask one of: {known}")
@@ -148,25 +163,57 @@ class Predictor:
         return self._ids[word.casefold()]
 
     @torch.inference_mode()
-    def _answer(self, encoded: Encoded, queries: Sequence[int]) -> list[Sighting]:
+    def _answer(self, encoded: Encoded, queries: Sequence[int | None]) -> list[Sighting]:
         """One sighting for each encoded picture and its query."""
-        asked = torch.tensor(queries, device=self.device)  # (B,)
-        output = self.model.wrap(self.model.ask(encoded.features, asked), self.facts.preprocessing.size)
-        shares = self.model.probabilities(output.logits.float()).cpu()  # (B,K)
+        if isinstance(self.model, PictureModel):
+            output = self.model.wrap(self.model.answer(encoded.features), self.facts.preprocessing.size)
+            said = [_multiset(*each, self.facts.answers) for each in zip(*_steps_said(output))]
+        else:
+            asked = torch.tensor(queries, device=self.device)  # (B,)
+            output = self.model.wrap(self.model.ask(encoded.features, asked), self.facts.preprocessing.size)
+            shares = self.model.probabilities(output.logits.float()).cpu()  # (B,K)
+            said = [_ranked(each, self.facts.answers) for each in shares]
         traces = output.trace.detach().cpu().placed(encoded.canvas, encoded.image_size)
-        order = shares.argsort(dim=-1, descending=True, stable=True)  # (B,K)
-        sightings = []
-        for number, query in enumerate(queries):
-            ranked = [(self.facts.answers[i], float(shares[number, i])) for i in order[number].tolist()]
-            sightings.append(
-                Sighting(
-                    answer=ranked[0][0],
-                    confidence=ranked[0][1],
-                    alternatives=tuple(ranked[1:]),
-                    question=self.facts.queries[query],
-                    picture=encoded.pictures[number],
-                    trace=traces[number],
-                    model=self.name,
-                )
+        return [
+            Sighting(
+                **answer,
+                question=None if query is None else self.facts.queries[query],
+                picture=encoded.pictures[number],
+                trace=traces[number],
+                model=self.name,
             )
-        return sightings
+            for number, (query, answer) in enumerate(zip(queries, said))
+        ]
+
+
+def _ranked(shares: Tensor, words: Sequence[str]) -> dict[str, Any]:
+    """The likeliest answer and the others, from the probability (K,) of each."""
+    order = shares.argsort(descending=True, stable=True).tolist()  # (K,)
+    ranked = [(words[number], float(shares[number])) for number in order]
+    return {"answer": ranked[0][0], "confidence": ranked[0][1], "alternatives": tuple(ranked[1:])}
+
+
+def _steps_said(output: Output) -> tuple[Tensor, Tensor]:
+    """What was said at each step, and with which probability: (B,T), (B,T)."""
+    said = output.trace.answer
+    if said is None:
+        raise DataError("the model's trace holds no answer")
+    shares = torch.take_along_dim(output.logits.float().softmax(-1), said[..., None], dim=-1)[..., 0]  # (B,T)
+    return said.cpu(), shares.cpu()
+
+
+def _multiset(said: Tensor, shares: Tensor, words: Sequence[str]) -> dict[str, Any]:
+    """The labels up to the first stop (id K), from ids (T,) and their probabilities (T,).
+
+    The answer is sure as far as every label and the stop after them were: the product of their probabilities.
+    """
+    ids = said.tolist()
+    end = ids.index(len(words)) if len(words) in ids else len(ids)
+    labels = tuple((words[each], float(share)) for each, share in zip(ids[:end], shares))
+    answer = ", ".join(words[each] for each in sorted(ids[:end]))
+    return {
+        "answer": f"{{{answer}}}",
+        "confidence": float(shares[: end + 1].double().prod()),
+        "alternatives": (),
+        "labels": labels,
+    }

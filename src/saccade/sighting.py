@@ -33,6 +33,8 @@ class Sighting:
     trace: AttentionTrace
     """Of this one example, in main memory; its maps lie on the original picture."""
     model: str
+    labels: tuple[tuple[str, float], ...] | None = None
+    """What was said one after the other, each with its probability; None for a model that answers with one word."""
 
     # ------------------------------------------------------------ pictures
 
@@ -44,10 +46,18 @@ class Sighting:
         return overlay(self.picture.image, attention if attention.dim() == 2 else attention.mean(0), **options)
 
     def filmstrip(self, **options: Any) -> Image.Image:
-        """Every look side by side; options as in :func:`saccade.show.filmstrip.filmstrip`."""
-        from saccade.show.filmstrip import filmstrip
+        """Every look side by side; options as in :func:`saccade.show.filmstrip.filmstrip`.
 
-        said = {"question": self.question or "", "answer": f"{self.answer} ({self.confidence:.0%})"}
+        What was read label by label is shown so, with options as in :func:`saccade.show.glimpse_strip.glimpse_strip`.
+        """
+        from saccade.show.filmstrip import filmstrip
+        from saccade.show.glimpse_strip import glimpse_strip, has_glimpses
+
+        answer = f"{self.answer} ({self.confidence:.0%})"
+        if has_glimpses(self.trace):
+            read = {"labels": self.labels or (), "answer": answer}
+            return glimpse_strip(self.picture.image, self.trace, **{**read, **options})
+        said = {"question": self.question or "", "answer": answer}
         return filmstrip(self.picture.image, self.trace, **{**said, **options})
 
     @property
@@ -72,6 +82,7 @@ class Sighting:
             "size": list(self.picture.size),
             "question": self.question,
             "answer": self.answer,
+            **({} if self.labels is None else {"labels": [[word, round(share, 6)] for word, share in self.labels]}),
             "confidence": round(self.confidence, 6),
             "alternatives": [[word, round(share, 6)] for word, share in self.alternatives],
             "peak": list(self.peak),

@@ -255,3 +255,27 @@ def test_bad_input_is_refused() -> None:
     for smallest in (0.0, 0.95, float("nan")):
         with pytest.raises(ConfigError, match="smallest"):
             SpatialTransformer(4, 3, crop=(5, 7), smallest=smallest)
+
+
+def test_pace_is_the_share_of_the_way_from_the_start() -> None:
+    torch.manual_seed(0)
+    fast = SpatialTransformer(6, 3, crop=(4, 4), bounded=False)
+    slow = SpatialTransformer(6, 3, crop=(4, 4), bounded=False, pace=0.25)
+    nn.init.normal_(fast.to_theta.weight)
+    slow.load_state_dict(fast.state_dict())
+    seen, asked = torch.rand(5, 6), torch.rand(5, 3)
+    identity = torch.eye(2, 3)
+    torch.testing.assert_close(slow.locate(seen, asked) - identity, 0.25 * (fast.locate(seen, asked) - identity))
+    for pace in (0.0, 1.5):
+        with pytest.raises(ConfigError, match="pace: a share"):
+            SpatialTransformer(6, 3, crop=(4, 4), pace=pace)
+
+
+def test_coordinates_stay_exact_where_the_rest_is_computed_coarsely() -> None:
+    transformer = SpatialTransformer(6, 3, crop=(4, 4))
+    nn.init.normal_(transformer.to_theta.weight)
+    seen, asked = torch.rand(5, 6), torch.rand(5, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        coarse = transformer.locate(seen, asked)
+    assert coarse.dtype == torch.float32
+    assert torch.equal(coarse, transformer.locate(seen, asked))

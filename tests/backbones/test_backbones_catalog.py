@@ -9,9 +9,17 @@ from saccade.backbones import build_backbone
 from saccade.backbones.catalog import BACKBONES
 from saccade.errors import ConfigError
 
+# Kernels of 3×3 and 1×1, and two numbers a channel for each norm.
+COMPACT = (
+    9 * (3 * 24 + 2 * 24 * 24 + (24 + 48) * 48 + (48 + 96) * 96 + (96 + 128) * 128)
+    + (24 * 48 + 48 * 96 + 96 * 128)
+    + 2 * (3 * 24 + 3 * 48 + 3 * 96 + 3 * 128)
+)
 # What the papers and the published files have, counted without classifiers.
 PARAMETERS = {
     "small": (3 * 9 + 1) * 32 + 3 * (32 * 9 + 1) * 32,
+    "compact": COMPACT,
+    "compact-fine": COMPACT,
     "resnet18": 11_689_512 - 513_000,
     "resnet34": 21_797_672 - 513_000,
     "resnet50": 25_557_032 - 2_049_000,
@@ -113,7 +121,7 @@ def test_published_names(name: str, ours: str, theirs: str) -> None:
     assert BACKBONES[name].module.published_name(ours) == theirs
 
 
-@pytest.mark.parametrize("name", ["resnet18", "vgg16", "mobilenetv2"])
+@pytest.mark.parametrize("name", ["compact", "resnet18", "vgg16", "mobilenetv2"])
 def test_features_are_alive_at_the_start(name: str) -> None:
     """Fresh weights neither silence a picture nor blow it up, and training reaches the first layer."""
     backbone = build_backbone(name)

@@ -13,6 +13,7 @@ from torch import nn
 from layer_probe import gradient_centre, made_linear
 from saccade import backbones, geometry
 from saccade.backbones import Stages, build_backbone, small_stack
+from saccade.backbones.compact import compact
 from saccade.backbones.mobilenet import mobilenet_v2
 from saccade.backbones.resnet import resnet
 from saccade.backbones.vgg import vgg
@@ -41,6 +42,8 @@ BACKBONES: dict[str, tuple[Callable[[], Stages], geometry.Size]] = {
     "vgg16": (lambda: vgg(16, width=2), (280, 277)),
     "vgg19": (lambda: vgg(19, width=2), (333, 336)),
     "mobilenetv2": (lambda: mobilenet_v2(width=0.1), (559, 562)),
+    "compact": (compact, (163, 158)),
+    "compact, with finer cells": (lambda: compact(last_stride=1), (163, 158)),
 }
 every_backbone = pytest.mark.parametrize(("build", "size"), BACKBONES.values(), ids=BACKBONES)
 

@@ -46,14 +46,14 @@ def test_an_unknown_table_names_the_nearest():
 
 def test_options_reach_the_verb(seen, tmp_path):
     done = run("hattnet-table1", "--seeds", 3, "--data", "mref", "--data", "mbg", "--protocol", "authors", "--train",
-               "--quick", "--limit", 50, "--out", tmp_path, "--device", "cpu")  # fmt: skip
+               "--jobs", 4, "--quick", "--limit", 50, "--out", tmp_path, "--device", "cpu")  # fmt: skip
     assert done.exit_code == 0, done.output
     ((table, options),) = seen
     options.pop("progress")
     assert (table, options) == (
         "hattnet-table1",
-        {"seeds": 3, "data": ["mref", "mbg"], "protocol": "authors", "train": True, "quick": True, "limit": 50,
-         "out": tmp_path, "device": "cpu"},
+        {"seeds": 3, "data": ["mref", "mbg"], "protocol": "authors", "train": True, "jobs": 4, "quick": True,
+         "limit": 50, "out": tmp_path, "device": "cpu"},
     )  # fmt: skip
     for words in ("a title", "84.29", "a note", "the legend", "report.html"):
         assert words in done.stdout

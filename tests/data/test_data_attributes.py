@@ -217,3 +217,23 @@ def test_one_per_scene_names_different_scenes(split):
     if data.size is not None:
         everything = data.one_per_scene(10**9)
         assert int(everything.max()) < data.size
+
+
+def test_a_fresh_scene_is_asked_for_several_of_its_digits():
+    one, three = (AttributeData(AttributeDataConfig(glyphs="pack", asks=asks), "train") for asks in (1, 3))
+    single, several = one.take(torch.arange(40)), three.take(torch.arange(120))
+    assert torch.equal(several.scene, torch.arange(40).repeat_interleave(3))
+    assert torch.equal(several.images[::3], single.images)  # asking more draws no other scenes
+    assert torch.equal(several.query[::3], single.query)
+    asked = several.query.view(40, 3)
+    assert all(len(set(row)) == 3 for row in asked.tolist())
+    assert torch.equal(several.layout.classes.gather(1, several.object[:, None])[:, 0], several.query)
+    assert bool(several.layout.present.gather(1, several.object[:, None]).all())
+    assert several.scene[three.one_per_scene(5)].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_as_many_digits_can_be_asked_for_as_every_scene_has():
+    assert AttributeDataConfig(asks=5).asks == 5
+    for asks in (0, 6):
+        with pytest.raises(ConfigError, match="every scene has 5 digits to ask for"):
+            AttributeDataConfig(asks=asks)

@@ -7,16 +7,18 @@ from pathlib import Path
 import pytest
 
 from saccade.data.catalog import DATA
+from saccade.data.multiset_readers import MULTISET_READERS
 from saccade.data.readers import READERS, read_questions, split_reference
 from saccade.errors import ConfigError, DataError
 
 
 def test_every_reader_is_in_the_catalog_and_has_options():
-    for name, reader in READERS.items():
+    readers = {**READERS, **MULTISET_READERS}
+    for name, reader in [*READERS.items(), *MULTISET_READERS.items()]:
         assert DATA[name].kind == "reader"
         assert is_dataclass(reader.options)
         assert reader.options() == reader.options()  # every option has a default
-    assert {name for name, entry in DATA.items() if entry.kind == "reader"} == set(READERS)
+    assert {name for name, entry in DATA.items() if entry.kind == "reader"} == set(readers)
 
 
 def test_references_are_reader_and_path():

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from saccade.data.backgrounds import Black
+from saccade.data.glyph_layout import join_layouts
 from saccade.data.glyphs import glyphs_for
-from saccade.data.layout import SceneLayout, SceneSpec, join_layouts
+from saccade.data.layout import SceneLayout, SceneSpec
 from saccade.data.palette import COLOURS
 from saccade.data.render import render
 from saccade.data.resize import resized

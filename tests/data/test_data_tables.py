@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.data.question_table import QuestionTable
-from saccade.data.tables import TableOptions, _numbers, read_csv, read_jsonl
+from saccade.data.table_rows import numbers_in
+from saccade.data.tables import TableOptions, read_csv, read_jsonl
 from saccade.errors import DataError
 
 STRICT = TableOptions(strict=True)
@@ -217,8 +218,8 @@ def test_a_file_that_is_not_there(tmp_path):
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=2), st.sampled_from([" ", ", ", ";", "\t"]))
 def test_numbers_come_back_whatever_parts_them(numbers, between):
-    assert _numbers(between.join(map(repr, numbers)), "point", 2) == tuple(numbers)
-    assert _numbers(json.dumps(numbers), "point", 2) == tuple(numbers)
+    assert numbers_in(between.join(map(repr, numbers)), "point", 2) == tuple(numbers)
+    assert numbers_in(json.dumps(numbers), "point", 2) == tuple(numbers)
 
 
 def test_a_hundred_thousand_rows_take_seconds(folder):

@@ -48,6 +48,7 @@ class TinyTask:
         self.slow: float = 0.0
         self.signal_at: int | None = None
         self.crash_at: int | None = None
+        self.asked_for: list[tuple[str, int]] = []
 
     def new_model(self, seed: int) -> nn.Module:
         with torch.random.fork_rng(devices=[]):
@@ -65,7 +66,8 @@ class TinyTask:
         rows = [self.sample(first + offset) for offset in range(size)]
         return {"features": torch.stack([row[0] for row in rows]), "label": torch.tensor([row[1] for row in rows])}
 
-    def train_batches(self, start: int, *, batch_size: int, rank: int = 0, world_size: int = 1):
+    def train_batches(self, start: int, *, batch_size: int, rank: int = 0, world_size: int = 1, phase: str = "main"):
+        self.asked_for.append((phase, start))
         number = start
         while True:
             if self.slow:
@@ -74,7 +76,8 @@ class TinyTask:
                 signal.raise_signal(signal.SIGTERM)
             if number == self.crash_at:
                 raise Crash
-            yield self.batch((number * world_size + rank) * batch_size, batch_size)
+            own = 500_000 if phase == "all" else 0  # this phase has samples of its own
+            yield self.batch(own + (number * world_size + rank) * batch_size, batch_size)
             number += 1
 
     def steps_per_epoch(self, batch_size: int) -> int | None:

@@ -122,6 +122,22 @@ def test_unknown_selection_metric_names_the_nearest(tmp_path):
         run(tmp_path, TinyTask(), {"steps": 2, "select": {"metric": "acuracy"}})
 
 
+def test_every_phase_asks_for_its_own_batches_and_counts_on(tmp_path):
+    phases = [{"name": "first", "steps": 3}, {"name": "second", "steps": 2}]
+    task = TinyTask()
+    run(tmp_path, task, *phases, accumulate=2)
+    assert task.asked_for == [("first", 0), ("second", 6)]
+
+
+def test_a_resumed_run_asks_for_the_batches_of_the_phase_it_stands_in(tmp_path):
+    phases = [{"name": "first", "steps": 3}, {"name": "second", "steps": 4}]
+    task, again = TinyTask(), TinyTask()
+    task.signal_at = 4  # while the second batch of the second phase is made
+    run(tmp_path, task, *phases)
+    fit(again, tiny_recipe(*phases), tmp_path / "run", resume=True, device="cpu", progress="quiet")
+    assert task.asked_for + again.asked_for == [("first", 0), ("second", 3), ("second", 5)]
+
+
 def test_phase_loss_reaches_the_task(tmp_path):
     """The doubled loss has twice the gradient, so plain SGD moves twice as far in one step."""
     moved = []

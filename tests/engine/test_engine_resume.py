@@ -7,7 +7,8 @@ import torch
 from engine_fakes import Crash, TinyTask, read_metrics, tiny_recipe, weights
 
 from saccade.engine import fit
-from saccade.engine.checkpoint import CheckpointStore
+from saccade.engine.checkpoint import Checkpoint, CheckpointStore
+from saccade.engine.state import unpack_optimizer
 from saccade.errors import CheckpointError, ConfigError, OutputError
 
 SGD = {"name": "sgd", "lr": 0.1, "momentum": 0.9}
@@ -143,3 +144,16 @@ def test_resume_with_another_architecture_is_refused(tmp_path):
     fit(new_task(), tiny_recipe(), tmp_path / "run", device="cpu", progress="quiet")
     with pytest.raises(CheckpointError, match="do not fit the model"):
         fit(new_task(norm=False), tiny_recipe(), tmp_path / "run", resume=True, device="cpu", progress="quiet")
+
+
+def test_the_state_of_an_optimiser_has_the_layout_of_its_parameter(tmp_path):
+    """A file knows shapes only; fused kernels refuse a state in another layout than its parameter's."""
+    parameter = torch.nn.Parameter(torch.rand(4, 3, 3, 3).contiguous(memory_format=torch.channels_last))
+    optimizer = torch.optim.Adam([parameter])
+    moments = {f"optimizer/w/{key}": torch.rand(4, 3, 3, 3) for key in ("exp_avg", "exp_avg_sq")}
+    checkpoint = Checkpoint(tmp_path, 3, {**moments, "optimizer/w/step": torch.tensor(3.0)}, {})
+    unpack_optimizer(checkpoint, optimizer, {"w": parameter})
+    for key in ("exp_avg", "exp_avg_sq"):
+        state = optimizer.state[parameter][key]
+        assert state.stride() == parameter.stride()
+        assert torch.equal(state, moments[f"optimizer/w/{key}"])

@@ -11,6 +11,7 @@ from engine_fakes import TinyTask, read_metrics, tiny_recipe, weights
 
 from saccade.config import from_dict
 from saccade.engine import fit
+from saccade.engine.learner import Learner
 from saccade.engine.recipe import Recipe
 from saccade.errors import ConfigError, DataError, MissingExtraError, OutputError
 
@@ -150,6 +151,21 @@ def test_autocast_reaches_the_model(tmp_path):
     task.model.head.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
     fit(task, tiny_recipe({"steps": 1}), tmp_path / "run", precision="bf16-mixed", **QUIET)
     assert seen[:2] == [torch.bfloat16, torch.float32]
+
+
+def test_automatic_precision_is_plain_on_a_cpu(tmp_path):
+    seen = []
+    task = TinyTask(norm=False)
+    task.model.head.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))
+    fit(task, tiny_recipe({"steps": 1}, precision="auto", compile=True), tmp_path / "run", **QUIET)
+    assert seen[0] == torch.float32
+
+
+def test_a_compiled_learner_says_what_the_model_says():
+    task = TinyTask(norm=False)
+    batch = next(iter(task.train_batches(0, batch_size=4)))
+    plain, compiled = (Learner(task.model, compiled=compiled)(**task.inputs(batch)) for compiled in (False, True))
+    torch.testing.assert_close(compiled["logits"], plain["logits"])
 
 
 def test_channels_last(tmp_path):

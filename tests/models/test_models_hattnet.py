@@ -227,6 +227,16 @@ def test_the_penalty_by_hand(assert_near: Near) -> None:
     assert_near(raw["penalty"], [0.25, 0.25, 0.25])  # one for each example, however many cells a stage has
 
 
+def test_the_price_of_an_even_gate_by_hand(assert_near: Near) -> None:
+    """One of four cells open costs half of what four do, however wide it is open; the stages count alike."""
+    model = HAttNetModel(HAttNetConfig(queries=2, channels=4, depth=3, spread_penalty=0.4))
+    even, one = torch.full((1, 2, 2), 0.03), torch.tensor([[[0.9, 0.0], [0.0, 0.0]]])
+    assert_near(model._price([even, even]), [0.4])
+    assert_near(model._price([one, 0.001 * one]), [0.2])
+    assert_near(model._price([even, one]), [0.3])
+    assert_near(model._price([0 * even, 0 * even]), [0.0])
+
+
 def test_without_a_price_there_is_no_penalty() -> None:
     for settings in ({}, {"gate_penalty": 0.1, "gated": []}):
         assert "penalty" not in published(**settings).forward_raw(scene(), torch.tensor([0, 1]))
@@ -271,6 +281,7 @@ def test_without_gates_it_is_soft() -> None:
         ({"gated": ["stage4"]}, "'stage4' is the last stage"),
         ({"gated": ["stage1", "stage1"]}, "repeats a stage: stage1, stage1"),
         ({"gate_penalty": -0.1}, "gate_penalty must be 0 or more, found -0.1"),
+        ({"spread_penalty": -1.0}, "spread_penalty must be 0 or more, found -1"),
         ({"gate_start": 1.0}, "gate_start lies between 0 and 1, found 1"),
         ({"context": 2}, "odd side"),
         ({"contxt": 3}, "did you mean 'context'"),

@@ -15,7 +15,7 @@ from saccade.errors import ConfigError, DataError
 from saccade.models.folder import load_model
 from saccade.tasks import TASKS, task_class
 from saccade.tasks.attribute import AttributeTask
-from saccade.tasks.query_task import in_batches
+from saccade.tasks.picture_task import in_batches
 
 SMALL = {"channels": 4, "hidden": 4, "dropout": 0.0}
 TRIPLES = 50
@@ -49,10 +49,28 @@ def joined(parts):
 
 def triples(task, numbers, batch_size):
     """Which triples a finite task's batches hold."""
-    return torch.cat([task._triples(task.split("train"), number, batch_size) for number in numbers]).tolist()
+    return torch.cat([task._members(task.split("train"), number, batch_size) for number in numbers]).tolist()
 
 
 # ---------------------------------------------------------------- batches
+
+
+def test_a_picture_that_is_asked_several_times_comes_once():
+    once, thrice = new_task(), new_task(asks=3)
+    (plain,), (batch,) = batches(once, 1, batch_size=4), batches(thrice, 1, batch_size=12)
+    assert torch.equal(batch["images"], plain["images"])
+    assert batch["images"].is_contiguous(memory_format=torch.channels_last)
+    assert (len(batch["query"]), len(batch["label"])) == (12, 12)
+    assert torch.equal(batch["query"][::3], plain["query"])
+    found = thrice.loss(thrice.model.forward_raw(**thrice.inputs(batch)), batch, "default")
+    assert found["loss"].requires_grad
+    with pytest.raises(ConfigError, match="a batch of 10 cannot be split into scenes that are asked 3 times"):
+        batches(thrice, 1, batch_size=10)
+
+
+def test_a_finite_split_asks_every_digit_whatever_asks_says():
+    one, three = (batches(new_task(protocol="authors", asks=asks), 2, batch_size=10) for asks in (1, 3))
+    assert all(same(*pair) for pair in zip(one, three))
 
 
 @pytest.mark.parametrize("protocol", ["unlimited", "authors"])
@@ -164,7 +182,7 @@ def test_it_is_what_the_engine_trains():
 def test_inputs_feed_the_model_and_no_label_leaks():
     task = new_task()
     batch = batches(task, 1, batch_size=3)[0]
-    assert set(task.inputs(batch)) == {"images", "query"}
+    assert set(task.inputs(batch)) == {"images", "query", "asks"}
     assert task.model.forward_raw(**task.inputs(batch))["logits"].shape == (3, 5)
 
 
@@ -293,8 +311,8 @@ def test_a_model_that_answers_no_queries_is_refused(monkeypatch):
         def build(self, config):
             return nn.Linear(1, 1)
 
-    monkeypatch.setattr("saccade.tasks.query_task.model_spec", lambda name: Spec())
-    with pytest.raises(ConfigError, match="does not answer queries"):
+    monkeypatch.setattr("saccade.tasks.picture_task.model_spec", lambda name: Spec())
+    with pytest.raises(ConfigError, match="needs one that answers queries"):
         new_task()
 
 
@@ -314,7 +332,8 @@ def test_the_model_folder_says_how_it_was_made(tmp_path):
     task.save_model(task.model, tmp_path / "m", {"recipe": {"name": "r"}, "revision": "abc", "step": 7, "minutes": 0.5})
     model, facts = load_model(tmp_path / "m")
     assert all(torch.equal(value, task.model.state_dict()[name]) for name, value in model.state_dict().items())
-    assert facts.data == {"name": "mref", "glyphs": "pack", "backgrounds": None, "protocol": "unlimited", "seed": 0}
+    expected = {"name": "mref", "glyphs": "pack", "backgrounds": None, "protocol": "unlimited", "asks": 1, "seed": 0}
+    assert facts.data == expected
     assert (facts.architecture, facts.task, facts.seed, facts.protocol) == ("soft", "attribute", 2, "unlimited")
     assert facts.model["channels"] == 4
     assert (facts.recipe, facts.revision) == ({"name": "r"}, "abc")

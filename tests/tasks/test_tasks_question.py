@@ -99,7 +99,7 @@ def test_augmentation_belongs_to_the_number_of_the_batch_and_to_the_seed(table):
     plain = task.split("train").take(torch.arange(TRAIN)).images
     for batch in (first, second, other):
         assert (batch["images"] - plain).abs().mean() > 0.01
-    first_order, second_order = (task._triples(task.split("train"), epoch, TRAIN) for epoch in (0, 1))
+    first_order, second_order = (task._members(task.split("train"), epoch, TRAIN) for epoch in (0, 1))
     back = second["images"][second_order.argsort()] - first["images"][first_order.argsort()]
     assert back.flatten(1).abs().amax(1).gt(0.01).float().mean() > 0.9
 

@@ -1,6 +1,7 @@
 """``reproduce``: records, shipped models and figures into one result; missing cells trained on request."""
 
 import json
+import subprocess
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +11,7 @@ from tiny_runs import FRESH, TINY
 import saccade.zoo
 from fake_runs import fake_run, write_run
 from saccade.config import to_dict
+from saccade.engine.health import TrainingStopped
 from saccade.errors import ConfigError
 from saccade.models.catalog import model_spec
 from saccade.models.folder import load_model, save_model
@@ -152,6 +154,33 @@ def test_a_run_that_was_begun_goes_on(tmp_path, monkeypatch):
     (soft, begun), (hard, fresh) = seen
     assert (soft, begun["resume"], "overrides" in begun) == (None, True, False)
     assert (hard, "resume" in fresh, fresh["protocol"], fresh["seed"]) == ("hard-mref", False, "unlimited", 0)
+
+
+def test_side_by_side_every_job_is_a_process_of_its_own_and_one_failure_stops_no_other(tmp_path, monkeypatch):
+    table = Table1([], ("mref",), "unlimited")
+    jobs = [job for job in missing_jobs(table, 1) if job.system in ("soft", "hard", "film")]
+    begun = tmp_path / "runs" / "hard-mref-unlimited-seed0"
+    begun.mkdir(parents=True)
+    (begun / "config.yaml").write_text("begun")
+    commands, kept = [], []
+
+    def run(words, **_):
+        commands.append(words[3:])
+        failed = "film-mref" in words
+        return subprocess.CompletedProcess(
+            words, int(failed), '{"n": 7}', "remark\nerror: out of memory" if failed else ""
+        )
+
+    monkeypatch.setattr(training.subprocess, "run", run)
+    monkeypatch.setattr(training, "keep", lambda found, run, *, name, **_: kept.append((name, found)))
+    with pytest.raises(TrainingStopped, match="film-mref-unlimited-seed0: error: out of memory"):
+        training.train_missing(jobs, tmp_path, side_by_side=3, device="cpu", limit=50)
+    assert sorted(kept) == [(f"{system}-mref-unlimited-seed0", {"n": 7}) for system in ("hard", "soft")]
+    trained = {tuple(words[:2]) for words in commands if words[0] == "train"}
+    assert trained == {("train", "soft-mref"), ("train", "film-mref"), ("train", "--resume")}
+    scored = [words for words in commands if words[0] == "evaluate"]
+    assert len(scored) == 2
+    assert all(words[-2:] == ["--limit", "50"] for words in scored)
 
 
 # ---------------------------------------------------------------- parts

@@ -67,7 +67,8 @@ def test_the_kept_model_knows_its_run(run: Path) -> None:
     facts = read_facts(run / "model")
     checked_weights(run / "model", facts)
     assert facts.recipe["phases"][0]["steps"] == STEPS
-    assert facts.data == {"name": "mref", "glyphs": "pack", "backgrounds": None, "protocol": "unlimited", "seed": 0}
+    expected = {"name": "mref", "glyphs": "pack", "backgrounds": None, "protocol": "unlimited", "asks": 1, "seed": 0}
+    assert facts.data == expected
     best = max(values["accuracy"] for _, values in metrics(run, "validation"))
     assert facts.training["metrics"]["accuracy"] == best
 

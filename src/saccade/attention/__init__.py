@@ -1,8 +1,10 @@
 """Attention mechanisms: modules from features (and a query) to a context and a look, one file per idea."""
 
 from saccade.attention.cross import CrossAttention
+from saccade.attention.gaussian import GaussianMixtureAttention
 from saccade.attention.hard import HardAttention
 from saccade.attention.progressive import LocalContextScorer, ProgressiveAttention
+from saccade.attention.saliency import InhibitionOfReturn, SaliencyMap, register_saliency
 from saccade.attention.scores import AdditiveScorer, spatial_softmax
 from saccade.attention.soft import SoftAttention
 from saccade.attention.spatial_transformer import SpatialTransformer
@@ -10,10 +12,14 @@ from saccade.attention.spatial_transformer import SpatialTransformer
 __all__ = [
     "AdditiveScorer",
     "CrossAttention",
+    "GaussianMixtureAttention",
     "HardAttention",
+    "InhibitionOfReturn",
     "LocalContextScorer",
     "ProgressiveAttention",
+    "SaliencyMap",
     "SoftAttention",
     "SpatialTransformer",
+    "register_saliency",
     "spatial_softmax",
 ]

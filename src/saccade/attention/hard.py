@@ -26,6 +26,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from saccade.attention.sampling import draw, gumbel_noise
 from saccade.attention.scores import AdditiveScorer, spatial_softmax
 from saccade.attention.soft import soft_look
 from saccade.errors import ShapeError
@@ -105,8 +106,7 @@ def sample_cells(weights: Tensor, count: int, *, generator: torch.Generator | No
     """
     log_prior = _log(weights.detach().float()).flatten(1).unsqueeze(1)  # bfloat16 is too coarse to draw in: (B,1,N)
     shape = (log_prior.shape[0], count, log_prior.shape[2])
-    uniform = torch.rand(shape, generator=generator, dtype=log_prior.dtype, device=log_prior.device)  # (B,S,N)
-    return (log_prior - torch.log(-torch.log(uniform))).argmax(-1)  # (B,S)
+    return draw(log_prior, gumbel_noise(shape, like=log_prior, generator=generator))  # (B,S)
 
 
 def best_cell(weights: Tensor) -> Tensor:

@@ -23,7 +23,9 @@ would make a frame. ``bounded`` besides makes every θ a window inside the pictu
 
 Deviations from the paper: the bounds (``bounded=False`` is the paper's θ), and the border. The last layer starts with
 weights 0, so that every picture starts with the same window: the identity, or bounded a centred one of extent 0.9,
-since at extent 1 there is nowhere to move to and no gradient for the place.
+since at extent 1 there is nowhere to move to and no gradient for the place. ``pace`` below 1 lets the numbers leave
+that start more slowly than everything else learns: windows that run ahead end in an empty corner, where nothing pulls
+them back. Coordinates are computed in float32 whatever the precision around them.
 """
 
 from __future__ import annotations
@@ -63,6 +65,7 @@ class SpatialTransformer(nn.Module):
         hidden: units in which feature and query meet.
         bounded: keep every window inside the picture.
         smallest: extent of the smallest bounded window, as a share of the picture, below 0.9.
+        pace: how far the window moves from its start, as a share of what the last layer says, 0 < pace ≤ 1.
 
     >>> transformer = SpatialTransformer(16, 4, crop=(5, 6))
     >>> crop, look = transformer(torch.rand(2, 3, 11, 12), torch.rand(2, 16), torch.rand(2, 4))
@@ -79,6 +82,7 @@ class SpatialTransformer(nn.Module):
         hidden: int = 32,
         bounded: bool = True,
         smallest: float = 0.1,
+        pace: float = 1.0,
     ) -> None:
         super().__init__()
         if min(crop) < 1:
@@ -87,13 +91,18 @@ class SpatialTransformer(nn.Module):
             raise ConfigError(
                 f"smallest: the smallest window lies between 0 and {START} of the picture, found {smallest}"
             )
+        if not 0 < pace <= 1:
+            raise ConfigError(f"pace: a share above 0 and up to 1, found {pace}")
         self.features, self.query_size = features, query_size
-        self.crop, self.bounded, self.smallest = crop, bounded, smallest
+        self.crop, self.bounded, self.smallest, self.pace = crop, bounded, smallest, pace
         self.meet = nn.Linear(features + query_size, hidden)
         self.to_theta = nn.Linear(hidden, 6)
         nn.init.zeros_(self.to_theta.weight)
         with torch.no_grad():
             self.to_theta.bias.copy_(self._start())
+        self.register_buffer("start", self._start(), persistent=False)
+
+    start: Tensor
 
     def _start(self) -> Tensor:
         """The six numbers before training."""
@@ -108,9 +117,10 @@ class SpatialTransformer(nn.Module):
         if localisation.dim() != 2 or localisation.shape[1] != self.features:
             raise ShapeError("localisation", f"(B,{self.features})", localisation.shape)
         check_query(query, self.query_size, localisation)
-        met = F.relu(self.meet(torch.cat([localisation, query], dim=1)))  # (B,D)
-        numbers: Tensor = self.to_theta(met)  # (B,6)
-        return window(numbers, self.smallest) if self.bounded else numbers.reshape(-1, 2, 3)  # (B,2,3)
+        with torch.autocast(localisation.device.type, enabled=False):
+            met = F.relu(self.meet(torch.cat([localisation, query], dim=1).to(self.meet.weight.dtype)))  # (B,D)
+            numbers = self.start + self.pace * (self.to_theta(met) - self.start)  # (B,6)
+            return window(numbers, self.smallest) if self.bounded else numbers.reshape(-1, 2, 3)  # (B,2,3)
 
     def attend(self, picture: Tensor, localisation: Tensor, query: Tensor) -> Cropped:
         """The act as plain tensors: crop (B,C,h,w) and theta (B,2,3)."""

@@ -56,6 +56,19 @@ BACKBONES: dict[str, BackboneSpec] = {
         paper="Seo et al. 2016, arXiv:1606.02393",
         stages=("stage1", "stage2", "stage3", "stage4"),
     ),
+    "compact": BackboneSpec(
+        target="saccade.backbones.compact:compact",
+        summary="residual network of nine layers, 128 channels at 1/16; trained from nothing",
+        paper="after He et al. 2016, arXiv:1512.03385",
+        stages=_RESNET_STAGES,
+    ),
+    "compact-fine": BackboneSpec(
+        target="saccade.backbones.compact:compact",
+        summary="compact with a last stage that keeps its grid, 128 channels at 1/8",
+        paper="after He et al. 2016, arXiv:1512.03385",
+        stages=_RESNET_STAGES,
+        arguments={"last_stride": 1},
+    ),
     "resnet18": BackboneSpec(
         target="saccade.backbones.resnet:resnet",
         summary="residual network of 18 layers, 512 channels at 1/32",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from saccade.data.attributes import AttributeDataConfig
+    from saccade.data.multisets import MultisetData, MultisetDataConfig
 
 app = typer.Typer(
     help="Generators and readers: write to disk, contact sheet, download with checksum.", no_args_is_help=True
@@ -63,11 +64,15 @@ def make(
     quiet: Quiet = False,
 ) -> None:
     """Write scenes as PNGs, with one JSON line of truth for each."""
-    from saccade.data.export import write_scenes
+    from saccade.data.export import write_multisets, write_scenes
 
-    config = _config(name, glyphs, protocol, seed)
     with bar("writing", count, shown=not quiet) as update:
-        folder = write_scenes(config, _split(split), count, out, start=start, allow_pack=True, progress=update)
+        wanted: Any = {"start": start, "allow_pack": True, "progress": update}
+        if _task(name) == "multiset":
+            scenes = _multiset_config(name, glyphs, protocol, seed, {})
+            folder = write_multisets(scenes, _split(split), count, out, **wanted)
+        else:
+            folder = write_scenes(_config(name, glyphs, protocol, seed), _split(split), count, out, **wanted)
     if not quiet:
         remark(f"{count} scenes are in {folder}")
 
@@ -83,15 +88,21 @@ def show(
     seed: SeedOrZero = 0,
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", help="Of a reader, key=value, as in splits=species.", metavar="KEY=VALUE"),
+        typer.Option("--option", help="Of a reader, key=value, as in splits=species or kind=set.", metavar="KEY=VALUE"),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
     """A contact sheet: pictures, questions, answers, and the evidence outlined."""
     from saccade.atomic import write_bytes
+    from saccade.data.multiset_readers import holds_multisets
 
-    if ":" in name:
-        sheet = _question_sheet(name, split, count, _options(option or []), quiet)
+    options = _options(option or [])
+    if ":" in name and holds_multisets(name):
+        sheet = _multiset_file_sheet(name, split, count, options, quiet)
+    elif ":" in name:
+        sheet = _question_sheet(name, split, count, options, quiet)
+    elif _task(name) == "multiset":
+        sheet = _multiset_scene_sheet(_multiset_config(name, glyphs, protocol, seed, options), _split(split), count)
     else:
         sheet = _scene_sheet(_config(name, glyphs, protocol, seed), _split(split), count)
     buffer = io.BytesIO()
@@ -113,6 +124,29 @@ def get(name: Name, quiet: Quiet = False) -> None:
         folder = fetch(wanted, progress=lambda _, done, total: update(done, total))
     if not quiet:
         remark(f"{wanted} is in {folder}")
+
+
+def _task(name: str) -> str:
+    """What the generated set ``name`` is for."""
+    from saccade.data.catalog import DATA
+    from saccade.errors import DataError, nearest
+
+    generated = {key: entry.task for key, entry in DATA.items() if entry.kind == "generator"}
+    if name not in generated:
+        raise DataError(f"no generated data '{name}': {nearest(name, generated)}")
+    return generated[name]
+
+
+def _multiset_config(name: str, glyphs: str, protocol: str, seed: int, options: dict[str, Any]) -> MultisetDataConfig:
+    from saccade.config import from_dict
+    from saccade.data.multisets import MultisetDataConfig
+    from saccade.errors import ConfigError
+
+    if protocol != "unlimited":
+        raise ConfigError(
+            f"protocol: found '{protocol}'; {name} knows unlimited only: 5,000 val and 10,000 test scenes"
+        )
+    return from_dict(MultisetDataConfig, {"name": name, "glyphs": glyphs, "seed": seed, "options": options})
 
 
 def _config(name: str, glyphs: str, protocol: str, seed: int) -> AttributeDataConfig:
@@ -140,6 +174,35 @@ def _scene_sheet(config: AttributeDataConfig, split: Any, count: int) -> Image.I
     batch = data.take(data.one_per_scene(count))
     captions = [f"{data.queries[q]} → {data.answers[a]}" for q, a in zip(batch.query.tolist(), batch.label.tolist())]
     return contact_sheet(list(batch.images), captions, marks=[[Mask(mask.numpy())] for mask in batch.evidence()])
+
+
+def _multiset_scene_sheet(config: MultisetDataConfig, split: Any, count: int) -> Image.Image:
+    from saccade.data.multisets import MultisetData
+
+    return _multiset_sheet(MultisetData(config, split, allow_pack=True), count)
+
+
+def _multiset_file_sheet(reference: str, split: str, count: int, options: dict[str, Any], quiet: bool) -> Image.Image:
+    from saccade.data.multiset_readers import read_multisets
+    from saccade.data.multisets import MultisetData, MultisetDataConfig
+
+    config = MultisetDataConfig(reference, options=options)
+    table = read_multisets(reference, options).some(_split(split), count)
+    with bar("decoding", None, shown=not quiet) as update:
+        return _multiset_sheet(MultisetData(config, _split(split), table=table, progress=update), count)
+
+
+def _multiset_sheet(data: MultisetData, count: int) -> Image.Image:
+    import torch
+
+    from saccade.show.contact_sheet import contact_sheet
+    from saccade.show.marks import Mask
+
+    batch = data.take(torch.arange(count if data.size is None else min(count, data.size)))
+    words = [[data.classes[label] for label in row if label >= 0] for row in batch.labels.tolist()]
+    captions = [", ".join(said) if data.kind == "list" else f"{{{', '.join(sorted(said))}}}" for said in words]
+    marks = [[Mask(mask.numpy()) for mask in masks if mask.any()] for masks in batch.masks()]
+    return contact_sheet(list(batch.images), captions, marks=marks)
 
 
 def _question_sheet(reference: str, split: str, count: int, options: dict[str, Any], quiet: bool) -> Image.Image:

@@ -26,7 +26,7 @@ def evaluate(
     seed: Annotated[int, typer.Option("--seed", help="Of the scenes it is scored on.", min=0)] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Score a model; all metrics are fractions in JSON and percent in the table."""
+    """Score a model; metrics are fractions in JSON and percent in the table, but for those called _raw."""
     import saccade
 
     with bar("scoring", limit, shown=not quiet and not json) as update:
@@ -54,7 +54,12 @@ def show(result: Mapping[str, Any]) -> None:
     intervals = result.get("intervals", {})
     for heading, group in ((title, "metrics"), ("attention", "attention")):
         values = flat(result.get(group, {}))
-        rows = [(name, percent(value), interval(intervals.get(name))) for name, value in values.items()]
+        rows = [
+            (name, plain(value), "–".join(map(plain, intervals.get(name) or ())))
+            if _is_raw(name)
+            else (name, percent(value), interval(intervals.get(name)))
+            for name, value in values.items()
+        ]
         if rows:
             print_table(heading, ("metric", "value", "95 % interval"), rows)
     for heading, group in (("answers", "metrics"), ("attention", "attention")):
@@ -72,8 +77,16 @@ def _show_beside(heading: str, model: Mapping[str, Any], baselines: Mapping[str,
         contenders = {"model": model, **{name: baselines[name] for name in holders}}
         for start in range(0, len(scores), COLUMNS):
             shown = scores[start : start + COLUMNS]
-            rows = [(spaced(who), *(percent(held[score]) for score in shown)) for who, held in contenders.items()]
+            rows = [
+                (spaced(who), *(plain(held[score]) if _is_raw(score) else percent(held[score]) for score in shown))
+                for who, held in contenders.items()
+            ]
             print_table(heading, ("who", *map(spaced, shown)), rows)
+
+
+def _is_raw(score: str) -> bool:
+    """Whether a score is in units of its own, not a fraction."""
+    return score.endswith("_raw")
 
 
 def _is_fraction(value: Any) -> bool:
@@ -96,6 +109,15 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def spaced(name: str) -> str:
     """A name that can be wrapped in a narrow column."""
     return name.replace("_", " ")
+
+
+def plain(value: float | None) -> str:
+    """A number in units of its own.
+
+    >>> plain(58.7412), plain(None)
+    ('58.7', '–')
+    """
+    return "–" if value is None or value != value else f"{value:.3g}"
 
 
 def percent(value: float | None) -> str:

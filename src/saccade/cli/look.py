@@ -27,7 +27,7 @@ def look(
     device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Answer, confidence, and where the model looked.
+    """Answer, confidence, and where the model looked; a model that reads multisets needs no --ask.
 
     With --out, each picture gets an overlay (PNG) and a record (JSON + safetensors). --json prints one object a line.
     Pictures that cannot be read are reported on stderr and skipped; the exit code is 2 only if none could be read.
@@ -70,7 +70,9 @@ def look(
         raise DataError(only)
     if not json:
         columns = ("picture", "asked", "answer", "confidence", "next best", "looked at x, y")
-        print_table(f"{predictor.name} ({predictor.facts.architecture})", columns, rows[:ROWS_SHOWN])
+        used = [place for place in range(len(columns)) if any(row[place] is not None for row in rows)]
+        shown = [[row[place] for place in used] for row in rows[:ROWS_SHOWN]]
+        print_table(f"{predictor.name} ({predictor.facts.architecture})", [columns[place] for place in used], shown)
     if not quiet and not json:
         _remarks(len(rows), len(bad), out)
 

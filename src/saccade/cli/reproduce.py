@@ -18,6 +18,7 @@ def reproduce(
     ] = None,
     protocol: Annotated[str, typer.Option("--protocol", help="authors, unlimited or all.")] = "all",
     train: Annotated[bool, typer.Option("--train", help="Train the cells without a run, into --out.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", help="With --train: runs side by side.", min=1)] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer examples for what is computed here.")] = False,
     limit: Annotated[int | None, typer.Option("--limit", help="Examples of each model scored here.", min=1)] = None,
     out: OutFolder = None,
@@ -27,7 +28,6 @@ def reproduce(
 ) -> None:
     """Print a paper's table from recorded runs, confirm it with the shipped models, and draw its figures."""
     from saccade.verbs import reproduce as verb
-    from saccade.verbs.reproduction.table1 import DATA
 
     if table is None:
         if json:
@@ -38,10 +38,11 @@ def reproduce(
     with bar(table, None, shown=not quiet and not json) as update:
         result = verb.reproduce(
             table,
-            data=data or DATA,
+            data=data,
             protocol=protocol,  # type: ignore[arg-type]
             seeds=seeds,
             train=train,
+            jobs=jobs,
             quick=quick,
             limit=limit,
             out=out,

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from saccade.data.attributes import AttributeBatch, AttributeData, AttributeDataConfig
     from saccade.data.catalog import DATA, DataEntry
-    from saccade.data.export import write_scenes
+    from saccade.data.export import write_multisets, write_scenes
     from saccade.data.glyphs import GlyphSet, glyphs_for
     from saccade.data.layout import SceneLayout, SceneSpec
+    from saccade.data.multiset_readers import MULTISET_READERS, read_multisets
+    from saccade.data.multisets import MultisetBatch, MultisetData, MultisetDataConfig, MultisetTable
     from saccade.data.palette import COLOURS
     from saccade.data.questions import Question, QuestionBatch, QuestionData, QuestionDataConfig, QuestionTable
     from saccade.data.readers import READERS, read_questions
@@ -26,11 +28,18 @@ _HOME = {
     "AttributeDataConfig": "attributes",
     "DATA": "catalog",
     "DataEntry": "catalog",
+    "write_multisets": "export",
     "write_scenes": "export",
     "GlyphSet": "glyphs",
     "glyphs_for": "glyphs",
     "SceneLayout": "layout",
     "SceneSpec": "layout",
+    "MULTISET_READERS": "multiset_readers",
+    "read_multisets": "multiset_readers",
+    "MultisetBatch": "multisets",
+    "MultisetData": "multisets",
+    "MultisetDataConfig": "multisets",
+    "MultisetTable": "multisets",
     "COLOURS": "palette",
     "Question": "questions",
     "QuestionBatch": "questions",
@@ -45,12 +54,17 @@ _HOME = {
 __all__ = [
     "COLOURS",
     "DATA",
+    "MULTISET_READERS",
     "READERS",
     "AttributeBatch",
     "AttributeData",
     "AttributeDataConfig",
     "DataEntry",
     "GlyphSet",
+    "MultisetBatch",
+    "MultisetData",
+    "MultisetDataConfig",
+    "MultisetTable",
     "Question",
     "QuestionBatch",
     "QuestionData",
@@ -59,8 +73,10 @@ __all__ = [
     "SceneLayout",
     "SceneSpec",
     "glyphs_for",
+    "read_multisets",
     "read_questions",
     "sample_layout",
+    "write_multisets",
     "write_scenes",
 ]
 

@@ -5,8 +5,8 @@ Protocols:
 ========== ======================================================================================================
 authors     30,000 / 10,000 / 10,000 triples. With merged glyphs one stream of scenes is cut in three, as in the
             authors' code; else each split has its own
-unlimited   training never ends: triple i is scene i with one of its digits, drawn at random; val has 5,000 triples,
-            test the same 10,000 as ``authors``
+unlimited   training never ends: each scene is asked for ``asks`` of its digits, from one drawn at random on; val has
+            5,000 triples, test the same 10,000 as ``authors``
 ========== ======================================================================================================
 
 In a finite split every digit of a scene is one triple, in order: the population of the published numbers.
@@ -67,6 +67,8 @@ class AttributeDataConfig:
     """Folder of photographs for mbg, see ``photographs.py``; the other sets have none."""
     protocol: AttributeProtocol = "unlimited"
     """Sizes and splits, see the module."""
+    asks: int = 1
+    """Triples of each fresh training scene: what of it does not depend on the query is then computed once for all."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -74,6 +76,9 @@ class AttributeDataConfig:
         for setting, known in choices:
             if (found := getattr(self, setting)) not in known:
                 raise ConfigError(f"{setting}: found '{found}'; {nearest(str(found), known)}")
+        fewest = SPECS[self.name].count[0]
+        if not 1 <= self.asks <= fewest:
+            raise ConfigError(f"asks: every scene has {fewest} digits to ask for, so 1 .. {fewest}, found {self.asks}")
         if not 0 <= self.seed < 1 << 63:
             raise ConfigError(f"seed: must lie in 0 .. 2^63 - 1, found {self.seed}")
 
@@ -234,14 +239,16 @@ class AttributeData:
 
     def one_per_scene(self, count: int) -> Tensor:
         """(count,) or fewer: numbers of triples that are all about different scenes, from the first on."""
-        step = 1 if self._ends is None else self.spec.slots + 1  # farther apart than a scene has digits
+        step = self.config.asks if self._ends is None else self.spec.slots + 1  # farther apart than a scene has digits
         return torch.arange(count if self.size is None else min(count, -(-self.size // step))) * step
 
     def _locate(self, indices: Tensor) -> tuple[Tensor, Tensor]:
         """Scene and slot of each triple; known from counts alone."""
         if self._ends is None:
-            counts = scene_counts(self.spec, self.seed, indices)
-            return indices, uniform_below(hash_u32(self.seed, indices, _ASKED), counts)
+            scene, turn = indices // self.config.asks, indices % self.config.asks
+            counts = scene_counts(self.spec, self.seed, scene)
+            first = uniform_below(hash_u32(self.seed, scene, _ASKED), counts)
+            return scene, (first + turn) % counts
         triple = indices + self._first
         scene = torch.searchsorted(self._ends, triple, right=True)
         start = torch.where(scene > 0, self._ends[(scene - 1).clamp(min=0)], 0)

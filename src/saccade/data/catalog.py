@@ -24,14 +24,17 @@ class DataEntry:
     """Name to pass to ``saccade data get``, where there is something to fetch."""
 
 
+_MNIST_LICENCE = "generator Apache-2.0; MNIST glyphs CC BY-SA 3.0 (LeCun, Cortes, Burges)"
+_MADE_ON_THE_FLY = "made on the fly; training on MNIST's own glyphs needs `saccade data get mnist`"
+
 DATA: dict[str, DataEntry] = {
     "mref": DataEntry(
         kind="generator",
         description="5 to 9 coloured MNIST digits on black, 100 × 100; which colour has the digit asked for?",
         task="attribute",
         splits=("train", "val", "test"),
-        licence="generator Apache-2.0; MNIST glyphs CC BY-SA 3.0 (LeCun, Cortes, Burges)",
-        get="made on the fly; training on MNIST's own glyphs needs `saccade data get mnist`",
+        licence=_MNIST_LICENCE,
+        get=_MADE_ON_THE_FLY,
         download="mnist",
     ),
     "mdist": DataEntry(
@@ -39,8 +42,8 @@ DATA: dict[str, DataEntry] = {
         description="the scenes of mref with 17 coloured bits of digits behind them as distractors",
         task="attribute",
         splits=("train", "val", "test"),
-        licence="generator Apache-2.0; MNIST glyphs CC BY-SA 3.0 (LeCun, Cortes, Burges)",
-        get="made on the fly; training on MNIST's own glyphs needs `saccade data get mnist`",
+        licence=_MNIST_LICENCE,
+        get=_MADE_ON_THE_FLY,
         download="mnist",
     ),
     "mbg": DataEntry(
@@ -52,9 +55,45 @@ DATA: dict[str, DataEntry] = {
         get="made on the fly; put photographs into backgrounds/ of the cache, or set data.backgrounds=FOLDER",
         download="mnist",
     ),
+    "mnist-multiset": DataEntry(
+        kind="generator",
+        description="1 to 4 MNIST digits of 20 to 50 px among clutter, 100 × 100; which digits, and how often each?",
+        task="multiset",
+        splits=("train", "val", "test"),
+        licence=_MNIST_LICENCE,
+        get=_MADE_ON_THE_FLY,
+        download="mnist",
+    ),
+    "mnist-set": DataEntry(
+        kind="generator",
+        description="the scenes of mnist-multiset with no digit twice",
+        task="multiset",
+        splits=("train", "val", "test"),
+        licence=_MNIST_LICENCE,
+        get=_MADE_ON_THE_FLY,
+        download="mnist",
+    ),
+    "mnist-single": DataEntry(
+        kind="generator",
+        description="one digit of a scene of mnist-set, among clutter: what a backbone learns digits from",
+        task="multiset",
+        splits=("train", "val", "test"),
+        licence=_MNIST_LICENCE,
+        get=_MADE_ON_THE_FLY,
+        download="mnist",
+    ),
+    "svhn": DataEntry(
+        kind="reader",
+        description="SVHN, full numbers: the digits on photographs of house numbers, a box for each as evidence",
+        task="multiset",
+        splits=("train", "val", "test"),
+        licence="pictures for non-commercial use only",
+        get="download train.tar.gz and test.tar.gz (format 1) from its page at Stanford, unpack, name it svhn:FOLDER",
+    ),
     "csv": DataEntry(
         kind="reader",
-        description="your own pictures: a CSV with image, query, label (or labels); optional split, box, point, mask",
+        description="your own pictures: a CSV with image, query, label (or labels); optional split, box, point, mask; "
+        "without query: the multiset of labels on each picture, optional split, boxes",
         task="question",
         splits=("train", "val", "test"),
         licence="yours",

@@ -83,6 +83,29 @@ def uniform_pair_below(bits: Tensor, bound: int | Tensor) -> State:
     return product >> 32, ((product & _MASK) * bound) >> 32
 
 
+def distinct_below(bits: Tensor, bound: int | Tensor, count: int | Tensor) -> Tensor:
+    """A random subset of 0 … bound − 1, every one as likely: its numbers in the first ``count`` columns of each row.
+
+    By Floyd's method: of the i-th of ``count`` draws, from one number more each time, a number that is taken already
+    becomes the largest it could have been. The order within a row is not random.
+
+    Args:
+        bits: (B, K) 32 random bits for each draw.
+        bound: an int, or (B,).
+        count: how many of each row are wanted, at most K and at most ``bound``; an int, or (B,).
+
+    Returns:
+        (B, K) int64; what is in later columns means nothing.
+    """
+    chosen = torch.empty_like(bits)
+    for draw in range(bits.shape[1]):
+        largest = bound - count + draw
+        number = uniform_below(bits[:, draw], largest + 1)  # (B,)
+        taken = (chosen[:, :draw] == number[:, None]).any(dim=1)
+        chosen[:, draw] = torch.where(taken, largest, number)
+    return chosen
+
+
 def rounded_normal(bits: Tensor, sigma: float) -> Tensor:
     """Normal draws of standard deviation ``sigma`` rounded to integers, by inverting the distribution in integers."""
     thresholds = torch.tensor(_normal_thresholds(sigma), device=bits.device)

@@ -1,4 +1,7 @@
-"""Picture files, and their masks, as network inputs: laid in undistorted and kept as bytes, with the way back."""
+"""Picture files, and their masks, as network inputs kept as bytes, with the way back.
+
+A picture is laid in undistorted; of one that is to be cut, the part that counts fills the whole input.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,9 @@ from torch import Tensor
 
 from saccade.data.byte_store import ByteStore
 from saccade.data.pictures import Picture, as_float, prepare, read_picture
+from saccade.data.table_rows import Box
 from saccade.errors import DataError
-from saccade.geometry import Size
+from saccade.geometry import Size, crop_frame
 
 
 class PreparedPictures:
@@ -24,6 +28,7 @@ class PreparedPictures:
         size: (height, width) of the network input.
         device: where they are kept.
         limit: bytes kept at most; see :class:`ByteStore`.
+        crops: for each picture the part xyxy to cut out, or None for all of it; nothing is cut if not given.
         progress: called with (decoded, in all).
     """
 
@@ -34,6 +39,7 @@ class PreparedPictures:
         device: torch.device,
         *,
         limit: int,
+        crops: Sequence[Box | None] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.paths, self._size = tuple(paths), size
@@ -41,7 +47,9 @@ class PreparedPictures:
         image_size = torch.zeros(len(paths), 2, dtype=torch.long)
 
         def decode(number: int) -> Tensor:
-            pixels, canvas[number], image_size[number] = prepare(read_picture(self.paths[number]), size)
+            picture, crop = read_picture(self.paths[number]), None if crops is None else crops[number]
+            laid_in = prepare(picture, size) if crop is None else cut_out(picture, crop, size)
+            pixels, canvas[number], image_size[number] = laid_in
             return pixels.mul(255).round().to(torch.uint8)  # (3,H,W)
 
         self._bytes = ByteStore(len(paths), decode, (3, *size), device, limit=limit, progress=progress)
@@ -55,6 +63,23 @@ class PreparedPictures:
     def take(self, numbers: Tensor) -> Tensor:
         """The pictures ``numbers`` (B,): (B, 3, H, W) float32 in 0..1."""
         return as_float(self._bytes.take(numbers))
+
+
+def cut_out(picture: Picture, box: Box, size: Size) -> tuple[Tensor, Tensor, Tensor]:
+    """The part ``box`` xyxy of ``picture``, as far as the picture goes, stretched to ``size``; returns as ``prepare``.
+
+    Raises:
+        DataError: the box has nothing of the picture.
+    """
+    height, width = picture.size
+    x0, y0, x1, y1 = max(0.0, box[0]), max(0.0, box[1]), min(float(width), box[2]), min(float(height), box[3])
+    if x1 <= x0 or y1 <= y0:
+        asked = ", ".join(f"{number:g}" for number in box)
+        raise DataError(f"{picture.name}: the part ({asked}) has nothing of its {width}×{height} pixels; check its box")
+    stretched = picture.image.resize((size[1], size[0]), Image.Resampling.BILINEAR, box=(x0, y0, x1, y1))
+    pixels = torch.from_numpy(np.array(stretched)).permute(2, 0, 1).float() / 255  # (3,h,w)
+    canvas = crop_frame(torch.tensor([x0, y0, x1, y1], dtype=torch.float64), size)  # (2,3)
+    return pixels, canvas, torch.tensor(picture.size)
 
 
 def prepared_mask(path: Path, picture_size: Size, size: Size) -> Tensor:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from saccade.geometry import touched
+
 POINT_RADIUS = 1 / 14
 """Radius of the disc that stands for a point, in shorter sides of the network input: 16 of 224 pixels."""
 
@@ -48,8 +50,7 @@ class QuestionBatch:
         height, width = self.images.shape[-2:]
         x = torch.arange(width, device=self.box.device)  # (W,) left edges
         y = torch.arange(height, device=self.box.device)[:, None]  # (H,1) upper edges
-        x0, y0, x1, y1 = self.box[:, :, None, None].unbind(1)  # (B,1,1) each; comparisons with NaN are false
-        inside = (x + 1 > x0) & (x < x1) & (y + 1 > y0) & (y < y1)  # (B,H,W)
+        inside = touched(self.box, (height, width))  # (B,H,W)
         at_x, at_y = self.point[:, :, None, None].unbind(1)
         near = (x + 0.5 - at_x) ** 2 + (y + 0.5 - at_y) ** 2 <= (POINT_RADIUS * min(height, width)) ** 2  # (B,H,W)
         found = torch.where(at_x.isfinite(), near, inside)

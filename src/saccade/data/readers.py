@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,8 @@ READERS: dict[str, DataReader] = {
 }
 
 
-def split_reference(reference: str) -> tuple[str, Path]:
-    """The reader and the path that ``reference`` names.
+def split_reference(reference: str, readers: Collection[str] = READERS.keys()) -> tuple[str, Path]:
+    """The reader, one of ``readers``, and the path that ``reference`` names.
 
     >>> reader, path = split_reference("csv:birds/table.csv")
     >>> reader, path.name
@@ -47,10 +47,10 @@ def split_reference(reference: str) -> tuple[str, Path]:
     """
     match = re.fullmatch(r"([A-Za-z][A-Za-z0-9_-]+):(.+)", reference, re.DOTALL)
     if match is None:
-        raise DataError(f"'{reference}' is not READER:PATH, as in csv:my.csv; readers: {', '.join(READERS)}")
+        raise DataError(f"'{reference}' is not READER:PATH, as in csv:my.csv; readers: {', '.join(readers)}")
     name, path = match.groups()
-    if name not in READERS:
-        raise DataError(f"no reader '{name}': {nearest(name, READERS)}")
+    if name not in readers:
+        raise DataError(f"no reader '{name}': {nearest(name, readers)}")
     return name, Path(path).expanduser()
 
 

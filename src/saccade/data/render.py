@@ -16,6 +16,7 @@ from torch import Tensor
 from saccade.data.resize import by_padding, resized
 
 if TYPE_CHECKING:
+    from saccade.data.glyph_layout import GlyphLayout
     from saccade.data.layout import SceneLayout
 
 
@@ -31,7 +32,7 @@ class InkedPixels:
     """(M,) int32 1..255."""
 
 
-def inked_pixels(layout: SceneLayout) -> InkedPixels:
+def inked_pixels(layout: GlyphLayout) -> InkedPixels:
     """Every visible pixel of every object of a layout."""
     slots, size = layout.present.shape[1], layout.spec.size
     objects = layout.present.flatten().nonzero().squeeze(1)  # (K,)
@@ -70,7 +71,7 @@ def render(layout: SceneLayout) -> Tensor:
     return images
 
 
-def object_masks(layout: SceneLayout) -> Tensor:
+def object_masks(layout: GlyphLayout) -> Tensor:
     """(B, N, H, W) bool: the visible pixels of each object."""
     batch, slots = layout.present.shape
     area = layout.spec.size**2
@@ -80,7 +81,7 @@ def object_masks(layout: SceneLayout) -> Tensor:
     return masks
 
 
-def mask_of(layout: SceneLayout, obj: Tensor) -> Tensor:
+def mask_of(layout: GlyphLayout, obj: Tensor) -> Tensor:
     """(B, H, W) bool: the visible pixels of one object (B,) of each scene."""
     pixels = inked_pixels(layout)
     number = torch.arange(len(layout), device=layout.device) * layout.present.shape[1] + obj  # (B,)
@@ -88,18 +89,18 @@ def mask_of(layout: SceneLayout, obj: Tensor) -> Tensor:
     return _marked(layout, pixels.position[pixels.obj == number[scene]])
 
 
-def occupied_pixels(layout: SceneLayout) -> Tensor:
+def occupied_pixels(layout: GlyphLayout) -> Tensor:
     """(B, H, W) bool: the visible pixels of all objects."""
     return _marked(layout, inked_pixels(layout).position)
 
 
-def _marked(layout: SceneLayout, positions: Tensor) -> Tensor:
+def _marked(layout: GlyphLayout, positions: Tensor) -> Tensor:
     marked = torch.zeros(len(layout), layout.spec.size, layout.spec.size, dtype=torch.bool, device=layout.device)
     marked.view(-1)[positions] = True
     return marked
 
 
-def _frontmost(pixels: InkedPixels, layout: SceneLayout) -> InkedPixels:
+def _frontmost(pixels: InkedPixels, layout: GlyphLayout) -> InkedPixels:
     """Where objects share a pixel, keep the one in the later slot."""
     owner = torch.full((len(layout) * layout.spec.size**2,), -1, dtype=torch.int64, device=layout.device)
     owner.scatter_reduce_(0, pixels.position, pixels.obj, "amax")

@@ -72,7 +72,20 @@ def sample_layout(spec: SceneSpec, glyphs: GlyphSet, seed: int, indices: Tensor)
             f"tries; lower count {spec.count} or scale {spec.scale}, or enlarge size {spec.size}"
         )
     extent, x, y = places
-    return SceneLayout(spec, glyphs, seed, indices, classes, glyph, colour, noise, extent, x, y, present)
+    return SceneLayout(
+        spec=spec,
+        glyphs=glyphs,
+        seed=seed,
+        index=indices,
+        classes=classes,
+        glyph=glyph,
+        colour=colour,
+        noise=noise,
+        extent=extent,
+        x=x,
+        y=y,
+        present=present,
+    )
 
 
 def _place(spec: SceneSpec, images: Tensor, draws: State, present: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,14 +7,17 @@ on the device as bytes, up to a limit. On a GPU the next chunk of an endless str
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
+from typing import Generic
 
 import torch
 from torch import Tensor
 
 from saccade.data.ahead import MadeAhead
+from saccade.data.glyph_layout import Layout, PictureSpec, join_layouts
 from saccade.data.glyphs import GlyphSet
-from saccade.data.layout import SceneLayout, SceneSpec, join_layouts
+from saccade.data.layout import SceneLayout, SceneSpec
 from saccade.data.render import render
 from saccade.data.scenes import sample_layout
 
@@ -23,8 +26,8 @@ _CHUNK = {"cpu": 512, "cuda": 8192}  # a GPU needs some 3 GB for a moment to mak
 _FEW = 8  # fewer scenes than this are a look at single pictures, not a pass through the set
 
 
-class SceneStream:
-    """Scene numbers to layouts and pictures.
+class GlyphStream(ABC, Generic[Layout]):
+    """Scene numbers to layouts and pictures; what kind of scenes, a subclass says.
 
     Args:
         spec: how scenes are drawn.
@@ -38,7 +41,7 @@ class SceneStream:
 
     def __init__(
         self,
-        spec: SceneSpec,
+        spec: PictureSpec,
         glyphs: GlyphSet,
         seed: int,
         device: torch.device | str = "cpu",
@@ -54,11 +57,15 @@ class SceneStream:
         if length is not None:
             self.chunk = max(1, min(self.chunk, length))
         self._kept_at_most = max(1, cache_bytes // (self.chunk * 3 * spec.size**2))
-        self._chunks: OrderedDict[int, tuple[SceneLayout, Tensor]] = OrderedDict()
+        self._chunks: OrderedDict[int, tuple[Layout, Tensor]] = OrderedDict()
         # A CPU has no hands free while it trains, and a finite set is soon made.
         self._ahead = MadeAhead(self._make, self.device) if length is None and self.device.type == "cuda" else None
 
-    def scenes(self, numbers: Tensor) -> tuple[SceneLayout, Tensor]:
+    @abstractmethod
+    def _draw(self, numbers: Tensor) -> tuple[Layout, Tensor]:
+        """The scenes ``numbers`` (B,) of the stream, made now: layout and pictures (B, 3, H, W) uint8."""
+
+    def scenes(self, numbers: Tensor) -> tuple[Layout, Tensor]:
         """The scenes ``numbers`` (B,): layout and pictures (B, 3, H, W) uint8, repeats allowed."""
         numbers = numbers.cpu()  # chunk arithmetic is host work
         wanted, row = torch.unique(numbers, return_inverse=True)
@@ -66,8 +73,7 @@ class SceneStream:
         chunks = torch.unique(chunk_of).tolist()
         missing = [chunk for chunk in chunks if chunk not in self._chunks]
         if missing and not self._worth_making(missing, len(wanted)):
-            layout = sample_layout(self.spec, self.glyphs, self.seed, wanted.to(self.device))
-            images = render(layout)
+            layout, images = self._draw(wanted.to(self.device))
         else:
             made = [self._chunk(chunk) for chunk in chunks]
             places = [(wanted[chunk_of == chunk] - chunk * self.chunk).to(self.device) for chunk in chunks]
@@ -84,7 +90,7 @@ class SceneStream:
             return True
         return wanted >= _FEW and len(missing) * self.chunk <= wanted + 2 * self.chunk
 
-    def _chunk(self, number: int) -> tuple[SceneLayout, Tensor]:
+    def _chunk(self, number: int) -> tuple[Layout, Tensor]:
         if number not in self._chunks:
             self._chunks[number] = self._make(number) if self._ahead is None else self._ahead.take(number)
             while len(self._chunks) > self._kept_at_most:
@@ -92,8 +98,17 @@ class SceneStream:
         self._chunks.move_to_end(number)
         return self._chunks[number]
 
-    def _make(self, number: int) -> tuple[SceneLayout, Tensor]:
+    def _make(self, number: int) -> tuple[Layout, Tensor]:
         start = number * self.chunk
         stop = start + self.chunk if self.length is None else min(start + self.chunk, self.length)
-        layout = sample_layout(self.spec, self.glyphs, self.seed, torch.arange(start, stop, device=self.device))
+        return self._draw(torch.arange(start, stop, device=self.device))
+
+
+class SceneStream(GlyphStream[SceneLayout]):
+    """Scenes of coloured digits."""
+
+    spec: SceneSpec
+
+    def _draw(self, numbers: Tensor) -> tuple[SceneLayout, Tensor]:
+        layout = sample_layout(self.spec, self.glyphs, self.seed, numbers)
         return layout, render(layout)

@@ -23,11 +23,16 @@ class Trainable(Protocol):
         """A freshly initialised model, a function of ``seed`` alone; asked for only when ``replicas`` > 1."""
         ...
 
-    def train_batches(self, start: int, *, batch_size: int, rank: int = 0, world_size: int = 1) -> Iterator[Any]:
+    def train_batches(
+        self, start: int, *, batch_size: int, rank: int = 0, world_size: int = 1, phase: str = "main"
+    ) -> Iterator[Any]:
         """Batches number ``start``, ``start + 1``, … without end, on the device that `to` named.
 
-        Batch ``n`` is a function of (recipe seed, n) alone: this is what makes resuming exact. Batch ``n`` of all
-        ranks together holds ``batch_size * world_size`` samples, of which this rank takes the ``rank``-th slice, so
+        Asked for anew whenever a phase begins, by the phase's name, so that a phase may learn from data of its own;
+        ``start`` goes on counting over the whole run.
+
+        Batch ``n`` is a function of (recipe seed, phase, n) alone: this is what makes resuming exact. Batch ``n`` of
+        all ranks together holds ``batch_size * world_size`` samples, of which this rank takes the ``rank``-th slice, so
         that ``world_size`` ranks see in one batch what one rank sees in ``world_size`` consecutive ones.
 
         With ``graph: true`` every batch has the same shapes and is built from tensors, numbers, strings, lists,

@@ -104,14 +104,10 @@ class Trainer:
 
     def run(self) -> RunResult:
         """Go through the phases from wherever the run stands."""
-        rank, ranks = self.fabric.global_rank, self.fabric.world_size
-        batches = iter(
-            self.task.train_batches(self.at.batches, batch_size=self.micro_batch, rank=rank, world_size=ranks)
-        )
         stopped: Stopped = "finished"
         while True:
             phase = self.recipe.phases[self.at.phase]
-            interrupted = self._run_phase(phase, batches)
+            interrupted = self._run_phase(phase)
             is_over = self.at.phase_ended is not None and self.at.phase == len(self.recipe.phases) - 1
             if interrupted is not None and not is_over:
                 stopped = interrupted
@@ -139,7 +135,7 @@ class Trainer:
             model=model,
         )
 
-    def _run_phase(self, phase: Phase, batches: Iterator[Any]) -> Stopped | None:
+    def _run_phase(self, phase: Phase) -> Stopped | None:
         """Run one phase to its end or to an interruption, and return why it was interrupted."""
         self.parameters = apply_phase(self.learner, phase)
         graphed = self.recipe.graph and self.fabric.device.type == "cuda" and self.fabric.world_size == 1
@@ -169,6 +165,7 @@ class Trainer:
             return None
         total = phase.total_steps(self.epoch)
         self.reporter.begin(phase.name, self.at.phase_step, total, self.recipe.batch_size)
+        batches = self._batches(phase)
         self._mark = (time.monotonic(), self.at.step)
         interrupted: Stopped | None = None
         while self.at.phase_step < total and self.at.phase_ended is None:
@@ -334,6 +331,15 @@ class Trainer:
             restore_rng(state, self.fabric.device)
         else:  # more ranks than when it was saved
             seed_all(self.recipe.seed + self.at.step, rank=self.fabric.global_rank)
+
+    def _batches(self, phase: Phase) -> Iterator[Any]:
+        """The data of a phase, from where the run stands."""
+        rank, ranks = self.fabric.global_rank, self.fabric.world_size
+        return iter(
+            self.task.train_batches(
+                self.at.batches, batch_size=self.micro_batch, rank=rank, world_size=ranks, phase=phase.name
+            )
+        )
 
     def _next_batch(self, batches: Iterator[Any]) -> Any:
         try:

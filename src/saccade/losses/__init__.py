@@ -1,6 +1,32 @@
 """Losses: plain functions of tensors, one idea per file."""
 
+from saccade.losses.hsal import hsal_loss
 from saccade.losses.likelihood import binary_cross_entropy, cross_entropy, log_likelihood_of_set
+from saccade.losses.multiset import (
+    count_loss,
+    list_reward,
+    multiset_loss,
+    multiset_reward,
+    sequence_cross_entropy,
+    stop_cross_entropy,
+)
+from saccade.losses.policy_gradient import PolicyLoss, policy_gradient, rewards_to_go
 from saccade.losses.reinforce import leave_one_out, reinforce
 
-__all__ = ["binary_cross_entropy", "cross_entropy", "leave_one_out", "log_likelihood_of_set", "reinforce"]
+__all__ = [
+    "PolicyLoss",
+    "binary_cross_entropy",
+    "count_loss",
+    "cross_entropy",
+    "hsal_loss",
+    "leave_one_out",
+    "list_reward",
+    "log_likelihood_of_set",
+    "multiset_loss",
+    "multiset_reward",
+    "policy_gradient",
+    "reinforce",
+    "rewards_to_go",
+    "sequence_cross_entropy",
+    "stop_cross_entropy",
+]

@@ -14,8 +14,16 @@ from saccade.metrics.answers import SCALE_EDGES, ScaleBin, accuracy, accuracy_by
 from saccade.metrics.average_precision import Interpolation, average_precision, average_precisions, weighted_map
 from saccade.metrics.causal import Interventions, causal_follow, causal_hold, causal_scores, swapped_query
 from saccade.metrics.faithfulness import Probability, SweepCurve, blurred, deletion, insertion, random_order
+from saccade.metrics.glimpses import at_glimpses, at_random, cells_in_boxes, most_salient
 from saccade.metrics.intervals import Interval, Mean, bootstrap, mean_defined, paired_difference
 from saccade.metrics.localisation import iou, pointing, selectivity, true_positive_strength
+from saccade.metrics.multisets import (
+    exact_match,
+    macro_f1,
+    macro_f1_by_presence,
+    macro_f1_interval,
+    multiset_counts,
+)
 from saccade.metrics.points import attention_near, distance, pointing_at
 from saccade.metrics.precision_recall import PrCounts, PrCurve, no_counts, pr_auc, pr_counts, pr_curve
 
@@ -40,6 +48,8 @@ __all__ = [
     "SweepCurve",
     "accuracy",
     "accuracy_by_scale",
+    "at_glimpses",
+    "at_random",
     "attention_near",
     "average_precision",
     "average_precisions",
@@ -49,12 +59,19 @@ __all__ = [
     "causal_follow",
     "causal_hold",
     "causal_scores",
+    "cells_in_boxes",
     "correct",
     "deletion",
     "distance",
+    "exact_match",
     "insertion",
     "iou",
+    "macro_f1",
+    "macro_f1_by_presence",
+    "macro_f1_interval",
     "mean_defined",
+    "most_salient",
+    "multiset_counts",
     "no_counts",
     "paired_difference",
     "pointing",

@@ -78,7 +78,8 @@ def bootstrap(
     mean = float(kept.mean())
     if len(found) < 2:
         return Interval(mean, float("nan"), float("nan"), n, len(found), undefined)
-    means = _resampled_means(totals, draws, seed)  # (draws,)
+    sums = resampled_sums(totals, draws, seed)  # (draws,2)
+    means = sums[:, 0] / sums[:, 1]  # (draws,)
     tail = (1 - level) / 2
     low, high = torch.quantile(means, torch.tensor([tail, 1 - tail], dtype=torch.float64)).tolist()
     return Interval(mean, low, high, n, len(found), undefined)
@@ -103,20 +104,19 @@ def paired_difference(
     return bootstrap(first - second, images, draws=draws, level=level, seed=seed)
 
 
-def _resampled_means(totals: Tensor, draws: int, seed: int) -> Tensor:
-    """Means (draws,) of data sets made by drawing as many images as there are, each with what belongs to it."""
+def resampled_sums(totals: Tensor, draws: int, seed: int) -> Tensor:
+    """Sums (draws,D) over data sets made by drawing as many images as there are, from what each one adds (G,D)."""
     count = len(totals)
     generator = torch.Generator().manual_seed(seed)
     at_once = max(1, _CELLS_AT_ONCE // count)
-    means = []
+    sums = []
     for start in range(0, draws, at_once):
         rows = min(at_once, draws - start)
         picked = torch.randint(count, (rows, count), generator=generator)  # (R,G)
         cells = picked + count * torch.arange(rows).unsqueeze(1)  # (R,G) numbered through
         times = torch.bincount(cells.flatten(), minlength=rows * count).view(rows, count)  # (R,G) multinomial counts
-        sums = times.double() @ totals  # (R,2)
-        means.append(sums[:, 0] / sums[:, 1])
-    return torch.cat(means)
+        sums.append(times.double() @ totals)  # (R,D)
+    return torch.cat(sums)
 
 
 def _check_values(name: str, values: Tensor) -> Tensor:

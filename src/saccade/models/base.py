@@ -1,4 +1,7 @@
-"""What every query-guided model is: encode a picture once, ask it many questions, and return answer and trace.
+"""What every model on pictures is: encode a picture once, answer, and return the answer with its trace.
+
+A :class:`QueryModel` can be asked many questions about an encoded picture; a :class:`PictureModel` says by itself what
+it sees.
 
 ``forward_raw`` is plain tensors in, a dictionary of plain tensors out, so that it can be compiled, captured in a graph
 and exported; ``forward`` wraps its result into an :class:`~saccade.trace.Output` outside the captured part. Keys of
@@ -23,36 +26,26 @@ from saccade.trace import AttentionTrace, Look, Output, Total
 Raw = dict[str, Tensor]
 
 
-class QueryModel(nn.Module, ABC):
-    """Base of models that answer a query about a picture."""
+class SeeingModel(nn.Module, ABC):
+    """What models that are asked and models that are not have in common."""
 
     Config: ClassVar[type]
     """The frozen dataclass of sizes that builds this model."""
     total: ClassVar[Total] = "last"
     """How the looks combine into one map."""
     config: Any
-    multi_label: bool = False
-    """Whether several answers may hold at once."""
 
     @abstractmethod
     def encode(self, images: Tensor) -> Tensor:
         """What of the picture (B,3,H,W) does not depend on the query; computed once, asked many times."""
 
     @abstractmethod
-    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
-        """Answer the queries (B,) about the encoded pictures, as plain tensors."""
-
-    @abstractmethod
     def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """The looks, in order, of a result of :meth:`ask`."""
+        """The looks, in order, of a result of ``forward_raw``."""
 
     def start_pretrained(self) -> None:
         """Give a freshly built model the published weights that training starts from."""
         raise ConfigError(f"pretrained: {type(self).__name__} has no published weights to start from; leave it out")
-
-    def probabilities(self, logits: Tensor) -> Tensor:
-        """What the logits (B,K) mean: shares of exclusive answers, or for many labels the probability of each."""
-        return logits.sigmoid() if self.multi_label else logits.softmax(-1)
 
     def check_input(self, size: Size) -> None:
         """Refuse a network input of ``size`` (height, width) that is too small for this model's stages."""
@@ -60,9 +53,54 @@ class QueryModel(nn.Module, ABC):
             if isinstance(part, Stages):
                 part.grid(size)
 
-    def forward_raw(self, images: Tensor, query: Tensor) -> Raw:
-        """Pictures (B,3,H,W) and query ids (B,) → plain tensors."""
-        return self.ask(self.encode(images), query)
+    def traced(self, raw: Raw, logits: Tensor, answer: Tensor, input_size: Size) -> Output:
+        """Logits (B,…), answer ids (B) or (B,T) and looks together; whatever else is in ``raw`` goes with them."""
+        size = torch.tensor(input_size, device=logits.device).expand(logits.shape[0], 2)
+        trace = AttentionTrace(looks=self.looks(raw), answer=answer, image_size=size, total=self.total)
+        return Output(logits, trace, {name: tensor for name, tensor in raw.items() if tensor is not logits})
+
+
+class PictureModel(SeeingModel):
+    """Base of models that need no question: they say, one after the other, what they see in a picture.
+
+    Their plain tensors hold ``class_logits`` (B,T,C+1), whose last class means "nothing more", and ``said`` (B,T).
+    """
+
+    @abstractmethod
+    def answer(self, encoding: Tensor) -> Raw:
+        """What the encoded pictures show, as plain tensors."""
+
+    def forward_raw(self, images: Tensor) -> Raw:
+        """Pictures (B,3,H,W) → plain tensors."""
+        return self.answer(self.encode(images))
+
+    def forward(self, images: Tensor) -> Output:
+        """Pictures (B,3,H,W) → logits, trace and the tensors behind them."""
+        return self.wrap(self.forward_raw(images), (images.shape[-2], images.shape[-1]))
+
+    def wrap(self, raw: Raw, input_size: Size) -> Output:
+        """Give plain tensors their meaning; ``input_size`` is the network input's (height, width)."""
+        return self.traced(raw, raw["class_logits"], raw["said"], input_size)
+
+
+class QueryModel(SeeingModel):
+    """Base of models that answer a query about a picture."""
+
+    multi_label: bool = False
+    """Whether several answers may hold at once."""
+
+    @abstractmethod
+    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+        """Answer the queries (B,) about the encoded pictures, as plain tensors."""
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """What the logits (B,K) mean: shares of exclusive answers, or for many labels the probability of each."""
+        return logits.sigmoid() if self.multi_label else logits.softmax(-1)
+
+    def forward_raw(self, images: Tensor, query: Tensor, *, asks: int = 1) -> Raw:
+        """Pictures (B,3,H,W) and query ids (B·k,), for each picture ``asks`` = k of them in a row → plain tensors."""
+        encoding = self.encode(images)  # (B,…)
+        return self.ask(encoding if asks == 1 else encoding.repeat_interleave(asks, dim=0), query)
 
     def forward(self, images: Tensor, query: Tensor) -> Output:
         """Pictures (B,3,H,W) and query ids (B,) → logits, trace and the tensors behind them."""
@@ -70,7 +108,4 @@ class QueryModel(nn.Module, ABC):
 
     def wrap(self, raw: Raw, input_size: Size) -> Output:
         """Give plain tensors their meaning; ``input_size`` is the network input's (height, width)."""
-        logits = raw["logits"]
-        size = torch.tensor(input_size, device=logits.device).expand(logits.shape[0], 2)
-        trace = AttentionTrace(looks=self.looks(raw), answer=logits.argmax(-1), image_size=size, total=self.total)
-        return Output(logits, trace, {name: tensor for name, tensor in raw.items() if name != "logits"})
+        return self.traced(raw, raw["logits"], raw["logits"].argmax(-1), input_size)

@@ -100,6 +100,18 @@ CATALOG: dict[str, ModelSpec] = {
         summary="control: the stack of SOFT without the query",
         paper="control for Seo et al. 2016, arXiv:1606.02393",
     ),
+    "hsal": ModelSpec(
+        target="saccade.models.hsal:HsalModel",
+        task="multiset",
+        summary="reads a multiset of labels, one salient region and a few glimpses at a time",
+        paper="Welleck et al. 2017, arXiv:1711.05165",
+    ),
+    "multiset-counts": ModelSpec(
+        target="saccade.models.multiset_counts:MultisetCountsModel",
+        task="multiset",
+        summary="control: counts every label on the activations of hsal, no attention",
+        paper="control for Welleck et al. 2017, arXiv:1711.05165",
+    ),
 }
 
 

@@ -19,7 +19,7 @@ from saccade.atomic import folder_in_place, write_bytes, write_json, write_text
 from saccade.config import from_dict, to_dict
 from saccade.devices import pick_device
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
-from saccade.models.base import QueryModel
+from saccade.models.base import SeeingModel
 from saccade.models.card import model_card
 from saccade.models.catalog import model_spec
 from saccade.models.facts import CARD, CONFIG, WEIGHTS, ModelFacts, Preprocessing, Score, checked_weights, read_facts
@@ -62,7 +62,7 @@ def load_model(folder: Path | str, device: str | torch.device = "cpu") -> tuple[
         raise CheckpointError(f"{where}: not a safetensors file ({error}); get the folder again") from error
     model = _build(folder, facts)
     tensors = from_stored(written, model, facts, where)
-    if isinstance(model, QueryModel):
+    if isinstance(model, SeeingModel):
         try:
             model.check_input(facts.preprocessing.size)
         except DataError as error:
@@ -77,7 +77,7 @@ def _build(folder: Path, facts: ModelFacts) -> nn.Module:
             model = model_spec(facts.architecture).build(facts.model)
     except (ConfigError, ValueError, RuntimeError, MemoryError) as error:
         raise CheckpointError(f"{folder / CONFIG}: its model cannot be built: {error}") from error
-    for what, words in (("queries", facts.queries), ("answers", facts.answers)):
+    for what, words in (("queries", facts.queries), ("answers", facts.answers), ("classes", facts.answers)):
         built = getattr(model.config, what, len(words))
         if built != len(words):
             raise CheckpointError(f"{folder / CONFIG}: names {len(words)} {what}, but the model has {built}")

@@ -20,7 +20,9 @@ Deviations from the paper: those of :mod:`saccade.models.picture_query`, and a B
 next stage. The authors' released code has it, the text does not; without it each gate, half open at the start, halves
 the signal (``norm_after_gates: false`` shows what that costs). The released code averages the last attended map where
 Eq. (8) sums; the BatchNorm of the head makes both the same. ``gate_penalty`` is not in the paper: on a black background
-open gates cost nothing, so nothing closes them; the penalty is that cost.
+open gates cost nothing, so nothing closes them; the penalty is that cost. With a norm behind it a gate can pay it by
+shrinking everywhere alike, which sharpens nothing; ``spread_penalty`` is the price of the shape alone: mean over root
+mean square of the openings, 1 for an even gate and 1/√n for one open cell in n.
 """
 
 from __future__ import annotations
@@ -62,11 +64,14 @@ class HAttNetConfig(PictureQueryConfig):
     """How far gates are open before training, between 0 and 1; None: by a half, and by 0.9 before pretrained stages."""
     gate_penalty: float = 0.0
     """Price of open gates in the loss: this times the mean opening, each gated stage counting alike."""
+    spread_penalty: float = 0.0
+    """Price of even gates in the loss: this times mean ÷ root mean square of the openings, however wide they are."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.gate_penalty >= 0:
-            raise ValueError(f"gate_penalty must be 0 or more, found {self.gate_penalty:g}")
+        for price in ("gate_penalty", "spread_penalty"):
+            if not getattr(self, price) >= 0:
+                raise ValueError(f"{price} must be 0 or more, found {getattr(self, price):g}")
         if self.gate_start is not None and not 0 < self.gate_start < 1:
             raise ValueError(f"gate_start lies between 0 and 1, found {self.gate_start:g}")
         if self.gated is not None and len(set(self.gated)) < len(self.gated):
@@ -124,10 +129,17 @@ class HAttNetModel(PictureQueryModel):
             here = name
         features = self.backbone.between(features, after=here)  # Eq. (7): (B,C,h,w)
         raw |= self.answered(features, self.attention.attend(features, asked), asked)
-        if self.config.gate_penalty and self.gates:
-            openings = torch.stack([raw[f"{name}.weights"].mean((1, 2)) for name in self.gates])  # (G,B)
-            raw["penalty"] = self.config.gate_penalty * openings.mean(0)  # (B,)
+        if self.gates and (self.config.gate_penalty or self.config.spread_penalty):
+            raw["penalty"] = self._price([raw[f"{name}.weights"] for name in self.gates])  # (B,)
         return raw
+
+    def _price(self, gates: list[Tensor]) -> Tensor:
+        """What the gates, each (B,h,w), cost every example: (B,); each gated stage counts alike."""
+        mean = torch.stack([gate.float().mean((1, 2)) for gate in gates])  # (G,B)
+        size = torch.stack([_root_mean_square(gate.float()) for gate in gates])  # (G,B)
+        spread = mean / size.clamp(min=1e-6)  # (G,B); a gate that is shut everywhere costs nothing
+        price: Tensor = self.config.gate_penalty * mean.mean(0) + self.config.spread_penalty * spread.mean(0)
+        return price
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """The gates in order, then the soft look on the last stage."""
@@ -136,6 +148,12 @@ class HAttNetModel(PictureQueryModel):
             for name in self.gates
         )
         return (*gates, *super().looks(raw))
+
+
+def _root_mean_square(gate: Tensor) -> Tensor:
+    """Of the cells of each example: (B,h,w) → (B,). By the norm, whose gradient is defined at zero too."""
+    norm: Tensor = torch.linalg.vector_norm(gate.flatten(1), dim=1)
+    return norm / float(gate[0].numel()) ** 0.5
 
 
 def _gated_stages(backbone: Stages, config: HAttNetConfig) -> list[str]:

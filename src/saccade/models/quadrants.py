@@ -1,4 +1,4 @@
-"""Small pictures for the tests of query-guided models: a colour in each quadrant, the query names the quadrant."""
+"""Small pictures for the tests of models: squares of one colour in the quadrants, each quadrant asked for or none."""
 
 from __future__ import annotations
 
@@ -29,3 +29,21 @@ def quadrant_batch(count: int, seed: int, *, each: bool = False) -> tuple[dict[s
         images, colours = (tensor.repeat_interleave(QUADRANTS, 0)[:count] for tensor in (images, colours))
         query = torch.arange(count) % QUADRANTS
     return {"images": images, "query": query}, colours.gather(1, query[:, None]).squeeze(1)
+
+
+def squares_batch(count: int, seed: int, *, most: int = 2) -> tuple[dict[str, Tensor], Tensor]:
+    """Inputs ``images`` (B,3,31,34) with up to ``most`` squares, and their colours (B,most) in reading order.
+
+    Behind the last colour stands -1. A function of the arguments; one picture in eight is empty.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.rand(count, 3, 31, 34, generator=generator) * 0.1
+    places = torch.rand(count, QUADRANTS, generator=generator).argsort(1)[:, :most].sort(1).values  # (B,most)
+    colours = torch.randint(COLOURS, (count, most), generator=generator)
+    full = torch.randint(1, most + 1, (count,), generator=generator) * (torch.arange(count) % 8 != 7)  # (B,)
+    labels = colours.masked_fill(torch.arange(most) >= full[:, None], -1)  # (B,most)
+    for picture, slot in (labels >= 0).nonzero().tolist():
+        place = int(places[picture, slot])
+        top, left = 4 + 14 * (place // 2), 5 + 15 * (place % 2)
+        images[picture, labels[picture, slot], top : top + 9, left : left + 9] += 0.9
+    return {"images": images}, labels

@@ -13,7 +13,7 @@ The query goes to the localisation alone: only by cutting out the right thing ca
 ``query_to_classifier`` the classifier sees it too, which is no longer a test of attention.
 
 Deviations from the paper: it says no more than the above, so the hidden layer in which feature and query meet, the
-size of the crop (the picture's), the pooling of the last map (the mean) and the bounds on the window
+size of the crop (the picture's), the pooling of the last map (the mean), the pace and the bounds of the window
 (:mod:`saccade.attention.spatial_transformer`) are choices made here; besides, those of
 :mod:`saccade.models.picture_query`. Flattening ties a model to pictures of one size.
 """
@@ -52,6 +52,8 @@ class StnConfig(PictureQueryConfig):
     """Whether windows stay inside the picture; False: any affine map."""
     smallest: float = 0.1
     """Extent of the smallest bounded window, as a share of the picture."""
+    pace: float = 0.1
+    """How fast windows leave their start, see :mod:`saccade.attention.spatial_transformer`."""
     query_to_classifier: bool = False
     """Whether the classifier sees the query too."""
 
@@ -83,6 +85,7 @@ class StnModel(PictureQueryModel):
             hidden=config.hidden,
             bounded=config.bounded,
             smallest=config.smallest,
+            pace=config.pace,
         )
         asked = config.queries if config.query_to_classifier else 0
         self.head = AnswerHead(self.channels + asked, config.answers, dropout=config.dropout)

@@ -15,8 +15,10 @@ from PIL import Image, ImageDraw, ImageFilter
 from torch import Tensor
 
 from saccade.errors import ShapeError
+from saccade.show.lettering import font
 
 _LIGHT, _DARK = (255, 255, 255), (0, 0, 0)
+_WARM = (255, 184, 77)  # of numbered discs: neither in the colour map of weights nor in grey pictures
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,14 @@ class Points:
     points: Sequence[tuple[float, float]]
 
 
-Mark = Mask | Box | Polygon | Points
+@dataclass(frozen=True)
+class Scanpath:
+    """Places (x, y) in the order they were looked at: numbered, and joined by a line."""
+
+    points: Sequence[tuple[float, float]]
+
+
+Mark = Mask | Box | Polygon | Points | Scanpath
 
 
 def draw_marks(image: Image.Image, marks: Sequence[Mark], picture_size: tuple[int, int]) -> Image.Image:
@@ -66,6 +75,8 @@ def draw_marks(image: Image.Image, marks: Sequence[Mark], picture_size: tuple[in
         elif isinstance(mark, Points):
             for x, y in mark.points:
                 _ring(result, x * scale_x, y * scale_y)
+        elif isinstance(mark, Scanpath):
+            _numbered(result, [(x * scale_x, y * scale_y) for x, y in mark.points])
         else:
             points = _box_points(mark) if isinstance(mark, Box) else mark.points
             _closed_line(result, [(x * scale_x, y * scale_y) for x, y in points])
@@ -100,6 +111,25 @@ def _closed_line(image: Image.Image, points: list[tuple[float, float]]) -> None:
     path = [(x - 0.5, y - 0.5) for x, y in [*points, *points[:2]]]  # edges lie between pixels; the start joins twice
     pen.line(path, fill=_DARK, width=5, joint="curve")
     pen.line(path, fill=_LIGHT, width=3, joint="curve")
+
+
+def _numbered(image: Image.Image, points: list[tuple[float, float]]) -> None:
+    """Discs with the number of each place; a place that was looked at several times bears all its numbers."""
+    pen = ImageDraw.Draw(image)
+    for colour, width in ((_DARK, 5), (_WARM, 3)):
+        pen.line(points, fill=colour, width=width, joint="curve")
+    numbers: dict[tuple[float, float], list[str]] = {}
+    for number, point in enumerate(points, 1):
+        numbers.setdefault(point, []).append(str(number))
+    face = font(max(11, round(0.06 * max(image.size))), bold=True)
+    for (x, y), held in numbers.items():
+        text = "·".join(held)
+        reach = face.getlength("0") * 0.95  # a disc for one digit; longer texts make a capsule
+        half = max(reach, face.getlength(text) / 2 + reach / 2)
+        box = [x - half, y - reach, x + half, y + reach]
+        pen.rounded_rectangle([box[0] - 1, box[1] - 1, box[2] + 1, box[3] + 1], radius=reach + 1, fill=_DARK)
+        pen.rounded_rectangle(box, radius=reach, fill=_WARM)
+        pen.text((x, y), text, _DARK, font=face, anchor="mm")
 
 
 def _ring(image: Image.Image, x: float, y: float) -> None:

@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from PIL import Image
 
 from saccade.errors import CheckpointError, DataError
 from saccade.record import Record
 from saccade.show.filmstrip import filmstrip
+from saccade.show.glimpse_strip import glimpse_strip, has_glimpses
 from saccade.show.report import Block, Cell, Code, KeyFigures, Picture, Report, Section, Table, percent
 from saccade.show.slot_table import slot_table
 
 _LOWER_IS_BETTER = ("loss", "error", "perplexity")
 _CURVES_SHOWN = 9
-_DRAWN = ("question", "answer", "confidence", "alternatives", "sentences", "supporting", "captions", "looks")
+_DRAWN = ("question", "answer", "confidence", "alternatives", "sentences", "supporting", "captions", "looks", "labels")
 
 
 def report_from_run(folder: str | Path) -> Report:
@@ -46,8 +48,8 @@ def report_from_run(folder: str | Path) -> Report:
 def report_from_records(records: Sequence[Record]) -> Report:
     """Answers with what was looked at, one section a record.
 
-    Of a record's ``info`` the keys question, answer, confidence, alternatives, sentences, supporting (numbers of
-    sentences) and captions (by look, as in a filmstrip) are drawn; every other plain value is listed.
+    Of a record's ``info`` the keys question, answer, labels, confidence, alternatives, sentences, supporting (numbers
+    of sentences) and captions (by look, as in a filmstrip) are drawn; every other plain value is listed.
     """
     if not records:
         raise DataError("report: no records came; there is nothing to show")
@@ -183,8 +185,7 @@ def _record_section(number: int, record: Record, *, name_model: bool) -> Section
     blocks: list[Block] = []
     spatial = [look for look in trace.looks if look.is_spatial]
     if spatial and record.picture is not None:
-        captions = info.get("captions") if isinstance(info.get("captions"), Mapping) else None
-        strip = filmstrip(record.picture, trace, question=question, answer=sure, captions=captions, panel=200)
+        strip = _strip(record, question, sure)
         blocks.append(Picture(strip, _looks_in_words(spatial), f"Filmstrip of {len(spatial)} looks; answer {answer}"))
     sentences = info.get("sentences")
     for look in trace.looks:
@@ -198,6 +199,19 @@ def _record_section(number: int, record: Record, *, name_model: bool) -> Section
     asked = " → ".join(part for part in (question, answer) if part) or f"Record {number}"
     title = f"{info['picture']}: {asked}" if isinstance(info.get("picture"), str) else asked
     return Section(f"{title} ({info['model']})" if name_model and info.get("model") else title, blocks=blocks)
+
+
+def _strip(record: Record, question: str, answer: str) -> Image.Image:
+    """The looks on the record's picture; label by label if it was read so."""
+    info, trace, picture = record.info, record.trace, record.picture
+    if picture is None:
+        raise DataError("report: this record has no picture to draw on")
+    if has_glimpses(trace):
+        said = info.get("labels")
+        labels = [(str(word), float(share)) for word, share in said] if isinstance(said, Sequence) else []
+        return glimpse_strip(picture, trace, labels=labels, answer=answer)
+    captions = info.get("captions") if isinstance(info.get("captions"), Mapping) else None
+    return filmstrip(picture, trace, question=question, answer=answer, captions=captions, panel=200)
 
 
 def _facts(info: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:

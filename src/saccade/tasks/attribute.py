@@ -10,16 +10,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from saccade.config import from_dict
-from saccade.data.attributes import SPECS, AttributeData, AttributeDataConfig
+from saccade.data.attributes import SPECS, AttributeBatch, AttributeData, AttributeDataConfig
 from saccade.data.glyphs import Split
 from saccade.errors import ConfigError
 from saccade.models.base import QueryModel
 from saccade.models.facts import ModelFacts
 from saccade.tasks.attribute_scores import score_attributes
-from saccade.tasks.query_task import QueryTask, Wanted
+from saccade.tasks.picture_task import Wanted
+from saccade.tasks.query_task import QueryTask
 
 
 class AttributeTask(QueryTask):
@@ -61,6 +63,16 @@ class AttributeTask(QueryTask):
         if name == "train" and config.protocol == "unlimited":
             config = replace(config, seed=config.seed + self.seed)
         return AttributeData(config, cast(Split, name), device=self.device)
+
+    def training_batch(self, data: AttributeData, indices: Tensor, number: int) -> AttributeBatch:
+        """The triples ``indices`` (B,); of fresh scenes, each picture once for all that is asked of it."""
+        asks = self.data_config.asks if data.size is None else 1
+        if len(indices) % asks:
+            raise ConfigError(f"a batch of {len(indices)} cannot be split into scenes that are asked {asks} times each")
+        made = data.take(indices)
+        if asks == 1:
+            return made
+        return replace(made, images=made.images[::asks].contiguous(memory_format=torch.channels_last))
 
     @classmethod
     def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 SEO_2016 = "Seo et al. 2016, Table 1 (arXiv:1606.02393)"
 SEO_2016_TABLE_2 = "Seo et al. 2016, Table 2 (arXiv:1606.02393)"
 
+WELLECK_2017 = "Welleck et al. 2017, Table 1 (arXiv:1711.05165)"
+
 OTHER_PHOTOGRAPHS = "not comparable: other photographs than SUN"
 """What stands beside every number measured on MBG: the paper's backgrounds are the SUN database."""
 
@@ -45,6 +47,13 @@ _TABLE_2: dict[str, tuple[float, float]] = {  # weighted mAP: attention only, wi
     "hattnet-ctx": (0.2704, 0.3038),
 }
 
+_MULTISETS: dict[str, dict[str, tuple[float, float]]] = {  # F1, 0-1
+    "hsal": {"mnist-set": (0.990, 0.960), "mnist-multiset": (0.978, 0.935), "svhn": (0.973, 0.947)},
+    "hsal-ce": {"mnist-set": (0.735, 0.478), "mnist-multiset": (0.726, 0.477), "svhn": (0.589, 0.307)},
+}
+_MULTISET_NOTE = "one run on 60,000 / 10,000 pictures; how the F1 is averaged and whether glyphs are shared: not stated"
+_SVHN_NOTE = "one run on the official splits; how the F1 is averaged is not stated"
+
 
 def _rows() -> dict[tuple[str, str], Published]:
     rows = {}
@@ -57,6 +66,10 @@ def _rows() -> dict[tuple[str, str], Published]:
     for system, both in _TABLE_2.items():
         metrics = dict(zip(("weighted_map", "weighted_map_with_prior"), both))
         rows[system, "vg"] = Published(metrics, SEO_2016_TABLE_2, "one run; how the prior enters is not stated")
+    for system, by_data in _MULTISETS.items():
+        for data, both in by_data.items():
+            metrics = dict(zip(("macro_f1", "exact_match"), both))
+            rows[system, data] = Published(metrics, WELLECK_2017, _SVHN_NOTE if data == "svhn" else _MULTISET_NOTE)
     return rows
 
 

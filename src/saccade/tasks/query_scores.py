@@ -1,4 +1,4 @@
-"""What the scores of every query model share: forward passes in parts, whole batches, sweeps, plain numbers."""
+"""What the scores of every model on pictures share: forward passes in parts, whole batches, sweeps, plain numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from saccade import geometry
 from saccade.errors import DataError
 from saccade.metrics import deletion, insertion
-from saccade.models.base import QueryModel, Raw
+from saccade.models.base import PictureModel, QueryModel, Raw
 from saccade.trace import AttentionTrace
 
 BATCH = 250
@@ -20,11 +20,12 @@ AT_ONCE = {"cpu": 20, "cuda": 1000}  # pictures of 100×100 pixels in one forwar
 _PIXELS = 100 * 100
 
 
-def in_parts(model: QueryModel, images: Tensor, query: Tensor) -> Raw:
-    """What ``forward_raw`` gives for all pictures, computed a few at a time; scalars are left out."""
+def in_parts(model: QueryModel | PictureModel, images: Tensor, *more: Tensor) -> Raw:
+    """What ``forward_raw`` gives for all pictures (and queries), computed a few at a time; scalars are left out."""
     pixels = images.shape[-2] * images.shape[-1]
     at_once = max(1, AT_ONCE.get(images.device.type, BATCH) * _PIXELS // pixels)
-    parts = [model.forward_raw(*part) for part in zip(torch.split(images, at_once), torch.split(query, at_once))]
+    inputs = zip(*(torch.split(tensor, at_once) for tensor in (images, *more)))
+    parts = [model.forward_raw(*part) for part in inputs]
     return {name: torch.cat([part[name] for part in parts]) for name, tensor in parts[0].items() if tensor.dim()}
 
 

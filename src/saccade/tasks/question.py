@@ -19,7 +19,8 @@ from saccade.data.readers import READERS, read_questions, split_reference
 from saccade.errors import ConfigError, DataError
 from saccade.models.base import QueryModel
 from saccade.models.facts import ModelFacts
-from saccade.tasks.query_task import QueryTask, Wanted
+from saccade.tasks.picture_task import Wanted
+from saccade.tasks.query_task import QueryTask
 from saccade.tasks.question_prior import training_prior
 from saccade.tasks.question_scores import SWEEPS, score_questions
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from saccade.models.folder import load_model
 from saccade.tasks import task_class
-from saccade.tasks.query_task import Wanted
+from saccade.tasks.picture_task import Wanted
 from saccade.zoo import resolve
 
 

@@ -11,18 +11,22 @@ from typing import Any
 from saccade.atomic import make_folder
 from saccade.errors import ConfigError, nearest
 from saccade.predict import load
-from saccade.recorded import recorded_runs
+from saccade.recorded import RecordedRun, recorded_runs
 from saccade.verbs.plain_table import PlainTable
 from saccade.verbs.reproduction.ablations import ablation_table, penalty_curve, penalty_table
 from saccade.verbs.reproduction.confirm import Confirmation, Progress, confirm, confirmation_table
 from saccade.verbs.reproduction.figures import Drawing, penalty_figure, recall_figure, scale_figure, scenes_figure
+from saccade.verbs.reproduction.multiset_table import DATA as MULTISETS
+from saccade.verbs.reproduction.multiset_table import LEGEND as MULTISET_LEGEND
+from saccade.verbs.reproduction.multiset_table import MultisetTable, multiset_page, training_figures
 from saccade.verbs.reproduction.page import hattnet_page
 from saccade.verbs.reproduction.projections import projection_table, study_projections
 from saccade.verbs.reproduction.table1 import DATA, LEGEND, Protocol, Table1
-from saccade.verbs.reproduction.training import RESULTS, missing_jobs, train_missing
+from saccade.verbs.reproduction.training import RESULTS, RUNS, Job, missing_jobs, train_missing
 
 TABLES: dict[str, str] = {
     "hattnet-table1": "Seo et al. 2016, Tables 1a and 1b, Figures 5 to 7: five attention systems on MREF, MDIST, MBG",
+    "hsal-table1": "Welleck et al. 2017, Table 1, Figures 5 and 6: multisets read by saliency and reinforcement",
 }
 """Name → what it is."""
 
@@ -61,10 +65,11 @@ class Reproduction:
 def reproduce(
     table: str,
     *,
-    data: Sequence[str] = DATA,
+    data: Sequence[str] | None = None,
     protocol: Protocol = "all",
     seeds: int = 1,
     train: bool = False,
+    jobs: int = 1,
     quick: bool = False,
     limit: int | None = None,
     out: Path | str | None = None,
@@ -76,10 +81,11 @@ def reproduce(
 
     Args:
         table: a key of ``TABLES``.
-        data: data sets, all of the table's by default.
+        data: data sets; None: all of the table's.
         protocol: authors, unlimited or all.
         seeds: with ``train``, how many seeds every cell shall have.
         train: train the cells that lack a run, into ``out``.
+        jobs: with ``train``, how many runs at a time, each in a process of its own.
         quick: fewer examples for what is computed here.
         limit: examples of each shipped model (and, with ``train``, of each new run, which else are tested in full).
         out: folder for figures, ``report.html`` and new runs, and where earlier ones are found again; without it
@@ -92,17 +98,29 @@ def reproduce(
         raise ConfigError(f"no table '{table}': {nearest(table, TABLES)}")
     if seeds < 1:
         raise ConfigError(f"seeds: at least 1, found {seeds}")
+    if jobs < 1:
+        raise ConfigError(f"jobs: at least 1, found {jobs}")
     if train and out is None:
         raise ConfigError("training needs a place for its runs: name one with --out")
     started = time.monotonic()
     folder = None if out is None else make_folder(Path(out))  # first, so that a wrong place is found at once
-    shown = Table1(recorded_runs(), tuple(data), protocol)
-    if folder is not None:
-        shown = shown.with_runs(recorded_runs(folder / RESULTS))
-        if train:
-            jobs = missing_jobs(shown, seeds)
-            fresh = train_missing(jobs, folder, limit=limit, device=device, overrides=overrides, progress=progress)
-            shown = shown.with_runs(fresh)
+
+    def trained(missing: Sequence[Job]) -> Sequence[RecordedRun]:
+        """The runs that ``out`` holds, after those that are missing there were added, if that was asked for."""
+        if folder is None:
+            return ()
+        if not train:
+            return recorded_runs(folder / RESULTS)
+        options: dict[str, Any] = {"limit": limit, "device": device, "overrides": overrides, "progress": progress}
+        return train_missing(missing, folder, side_by_side=jobs, **options)
+
+    if table == "hsal-table1":
+        held = MultisetTable(recorded_runs(), tuple(data or MULTISETS))
+        held = held if folder is None else held.with_runs(recorded_runs(folder / RESULTS))
+        return _multisets(held.with_runs(trained(held.missing(seeds))), folder, started)
+    shown = Table1(recorded_runs(), tuple(data or DATA), protocol)
+    shown = shown if folder is None else shown.with_runs(recorded_runs(folder / RESULTS))
+    shown = shown.with_runs(trained(missing_jobs(shown, seeds)))
     count = limit or (QUICK if quick else FULL)
     variants = recorded_runs(variants=True)
     points = penalty_curve(shown.runs, variants)
@@ -131,6 +149,27 @@ def reproduce(
         report=report,
         seconds=time.monotonic() - started,
         legend=LEGEND,
+    )
+
+
+def _multisets(shown: MultisetTable, folder: Path | None, started: float) -> Reproduction:
+    """Table 1 of Welleck et al. (2017), from the records and, where there are run folders, their curves."""
+    looking = [found for name in shown.data if (found := shown.looking(name)).rows]
+    figures: list[Path] = []
+    report = None
+    if folder is not None:
+        drawings = training_figures(folder / RUNS, shown.data)
+        figures = [drawing.write(folder) for drawing in drawings]
+        report = multiset_page(shown, looking, drawings).save(folder / "report.html")
+    return Reproduction(
+        table="hsal-table1",
+        tables=[shown.answers(), *looking],
+        cells=[cell.to_json() for cell in shown.cells()],
+        confirmed=[],
+        figures=figures,
+        report=report,
+        seconds=time.monotonic() - started,
+        legend=MULTISET_LEGEND,
     )
 
 

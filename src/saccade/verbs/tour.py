@@ -9,8 +9,8 @@ from pathlib import Path
 
 from saccade.atomic import make_folder
 from saccade.errors import CheckpointError
-from saccade.models.facts import read_facts
-from saccade.show.report import Code, Report, Section
+from saccade.models.facts import ModelFacts, read_facts
+from saccade.show.report import Cell, Code, Report, Section, Table
 from saccade.verbs.plain_table import PlainTable
 from saccade.zoo import shipped
 
@@ -37,6 +37,10 @@ class TourResult:
 
 
 HEADLINE = ("model", "metric", "here %", "n here", "full test % (n)", "published %")
+FEATURED = ("soft-mref", "hattnet-ctx-sparse-mref", "crown-cub", "hsal-mnist-multiset")
+"""One model of each kind: a quick tour stops at these and tells the records of the others."""
+METRICS = ("accuracy", "macro_f1", "weighted_map")
+"""The score that a model is known by: the first of these that its record has."""
 
 
 def tour(
@@ -49,7 +53,7 @@ def tour(
 
     Args:
         out: folder for the page; an old page there is replaced.
-        quick: fewer scenes (hundreds instead of thousands).
+        quick: stop at a model of each kind only, and at fewer scenes (hundreds instead of thousands).
         device: auto, cpu, cuda, cuda:N or mps.
         progress: called with the model's name, scenes done and scenes in all.
     """
@@ -58,19 +62,21 @@ def tour(
     if not models:
         raise CheckpointError("no models are shipped with this copy of saccade: there is nothing to tour")
     folder_of_page = make_folder(Path(out))  # before the scoring, so that a wrong place is found at once
-    stops = []
-    for name, folder in models.items():
-        guide = _GUIDES[read_facts(folder).task]()
-        stops.append(guide(name, quick=quick, device=device, progress=progress))
+    facts = {name: read_facts(folder) for name, folder in models.items()}
+    featured = [name for name in models if name in FEATURED] if quick else []
+    visited = sorted(featured, key=FEATURED.index) or list(models)
+    stops = [_GUIDES[facts[name].task]()(name, quick=quick, device=device, progress=progress) for name in visited]
+    others = [_recorded_row(name, facts[name]) for name in models if name not in visited]
     page = Report(
         title="Where the models looked",
         lead="Each model below answers a question about a picture and shows which part of the picture its answer was "
         "computed from. Everything on this page was computed on this machine just now, from weights and digits that "
         "come with the package; numbers that were measured elsewhere say so.",
-        sections=[stop.section for stop in stops] + [_next_steps()],
+        sections=[stop.section for stop in stops] + ([_others(others)] if others else []) + [_next_steps()],
     )
     report = page.save(folder_of_page / "report.html")
-    headline = PlainTable("score, and the published one", HEADLINE, [stop.headline for stop in stops])
+    rows = [*(stop.headline for stop in stops), *others]
+    headline = PlainTable("score, and the published one", HEADLINE, rows)
     tables = [headline, *(table for stop in stops for table in stop.tables)]
     return TourResult(report, tables, time.monotonic() - started)
 
@@ -87,7 +93,38 @@ def _question_guide() -> Callable[..., Stop]:
     return question_stop
 
 
-_GUIDES: dict[str, Callable[[], Callable[..., Stop]]] = {"attribute": _attribute_guide, "question": _question_guide}
+def _multiset_guide() -> Callable[..., Stop]:
+    from saccade.verbs.tour_multisets import multiset_stop
+
+    return multiset_stop
+
+
+_GUIDES: dict[str, Callable[[], Callable[..., Stop]]] = {
+    "attribute": _attribute_guide,
+    "multiset": _multiset_guide,
+    "question": _question_guide,
+}
+
+
+def _recorded_row(name: str, facts: ModelFacts) -> list[str]:
+    """The row of a model at which the tour does not stop: what was recorded when it was made."""
+    for score in facts.scores[:1]:
+        metric = next((metric for metric in METRICS if metric in score.metrics), None)
+        if metric is not None:
+            published = score.published.get(metric)
+            full = f"{100 * score.metrics[metric]:.2f} ({score.n:,})"
+            return [name, metric, "–", "–", full, "–" if published is None else f"{100 * published:.2f}"]
+    return [name, "–", "–", "–", "–", "–"]
+
+
+def _others(rows: Sequence[Sequence[str]]) -> Section:
+    columns = [HEADLINE[0], HEADLINE[1], *HEADLINE[4:]]
+    cells: list[list[Cell | str]] = [[row[0], row[1], *row[4:]] for row in rows]
+    return Section(
+        "The other models that ship",
+        "Recorded when they were made, not computed here; the whole tour stops at each of them.",
+        [Table(columns, cells, caption="Full test, and published"), Code("saccade tour --out tour")],
+    )
 
 
 def _next_steps() -> Section:
@@ -95,8 +132,8 @@ def _next_steps() -> Section:
         "Go on from here",
         "Ask about a picture of your own, score a model in full, or train one yourself.",
         [
-            Code("saccade look scene.png --ask 7 --out out"),
-            Code("saccade evaluate soft-mref --limit 2000"),
-            Code("saccade data get mnist\nsaccade train soft-mref --out runs/soft"),
+            Code("saccade look scene.png --ask 7 --model hattnet-ctx-mref --out out"),
+            Code("saccade evaluate hattnet-ctx-mref --limit 2000"),
+            Code("saccade data get mnist\nsaccade train hattnet-ctx-mref --out runs/ctx"),
         ],
     )

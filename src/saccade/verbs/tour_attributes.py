@@ -21,8 +21,8 @@ from saccade.trace import Look
 from saccade.verbs.plain_table import PlainTable
 from saccade.verbs.tour import Stop
 
-QUICK, FULL = 1000, 5000  # scenes
-SWEEPS = {True: 100, False: 200}  # scenes for deletion and insertion
+QUICK, FULL = 500, 5000  # scenes
+SWEEPS = {True: 50, False: 200}  # scenes for deletion and insertion
 KINDS = {"grid_oracle": "bound", "all_objects_exact": "bound"}
 LABELS = {
     "uniform": "attention spread evenly",
@@ -41,7 +41,7 @@ def attribute_stop(name: str, *, quick: bool, device: str, progress: Callable[[s
     data = AttributeData(config, "test", device=predictor.device, allow_pack=True)
     limit = QUICK if quick else FULL
     scores = score_attributes(
-        predictor.model,
+        predictor.query_model,
         data,
         limit=limit,
         sweeps=SWEEPS[quick],

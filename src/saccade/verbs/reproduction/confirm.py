@@ -71,7 +71,7 @@ def _confirm(
     # The photographs that a model was trained with are not here in general: the default ones stand in for them.
     split = AttributeData(AttributeDataConfig(facts.data["name"]), "test", device=predictor.device, allow_pack=True)
     scores = score_attributes(
-        predictor.model, split, limit=limit, sweeps=0, progress=lambda done, total: progress(name, done, total)
+        predictor.query_model, split, limit=limit, sweeps=0, progress=lambda done, total: progress(name, done, total)
     )
     found = scores.summary()
     low, high = found["intervals"]["accuracy"]

@@ -182,7 +182,8 @@ def scenes_figure(confirmed: Sequence[Confirmation], data: str, device: str) -> 
     batch = split.take(split.one_per_scene(SCENES))
     answers = {}
     for system, predictor in predictors.items():
-        logits = predictor.model.forward_raw(batch.images.to(predictor.device), batch.query.to(predictor.device))
+        given = batch.images.to(predictor.device), batch.query.to(predictor.device)
+        logits = predictor.query_model.forward_raw(*given)
         answers[system] = logits["logits"].argmax(-1).cpu()  # (B,)
     right = torch.stack([answer == batch.label for answer in answers.values()]).all(0)  # (B,)
     mixed = [*right.nonzero().flatten().tolist()[: EXAMPLES // 2], *(~right).nonzero().flatten().tolist()]

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import shlex
+import subprocess
+import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from saccade.engine.health import TrainingStopped
 from saccade.engine.recipe import packaged_recipes
 from saccade.recorded import RecordedRun, keep, recorded_runs
 from saccade.verbs.evaluate import evaluate
@@ -63,6 +70,7 @@ def train_missing(
     jobs: Sequence[Job],
     out: Path,
     *,
+    side_by_side: int = 1,
     limit: int | None = None,
     device: str = "auto",
     overrides: Sequence[str] = (),
@@ -73,23 +81,62 @@ def train_missing(
     Args:
         jobs: see :func:`missing_jobs`.
         out: gets ``runs/NAME`` and ``results/NAME.json``.
+        side_by_side: how many at a time, each in a process of its own; small networks share a large GPU well.
         limit: test examples; all of them by default.
         device: auto, cpu, cuda, cuda:N or mps.
         overrides: further ``key=value`` texts for every recipe.
         progress: called with what is done and how many jobs there are.
+
+    Raises:
+        TrainingStopped: jobs that run side by side have failed; the others are done and recorded.
     """
-    for number, job in enumerate(jobs):
-        progress(f"training {job.name}", number, len(jobs))
-        record, run = out / RESULTS / f"{job.name}.json", out / RUNS / job.name
-        if record.is_file():
-            continue
-        if (run / "config.yaml").is_file():
-            train(out=run, resume=True, device=device, quiet=True)
-        else:
-            sets = [*job.overrides, *overrides]
-            protocol = job.setting.protocol
-            train(job.recipe, out=run, protocol=protocol, overrides=sets, seed=job.seed, device=device, quiet=True)
-        progress(f"scoring {job.name}", number, len(jobs))
-        found = evaluate(run, limit=limit, device=device, allow_pack=False)
-        keep(found, run, name=job.name, command=job.command(overrides, run), folder=record.parent)
+    waiting = [job for job in jobs if not (out / RESULTS / f"{job.name}.json").is_file()]
+    done = itertools.count(len(jobs) - len(waiting))
+    scored = _in_turn if side_by_side == 1 else _apart
+
+    def one(job: Job) -> None:
+        run = out / RUNS / job.name
+        found = scored(job, run, device, overrides, limit)
+        keep(found, run, name=job.name, command=job.command(overrides, run), folder=out / RESULTS)
+        progress(f"recorded {job.name}", next(done) + 1, len(jobs))
+
+    progress("training", len(jobs) - len(waiting), len(jobs))
+    if side_by_side == 1:
+        for job in waiting:
+            one(job)
+    else:
+        with ThreadPoolExecutor(side_by_side) as lanes:
+            started = {job.name: lanes.submit(one, job) for job in waiting}
+        failed = {name: error for name, future in started.items() if (error := future.exception()) is not None}
+        if failed:
+            raise TrainingStopped("\n".join(f"{name}: {error}" for name, error in failed.items()))
     return recorded_runs(out / RESULTS)
+
+
+def _in_turn(job: Job, run: Path, device: str, overrides: Sequence[str], limit: int | None) -> dict[str, Any]:
+    """Train and evaluate in this process."""
+    if (run / "config.yaml").is_file():
+        train(out=run, resume=True, device=device, quiet=True)
+    else:
+        sets = [*job.overrides, *overrides]
+        protocol = job.setting.protocol
+        train(job.recipe, out=run, protocol=protocol, overrides=sets, seed=job.seed, device=device, quiet=True)
+    return evaluate(run, limit=limit, device=device, allow_pack=False)
+
+
+def _apart(job: Job, run: Path, device: str, overrides: Sequence[str], limit: int | None) -> dict[str, Any]:
+    """Train and evaluate in processes of their own, as the command line does."""
+    begun = (run / "config.yaml").is_file()
+    words = ["train", "--resume", "--out", str(run)] if begun else shlex.split(job.command(overrides, run))[1:]
+    _saccade(*words, "--device", device, "--quiet")
+    most = [] if limit is None else ["--limit", str(limit)]
+    found: dict[str, Any] = json.loads(_saccade("evaluate", str(run), "--json", "--device", device, *most))
+    return found
+
+
+def _saccade(*words: str) -> str:
+    """What a command prints; a TrainingStopped with the last thing it said when it fails."""
+    done = subprocess.run([sys.executable, "-m", "saccade", *words], capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        raise TrainingStopped(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"failed: {words}")
+    return done.stdout

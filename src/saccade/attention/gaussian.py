@@ -1,0 +1,120 @@
+"""Gaussian mixture attention: a few soft spotlights on a grid, their places told by a state vector.
+
+Paper: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165),
+Section 3, "Gaussian Attention Mechanism" and "Interface", after the one-dimensional window of Graves 2013.
+
+=============  =====================================================================================
+Section 3      α = softmax, κ1 = σ·m, κ2 = σ·n, β                     :meth:`GaussianMixtureAttention.spotlights`
+Section 3      M_ij = Σ_k α_k exp(−β_k [(κ1_k − i)² + (κ2_k − j)²])   :meth:`GaussianMixtureAttention.mask`
+Section 3      g_0 = Σ_ij M_ij V_ij, not divided by Σ M               :meth:`GaussianMixtureAttention.attend`
+Appendix A     K = 5, each β in [1.5, 2.0]                            ``components``, ``sharpness``
+=============  =====================================================================================
+
+M lies between 0 and 1, and its peak is α_k where the spotlights are apart. Cells count from 1, as in the paper, while κ
+begins at 0: the first row is in the middle of a spotlight at κ1 = 1.
+
+Deviations from the paper: its β = exp(·) "constrained to [1.5, 2.0]" does not say how; here β = 1.5 + 0.5·σ(·), which
+has a gradient everywhere.
+
+Axes: B examples, K spotlights, H and W cells (m and n of the paper).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from saccade import geometry
+from saccade.attention.soft import Attended
+from saccade.errors import ConfigError
+from saccade.trace import Look
+
+
+class Spotlights(NamedTuple):
+    """The parameters of the mixture, each (B,K): importance, sharpness, row and column of the centre in cells."""
+
+    alpha: Tensor
+    beta: Tensor
+    row: Tensor
+    column: Tensor
+
+
+class GaussianMixtureAttention(nn.Module):
+    """Features (B,C,H,W) and a state (B,D) → context (B,C) and the :class:`~saccade.trace.Look`.
+
+    Args:
+        state_size: D.
+        components: K, the number of spotlights.
+        sharpness: the least and the largest β; at 1.75 a spotlight falls to 0.17 one cell from its centre.
+
+    >>> attention = GaussianMixtureAttention(16)
+    >>> context, look = attention(torch.randn(2, 8, 7, 7), torch.randn(2, 16))
+    >>> context.shape, look.weights.shape, bool((look.weights <= 1).all())
+    (torch.Size([2, 8]), torch.Size([2, 7, 7]), True)
+    """
+
+    def __init__(self, state_size: int, *, components: int = 5, sharpness: tuple[float, float] = (1.5, 2.0)) -> None:
+        super().__init__()
+        if components < 1:
+            raise ConfigError(f"components: at least one spotlight, found {components}")
+        if not 0 < sharpness[0] <= sharpness[1]:
+            raise ConfigError(f"sharpness: two positive numbers, the smaller first, found {sharpness}")
+        self.components, self.sharpness = components, sharpness
+        self.parameters_of = nn.Linear(state_size, 4 * components)
+
+    def spotlights(self, state: Tensor, grid: geometry.Size) -> Spotlights:
+        """The 4K numbers of the state (B,D), brought into their ranges on a ``grid`` of (H, W) cells."""
+        alpha, rest = self.parameters_of(state).split([self.components, 3 * self.components], dim=-1)  # (B,K), (B,3K)
+        beta, row, column = rest.sigmoid().chunk(3, dim=-1)  # (B,K) each
+        least, largest = self.sharpness
+        return Spotlights(alpha.softmax(-1), least + (largest - least) * beta, row * grid[0], column * grid[1])
+
+    def mask(self, state: Tensor, grid: geometry.Size) -> Tensor:
+        """M, from a state (B,D) on a ``grid`` of (H, W) cells: (B,H,W)."""
+        alpha, beta, row, column = self.spotlights(state, grid)
+        i = torch.arange(1, grid[0] + 1, dtype=row.dtype, device=row.device)  # (H,)
+        j = torch.arange(1, grid[1] + 1, dtype=row.dtype, device=row.device)  # (W,)
+        below = (row.unsqueeze(-1) - i).square()  # (B,K,H)
+        beside = (column.unsqueeze(-1) - j).square()  # (B,K,W)
+        distance = below.unsqueeze(-1) + beside.unsqueeze(-2)  # (B,K,H,W)
+        spots = torch.exp(-beta[..., None, None] * distance)  # (B,K,H,W)
+        return (alpha.unsqueeze(-2) @ spots.flatten(2)).reshape(-1, *grid)  # (B,H,W)
+
+    def attend(self, features: Tensor, state: Tensor) -> Attended:
+        """The act as plain tensors: context g_0 (B,C), weights M (B,H,W), and as its scores log M."""
+        weights = self.mask(state, (features.shape[-2], features.shape[-1]))  # (B,H,W)
+        context = torch.einsum("bhw,bchw->bc", weights, features)  # (B,C)
+        return Attended(context, weights, weights.clamp_min(torch.finfo(weights.dtype).tiny).log())
+
+    def forward(
+        self, features: Tensor, state: Tensor, *, frame: Tensor | None = None, name: str = "covert"
+    ) -> tuple[Tensor, Look]:
+        """Context and look; ``frame`` (2,3) tells where the features' cells lie in the picture."""
+        attended = self.attend(features, state)
+        return attended.context, covert_look(name, attended.weights, frame, scores=attended.scores)
+
+
+def covert_look(
+    name: str,
+    weights: Tensor,
+    frame: Tensor | None,
+    *,
+    scores: Tensor | None = None,
+    active: Tensor | None = None,
+    emits: Tensor | None = None,
+) -> Look:
+    """The look of a mask M (B[,T],H,W) that multiplied the features: each cell between 0 and 1, and any sum."""
+    frame = geometry.identity().to(weights.device) if frame is None else frame
+    return Look(
+        name,
+        "soft",
+        "multiplier",
+        weights,
+        norm="sigmoid",  # of the norms the one that promises 0..1 for each cell alone
+        frame=frame,
+        scores=scores,
+        active=active,
+        emits=emits,
+    )

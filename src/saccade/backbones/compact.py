@@ -1,0 +1,48 @@
+"""A compact residual network: a stem and four stages, small enough to ship and to train from nothing in a minute.
+
+Paper: the blocks of He et al., "Deep Residual Learning for Image Recognition", 2016 (arXiv:1512.03385), one in each
+stage and fewer channels. The stem halves the picture and each later stage but the first halves it again, so that a
+picture of 100×100 pixels ends in 7×7 cells, as one of 224×224 does in the published networks.
+
+Deviations from the paper: widths and depth; no pooling in the stem; the input is centred by its mid-grey, not by the
+statistics of ImageNet, which it never sees.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from torch import nn
+
+from saccade.backbones.layers import Normalise, start_weights
+from saccade.backbones.resnet import BasicBlock
+from saccade.backbones.stages import Stages
+
+WIDTHS = (24, 48, 96, 128)
+"""Channels of the four stages."""
+
+
+def compact(*, last_stride: int = 2) -> Stages:
+    """Stages "stem", "layer1" … "layer4".
+
+    Args:
+        last_stride: of the last stage; 1 keeps the grid of the third, twice as fine, and all the layers.
+
+    >>> compact().grid((100, 100))
+    {'stem': (50, 50), 'layer1': (50, 50), 'layer2': (25, 25), 'layer3': (13, 13), 'layer4': (7, 7)}
+    """
+    stem: OrderedDict[str, nn.Module] = OrderedDict(
+        normalise=Normalise((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+        conv1=nn.Conv2d(3, WIDTHS[0], 3, 2, 1, bias=False),
+        bn1=nn.BatchNorm2d(WIDTHS[0]),
+        relu=nn.ReLU(inplace=True),
+    )
+    stages: OrderedDict[str, nn.Module] = OrderedDict(stem=nn.Sequential(stem))
+    channels = {"stem": WIDTHS[0]}
+    incoming = WIDTHS[0]
+    for number, (width, stride) in enumerate(zip(WIDTHS, (1, 2, 2, last_stride)), start=1):
+        stages[f"layer{number}"] = BasicBlock(incoming, width, stride)
+        channels[f"layer{number}"] = incoming = width
+    network = Stages(stages, channels)
+    start_weights(network)
+    return network

@@ -1,0 +1,74 @@
+"""The objective of HSAL-RL, from the plain tensors of a rollout.
+
+Paper: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165).
+
+==============  ===============================================================================================
+Section 4.2     Σ_t,i log p_t,i (V(s_t,i) − R_t,i) at meta steps t ≤ m; of k glimpses (R = P there) and a class
+Appendix A      V learns by its squared error to the observed reward
+Appendix A      cross-entropy of "stop" at meta step m + 1
+==============  ===============================================================================================
+
+Which part reaches which parameter is decided in the model: there the layers that choose glimpses and that tell V see a
+detached state. So the recurrent networks and the mask learn from what was said, and never from where was looked.
+
+Deviations from the paper: none by default. Its objective is the total reward while its surrogate judges each action by
+its own; the surrogate is followed, and ``to_go`` is the other reading. The entropy bonus is the authors' later code's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+from saccade.losses.multiset import label_steps, multiset_reward, stop_cross_entropy
+from saccade.losses.policy_gradient import policy_gradient, rewards_to_go
+
+
+def hsal_loss(
+    raw: Mapping[str, Tensor],
+    labels: Tensor,
+    *,
+    reward: Callable[[Tensor, Tensor], Tensor] = multiset_reward,
+    entropy_weight: float = 0.0,
+    to_go: bool = False,
+) -> dict[str, Tensor]:
+    """Scalars by name: ``loss`` is to be minimised, the others are its parts and the mean rewards.
+
+    Args:
+        raw: of a rollout in training; its keys are those of :mod:`saccade.models.hsal`.
+        labels: (B,M), padded with -1.
+        reward: of the classes said (B,T), given the labels; for lists :func:`saccade.losses.list_reward`.
+        entropy_weight: price of being decided, added for every action that counts.
+        to_go: whether an action is judged by all rewards from it on, not by its own alone.
+    """
+    said, glimpses = raw["said"], raw["location_reward"].shape[-1]
+    steps = label_steps(labels, said.shape[1])  # (B,T)
+    counts = steps.unsqueeze(-1).expand(-1, -1, glimpses + 1).flatten(1)  # (B,T·(k+1))
+    said_reward = reward(said, labels).to(raw["location_reward"].dtype)  # (B,T)
+    gained = _in_time(raw["location_reward"], said_reward)  # (B,T·(k+1))
+    parts = policy_gradient(
+        _in_time(raw["location_log_prob"], raw["said_log_prob"]),
+        rewards_to_go(gained, counts) if to_go else gained,
+        _in_time(raw["location_value"], raw["class_value"]),
+        counts,
+    )
+    stop = stop_cross_entropy(raw["class_logits"], labels).mean()
+    undecided = _in_time(raw["location_entropy"], raw["class_entropy"])  # (B,T·(k+1))
+    entropy = (undecided * counts).sum() / labels.shape[0]
+    many = steps.sum().clamp_min(1)
+    return {
+        "loss": parts.policy + parts.value + stop - entropy_weight * entropy,
+        "policy_loss": parts.policy,
+        "value_loss": parts.value,
+        "stop_loss": stop,
+        "entropy": entropy,
+        "class_reward": (said_reward * steps).sum() / many,
+        "location_reward": (raw["location_reward"].mean(-1) * steps).sum() / many,
+    }
+
+
+def _in_time(locations: Tensor, classes: Tensor) -> Tensor:
+    """What belongs to glimpses (B,T,k) and to classes (B,T), in the order of the actions: (B,T·(k+1))."""
+    return torch.cat([locations, classes.unsqueeze(-1)], dim=-1).flatten(1)

@@ -1,0 +1,123 @@
+"""Scores of answers that are multisets: labels that may repeat, in no order.
+
+Everything works on counts (B,K), how often each class is in a picture, so that no order can matter.
+
+=======================  =====================================================================================
+exact match              the multiset that was said is the true one, the paper's "0-1"
+macro-F1                 of counts pooled over pictures: TP_c = Σ min(said_c, true_c), F1_c = 2 TP_c / Σ (said_c +
+                         true_c), mean over the classes that occur; the primary one
+macro-F1 by presence     as in the later released code of the paper's first author (Welleck et al. 2018): precision
+                         and recall are averaged over the pictures that *have* the class, "stop" is a class too, and
+                         the scores of batches are averaged. What is said of absent classes costs nothing, so it is
+                         optimistic; kept to compare with numbers from there
+=======================  =====================================================================================
+
+Paper: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165),
+Section 5. Axes: B pictures, T steps, K classes.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from saccade.errors import DataError, ShapeError
+from saccade.metrics.intervals import Interval, resampled_sums
+
+AUTHORS_BATCH = 64
+"""Pictures in a batch of the author's later code, over which its F1 is averaged."""
+
+
+def before_stop(said: Tensor, stop: int) -> Tensor:
+    """Which steps (B,T) came before the first ``stop``."""
+    return (said == stop).cumsum(-1) == 0
+
+
+def multiset_counts(labels: Tensor, classes: int) -> Tensor:
+    """How often each class is among the labels (B,M): (B,K) whole numbers.
+
+    Args:
+        labels: class ids, in any order; what is said after a stop (id ``classes``) and padding (−1) do not count.
+        classes: K.
+    """
+    if labels.dim() != 2:
+        raise ShapeError("labels", "(B,M)", labels.shape)
+    if labels.is_floating_point() or labels.dtype == torch.bool:
+        raise DataError(f"labels: expected integer ids, found {labels.dtype}")
+    if bool((labels < -1).any() or (labels > classes).any()):
+        raise DataError(
+            f"labels: ids lie in 0 … {classes - 1}, with {classes} for stop and −1 for nothing; found "
+            f"{int(labels.min())} … {int(labels.max())}"
+        )
+    counted = torch.where(before_stop(labels, classes) & (labels >= 0), labels, classes)  # (B,M)
+    return F.one_hot(counted, classes + 1).sum(1)[:, :classes]  # (B,K)
+
+
+def exact_match(said: Tensor, truth: Tensor) -> Tensor:
+    """1.0 where the counts (B,K) that were said are the true ones, else 0.0: (B,)."""
+    _check_counts(said, truth)
+    return (said == truth).all(-1).float()
+
+
+def macro_f1(said: Tensor, truth: Tensor) -> float:
+    """Macro-F1 of pooled counts (B,K); NaN when no class occurs, said or true.
+
+    >>> macro_f1(torch.tensor([[1, 0], [0, 1]]), torch.tensor([[1, 1], [0, 0]]))  # the right label, the wrong picture
+    0.5
+    """
+    return float(_f1_of(_tallies(said, truth).sum(0, keepdim=True)))
+
+
+def macro_f1_interval(
+    said: Tensor, truth: Tensor, *, draws: int = 1000, level: float = 0.95, seed: int = 0
+) -> Interval:
+    """Macro-F1 with a percentile interval from resampling pictures, as :func:`saccade.metrics.bootstrap` has it."""
+    tallies, pictures = _tallies(said, truth), len(said)
+    found = macro_f1(said, truth)
+    if pictures < 2 or found != found:
+        return Interval(found, float("nan"), float("nan"), pictures, pictures, 0)
+    scores = _f1_of(resampled_sums(tallies.flatten(1), draws, seed).unflatten(1, tallies.shape[1:]))  # (draws,)
+    tail = (1 - level) / 2
+    bounds = torch.tensor([tail, 1 - tail], dtype=torch.float64)
+    low, high = torch.nanquantile(scores, bounds).tolist()
+    return Interval(found, low, high, pictures, pictures, 0)
+
+
+def macro_f1_by_presence(said: Tensor, truth: Tensor, *, batch_size: int = AUTHORS_BATCH) -> float:
+    """The optimistic macro-F1 of the author's later code, from counts (B,K); NaN without pictures.
+
+    Give counts with a column for "stop" (one true stop a picture) to score what that code does.
+    """
+    _check_counts(said, truth)
+    scores = []
+    for one, other in zip(said.double().split(batch_size), truth.double().split(batch_size)):
+        right = torch.minimum(one, other)  # (b,K)
+        present = other > 0  # (b,K)
+        pictures = present.sum(0).clamp(min=1)  # (K,)
+        precision = (right / one.clamp(min=1) * present).sum(0) / pictures  # (K,)
+        recall = (right / other.clamp(min=1)).sum(0) / pictures  # (K,): 0 where the class is absent
+        f1 = 2 * precision * recall / (precision + recall).clamp(min=1e-12)  # (K,)
+        scores.append(f1[present.any(0)].mean())
+    return float(torch.stack(scores).nanmean()) if scores else float("nan")
+
+
+def _tallies(said: Tensor, truth: Tensor) -> Tensor:
+    """For each picture and class what was said rightly, and what was said or true in all: (B,2,K)."""
+    _check_counts(said, truth)
+    return torch.stack([torch.minimum(said, truth), said + truth], dim=1).cpu().double()
+
+
+def _f1_of(tallies: Tensor) -> Tensor:
+    """Macro-F1 (N,) of N pooled tallies (N,2,K); a class that does not occur (0/0) is left out."""
+    right, in_all = tallies.unbind(1)  # (N,K)
+    return (2 * right / in_all).nanmean(-1)  # (N,)
+
+
+def _check_counts(said: Tensor, truth: Tensor) -> None:
+    if said.dim() != 2:
+        raise ShapeError("counts that were said", "(B,K)", said.shape)
+    if truth.shape != said.shape:
+        raise ShapeError("true counts", f"{tuple(said.shape)} as those that were said", truth.shape)
+    if said.is_floating_point() or truth.is_floating_point():
+        raise DataError(f"counts: expected whole numbers, found {said.dtype} and {truth.dtype}")

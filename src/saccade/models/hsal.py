@@ -1,0 +1,231 @@
+"""HSAL: saliency-driven sequential attention that reads a multiset of labels, one region and one label at a time.
+
+Paper: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165).
+
+=============================  ======================================================  ==========================
+Section 3, "Saliency Model"    S_1 = Σ_c V_c², from 0 to 1 (Appendix A)                :class:`.SaliencyMap`
+Section 3, "Meta-Controller"   M_t, a mixture of Gaussians                             :class:`.MetaController`
+Section 3, "Interface"         P_t = M_t ⊙ S_t from 0 to 1, g_0 = Σ M_t V              :func:`.priority_map`
+Section 3, "Controller"        k glimpses, then a class                                :class:`.Controller`
+Section 3, "Update Mechanism"  S_t+1                                                   :class:`.InhibitionOfReturn`
+Section 4.2, "Reward"          R of a glimpse: P_t at its cell                         ``location_reward``
+Section 5                      in training drawn, otherwise the likeliest until stop   :meth:`HsalModel.read`
+=============================  ======================================================  ==========================
+
+Every rollout has ``most`` + 1 meta steps of k + 1 controller steps, whatever is said, so that it can be captured;
+``active`` tells which count. What the parts are taught by is in :mod:`saccade.losses.hsal`.
+
+Keys of the result, beside those of the looks (T = ``most`` + 1 meta steps, Y = classes and stop):
+``class_logits`` (B,T,Y), ``said`` (B,T), ``said_log_prob``, ``class_entropy``, ``class_value`` (B,T);
+``location`` (B,T,k) cells numbered row by row, ``location_log_prob``, ``location_entropy``, ``location_value``,
+``location_reward`` (B,T,k); ``active`` (B,T): nothing had ended the reading before; ``single_logits`` (B,C).
+Behind the end ``said`` is stop, except in training, where a rollout goes on whatever was drawn.
+
+Deviations from the paper: those of its parts (:mod:`saccade.attention.gaussian`, :mod:`saccade.attention.saliency`,
+:mod:`saccade.models.multiset_reader`). It does not say whether the controller's state outlives a meta step; here it
+does (``carry_state``). a_i is a one-hot vector, nothing before the first glimpse, as is ŷ_0. Saliency is cut from the
+graph: it is an input of the controllers, not a way to teach the backbone. The backbones compact-fine and, on
+224×224, resnet34 through layer3 have finer cells, and ``fine_stage`` gives a cell finer activations: ways past the
+resolution that Section 5.2 names as the limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from saccade.attention.gaussian import covert_look
+from saccade.attention.saliency import InhibitionOfReturn, SaliencyMap, min_max, priority_map
+from saccade.attention.sampling import gumbel_noise
+from saccade.models.base import Raw
+from saccade.models.fine_cells import FineCells
+from saccade.models.hsal_controller import Controller, Glimpsed, MetaController
+from saccade.models.multiset_reader import MultisetConfig, MultisetModel
+from saccade.trace import Look
+
+
+@dataclass(frozen=True)
+class HsalConfig(MultisetConfig):
+    """Sizes of HSAL; the paper's, but for the compact controller (``hidden: 512`` there) and backbone."""
+
+    glimpses: int = 2
+    """k, the glimpses before each class."""
+    gaussians: int = 5
+    """Spotlights of the covert mask."""
+    meta_hidden: int = 128
+    """Units of the meta-controller."""
+    hidden: int = 256
+    """Units of the controller."""
+    location_hidden: int = 64
+    """Hidden units of the layer that chooses glimpses."""
+    carry_state: bool = True
+    """Whether the controller's state goes on from one meta step to the next; False: it begins anew."""
+    saliency: str = "energy"
+    """The saliency model by name; see :data:`saccade.attention.saliency.SALIENCY`."""
+    fine_stage: str | None = None
+    """An earlier stage whose finer activations glimpses see too; None: none."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for field in ("glimpses", "gaussians", "meta_hidden", "hidden", "location_hidden"):
+            if getattr(self, field) < 1:
+                raise ValueError(f"{field} must be 1 or more, found {getattr(self, field)}")
+
+
+class HsalModel(MultisetModel):
+    """Reads a picture region by region; looks ``saliency``, ``covert``, ``priority``, ``glimpse``, ``inhibited``."""
+
+    Config = HsalConfig
+
+    def __init__(self, config: HsalConfig) -> None:
+        super().__init__(config)
+        said = config.classes + 1
+        cells = self.grid[0] * self.grid[1]
+        finer = config.fine_stage
+        self.fine = None if finer is None else FineCells(self.backbone, finer, config.input_size)
+        self.saliency = SaliencyMap(config.saliency)
+        self.meta = MetaController(self.grid, said, hidden=config.meta_hidden, gaussians=config.gaussians)
+        self.controller = Controller(
+            cells,
+            said,
+            self.channels + (0 if self.fine is None else self.fine.channels),
+            hidden=config.hidden,
+            location_hidden=config.location_hidden,
+            glimpses=config.glimpses,
+        )
+        self.inhibit = InhibitionOfReturn()
+
+    @classmethod
+    def tiny(cls) -> Any:
+        """A size for tests."""
+        return HsalConfig(
+            classes=3, most=2, backbone="small", through="stage2", input_size=(31, 34), meta_hidden=8, hidden=16,
+            location_hidden=8,
+        )  # fmt: skip
+
+    def encode(self, images: Tensor) -> Tensor:
+        """The activation volume V, behind it the finer activations under each cell: (B,3,H,W) → (B,C[+F],h,w)."""
+        if self.fine is None:
+            return super().encode(images)
+        self.check_images(images)
+        lower = self.backbone.between(images, to=self.config.fine_stage)  # (B,F,H,W)
+        volume = self.backbone.between(lower, after=self.config.fine_stage)  # (B,C,h,w)
+        return torch.cat([volume, self.fine(lower)], dim=1)
+
+    def answer(self, encoding: Tensor) -> Raw:
+        """Read the encoded pictures (B,C[+F],h,w): in training by draws, otherwise by what is likeliest."""
+        location_noise = class_noise = None
+        if self.training:
+            count, steps = encoding.shape[0], self.steps
+            cells = self.grid[0] * self.grid[1]
+            location_noise = gumbel_noise((count, steps, self.config.glimpses, cells), like=encoding)  # (B,T,k,N)
+            class_noise = gumbel_noise((count, steps, self.config.classes + 1), like=encoding)  # (B,T,Y)
+        return self.read_single(encoding) | self.read(encoding, location_noise, class_noise)
+
+    def read(self, encoding: Tensor, location_noise: Tensor | None = None, class_noise: Tensor | None = None) -> Raw:
+        """The rollout: T meta steps, drawn with the noise (B,T,k,N) and (B,T,Y), or the likeliest without."""
+        energy = self.saliency(encoding[:, : self.channels]).detach()  # (B,h,w)
+        saliency = min_max(energy)  # S_1: (B,h,w)
+        projected = self.controller.project(encoding)
+        said = encoding.new_zeros(encoding.shape[0], self.config.classes + 1)  # ŷ_0: (B,Y)
+        meta_state = encoding.new_zeros(encoding.shape[0], self.config.meta_hidden)
+        fresh = state = encoding.new_zeros(encoding.shape[0], self.config.hidden)
+        before, masks, priorities, steps = [saliency], [], [], []
+        for number in range(self.steps):
+            mask, meta_state = self.meta(saliency, said, meta_state)  # M_t: (B,h,w)
+            priority = priority_map(mask, saliency)  # P_t: (B,h,w)
+            step = self.controller.step(
+                projected,
+                priority,
+                mask,
+                said,
+                state if self.config.carry_state else fresh,
+                location_noise=None if location_noise is None else location_noise[:, number],
+                class_noise=None if class_noise is None else class_noise[:, number],
+            )
+            state = step.states[:, -1]  # (B,D)
+            said = F.one_hot(step.said, self.config.classes + 1).to(encoding.dtype)  # ŷ_t: (B,Y)
+            saliency = self.inhibit(saliency, mask, step.cells)  # S_t+1: (B,h,w)
+            masks.append(mask)
+            priorities.append(priority)
+            steps.append(step)
+            before.append(saliency)
+        maps = {
+            "saliency.energy": energy,  # before it is normalised: (B,h,w)
+            "saliency.weights": torch.stack(before[:-1], dim=1),  # S_1 … S_T: (B,T,h,w)
+            "inhibited.weights": torch.stack(before[1:], dim=1),  # S_2 … S_T+1: (B,T,h,w)
+            "covert.weights": torch.stack(masks, dim=1),  # (B,T,h,w)
+            "covert.values": encoding,  # (B,C[+F],h,w)
+            "priority.weights": torch.stack(priorities, dim=1),  # (B,T,h,w)
+        }
+        maps["covert.context"] = torch.einsum("bthw,bchw->btc", maps["covert.weights"], encoding)  # g_0: (B,T,C[+F])
+        return maps | self._classes(steps) | self._glimpses(steps, maps["priority.weights"].detach())
+
+    def _classes(self, steps: list[Glimpsed]) -> Raw:
+        """What was said, how likely that was, and what it was expected to be worth."""
+        logits = torch.stack([step.class_logits for step in steps], dim=1)  # (B,T,Y)
+        said = torch.stack([step.said for step in steps], dim=1)  # (B,T)
+        states = torch.stack([step.states[:, -1] for step in steps], dim=1)  # (B,T,D)
+        stops = (said == self.stop).int()  # (B,T)
+        active = stops.cumsum(1) == stops  # no stop before: (B,T)
+        log_prob = logits.log_softmax(-1)  # (B,T,Y)
+        return {
+            "class_logits": logits,
+            "said": said if self.training else torch.where(active, said, self.stop),
+            "said_log_prob": log_prob.gather(-1, said.unsqueeze(-1)).squeeze(-1),
+            "class_entropy": -(log_prob.exp() * log_prob).sum(-1),
+            "class_value": self.controller.value(states.detach()).squeeze(-1),
+            "active": active,
+        }
+
+    def _glimpses(self, steps: list[Glimpsed], priority: Tensor) -> Raw:
+        """Where was looked, how likely that was, and what it was worth: ``priority`` (B,T,h,w) there."""
+        logits = torch.stack([step.location_logits for step in steps], dim=1)  # (B,T,k,N)
+        cells = torch.stack([step.cells for step in steps], dim=1)  # (B,T,k)
+        states = torch.stack([step.states[:, :-1] for step in steps], dim=1)  # (B,T,k,D)
+        every = logits.log_softmax(-1)  # (B,T,k,N)
+        log_prob = every.gather(-1, cells.unsqueeze(-1)).squeeze(-1)  # (B,T,k)
+        return {
+            "location": cells,
+            "location_log_prob": log_prob,
+            "location_entropy": -(every.exp() * every).sum(-1),  # (B,T,k)
+            "location_value": self.controller.value(states.detach()).squeeze(-1),  # (B,T,k)
+            "location_reward": priority.flatten(2).gather(2, cells),  # (B,T,k)
+            "glimpse.weights": every.exp().reshape(every.shape[0], -1, *self.grid),  # (B,T·k,h,w)
+            "glimpse.choice": cells.flatten(1),  # (B,T·k)
+            "glimpse.log_prob": log_prob.flatten(1),  # (B,T·k)
+        }
+
+    def looks(self, raw: Raw) -> tuple[Look, ...]:
+        """What was salient, attended, preferred, glimpsed and left, for each label; glimpses are k steps a label.
+
+        The total map is the mean of the covert masks of the labels.
+        """
+        frame = self.backbone.frames[self.look_stage]
+        said = raw["said"]  # (B,T)
+        label = raw["active"] & (said != self.stop)  # (B,T)
+        fed = {
+            name: Look(
+                name, "soft", "input", raw[f"{name}.weights"], norm="sigmoid", frame=frame, active=label, emits=said
+            )
+            for name in ("saliency", "priority", "inhibited")
+        }
+        many = self.config.glimpses
+        glimpse = Look(
+            "glimpse",
+            "hard",
+            "policy",
+            raw["glimpse.weights"],
+            norm="softmax",
+            frame=frame,
+            choice=raw["glimpse.choice"],
+            log_prob=raw["glimpse.log_prob"],
+            active=label.repeat_interleave(many, dim=1),  # (B,T·k)
+            emits=said.repeat_interleave(many, dim=1),  # (B,T·k)
+        )
+        covert = covert_look("covert", raw["covert.weights"], frame, active=label, emits=said)
+        return fed["saliency"], covert, fed["priority"], glimpse, fed["inhibited"]

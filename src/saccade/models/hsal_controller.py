@@ -1,0 +1,142 @@
+"""The two recurrent networks of HSAL: the meta-controller, which places a mask, and the controller, which looks there.
+
+Paper: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165),
+Section 3 and Appendix A.
+
+=================  ==============================================================  =======================
+"Meta-Controller"  x_t = [S_t, ŷ_t-1], e_t = W x_t, h_t = GRU(e_t), M_t = attn(h)  :class:`MetaController`
+"Controller"       x_i = [P_t, ŷ_t-1, a_i-1, g_i-1], e_i = W x_i, h_i = GRU(e_i)   :meth:`Controller.step`
+"Controller"       i ≤ k: where to look, a_i ~ softmax(W_location h_i)             :meth:`Controller.step`
+"Controller"       i = k+1: what it is, a_i ~ softmax(W_class h_i)                 :meth:`Controller.step`
+Appendix A         locations by an MLP with 64 hidden units, classes linear        ``locate``, ``classify``
+Section 4.2        V(s_t,i), linear in the controller's state                      ``value``
+Appendix A         location and value heads do not reach the state                 ``.detach()``
+=================  ==============================================================  =======================
+
+W x_i is linear, so the part of it that a glimpse decides, W_a a + W_g g, is computed once for all cells
+(:meth:`Controller.project`) and then only picked up: fewer and larger products, the same numbers.
+
+Axes: B examples, N cells, k glimpses, D units of state, C channels of the volume, Y classes with "nothing more".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade.attention.gaussian import GaussianMixtureAttention
+from saccade.attention.sampling import draw
+from saccade.geometry import Size
+
+
+class MetaController(nn.Module):
+    """What is still salient and what was said last → where to attend."""
+
+    def __init__(self, grid: Size, classes: int, *, hidden: int, gaussians: int) -> None:
+        super().__init__()
+        self.grid = grid
+        self.encode = nn.Linear(grid[0] * grid[1] + classes, hidden)
+        self.remember = nn.GRUCell(hidden, hidden)
+        self.attention = GaussianMixtureAttention(hidden, components=gaussians)
+
+    def forward(self, saliency: Tensor, said: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """S_t (B,h,w), ŷ_t-1 one-hot (B,Y) and the state (B,D) → the mask M_t (B,h,w) and the new state."""
+        given = torch.cat([saliency.flatten(1), said], dim=1)  # x_t: (B,N+Y)
+        state = self.remember(self.encode(given), state)  # h_t: (B,D)
+        return self.attention.mask(state, self.grid), state
+
+
+class Projected(NamedTuple):
+    """W_encode, applied to what every cell could contribute to it."""
+
+    covert: Tensor
+    """(B,N,D): W_g V of each cell, to be summed with the weights of a mask."""
+    overt: Tensor
+    """(B,N,D): W_g V + W_a of each cell, to be picked up when it is glimpsed."""
+    told: Tensor
+    """(D,N+Y): W_P and W_y, for what the meta-controller tells."""
+
+
+class Glimpsed(NamedTuple):
+    """One meta step of the controller."""
+
+    location_logits: Tensor
+    """(B,k,N)"""
+    cells: Tensor
+    """(B,k), numbered row by row."""
+    class_logits: Tensor
+    """(B,Y)"""
+    said: Tensor
+    """(B,)"""
+    states: Tensor
+    """(B,k+1,D): h_1 … h_k+1."""
+
+
+class Controller(nn.Module):
+    """A priority map and a first covert glimpse → k overt glimpses, then a class."""
+
+    def __init__(
+        self, cells: int, classes: int, channels: int, *, hidden: int, location_hidden: int, glimpses: int
+    ) -> None:
+        super().__init__()
+        self.glimpses = glimpses
+        self.parts = [cells + classes, cells, channels]
+        """How W_encode divides: [P, ŷ], a and g."""
+        self.encode = nn.Linear(sum(self.parts), hidden)
+        self.remember = nn.GRUCell(hidden, hidden)
+        self.locate = nn.Sequential(nn.Linear(hidden, location_hidden), nn.ReLU(), nn.Linear(location_hidden, cells))
+        self.classify = nn.Linear(hidden, classes)
+        self.value = nn.Linear(hidden, 1)
+
+    def project(self, volume: Tensor) -> Projected:
+        """What of W_encode does not depend on the steps, for a volume (B,C,h,w)."""
+        told, where, what = torch.split(self.encode.weight, self.parts, dim=1)  # (D,N+Y), (D,N), (D,C)
+        covert = volume.flatten(2).transpose(1, 2) @ what.T  # (B,N,D)
+        return Projected(covert, covert + where.T, told)
+
+    def step(
+        self,
+        projected: Projected,
+        priority: Tensor,
+        mask: Tensor,
+        said: Tensor,
+        state: Tensor,
+        *,
+        location_noise: Tensor | None = None,
+        class_noise: Tensor | None = None,
+    ) -> Glimpsed:
+        """One meta step: k glimpses and a class, drawn with the noise (B,k,N) and (B,Y), or the likeliest without.
+
+        Args:
+            projected: of :meth:`project`.
+            priority: P_t (B,h,w).
+            mask: M_t (B,h,w), which makes the first glimpse g_0.
+            said: ŷ_t-1 one-hot (B,Y).
+            state: h_0 (B,D).
+            location_noise: of the k glimpses.
+            class_noise: of the class.
+        """
+        told = F.linear(torch.cat([priority.flatten(1), said], dim=1), projected.told, self.encode.bias)  # (B,D)
+        seen = (mask.flatten(1).unsqueeze(1) @ projected.covert).squeeze(1)  # W_g g_0, and a_0 is nothing: (B,D)
+        states, logits, cells = [], [], []
+        for number in range(self.glimpses):
+            state = self.remember(told + seen, state)  # h_i: (B,D)
+            scores = self.locate(state.detach())  # the reward of a glimpse teaches where to look, and only that: (B,N)
+            cell = draw(scores, None if location_noise is None else location_noise[:, number])  # a_i: (B,)
+            picked = cell[:, None, None].expand(-1, 1, projected.overt.shape[2])  # (B,1,D)
+            seen = projected.overt.gather(1, picked).squeeze(1)  # W_a a_i + W_g g_i: (B,D)
+            states.append(state)
+            logits.append(scores)
+            cells.append(cell)
+        state = self.remember(told + seen, state)  # h_k+1: (B,D)
+        class_logits = self.classify(state)  # (B,Y)
+        return Glimpsed(
+            torch.stack(logits, dim=1),
+            torch.stack(cells, dim=1),
+            class_logits,
+            draw(class_logits, class_noise),
+            torch.stack([*states, state], dim=1),
+        )

@@ -1,0 +1,111 @@
+"""What the models that read a multiset of labels share: an activation model, taught first on single objects.
+
+Paper: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165),
+Section 5, "Implementation Details": the backbone is fine-tuned as a classifier of single objects, then frozen.
+
+Its classifier stays in the model (``single_logits`` (B,C)), so that the activation model can be taught and judged where
+it is used. The last class of all other logits means "nothing more" (the paper's "stop").
+
+Deviations from the paper: the compact backbone starts from nothing; ``backbone: resnet34``, ``pretrained: true`` and
+``input_size: [224, 224]`` are the paper's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from saccade.backbones import build_backbone, pretrained
+from saccade.errors import DataError, ShapeError
+from saccade.geometry import Size
+from saccade.models.base import PictureModel, Raw
+from saccade.models.quadrants import squares_batch
+
+
+@dataclass(frozen=True)
+class MultisetConfig:
+    """Settings that all of them have; the defaults are those of the compact models."""
+
+    classes: int = 10
+    """How many different labels there are."""
+    most: int = 4
+    """Labels in the fullest picture; a model says at most one more."""
+    backbone: str = "compact"
+    """Which network sees the picture: compact, compact-fine, resnet34, vgg16, timm:NAME …"""
+    pretrained: bool = False
+    """Whether training starts from the backbone's ImageNet weights."""
+    through: str | None = None
+    """The last stage of the backbone that is kept; None: all stages."""
+    input_size: tuple[int, int] = (100, 100)
+    """(height, width) of every picture."""
+
+    def __post_init__(self) -> None:
+        for field in ("classes", "most"):
+            if getattr(self, field) < 1:
+                raise ValueError(f"{field} must be 1 or more, found {getattr(self, field)}")
+        if self.pretrained and self.backbone in ("small", "compact", "compact-fine"):
+            raise ValueError(
+                f"pretrained: '{self.backbone}' has no ImageNet weights; choose another backbone or leave it"
+            )
+
+
+class MultisetModel(PictureModel):
+    """Pictures (B,3,H,W) of one size → the labels in them, as many of each as there are objects."""
+
+    config: Any
+    total = "mean"
+
+    def __init__(self, config: MultisetConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.backbone = build_backbone(config.backbone, through=config.through)
+        self.look_stage = self.backbone.names[-1]
+        """The stage whose cells are attended."""
+        self.channels = self.backbone.channels[self.look_stage]
+        self.grid = self.backbone.grid(config.input_size)[self.look_stage]
+        self.single = nn.Linear(self.channels, config.classes)
+
+    @property
+    def stop(self) -> int:
+        """The class that says "nothing more"."""
+        return int(self.config.classes)
+
+    @property
+    def steps(self) -> int:
+        """How many classes are said, the last "nothing more" included."""
+        return int(self.config.most) + 1
+
+    @classmethod
+    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
+        """Inputs and labels (B,2) that fit :meth:`tiny`: up to two squares, labelled by their colours."""
+        return squares_batch(count, seed)
+
+    def start_pretrained(self) -> None:
+        """Give the backbone its ImageNet weights."""
+        pretrained.load_imagenet(self.backbone, self.config.backbone)
+
+    def check_input(self, size: Size) -> None:
+        """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""
+        if tuple(size) != tuple(self.config.input_size):
+            built, found = ("×".join(map(str, each)) for each in (self.config.input_size, size))
+            raise DataError(
+                f"this model reads pictures of {built} pixels only, found {found}; set input_size to {[*size]}"
+            )
+
+    def check_images(self, images: Tensor) -> None:
+        """Refuse pictures (B,3,H,W) of another size."""
+        if images.shape[1:] != (3, *self.config.input_size):
+            height, width = self.config.input_size
+            raise ShapeError("images", f"(B,3,{height},{width}), the one size this model was built for", images.shape)
+
+    def encode(self, images: Tensor) -> Tensor:
+        """The activation volume: (B,3,H,W) → V (B,C,h,w)."""
+        self.check_images(images)
+        volume: Tensor = self.backbone(images)
+        return volume
+
+    def read_single(self, encoding: Tensor) -> Raw:
+        """What the classifier of single objects says of encoded pictures (B,C…,h,w)."""
+        return {"single_logits": self.single(encoding[:, : self.channels].mean((2, 3)))}  # (B,C)

@@ -1,0 +1,305 @@
+"""Multisets: a picture in, the labels of everything on it out, each as often as it occurs and in no order.
+
+The training side; the scoring side is :mod:`saccade.tasks.multiset_scores`. A recipe has two phases, as the paper has
+(Welleck et al. 2017, arXiv:1711.05165, Sections 4.2 and 5): ``activation`` teaches the backbone and its classifier of
+single objects, then everything else learns on the frozen backbone. What a phase may be taught by:
+
+=========================  ========================================================================================
+``single_object``          cross-entropy of the one object, or of one label of the picture, drawn anew each time
+``reinforce[:λ]``          the paper's: myopic REINFORCE with a learnt baseline, and cross-entropy of the stop; λ, an
+                           entropy bonus, is 0 unless given
+``reinforce_to_go[:λ]``    the same with the rewards of later actions too
+``cross_entropy``          the paper's baseline: cross-entropy of the labels in a random order
+``cross_entropy_ordered``  the same in reading order
+``multiset_loss``          the authors' later loss (Welleck et al. 2018, arXiv:1711.05246)
+``counts``                 cross-entropy of how often each label occurs, for ``multiset-counts``
+=========================  ========================================================================================
+
+Of generated scenes the phase called ``activation`` sees scenes of one object (mnist-single); of given pictures it sees
+the same ones as the other phases. Deviation from the paper: a few per cent of the training scenes are empty
+(``data.empty``), so that the empty multiset can be answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade.config import from_dict
+from saccade.data.glyphs import Split
+from saccade.data.hashing import derive_seed
+from saccade.data.multiset_readers import MULTISET_READERS, read_multisets
+from saccade.data.multisets import DIGITS, MultisetData, MultisetDataConfig, MultisetScenes
+from saccade.data.readers import split_reference
+from saccade.errors import ConfigError, DataError, nearest
+from saccade.losses import count_loss, hsal_loss, list_reward, multiset_loss, multiset_reward, sequence_cross_entropy
+from saccade.losses.multiset import label_steps
+from saccade.metrics import at_glimpses
+from saccade.models.base import PictureModel
+from saccade.models.facts import ModelFacts
+from saccade.tasks.multiset_pictures import at_size, read_all
+from saccade.tasks.multiset_scores import MultisetScores, add_answers, add_glimpses, score_multisets
+from saccade.tasks.picture_task import Batch, PictureTask, Wanted, in_batches
+from saccade.tasks.query_scores import answers_of, in_parts
+
+ACTIVATION = "activation"
+"""The phase that learns from single objects."""
+SINGLE = "mnist-single"
+"""Where it finds them, of generated scenes."""
+LOSSES = (
+    "single_object",
+    "reinforce",
+    "reinforce_to_go",
+    "cross_entropy",
+    "cross_entropy_ordered",
+    "multiset_loss",
+    "counts",
+)
+VALIDATION_BATCH = 500
+
+
+class MultisetTask(PictureTask):
+    """Trains one model that reads multisets.
+
+    Args:
+        model: catalog name of the model.
+        model_config: settings of the model; ``classes`` and ``most`` come from the data, as does ``input_size`` unless
+            it is given: pictures are then resized to it.
+        data: settings of :class:`MultisetDataConfig`.
+        protocol: the recipe's name for its splits; kept with the model.
+        seed: of the weights, of the order of training pictures and labels, and of fresh training scenes.
+    """
+
+    name = "multiset"
+    model_kind = PictureModel
+    model_does = "says by itself what it sees"
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        model_config: Mapping[str, Any],
+        data: Mapping[str, Any],
+        protocol: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        if not data.get("name"):
+            readers = ", ".join(MULTISET_READERS)
+            raise ConfigError(f"no pictures to train on: give --data READER:PATH; readers: {readers}")
+        self.data_config = from_dict(MultisetDataConfig, data, where="data")
+        config = self.data_config
+        self.table = None if config.is_generated else read_multisets(config.name, config.options)
+        if self.table is not None:
+            for split in ("train", "val"):
+                if not self.table.count(split):
+                    raise DataError(f"{config.name}: no picture in split '{split}'; training needs train and val rows")
+        self._protocol = protocol
+        self.classes = DIGITS if self.table is None else self.table.classes
+        most = config.scenes("train").slots if self.table is None else self.table.most
+        settings = {"input_size": (config.size, config.size), **_filled_in(model_config, len(self.classes), most)}
+        height, width = settings["input_size"]
+        super().__init__(model=model, model_config=settings, size=(height, width), seed=seed)
+
+    @property
+    def protocol(self) -> str | None:
+        """The recipe's name for its splits."""
+        return self._protocol
+
+    @property
+    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Nothing is asked; what can be on a picture."""
+        return (), self.classes
+
+    def make_split(self, name: str) -> MultisetData:
+        """One split of the pictures; ``train/single`` and ``val/single`` are those of one object."""
+        split, _, single = name.partition("/")
+        config = self.data_config
+        if config.is_generated:
+            kind = SINGLE if single else config.name
+            config = replace(config, name=kind, seed=config.seed + (self.seed if split == "train" else 0))
+        return MultisetData(config, cast(Split, split), self.device, self.table)
+
+    def kept(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings of the data without the path of the pictures, which is nobody else's business."""
+        name = data["name"]
+        return {**data, "name": name if self.data_config.is_generated else split_reference(name, MULTISET_READERS)[0]}
+
+    # ------------------------------------------------------------ training
+
+    def training_split(self, phase: str) -> MultisetData:
+        """Scenes of one object for the phase ``activation``, if they are generated; else the pictures themselves."""
+        single = phase == ACTIVATION and self.data_config.is_generated
+        data: MultisetData = self.split("train/single" if single else "train")
+        return data
+
+    def batch(self, data: MultisetData, indices: Tensor, number: int) -> Batch:
+        """Pictures with their labels in reading order and ``shuffled``, anew for each batch; a list keeps its order."""
+        made = data.take(indices)
+        mixed = made if data.kind == "list" else made.shuffled(derive_seed(self.seed, number))
+        return {"images": made.images, "labels": made.labels, "shuffled": mixed.labels}
+
+    def inputs(self, batch: Batch) -> dict[str, Tensor]:
+        """Keyword arguments of ``forward_raw``."""
+        return {"images": at_size(batch["images"], self.size)}
+
+    def loss(self, raw: dict[str, Tensor], batch: Batch, phase_loss: str) -> dict[str, Tensor]:
+        """The loss called ``phase_loss`` (see the module), its parts, and what tells how training goes."""
+        kind, weight = _parsed(phase_loss)
+        labels, mixed = batch["labels"], batch["shuffled"]  # (B,M)
+        if kind == "single_object":
+            return _single_object(raw["single_logits"], mixed)
+        if kind == "counts":
+            _needs(raw, "count_logits", kind, "multiset-counts")
+            return {"loss": count_loss(raw["count_logits"], labels)}
+        _needs(raw, "location", kind, "hsal")
+        if kind.startswith("reinforce"):
+            reward = list_reward if self.is_list else multiset_reward
+            to_go = kind == "reinforce_to_go"
+            found = hsal_loss(raw, labels, reward=reward, entropy_weight=weight, to_go=to_go)
+        elif kind == "multiset_loss":
+            found = {"loss": multiset_loss(raw["class_logits"], raw["said"], labels)}
+        else:
+            found = {"loss": sequence_cross_entropy(raw["class_logits"], mixed if kind == "cross_entropy" else labels)}
+        return found | {"attn_saliency": _saliency_at_glimpses(raw, labels)}
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the order of the labels is part of the answer."""
+        return self.table is not None and self.table.kind == "list"
+
+    @torch.no_grad()
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """``macro_f1`` and ``exact_match`` on the validation split, the saliency at glimpses, and ``single_accuracy``.
+
+        The last is how often the classifier of single objects names one that is there.
+        """
+        reader = cast(PictureModel, model)
+        scores = MultisetScores(len(self.classes), self.is_list)
+        for batch in in_batches(self.split("val"), VALIDATION_BATCH):
+            raw, trace = read_all(reader, batch.images, self.size)
+            add_answers(scores, answers_of(trace), batch)
+            add_glimpses(scores, raw, trace, batch)
+        told = {name: scores.metrics()[name] for name in ("macro_f1", "exact_match")}
+        return {**told, **scores.attention(), "single_accuracy": self._single_accuracy(reader)}
+
+    def _single_accuracy(self, model: PictureModel) -> float:
+        alone = self.split("val/single" if self.data_config.is_generated else "val")
+        right, pictures = 0.0, 0
+        for batch in in_batches(alone, VALIDATION_BATCH):
+            logits = in_parts(model, at_size(batch.images, self.size))["single_logits"]  # (B,C)
+            right += float(_names_one(logits, batch.labels).sum())
+            pictures += int(batch.present.any(1).sum())
+        return right / pictures if pictures else float("nan")
+
+    # ------------------------------------------------------------ scoring
+
+    @classmethod
+    def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
+        """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
+        own = facts.data.get("name", "")
+        if wanted.data is None and own in MULTISET_READERS:
+            raise ConfigError(f"a model does not remember where its pictures were; give --data {own}:PATH")
+        if wanted.protocol is not None:
+            raise ConfigError("--protocol: multisets are scored on val or test, which have no protocols; leave it out")
+        changes = {"name": wanted.data, "glyphs": wanted.glyphs, "seed": wanted.seed}
+        settings = {**facts.data, **{key: value for key, value in changes.items() if value is not None}}
+        if settings["name"].partition(":")[0] != own.partition(":")[0]:
+            settings.pop("options", None)  # other pictures have other options
+        return {"data": settings, "classes": facts.answers, "allow_pack": wanted.allow_pack}
+
+    @classmethod
+    def evaluate(
+        cls,
+        model: nn.Module,
+        data: Mapping[str, Any],
+        split: str,
+        *,
+        classes: tuple[str, ...],
+        limit: int | None = None,
+        sweeps: int = 0,
+        allow_pack: bool = False,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> dict[str, Any]:
+        """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
+
+        ``classes`` are the model's words. There is no deletion or insertion of a multiset, so ``sweeps`` must be 0.
+        """
+        if sweeps:
+            raise ConfigError(
+                f"sweeps: deletion and insertion are about one answer, not about multisets; found {sweeps}"
+            )
+        config = from_dict(MultisetDataConfig, data, where="data")
+        if not isinstance(model, PictureModel):
+            raise ConfigError("the task 'multiset' scores models that say by themselves what they see")
+        device, sizes = next(model.parameters()).device, model.config
+        chosen = MultisetData(
+            config, cast(Split, split), device, classes=classes, most=sizes.most, allow_pack=allow_pack
+        )
+        scores = score_multisets(model, chosen, tuple(sizes.input_size), limit=limit, progress=progress).summary()
+        described = {"split": split, **scores}
+        if isinstance(chosen.source, MultisetScenes):
+            return {"data": config.name, "glyphs": chosen.source.glyphs.name, "seed": config.seed, **described}
+        described["counts"] |= {"skipped_rows": len(chosen.source.skipped), "beyond_most": chosen.source.beyond}
+        reader = split_reference(config.name, MULTISET_READERS)[0]
+        if reader == "svhn" and split == "test" and chosen.source.rows[0].image.parent.name == "train":
+            described["note"] = "test is a held-out part of the training pictures, not the official one"
+        return {"data": reader, **described}
+
+
+def _filled_in(model_config: Mapping[str, Any], classes: int, most: int) -> dict[str, Any]:
+    """The model's settings with what the data decides; a setting that says otherwise is an error."""
+    decided = {"classes": classes, "most": most}
+    for name, value in decided.items():
+        if model_config.get(name, value) != value:
+            raise ConfigError(f"model.{name}: found {model_config[name]}, but the data has {value}; leave it out")
+    return {**model_config, **decided}
+
+
+def _parsed(phase_loss: str) -> tuple[str, float]:
+    """The name of a loss and its entropy weight.
+
+    >>> _parsed("reinforce:0.01"), _parsed("cross_entropy")
+    (('reinforce', 0.01), ('cross_entropy', 0.0))
+    """
+    kind, sign, weight = phase_loss.partition(":")
+    if kind not in LOSSES:
+        raise ConfigError(f"loss '{phase_loss}': {nearest(kind, LOSSES)}")
+    if not sign:
+        return kind, 0.0
+    if not kind.startswith("reinforce"):
+        raise ConfigError(f"loss '{phase_loss}': only reinforce has an entropy bonus; leave out ':{weight}'")
+    try:
+        return kind, float(weight)
+    except ValueError as error:
+        raise ConfigError(f"loss '{phase_loss}': the entropy weight after ':' is a number, found '{weight}'") from error
+
+
+def _needs(raw: Mapping[str, Tensor], key: str, kind: str, model: str) -> None:
+    if key not in raw:
+        raise ConfigError(f"loss '{kind}': this model cannot be taught by it; take model '{model}', or another loss")
+
+
+def _single_object(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    """Cross-entropy of the first label (B,M) of each picture that has one, from logits (B,C)."""
+    first = labels[:, 0]  # (B,): shuffled, so any of them
+    held = (first >= 0).to(logits.dtype)  # (B,)
+    each = F.cross_entropy(logits, first.clamp(min=0), reduction="none") * held  # (B,)
+    pictures = held.sum().clamp(min=1)
+    return {"loss": each.sum() / pictures, "single_accuracy": _names_one(logits, labels).sum() / pictures}
+
+
+def _names_one(logits: Tensor, labels: Tensor) -> Tensor:
+    """1.0 where the likeliest class (B,C) is one of the labels (B,M), else 0.0: (B,)."""
+    return (labels == logits.argmax(-1, keepdim=True)).any(1).to(logits.dtype)
+
+
+def _saliency_at_glimpses(raw: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+    """Mean saliency, between 0 and 1, at the glimpses of the steps that have a label to say; a scalar."""
+    steps = label_steps(labels, raw["location"].shape[1])  # (B,T)
+    there = at_glimpses(raw["saliency.weights"].detach(), raw["location"]).to(raw["class_logits"].dtype)  # (B,T)
+    return (there * steps).sum() / steps.sum().clamp(min=1)

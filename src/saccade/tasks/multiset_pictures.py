@@ -1,0 +1,29 @@
+"""Pictures of multisets as a model reads them: at the size it was built for, with a trace that knows the original."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from saccade import geometry
+from saccade.models.base import PictureModel, Raw
+from saccade.tasks.query_scores import in_parts
+from saccade.trace import AttentionTrace
+
+
+def at_size(images: Tensor, size: geometry.Size) -> Tensor:
+    """Pictures (B,3,H,W) at ``size``, as they are if they have it; the paper enlarges 100 × 100 to 224 × 224."""
+    if tuple(images.shape[-2:]) == tuple(size):
+        return images
+    return F.interpolate(images, size, mode="bilinear", align_corners=False, antialias=True).clamp(0, 1)
+
+
+def read_all(model: PictureModel, images: Tensor, size: geometry.Size) -> tuple[Raw, AttentionTrace]:
+    """What ``model`` says of pictures (B,3,H,W), and a trace whose maps lie on them at their own size."""
+    raw = in_parts(model, at_size(images, size))
+    height, width = images.shape[-2:]
+    canvas = geometry.scale_shift((width / size[1], height / size[0]), (0.0, 0.0))  # network input → picture
+    trace = model.wrap(raw, size).trace
+    shape = torch.tensor([height, width], device=images.device).expand(len(images), 2)
+    return raw, trace.placed(canvas.to(images.device).expand(len(images), 2, 3), shape)

@@ -1,0 +1,184 @@
+"""Training a model on pictures, whatever it answers: what all tasks on pictures share.
+
+Batches are a function of their number alone, which is what makes resuming exact: a finite split is visited in an order
+that (seed, epoch) decides, and only in whole batches, so that every step has the same shapes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from saccade.config import to_dict
+from saccade.errors import ConfigError, DataError
+from saccade.geometry import Size
+from saccade.models.base import PictureModel, QueryModel
+from saccade.models.catalog import model_spec
+from saccade.models.folder import ModelFacts, Preprocessing, save_model
+
+Batch = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What an evaluation is asked to be made on; None: as the model was trained."""
+
+    data: str | None = None
+    protocol: str | None = None
+    glyphs: str | None = None
+    seed: int = 0
+    allow_pack: bool = True
+
+
+class PictureTask(ABC):
+    """Trains one model on pictures; the engine knows it as a ``Trainable``.
+
+    Args:
+        model: catalog name of the model.
+        model_config: settings of the model.
+        size: (height, width) of the network input.
+        seed: of the weights and of the order of a finite training set.
+    """
+
+    name: ClassVar[str]
+    model_kind: ClassVar[type[QueryModel] | type[PictureModel]]
+    """What a model must be for this task to train and score it."""
+    model_does: ClassVar[str]
+    """The same in words, after "a model that …"."""
+    data_config: Any
+
+    def __init__(self, *, model: str, model_config: Mapping[str, Any], size: Size, seed: int) -> None:
+        if not 0 <= seed < 1 << 32:
+            raise ConfigError(f"seed: must lie in 0 .. 2^32 - 1, found {seed}")
+        self.architecture, self.model_config, self.seed, self.size = model, dict(model_config), seed, size
+        self.model = self.new_model(seed)
+        self.model.check_input(size)
+        self.device = torch.device("cpu")
+        self._splits: dict[str, Any] = {}
+        self._shuffled: tuple[int, int, Tensor] | None = None
+
+    @abstractmethod
+    def make_split(self, name: str) -> Any:
+        """A split of the data on the device: has ``size`` (None when it has no end), ``split`` and ``take``."""
+
+    @abstractmethod
+    def batch(self, data: Any, indices: Tensor, number: int) -> Batch:
+        """The examples ``indices`` (B,) of ``data`` for training; ``number`` counts the batches of all ranks."""
+
+    @property
+    @abstractmethod
+    def protocol(self) -> str | None:
+        """Sizes and splits by name."""
+
+    @property
+    @abstractmethod
+    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What the model is asked (nothing, perhaps) and what it answers, each in the order of its ids."""
+
+    def kept(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings of the data as the model folder keeps them."""
+        return dict(data)
+
+    def new_model(self, seed: int) -> QueryModel | PictureModel:
+        """A freshly initialised model, a function of ``seed`` and of published weights, where it starts from them."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = model_spec(self.architecture).build(self.model_config)
+        if not isinstance(model, self.model_kind):
+            raise ConfigError(f"model '{self.architecture}': the task '{self.name}' needs one that {self.model_does}")
+        if getattr(model.config, "pretrained", False):
+            model.start_pretrained()
+        return model
+
+    def to(self, device: torch.device) -> None:
+        """Make batches on ``device`` from now on."""
+        self.device = torch.device(device)
+        self._splits.clear()
+
+    def split(self, name: str) -> Any:
+        """One split of the data, on the device."""
+        if name not in self._splits:
+            self._splits[name] = self.make_split(name)
+        return self._splits[name]
+
+    # ------------------------------------------------------------ training
+
+    def training_split(self, phase: str) -> Any:
+        """What the phase called ``phase`` learns from."""
+        return self.split("train")
+
+    def steps_per_epoch(self, batch_size: int) -> int | None:
+        """Whole batches in one pass; None when the data has no end."""
+        size: int | None = self.split("train").size
+        return None if size is None else size // batch_size
+
+    def train_batches(
+        self, start: int, *, batch_size: int, rank: int = 0, world_size: int = 1, phase: str = "main"
+    ) -> Iterator[Batch]:
+        """Batches ``start``, ``start + 1``, … of a phase, each a function of its number."""
+        data = self.training_split(phase)
+        together = batch_size * world_size
+        if data.size is not None and data.size < together:
+            raise DataError(f"a batch of {together} is larger than the {data.size} training examples; make it smaller")
+        mine = slice(rank * batch_size, (rank + 1) * batch_size)
+        for number in itertools.count(start):
+            yield self.batch(data, self._members(data, number, together)[mine], number * world_size + rank)
+
+    def _members(self, data: Any, number: int, together: int) -> Tensor:
+        """Which examples make up global batch ``number``: (together,)."""
+        if data.size is None:
+            return torch.arange(number * together, (number + 1) * together)
+        per_epoch = data.size // together
+        epoch, place = divmod(number, per_epoch)
+        return self._order(epoch, data.size)[place * together : (place + 1) * together]
+
+    def _order(self, epoch: int, size: int) -> Tensor:
+        """The examples of one epoch, shuffled by (seed, epoch) alone: (size,); the last order asked for is kept."""
+        if self._shuffled is None or self._shuffled[:2] != (epoch, size):
+            generator = torch.Generator().manual_seed((self.seed << 20) + epoch)
+            self._shuffled = epoch, size, torch.randperm(size, generator=generator)
+        return self._shuffled[2]
+
+    # ------------------------------------------------------------ keeping
+
+    def save_model(self, model: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
+        """Write the model folder, with what this run knows of it."""
+        queries, answers = self.words
+        recipe = dict(facts.get("recipe", {}))
+        if "data" in recipe:
+            recipe["data"] = self.kept(recipe["data"])
+        save_model(
+            model,
+            folder,
+            ModelFacts(
+                architecture=self.architecture,
+                model=to_dict(model.config),
+                task=self.name,
+                queries=queries,
+                answers=answers,
+                preprocessing=Preprocessing(size=self.size),
+                data=self.kept(to_dict(self.data_config)),
+                protocol=self.protocol,
+                seed=self.seed,
+                recipe=recipe,
+                dtype=recipe.get("stored", "float32"),
+                revision=facts.get("revision"),
+                training={key: value for key, value in facts.items() if key not in ("recipe", "revision")},
+            ),
+        )
+
+
+def in_batches(data: Any, batch_size: int, limit: int | None = None) -> Iterator[Any]:
+    """A finite split from beginning to end (or to ``limit``)."""
+    if data.size is None:
+        raise DataError(f"split '{data.split}' has no end; name a finite one (val, test)")
+    end = data.size if limit is None else min(limit, data.size)
+    for start in range(0, end, batch_size):
+        yield data.take(torch.arange(start, min(start + batch_size, end), device=data.device))

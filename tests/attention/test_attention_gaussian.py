@@ -1,0 +1,134 @@
+"""Gaussian mixture attention against its formula, written out cell by cell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from saccade import geometry
+from saccade.attention import GaussianMixtureAttention
+from saccade.errors import ConfigError
+from saccade.trace import AttentionTrace
+
+Near = Callable[..., None]
+
+
+def told(numbers: list[float], **options: object) -> GaussianMixtureAttention:
+    """An attention that makes the given 4K numbers (α, β, κ1, κ2) of any state."""
+    attention = GaussianMixtureAttention(1, components=len(numbers) // 4, **options).double()  # type: ignore[arg-type]
+    with torch.no_grad():
+        attention.parameters_of.weight.zero_()
+        attention.parameters_of.bias.copy_(torch.tensor(numbers, dtype=torch.float64))
+    return attention
+
+
+STATE = torch.zeros(1, 1, dtype=torch.float64)
+
+
+def naive_mask(attention: GaussianMixtureAttention, state: Tensor, grid: tuple[int, int]) -> Tensor:
+    """Section 3 of the paper, in loops."""
+    m, n = grid
+    masks = []
+    for numbers in attention.parameters_of(state).tolist():
+        k = attention.components
+        alphas = [math.exp(a) for a in numbers[:k]]
+        mask = torch.zeros(m, n, dtype=torch.float64)
+        for i in range(1, m + 1):
+            for j in range(1, n + 1):
+                for c in range(k):
+                    sigma = [1 / (1 + math.exp(-numbers[group * k + c])) for group in (1, 2, 3)]
+                    beta, kappa1, kappa2 = 1.5 + 0.5 * sigma[0], sigma[1] * m, sigma[2] * n
+                    spot = math.exp(-beta * ((kappa1 - i) ** 2 + (kappa2 - j) ** 2))
+                    mask[i - 1, j - 1] += alphas[c] / sum(alphas) * spot
+        masks.append(mask)
+    return torch.stack(masks)
+
+
+def test_one_spotlight_by_hand(assert_near: Near) -> None:
+    """σ(0) = ½: β = 1.75 and the centre of 4×6 cells lies at row 2, column 3."""
+    mask = told([0.0, 0.0, 0.0, 0.0]).mask(STATE, (4, 6))[0]
+    assert_near(mask[1, 2], 1.0)
+    assert_near(mask[1, 3], math.exp(-1.75))
+    assert_near(mask[0, 2], math.exp(-1.75))
+    assert_near(mask[2, 3], math.exp(-3.5))
+    assert mask.argmax() == 1 * 6 + 2
+
+
+def test_spotlights_share_their_importance(assert_near: Near) -> None:
+    """Two of them, 3 : 1, far apart: each peaks at its own share."""
+    low, high = math.log(2 / 18), math.log(18 / 2)  # σ = 0.1 and 0.9: rows 2 and 18 of 20
+    mask = told([math.log(3), 0.0, 0.0, 0.0, low, high, 0.0, 0.0]).mask(STATE, (20, 20))[0]
+    assert_near(mask[1, 9], 0.75)
+    assert_near(mask[17, 9], 0.25)
+
+
+@pytest.mark.parametrize("grid", [(7, 7), (3, 5), (1, 1)])
+def test_the_formula_in_loops(grid: tuple[int, int], assert_near: Near) -> None:
+    attention = GaussianMixtureAttention(6, components=3).double()
+    state = torch.randn(4, 6, dtype=torch.float64) * 3
+    assert_near(attention.mask(state, grid), naive_mask(attention, state, grid))
+
+
+@given(st.lists(st.floats(-30, 30), min_size=20, max_size=20))
+def test_a_mask_lies_between_0_and_1_and_parameters_in_their_ranges(numbers: list[float]) -> None:
+    attention = told(numbers)
+    alpha, beta, row, column = attention.spotlights(STATE, (7, 5))
+    assert alpha.sum().item() == pytest.approx(1)
+    assert ((beta >= 1.5) & (beta <= 2.0)).all()
+    assert ((row >= 0) & (row <= 7)).all()
+    assert ((column >= 0) & (column <= 5)).all()
+    mask = attention.mask(STATE, (7, 5))
+    assert ((mask >= 0) & (mask <= 1 + 1e-12)).all()
+
+
+def test_the_context_is_a_sum_not_a_mean(assert_near: Near) -> None:
+    attention = told([0.0, 0.0, 0.0, 0.0])
+    features = torch.ones(1, 2, 4, 4, dtype=torch.float64)
+    context, look = attention(features, STATE)
+    assert_near(context, look.weights.sum().expand(1, 2))
+    assert look.weights.sum() > 1.5  # π/β, were the grid endless
+
+
+def test_the_look_says_what_it_is() -> None:
+    attention = GaussianMixtureAttention(4)
+    features, frame = torch.randn(3, 8, 7, 7), geometry.scale_shift((16.0, 16.0), (0.0, 0.0))
+    context, look = attention(features, torch.randn(3, 4), frame=frame)
+    assert (look.name, look.kind, look.role, look.norm) == ("covert", "soft", "multiplier", "sigmoid")
+    AttentionTrace((look,)).validate()
+    torch.testing.assert_close(look.rebuild(features), context)
+    torch.testing.assert_close(look.scores.exp(), look.weights)
+    assert torch.equal(attention(features, torch.zeros(3, 4))[1].frame, torch.eye(2, 3).double())
+
+
+def test_gradients() -> None:
+    attention = GaussianMixtureAttention(3, components=2).double()
+    state = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda s: attention.mask(s, (3, 4)), (state,))
+
+
+def test_even_a_distant_spotlight_can_be_moved() -> None:
+    """β is squashed, not clamped: no number of the 4K is without a gradient."""
+    attention = told([0.0, 3.0, -2.0, 2.0])
+    attention.mask(STATE, (7, 7)).sum().backward()
+    gradient = attention.parameters_of.bias.grad
+    assert gradient is not None
+    assert (gradient[1:].abs() > 0).all()  # α of a single spotlight is 1 whatever is said
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"components": 0}, "components.*found 0"),
+        ({"sharpness": (2.0, 1.0)}, "sharpness"),
+        ({"sharpness": (0, 1)}, "0"),
+    ],
+)
+def test_sizes_that_cannot_be(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        GaussianMixtureAttention(4, **wrong)  # type: ignore[arg-type]

@@ -1,0 +1,221 @@
+"""The objective of HSAL-RL on a picture of 2×2 cells, where every rollout can be enumerated.
+
+Expectations are exact: all 144 ways to glimpse and to name in two meta steps, each weighted by its probability.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from saccade.losses import hsal_loss, list_reward, multiset_reward, stop_cross_entropy
+from saccade.models.base import Raw
+from saccade.models.hsal import HsalConfig, HsalModel
+
+Near = Callable[..., None]
+CELLS, CLASSES, STEPS = 4, 2, 3  # classes and stop: three things to say
+LABELS = [0, 1]
+FORCE = 1e6
+
+
+class Enumerated:
+    """Every rollout of one picture, side by side; the third meta step, which no reward judges, is held."""
+
+    def __init__(self, seed: int = 0, **settings: object) -> None:
+        torch.manual_seed(seed)
+        config = HsalConfig(
+            classes=CLASSES, most=2, glimpses=1, backbone="small", through="stage1", input_size=(6, 6), meta_hidden=4,
+            hidden=5, location_hidden=3, **settings,  # type: ignore[arg-type]
+        )  # fmt: skip
+        self.model = HsalModel(config).double().train()
+        for parameter in self.model.controller.parameters():
+            parameter.data.mul_(2)  # far from even chances
+        ways = itertools.product(range(CELLS), range(CLASSES + 1), range(CELLS), range(CLASSES + 1))
+        chosen = torch.tensor(list(ways))  # (144,4)
+        held = torch.zeros(len(chosen), dtype=torch.long)
+        cells, said = (
+            torch.stack([chosen[:, 0], chosen[:, 2], held], 1),
+            torch.stack([chosen[:, 1], chosen[:, 3], held], 1),
+        )
+        volume = torch.rand(1, self.model.channels, 2, 2, dtype=torch.float64).expand(len(chosen), -1, -1, -1)
+        self.raw = self.model.read(
+            volume,
+            F.one_hot(cells, CELLS).unsqueeze(2).double() * FORCE,
+            F.one_hot(said, CLASSES + 1).double() * FORCE,
+        )
+        assert torch.equal(self.raw["location"].squeeze(-1), cells)
+        assert torch.equal(self.raw["said"], said)
+        self.labels = torch.tensor([LABELS]).expand(len(chosen), 2)
+        self.log_chance = (self.raw["location_log_prob"].squeeze(-1) + self.raw["said_log_prob"])[:, :2].sum(
+            1
+        )  # (144,)
+        self.chance = self.log_chance.exp().detach()
+
+    def expected(self, part: str, **options: object) -> Tensor:
+        """The mean of a part of the loss over all rollouts, each weighted with its probability held still."""
+        losses = [hsal_loss(one, self.labels[:1], **options)[part] for one in rows(self.raw)]  # type: ignore[arg-type]
+        return (self.chance * torch.stack(losses)).sum()
+
+    def gradients(self, objective: Tensor) -> dict[str, Tensor]:
+        named = dict(self.model.named_parameters())
+        found = torch.autograd.grad(objective, list(named.values()), retain_graph=True, allow_unused=True)
+        return {name: gradient for name, gradient in zip(named, found) if gradient is not None}
+
+
+def rows(raw: Raw) -> list[Raw]:
+    return [{key: tensor[i : i + 1] for key, tensor in raw.items()} for i in range(len(raw["said"]))]
+
+
+def assert_same(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    for name in found.keys() | expected.keys():
+        one, other = (given.get(name, torch.zeros(1).double()) for given in (found, expected))
+        torch.testing.assert_close(*torch.broadcast_tensors(one, other), rtol=1e-8, atol=1e-11, msg=name)
+
+
+@pytest.fixture(scope="module")
+def case() -> Enumerated:
+    return Enumerated()
+
+
+def test_the_chances_of_all_rollouts_sum_to_one(case: Enumerated) -> None:
+    assert case.chance.sum().item() == pytest.approx(1)
+    assert case.chance.max() > 0.03  # and they are not all alike
+
+
+# ---------------------------------------------------------------- unbiased, exactly
+
+
+@pytest.mark.parametrize("settings", [{}, {"carry_state": False}])
+def test_the_mean_gradient_is_that_of_the_myopic_objective(settings: dict[str, object]) -> None:
+    """Of each action the reward that its whole distribution expects, given what went before."""
+    case = Enumerated(1, **settings)
+    priority = case.raw["priority.weights"].detach()  # (144,T,2,2)
+    looked = (case.raw["glimpse.weights"] * priority).sum((2, 3))  # E[P at the glimpse]: (144,T)
+    shares = case.raw["class_logits"].softmax(-1)  # (144,T,Y)
+    objective = torch.zeros(())
+    for t in range(2):
+        for label in range(CLASSES + 1):
+            said = case.raw["said"].clone()
+            said[:, t] = label
+            reward = multiset_reward(said, case.labels)[:, t]  # (144,)
+            objective = objective + (case.chance * shares[:, t, label] * reward).sum()
+        objective = objective + (case.chance * looked[:, t]).sum()
+    assert_same(case.gradients(case.expected("policy_loss")), case.gradients(-objective))
+
+
+def test_with_rewards_to_go_it_is_that_of_the_total(case: Enumerated) -> None:
+    rewards = multiset_reward(case.raw["said"], case.labels)[:, :2].sum(1)
+    rewards = (rewards + case.raw["location_reward"][:, :2].sum((1, 2))).detach()  # (144,)
+    total = (case.log_chance.exp() * rewards).sum()
+    assert_same(case.gradients(case.expected("policy_loss", to_go=True)), case.gradients(-total))
+
+
+def test_the_two_objectives_differ(case: Enumerated) -> None:
+    myopic, total = (case.gradients(case.expected("policy_loss", to_go=to_go)) for to_go in (False, True))
+    assert any((myopic[name] - total[name]).abs().max() > 1e-3 for name in myopic)
+
+
+def test_the_baseline_learns_what_to_expect(case: Enumerated, assert_near: Near) -> None:
+    """Its gradient is that of the squared error to the rewards of the two steps that count."""
+    values = torch.stack([case.raw["location_value"].squeeze(-1), case.raw["class_value"]], -1)[:, :2]  # (144,2,2)
+    rewards = [case.raw["location_reward"].squeeze(-1), multiset_reward(case.raw["said"], case.labels)]
+    error = (values - torch.stack(rewards, -1)[:, :2]).square().mean((1, 2))  # (144,)
+    assert_near(case.expected("value_loss"), (case.chance * error).sum())
+
+
+# ---------------------------------------------------------------- parts
+
+
+def test_stop_is_taught_at_the_step_behind_the_labels(case: Enumerated, assert_near: Near) -> None:
+    one = rows(case.raw)[17]
+    for labels, step in (([-1, -1], 0), ([1, -1], 1), (LABELS, 2)):
+        expected = -one["class_logits"].log_softmax(-1)[0, step, CLASSES]
+        assert_near(hsal_loss(one, torch.tensor([labels]))["stop_loss"], expected)
+
+
+def test_an_empty_picture_is_taught_to_stop_and_nothing_else(case: Enumerated) -> None:
+    empty = torch.full((1, 2), -1)
+    loss = hsal_loss(rows(case.raw)[3], empty)
+    assert (loss["policy_loss"], loss["value_loss"], loss["class_reward"], loss["entropy"]) == (0, 0, 0, 0)
+    assert loss["loss"] == stop_cross_entropy(rows(case.raw)[3]["class_logits"], empty).mean()
+
+
+def test_steps_behind_the_labels_teach_nothing_but_stop(case: Enumerated) -> None:
+    one = {
+        key: tensor.detach().clone().requires_grad_() if tensor.is_floating_point() else tensor
+        for key, tensor in rows(case.raw)[5].items()
+    }
+    hsal_loss(one, torch.tensor([[1, -1]]))["policy_loss"].backward()
+    for key in ("said_log_prob", "location_log_prob"):
+        assert one[key].grad.reshape(STEPS, -1).any(1).tolist() == [True, False, False]
+
+
+def test_entropy_by_hand(assert_near: Near) -> None:
+    """Even chances: ln 4 for the glimpse and ln 3 for the class, at the one step that counts."""
+    case = Enumerated()
+    for parameter in (*case.model.controller.locate[2].parameters(), *case.model.controller.classify.parameters()):
+        parameter.data.zero_()
+    raw = case.model.read(torch.rand(1, case.model.channels, 2, 2, dtype=torch.float64))
+    labels = torch.tensor([[0, -1]])
+    plain, priced = (hsal_loss(raw, labels, entropy_weight=weight) for weight in (0.0, 0.5))
+    assert_near(plain["entropy"], math.log(4) + math.log(3))
+    assert_near(plain["loss"] - priced["loss"], 0.5 * (math.log(4) + math.log(3)))
+
+
+def test_the_loss_is_the_sum_of_its_parts(case: Enumerated, assert_near: Near) -> None:
+    loss = hsal_loss(case.raw, case.labels)
+    assert_near(loss["loss"], loss["policy_loss"] + loss["value_loss"] + loss["stop_loss"])
+    assert all(value.dim() == 0 for value in loss.values())
+
+
+def test_lists_are_rewarded_in_their_order(case: Enumerated) -> None:
+    """Saying 1, 0 of the labels 0, 1 is right as a multiset and wrong as a list."""
+    which = (case.raw["said"][:, :2] == torch.tensor([1, 0])).all(1)
+    swapped = {key: tensor[which] for key, tensor in case.raw.items()}
+    labels = case.labels[which]
+    assert hsal_loss(swapped, labels)["class_reward"] == 1
+    assert hsal_loss(swapped, labels, reward=list_reward)["class_reward"] == -1
+
+
+# ---------------------------------------------------------------- what reaches what
+
+
+SAYING = {
+    "backbone", "meta.encode", "meta.remember", "meta.attention",
+    "controller.encode", "controller.remember", "controller.classify",
+}  # fmt: skip
+"""The way from a picture to a class; a phase that freezes the backbone takes it out."""
+REACHED: dict[str, tuple[Callable[[Raw, Tensor], Tensor], set[str]]] = {
+    "policy of glimpses": (lambda raw, _: raw["location_log_prob"].sum(), {"controller.locate"}),
+    "policy of classes": (lambda raw, _: raw["said_log_prob"].sum(), SAYING),
+    "value": (lambda raw, labels: hsal_loss(raw, labels)["value_loss"], {"controller.value"}),
+    "stop": (lambda raw, labels: hsal_loss(raw, labels)["stop_loss"], SAYING),
+    "single object": (lambda raw, _: raw["single_logits"].sum(), {"backbone", "single"}),
+}
+
+
+@pytest.mark.parametrize("part", REACHED)
+def test_which_loss_reaches_which_parameter(part: str) -> None:
+    loss, expected = REACHED[part]
+    torch.manual_seed(0)
+    model = HsalModel(HsalModel.tiny()).train()
+    inputs, labels = HsalModel.example_batch(8, 0)
+    loss(model.forward_raw(**inputs), labels).backward()
+    reached = set()
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None and parameter.grad.abs().sum() > 0:
+            reached.add(".".join(name.split(".")[: 2 if name.startswith(("controller", "meta")) else 1]))
+    assert reached == expected
+
+
+def test_rewards_have_no_gradient() -> None:
+    model = HsalModel(HsalModel.tiny()).train()
+    raw = model.forward_raw(**HsalModel.example_batch(4, 0)[0])
+    assert not raw["location_reward"].requires_grad
+    assert raw["priority.weights"].requires_grad  # what the controller reads does teach where to attend

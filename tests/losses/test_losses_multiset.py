@@ -1,0 +1,199 @@
+"""Multiset rewards and losses: against the paper's loop, by hand, and whatever order the labels come in."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from saccade.errors import ShapeError
+from saccade.losses import (
+    count_loss,
+    list_reward,
+    multiset_loss,
+    multiset_reward,
+    sequence_cross_entropy,
+    stop_cross_entropy,
+)
+from saccade.losses.multiset import label_steps
+
+Near = Callable[..., None]
+CLASSES, STOP = 3, 3
+classes_said = st.lists(st.integers(0, STOP), min_size=1, max_size=6)
+some_labels = st.lists(st.integers(0, CLASSES - 1), max_size=5)
+
+
+def padded(labels: list[int], width: int = 6) -> Tensor:
+    return torch.tensor([labels + [-1] * (width - len(labels))])
+
+
+def paper_reward(said: list[int], labels: list[int]) -> list[float]:
+    """Section 4.2, as the paper writes it: a multiset A from which labels are taken."""
+    available, rewards = list(labels), []
+    for one in said:
+        rewards.append(1.0 if one in available else -1.0)
+        if one in available:
+            available.remove(one)
+    return rewards
+
+
+# ---------------------------------------------------------------- rewards
+
+
+@given(classes_said, some_labels)
+def test_the_reward_is_the_papers(said: list[int], labels: list[int]) -> None:
+    assert multiset_reward(torch.tensor([said]), padded(labels)).tolist() == [paper_reward(said, labels)]
+
+
+@given(classes_said, some_labels, st.randoms(use_true_random=False))
+def test_no_order_of_the_labels_matters(said: list[int], labels: list[int], random: object) -> None:
+    row = padded(labels)[0].tolist()
+    shuffled = random.sample(row, len(row))  # type: ignore[attr-defined]  # the padding is shuffled too
+    rewards = [multiset_reward(torch.tensor([said]), torch.tensor([order])) for order in (row, shuffled)]
+    assert torch.equal(*rewards)
+
+
+@given(classes_said, some_labels)
+def test_no_order_of_what_is_said_changes_the_sum(said: list[int], labels: list[int]) -> None:
+    sums = {
+        multiset_reward(torch.tensor([list(order)]), padded(labels)).sum().item()
+        for order in itertools.islice(itertools.permutations(said), 24)
+    }
+    assert len(sums) == 1
+
+
+def test_stop_and_an_empty_set_are_never_right() -> None:
+    assert multiset_reward(torch.tensor([[0, STOP]]), padded([])).tolist() == [[-1, -1]]
+    assert multiset_reward(torch.tensor([[-1, 1]]), padded([1])).tolist() == [[-1, 1]]  # -1 is no label
+
+
+def test_examples_are_rewarded_apart() -> None:
+    said = torch.tensor([[3, 3, 7], [3, 3, 7]])
+    labels = torch.tensor([[3, 7, 3], [3, -1, -1]])
+    assert multiset_reward(said, labels).tolist() == [[1, 1, 1], [1, -1, -1]]
+
+
+def test_lists_have_an_order() -> None:
+    said, labels = torch.tensor([[1, 2, 0, STOP]]), torch.tensor([[1, 0, 0]])
+    assert list_reward(said, labels).tolist() == [[1, -1, 1, -1]]
+    assert list_reward(torch.tensor([[-1]]), torch.tensor([[-1]])).tolist() == [[-1]]
+
+
+@pytest.mark.parametrize("reward", [multiset_reward, list_reward])
+def test_wrong_shapes(reward: Callable[[Tensor, Tensor], Tensor]) -> None:
+    with pytest.raises(ShapeError, match=r"said: expected shape \(2,T\)"):
+        reward(torch.zeros(3, 1).long(), torch.zeros(2, 4).long())
+    with pytest.raises(ShapeError, match=r"labels: expected shape \(B,M\)"):
+        reward(torch.zeros(3, 1).long(), torch.zeros(3).long())
+
+
+def test_steps_that_have_a_label() -> None:
+    labels = torch.tensor([[4, 4], [-1, 2], [-1, -1]])
+    assert label_steps(labels, 3).tolist() == [[True, True, False], [True, False, False], [False] * 3]
+
+
+# ---------------------------------------------------------------- supervised losses
+
+
+def log_softmax(logits: Tensor) -> list[list[float]]:
+    """(1,T,Y) in double by Python's own logarithm."""
+    rows = logits[0].tolist()
+    return [[x - math.log(sum(math.exp(y) for y in row)) for x in row] for row in rows]
+
+
+@pytest.fixture
+def logits() -> Tensor:
+    return torch.randn(1, 4, CLASSES + 1, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("m", [0, 1, 3])
+def test_stop_is_taught_one_step_behind_the_last_label(m: int, logits: Tensor, assert_near: Near) -> None:
+    loss = stop_cross_entropy(logits, padded([0] * m))
+    assert_near(loss, [-log_softmax(logits)[m][STOP]])
+
+
+def test_stop_reaches_no_other_step(logits: Tensor) -> None:
+    given_logits = logits.clone().requires_grad_()
+    stop_cross_entropy(given_logits, padded([2, 1])).sum().backward()
+    assert given_logits.grad is not None
+    assert given_logits.grad.abs().sum((0, 2)).bool().tolist() == [False, False, True, False]
+
+
+def test_more_labels_than_steps_are_never_told_to_stop(logits: Tensor, assert_near: Near) -> None:
+    labels = torch.tensor([[0, 1, 2, 0, 1]])
+    assert_near(stop_cross_entropy(logits, labels), [0.0])
+    log_p = log_softmax(logits)
+    assert_near(sequence_cross_entropy(logits, labels), -sum(log_p[t][labels[0, t]] for t in range(4)))
+    assert multiset_loss(logits, torch.zeros(1, 4).long(), labels).isfinite()
+
+
+def test_sequences_by_hand(logits: Tensor, assert_near: Near) -> None:
+    log_p = log_softmax(logits)
+    expected = -(log_p[0][2] + log_p[1][0] + log_p[2][STOP])
+    assert_near(sequence_cross_entropy(logits, padded([2, 0])), expected)
+    assert_near(sequence_cross_entropy(logits, torch.tensor([[-1, 2, -1, 0]])), expected)  # padding in any place
+    swapped = sequence_cross_entropy(logits, padded([0, 2]))
+    assert abs(swapped.item() - expected) > 1e-3  # here the order does matter
+
+
+def test_losses_are_means_over_examples(assert_near: Near) -> None:
+    logits, labels = torch.randn(3, 4, 4), torch.tensor([[0, 1, 2], [1, -1, -1], [-1, -1, -1]])
+    said = torch.randint(4, (3, 4))
+    for loss in (sequence_cross_entropy, lambda one, two: multiset_loss(one, said[: len(one)], two)):
+        whole = loss(logits, labels)
+        assert whole.dim() == 0
+    each = [sequence_cross_entropy(logits[i : i + 1], labels[i : i + 1]) for i in range(3)]
+    assert_near(sequence_cross_entropy(logits, labels), torch.stack(each).mean())
+    each = [multiset_loss(logits[i : i + 1], said[i : i + 1], labels[i : i + 1]) for i in range(3)]
+    assert_near(multiset_loss(logits, said, labels), torch.stack(each).mean())
+
+
+@given(st.lists(st.integers(0, STOP), min_size=4, max_size=4), st.lists(st.integers(0, 2), max_size=3))
+def test_the_multiset_loss_follows_the_oracle(said: list[int], labels: list[int]) -> None:
+    """Enumerated: at each step the labels that are still free, each as likely as any other."""
+    logits = torch.randn(1, 4, CLASSES + 1, dtype=torch.float64)
+    log_p, free, expected = log_softmax(logits), list(labels), 0.0
+    for t in range(len(labels)):
+        expected -= sum(log_p[t][label] for label in free) / len(free)
+        if said[t] in free:
+            free.remove(said[t])
+    expected -= log_p[len(labels)][STOP]
+    assert multiset_loss(logits, torch.tensor([said]), padded(labels)).item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_multiset_loss_is_least_at_the_oracle() -> None:
+    """Its gradient vanishes where the probabilities are those of the free labels."""
+    share = torch.tensor([[2 / 3, 1 / 3, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    logits = share.clamp_min(1e-9).log()[None].requires_grad_()
+    multiset_loss(logits, torch.tensor([[0, 0, 1, STOP]]), padded([0, 1, 0])).backward()
+    assert logits.grad is not None
+    assert logits.grad.abs().max() < 1e-6
+
+
+def test_counts_by_hand(assert_near: Near) -> None:
+    logits = torch.randn(1, 2, 3, dtype=torch.float64)  # two classes, up to two of each
+    log_p = log_softmax(logits)
+    assert_near(count_loss(logits, padded([1, 1])), -(log_p[0][0] + log_p[1][2]))
+    assert_near(count_loss(logits, padded([1, 1, 1, 0])), -(log_p[0][1] + log_p[1][2]))  # three count as two
+    assert_near(count_loss(logits, padded([])), -(log_p[0][0] + log_p[1][0]))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: stop_cross_entropy(torch.zeros(2, 3), torch.zeros(2, 1).long()), r"class_logits.*\(2,T,Y\)"),
+        (lambda: sequence_cross_entropy(torch.zeros(2, 3, 4), torch.zeros(3, 1).long()), "class_logits"),
+        (lambda: multiset_loss(torch.zeros(2, 3, 4), torch.zeros(2).long(), torch.zeros(2, 1).long()), "said"),
+        (lambda: multiset_loss(torch.zeros(2, 3, 4), torch.zeros(2, 3).long(), torch.zeros(2).long()), "labels"),
+        (lambda: count_loss(torch.zeros(2, 3), torch.zeros(2, 1).long()), "count_logits"),
+    ],
+)
+def test_shapes_are_checked(call: Callable[[], Tensor], message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
+        call()

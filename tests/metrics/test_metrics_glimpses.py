@@ -1,0 +1,72 @@
+"""What lies under glimpses: gathered cells, expectations, boxes on a grid."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from saccade import geometry
+from saccade.errors import ShapeError
+from saccade.metrics import at_glimpses, at_random, cells_in_boxes, most_salient
+
+MAPS = torch.arange(12.0).reshape(1, 2, 2, 3)  # two steps on a grid of 2 × 3
+CHOICE = torch.tensor([[[0, 5], [1, 1]]])
+
+
+def test_the_mean_over_glimpses_of_each_steps_own_map() -> None:
+    assert at_glimpses(MAPS, CHOICE).tolist() == [[2.5, 7.0]]  # (0 + 5)/2; cell 1 twice
+    assert at_glimpses(MAPS[:, 0], CHOICE).tolist() == [[2.5, 1.0]]  # one map for all steps
+
+
+def test_steps_that_do_not_count_are_nan() -> None:
+    found = at_glimpses(MAPS, CHOICE, torch.tensor([[True, False]]))
+    assert found[0, 0] == 2.5
+    assert bool(found[0, 1].isnan())
+    assert bool(at_random(MAPS, 2, torch.tensor([[False, True]]))[0, 0].isnan())
+
+
+def test_random_glimpses_are_what_draws_are_on_average() -> None:
+    assert at_random(MAPS, 2).tolist() == [[2.5, 8.5]]
+    draws = torch.randint(6, (1, 2, 20_000), generator=torch.Generator().manual_seed(0))
+    assert at_glimpses(MAPS, draws)[0].tolist() == pytest.approx(at_random(MAPS, 2)[0].tolist(), abs=0.05)
+
+
+def test_nobody_finds_more_saliency_than_who_follows_it() -> None:
+    saliency = torch.rand(3, 4, 5, 5, generator=torch.Generator().manual_seed(0))
+    best = at_glimpses(saliency, most_salient(saliency))
+    assert torch.equal(best, saliency.flatten(2).amax(-1).double())
+    assert bool((best >= at_random(saliency, 4)).all())
+
+
+def test_a_cell_is_in_a_box_if_its_centre_is() -> None:
+    """Cells of 10 pixels: centres at 5, 15, 25; a box from 5 to 25 holds the first two, its right edge excluded."""
+    frame = geometry.scale_shift((10.0, 10.0), (0.0, 0.0))
+    boxes = torch.tensor([[[5.0, 0.0, 25.0, 10.0], [16.0, 12.0, 30.0, 20.0], [float("nan")] * 4]])
+    inside = cells_in_boxes(boxes, frame, (2, 3))
+    assert inside.tolist() == [
+        [
+            [[True, True, False], [False, False, False]],
+            [[False, False, False], [False, False, True]],
+            [[False, False, False], [False, False, False]],
+        ]
+    ]
+
+
+def test_frames_of_each_picture_count() -> None:
+    shifted = torch.stack([geometry.scale_shift((10.0, 10.0), (start, 0.0)) for start in (0.0, 10.0)])
+    boxes = torch.tensor([[[10.0, 0.0, 20.0, 10.0]]]).expand(2, 1, 4)
+    assert cells_in_boxes(boxes, shifted, (1, 2)).flatten(1).tolist() == [[False, True], [True, False]]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: at_glimpses(MAPS, CHOICE[0]), r"\(B,T,k\)"),
+        (lambda: at_glimpses(MAPS[:, :1], CHOICE), r"\(B,2,h,w\)"),
+        (lambda: at_glimpses(MAPS, CHOICE, torch.ones(1, 3)), r"\(1, 2\)"),
+        (lambda: cells_in_boxes(torch.zeros(1, 4), geometry.identity(), (2, 2)), r"\(B,M,4\)"),
+    ],
+)
+def test_bad_shapes_are_named(call, words) -> None:
+    with pytest.raises(ShapeError, match=words):
+        call()

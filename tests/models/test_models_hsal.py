@@ -1,0 +1,352 @@
+"""HSAL: the rollout against the paper's equations in plain steps, its looks, its ends, and what it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from saccade.attention.saliency import SALIENCY, register_saliency
+from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.models.base import Raw
+from saccade.models.catalog import CATALOG, model_spec
+from saccade.models.fine_cells import FineCells
+from saccade.models.hsal import HsalConfig, HsalModel
+
+Near = Callable[..., None]
+T, K, GRID = 3, 2, (6, 7)  # of the tiny model
+CELLS, CLASSES = 42, 3
+
+
+def tiny(**changes: Any) -> HsalModel:
+    torch.manual_seed(0)
+    return HsalModel(dataclasses.replace(HsalModel.tiny(), **changes))
+
+
+def images(count: int = 4, seed: int = 0) -> Tensor:
+    return HsalModel.example_batch(count, seed)[0]["images"]
+
+
+def forced(cells: Tensor, said: Tensor) -> tuple[Tensor, Tensor]:
+    """Noise that makes a rollout glimpse at ``cells`` (B,T,k) and say ``said`` (B,T)."""
+    return F.one_hot(cells, CELLS) * 1e6, F.one_hot(said, CLASSES + 1) * 1e6
+
+
+# ---------------------------------------------------------------- the equations
+
+
+def plain_rollout(model: HsalModel, volume: Tensor, cells: Tensor, said: Tensor) -> Raw:
+    """Section 3 of the paper line by line, nothing projected beforehand, for given actions."""
+    count, (h, w) = len(volume), model.grid
+    found: dict[str, list[Tensor]] = {key: [] for key in ("class_logits", "locations", "mask", "saliency", "priority")}
+    energy = (volume[:, : model.channels] ** 2).sum(1)  # S
+    low, high = energy.amin((1, 2), keepdim=True), energy.amax((1, 2), keepdim=True)
+    saliency = (energy - low) / (high - low)
+    previous, meta_state = torch.zeros(count, CLASSES + 1), torch.zeros(count, model.config.meta_hidden)
+    state = torch.zeros(count, model.config.hidden)
+    for t in range(T):
+        x = torch.cat([saliency.flatten(1), previous], 1)
+        meta_state = model.meta.remember(model.meta.encode(x), meta_state)
+        mask = model.meta.attention.mask(meta_state, (h, w))
+        product = mask * saliency
+        low, high = product.amin((1, 2), keepdim=True), product.amax((1, 2), keepdim=True)
+        priority = (product - low) / (high - low)
+        glimpse = (mask.unsqueeze(1) * volume).sum((2, 3))  # g_0
+        action = torch.zeros(count, h * w)  # a_0
+        if not model.config.carry_state:
+            state = torch.zeros_like(state)
+        for i in range(K + 1):
+            x = torch.cat([priority.flatten(1), previous, action, glimpse], 1)
+            state = model.controller.remember(model.controller.encode(x), state)
+            if i < K:
+                found["locations"].append(model.controller.locate(state).softmax(-1))
+                action = F.one_hot(cells[:, t, i], h * w).float()
+                glimpse = volume.flatten(2)[torch.arange(count), :, cells[:, t, i]]
+        found["class_logits"].append(model.controller.classify(state))
+        found["mask"].append(mask)
+        found["saliency"].append(saliency)
+        found["priority"].append(priority)
+        previous = F.one_hot(said[:, t], CLASSES + 1).float()
+        left = (saliency - mask).clamp(min=0)
+        for b in range(count):
+            for i in range(K):
+                left[b, cells[b, t, i] // w, cells[b, t, i] % w] = 0
+        saliency = left
+    return {key: torch.stack(values, 1) for key, values in found.items()}
+
+
+@pytest.mark.parametrize("changes", [{}, {"carry_state": False}, {"fine_stage": "stage1"}])
+def test_the_rollout_is_the_papers(changes: dict[str, Any], assert_near: Near) -> None:
+    model = tiny(**changes).train()
+    cells, said = torch.randint(CELLS, (4, T, K)), torch.randint(CLASSES + 1, (4, T))
+    with torch.no_grad():
+        volume = model.encode(images())
+        raw = model.read(volume, *forced(cells, said))
+        plain = plain_rollout(model, volume, cells, said)
+    near = {"rtol": 1e-4, "atol": 1e-5}
+    assert torch.equal(raw["location"], cells)
+    assert torch.equal(raw["said"], said)
+    assert_near(raw["class_logits"], plain["class_logits"], **near)
+    assert_near(raw["glimpse.weights"].flatten(2), plain["locations"], **near)
+    assert_near(raw["covert.weights"], plain["mask"], **near)
+    assert_near(raw["saliency.weights"], plain["saliency"], **near)
+    assert_near(raw["priority.weights"], plain["priority"], **near)
+    assert_near(raw["location_reward"], plain["priority"].flatten(2).gather(2, cells), **near)
+    assert_near(raw["said_log_prob"], plain["class_logits"].log_softmax(-1).gather(2, said[..., None])[..., 0], **near)
+
+
+def test_the_state_is_carried_or_not() -> None:
+    carried, fresh = tiny().eval(), tiny(carry_state=False).eval()
+    first, second = (model.forward_raw(images())["class_logits"] for model in (carried, fresh))
+    torch.testing.assert_close(first[:, 0], second[:, 0])
+    assert (first[:, 1:] - second[:, 1:]).abs().max() > 1e-4
+
+
+def test_saliency_follows_from_step_to_step() -> None:
+    raw = tiny().train().forward_raw(images())
+    before, after = raw["saliency.weights"], raw["inhibited.weights"]
+    assert torch.equal(before[:, 1:], after[:, :-1])
+    assert (before[:, 0].amax((1, 2)) == 1).all()
+    assert (before[:, 0].amin((1, 2)) == 0).all()
+    assert (after <= before).all()
+    assert (after.flatten(2).gather(2, raw["location"]) == 0).all()
+    assert not before.requires_grad
+
+
+def test_the_best_of_each_is_chosen_outside_training() -> None:
+    raw = tiny().eval().forward_raw(images())
+    assert torch.equal(raw["glimpse.choice"], raw["glimpse.weights"].flatten(2).argmax(-1))
+    said = raw["class_logits"].argmax(-1)
+    assert torch.equal(raw["said"][raw["active"]], said[raw["active"]])
+
+
+def test_training_draws_from_what_it_says() -> None:
+    """The same picture many times: shares of the first class said are the probabilities."""
+    model = tiny().train()
+    with torch.no_grad():
+        for parameter in (*model.controller.locate.parameters(), *model.meta.parameters()):
+            parameter.mul_(0)  # everywhere alike, and what is seen does not depend on it
+        model.controller.encode.weight.zero_()
+        model.controller.classify.bias.copy_(torch.tensor([1.0, 0.0, -1.0, 0.5]))
+        raw = model.answer(model.encode(images(1)).expand(4000, -1, -1, -1))
+    shares = torch.bincount(raw["said"][:, 0], minlength=4) / 4000
+    torch.testing.assert_close(shares, raw["class_logits"][0, 0].softmax(0), rtol=0, atol=0.03)
+    cells = torch.bincount(raw["location"][:, 0, 0], minlength=CELLS) / 4000
+    torch.testing.assert_close(cells, torch.full((CELLS,), 1 / CELLS), rtol=0, atol=0.012)
+    assert (raw["said"][:, 0] != raw["said"][:, 1]).any()
+
+
+# ---------------------------------------------------------------- the end
+
+
+@pytest.fixture
+def ended() -> tuple[HsalModel, Raw]:
+    """Three pictures, drawn to say: 1 1 stop, stop 2 0, 0 stop 1."""
+    model = tiny().train()
+    said = torch.tensor([[1, 1, 3], [3, 2, 0], [0, 3, 1]])
+    return model, model.read(model.encode(images(3)), *forced(torch.randint(CELLS, (3, T, K)), said))
+
+
+def test_steps_count_until_stop_is_said(ended: tuple[HsalModel, Raw]) -> None:
+    model, raw = ended
+    assert raw["active"].tolist() == [[True, True, True], [True, False, False], [True, True, False]]
+    assert raw["said"].tolist() == [[1, 1, 3], [3, 2, 0], [0, 3, 1]]  # in training a rollout goes on
+    trace = model.wrap(raw, (31, 34)).trace.validate()
+    labels = [[True, True, False], [False, False, False], [True, False, False]]
+    assert trace.look("covert").active.tolist() == labels
+    assert trace.look("glimpse").active.tolist() == [[flag for flag in row for _ in range(K)] for row in labels]
+    assert trace.look("glimpse").emits[0].tolist() == [1, 1, 1, 1, 3, 3]
+
+
+def test_behind_the_end_nothing_is_said_outside_training() -> None:
+    model = tiny().eval()
+    with torch.no_grad():
+        model.controller.classify.weight.zero_()
+        model.controller.classify.bias.copy_(torch.tensor([0.0, 0.0, 0.0, 9.0]))
+    output = model(images())
+    assert (output.trace.answer == model.stop).all()
+    assert output.trace.look("covert").active.sum() == 0
+    assert torch.equal(output.trace.image_map(), torch.zeros(4, 31, 34))  # nothing was named, nothing attended
+
+
+def test_a_model_never_says_more_than_it_has_steps() -> None:
+    model = tiny().eval()
+    with torch.no_grad():
+        model.controller.classify.bias[model.stop] = -1e9
+    assert model(images()).trace.answer.shape == (4, T)
+    assert (model(images()).trace.answer != model.stop).all()
+
+
+# ---------------------------------------------------------------- looks
+
+
+def test_what_the_looks_are(ended: tuple[HsalModel, Raw]) -> None:
+    model, raw = ended
+    looks = model.looks(raw)
+    assert [(look.name, look.kind, look.role, look.norm) for look in looks] == [
+        ("saliency", "soft", "input", "sigmoid"),
+        ("covert", "soft", "multiplier", "sigmoid"),
+        ("priority", "soft", "input", "sigmoid"),
+        ("glimpse", "hard", "policy", "softmax"),
+        ("inhibited", "soft", "input", "sigmoid"),
+    ]
+    assert [look.steps for look in looks] == [T, T, T, T * K, T]
+    frame = model.backbone.frames["stage2"]
+    assert all(torch.equal(look.frame, frame) for look in looks)
+    picked = raw["covert.values"].flatten(2).gather(2, looks[3].choice[:, None].expand(-1, 32, -1))  # (B,C,T·k)
+    assert picked.shape == (3, 32, T * K)
+    torch.testing.assert_close(
+        looks[3].log_prob, looks[3].weights.flatten(2).gather(2, looks[3].choice[..., None])[..., 0].log()
+    )
+
+
+def test_the_total_is_the_mean_of_the_covert_masks_of_the_labels(ended: tuple[HsalModel, Raw]) -> None:
+    model, raw = ended
+    trace = model.wrap(raw, (31, 34)).trace
+    maps = trace.image_map("covert")  # (B,T,H,W)
+    torch.testing.assert_close(trace.image_map()[0], maps[0, :2].mean(0))
+    torch.testing.assert_close(trace.image_map()[2], maps[2, 0])
+
+
+# ---------------------------------------------------------------- capture
+
+
+def test_a_training_rollout_is_one_graph() -> None:
+    """Nothing in it depends on what was drawn."""
+    model = tiny().train()
+    torch.compiler.reset()
+    captured = torch.compile(model.forward_raw, fullgraph=True, backend="eager")
+    torch.manual_seed(5)
+    raw = captured(images())
+    torch.manual_seed(5)
+    again = model.forward_raw(images())
+    for key in raw:
+        torch.testing.assert_close(raw[key], again[key], rtol=1e-5, atol=1e-5)
+
+
+def test_half_precision_around_it_does_no_harm() -> None:
+    model = tiny().train()
+    with torch.autocast("cpu", torch.bfloat16):
+        output = model(images())
+    output.trace.validate()
+    assert output.logits.isfinite().all()
+
+
+# ---------------------------------------------------------------- options
+
+
+def test_paper_sizes() -> None:
+    with torch.device("meta"):
+        settings = {"backbone": "resnet34", "input_size": (224, 224), "hidden": 512}
+        model: Any = model_spec("hsal").build(settings)
+    assert (model.grid, model.channels, model.steps) == ((7, 7), 512, 5)
+    shapes = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+    assert shapes["meta.encode.weight"] == (128, 49 + 11)
+    assert shapes["meta.attention.parameters_of.weight"] == (4 * 5, 128)
+    assert shapes["controller.encode.weight"] == (512, 49 + 11 + 49 + 512)
+    assert shapes["controller.remember.weight_hh"] == (3 * 512, 512)
+    assert (shapes["controller.locate.0.weight"], shapes["controller.locate.2.weight"]) == ((64, 512), (49, 64))
+    assert (shapes["controller.classify.weight"], shapes["controller.value.weight"]) == ((11, 512), (1, 512))
+
+
+@pytest.mark.parametrize(
+    ("settings", "grid"),
+    [
+        ({}, (7, 7)),
+        ({"backbone": "compact-fine"}, (13, 13)),
+        ({"backbone": "compact-fine", "input_size": (112, 112)}, (14, 14)),
+        ({"backbone": "resnet34", "input_size": (224, 224), "through": "layer3"}, (14, 14)),
+    ],
+)
+def test_grids(settings: dict[str, Any], grid: tuple[int, int]) -> None:
+    with torch.device("meta"):
+        model: Any = model_spec("hsal").build(settings)
+    assert model.grid == grid
+
+
+def test_a_saliency_model_of_your_own_by_name() -> None:
+    register_saliency("corner", lambda volume: F.pad(volume[:, 0, :1, :1] * 0 + 1, (0, 6, 0, 5)))
+    try:
+        raw = tiny(saliency="corner").eval().forward_raw(images())
+    finally:
+        del SALIENCY["corner"]
+    assert (raw["saliency.weights"][:, 0].flatten(1).argmax(1) == 0).all()
+    assert torch.equal(raw["saliency.energy"].sum((1, 2)), torch.ones(4))
+
+
+def test_finer_activations_lie_under_their_cell() -> None:
+    """A picture that is its own x coordinate: under each coarse cell the finer cells tell where they are."""
+    model = tiny(fine_stage="stage1")
+    fine = model.fine
+    assert isinstance(fine, FineCells)
+    assert (fine.ratio, fine.channels) == (2, 32 * 4)
+    frames, grids = model.backbone.frames, model.backbone.grid((31, 34))
+    columns = frames["stage1"][0, 0] * (torch.arange(grids["stage1"][1]) + 0.5) + frames["stage1"][0, 2]
+    ramp = columns.float().expand(1, 32, *grids["stage1"])  # the pixel at which each finer cell lies
+    found = fine(ramp).unflatten(1, (32, 2, 2))  # (1,F,row,column,h,w)
+    centre = frames["stage2"][0, 0] * (torch.arange(7) + 0.5) + frames["stage2"][0, 2]  # (w,)
+    quarter = float(frames["stage2"][0, 0]) / 4
+    inside = slice(1, -1)  # bilinear reading ends at the border
+    for column, side in ((0, -quarter), (1, quarter)):
+        there = found[0, 0, 0, column, 0]
+        torch.testing.assert_close(there[inside], centre.float()[inside] + side, rtol=1e-4, atol=1e-3)
+
+
+def test_finer_activations_reach_the_controller() -> None:
+    model = tiny(fine_stage="stage1").eval()
+    encoding = model.encode(images())
+    assert encoding.shape == (4, 32 + 128, *GRID)
+    changed = encoding.clone()
+    changed[:, 32:] += 1
+    before, after = model.answer(encoding), model.answer(changed)
+    assert torch.equal(before["saliency.energy"], after["saliency.energy"])  # saliency is of the last stage alone
+    assert torch.equal(before["single_logits"], after["single_logits"])
+    assert (before["class_logits"] - after["class_logits"]).abs().max() > 1e-4
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"classes": 0}, "classes must be 1 or more, found 0"),
+        ({"most": 0}, "most must be 1"),
+        ({"glimpses": 0}, "glimpses must be 1"),
+        ({"hidden": -3}, "hidden must be 1 or more, found -3"),
+        ({"gaussians": 0}, "gaussians must be 1"),
+        ({"saliency": "enrgy"}, "no saliency model 'enrgy': did you mean 'energy'"),
+        ({"fine_stage": "layer5"}, "no stage 'layer5'"),
+        ({"fine_stage": "layer4"}, "'layer4' is the stage that is attended already"),
+        ({"backbone": "compat"}, "no backbone 'compat': did you mean 'compact'"),
+        ({"pretrained": True}, "no ImageNet weights"),
+    ],
+)
+def test_settings_that_cannot_be_are_named(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        CATALOG["hsal"].build(wrong)
+
+
+def test_an_input_too_small_for_the_stages_is_named() -> None:
+    with pytest.raises(DataError, match="2×2 pixels is too small"):
+        CATALOG["hsal"].build({"backbone": "small", "input_size": (2, 2)})
+
+
+def test_pictures_of_another_size_are_refused() -> None:
+    model = tiny()
+    model.check_input((31, 34))
+    with pytest.raises(DataError, match=r"pictures of 31×34 pixels only, found 40×34; set input_size to \[40, 34\]"):
+        model.check_input((40, 34))
+    with pytest.raises(ShapeError, match=r"\(B,3,31,34\), the one size"):
+        model(torch.rand(1, 3, 31, 35))
+
+
+def test_defaults_are_the_compact_size() -> None:
+    config = HsalConfig()
+    assert (config.backbone, config.input_size, config.hidden, config.meta_hidden) == ("compact", (100, 100), 256, 128)
+    assert (config.glimpses, config.gaussians, config.most, config.classes) == (2, 5, 4, 10)

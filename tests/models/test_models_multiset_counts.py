@@ -1,0 +1,69 @@
+"""The counting control: how counts become a multiset, step by step and surest first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from saccade.errors import ConfigError
+from saccade.models.catalog import CATALOG
+from saccade.models.multiset_counts import MultisetCountsModel
+
+STOP = 3
+
+
+@pytest.fixture
+def model() -> MultisetCountsModel:
+    return MultisetCountsModel(MultisetCountsModel.tiny()).eval()
+
+
+def said(model: MultisetCountsModel, shares: list[list[float]]) -> tuple[list[int], Tensor]:
+    """What is said of the probabilities of 0, 1 and 2 objects of each of three classes."""
+    raw = model._said(torch.tensor([shares]).clamp_min(1e-9).log())
+    return raw["said"][0].tolist(), raw["class_logits"][0]
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"),
+    [
+        ([[1, 0, 0], [1, 0, 0], [1, 0, 0]], [STOP, STOP, STOP]),
+        ([[1, 0, 0], [0.1, 0.9, 0], [1, 0, 0]], [1, STOP, STOP]),
+        ([[0.3, 0.7, 0], [1, 0, 0], [0.2, 0.8, 0]], [2, 0, STOP]),  # the surest first
+        ([[0, 0, 1], [1, 0, 0], [1, 0, 0]], [0, 0, STOP]),
+        ([[0.1, 0.2, 0.7], [1, 0, 0], [0.2, 0.8, 0]], [0, 2, 0]),  # one for sure, then the other, then one more
+        ([[0, 0, 1], [0, 0, 1], [0, 0, 1]], [0, 0, 1]),  # there are no more steps
+    ],
+)
+def test_counts_as_a_multiset(model: MultisetCountsModel, shares: list[list[float]], expected: list[int]) -> None:
+    assert said(model, shares)[0] == expected
+
+
+def test_logits_are_the_odds_of_one_more(model: MultisetCountsModel) -> None:
+    _, logits = said(model, [[0.2, 0.5, 0.3], [1, 0, 0], [1, 0, 0]])
+    torch.testing.assert_close(logits[0, 0].sigmoid(), torch.tensor(0.8))
+    torch.testing.assert_close(logits[1, 0].sigmoid(), torch.tensor(0.3))
+    assert torch.equal(logits[:, STOP], torch.zeros(3))
+    assert logits.isfinite().all()
+
+
+def test_it_counts_cell_by_cell(model: MultisetCountsModel) -> None:
+    """Two pictures side by side in one volume count as their mean: no cell knows of another."""
+    left, right = torch.rand(2, 1, 32, 6, 7)
+    whole = model.answer(torch.cat([left, right], dim=3))[f"{model.look_stage}.context"]
+    parts = [model.answer(half)[f"{model.look_stage}.context"] for half in (left, right)]
+    torch.testing.assert_close(whole, sum(parts) / 2)
+
+
+def test_it_attends_to_nothing_in_particular(model: MultisetCountsModel) -> None:
+    output = model(**MultisetCountsModel.example_batch(2, 0)[0])
+    (look,) = output.trace.validate().looks
+    assert torch.equal(look.weights, torch.full((2, 6, 7), 1 / 42))
+
+
+@pytest.mark.parametrize("wrong", [{"hidden": 0}, {"classes": 0}, {"most": -1}])
+def test_sizes_that_cannot_be_are_named(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=f"{next(iter(wrong))} must be 1 or more"):
+        CATALOG["multiset-counts"].build(wrong)
