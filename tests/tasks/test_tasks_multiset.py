@@ -58,7 +58,7 @@ def test_only_the_activation_phase_sees_scenes_of_one_object() -> None:
 def test_batch_n_is_a_function_of_its_number(phase: str) -> None:
     long, resumed = batches(new_task(), 4, phase=phase), batches(new_task(), 2, start=2, phase=phase)
     for one, other in zip(long[2:], resumed, strict=True):
-        assert all(torch.equal(one[key], other[key]) for key in one)
+        assert all(torch.equal(torch.as_tensor(one[key]), torch.as_tensor(other[key])) for key in one)
     assert not torch.equal(long[0]["images"], long[1]["images"])
 
 
@@ -86,7 +86,7 @@ def test_pictures_are_enlarged_to_the_networks_size() -> None:
     task = new_task(model_config={**SMALL, "input_size": [120, 140]})
     assert task.size == (120, 140)
     assert task.inputs(batches(task, 1)[0])["images"].shape == (6, 3, 120, 140)
-    assert set(task.inputs(batches(task, 1)[0])) == {"images"}  # the model never sees a label
+    assert set(task.inputs(batches(task, 1)[0])) == {"images", "single"}  # the model never sees a label
 
 
 # ---------------------------------------------------------------- losses
@@ -153,7 +153,7 @@ def test_what_each_phase_teaches() -> None:
 def test_an_empty_picture_is_told_to_stop_at_once() -> None:
     task = new_task()
     empty = torch.full((2, 4), -1)
-    batch = {"images": torch.zeros(2, 3, 100, 100), "labels": empty, "shuffled": empty}
+    batch = {"images": torch.zeros(2, 3, 100, 100), "labels": empty, "shuffled": empty, "single": False}
     torch.manual_seed(0)
     raw = task.model.train().forward_raw(**task.inputs(batch))
     found = task.loss(raw, batch, "reinforce")
@@ -322,3 +322,12 @@ def test_wrong_settings_are_named(changes, words) -> None:
 
 def test_the_task_is_found_by_name() -> None:
     assert task_class("multiset") is MultisetTask
+
+
+def test_where_single_objects_are_learnt_nothing_is_read() -> None:
+    task = new_task()
+    single, several = (batches(task, 1, phase=phase)[0] for phase in ("activation", "controllers"))
+    alone, read = (task.model.forward_raw(**task.inputs(batch)) for batch in (single, several))
+    assert set(alone) == {"single_logits"}
+    assert {"single_logits", "class_logits"} <= set(read)
+    assert torch.equal(alone["single_logits"], task.model.forward_raw(task.inputs(single)["images"])["single_logits"])

@@ -152,8 +152,8 @@ class HAttNetModel(PictureQueryModel):
 
 def _root_mean_square(gate: Tensor) -> Tensor:
     """Of the cells of each example: (B,h,w) → (B,). By the norm, whose gradient is defined at zero too."""
-    norm: Tensor = torch.linalg.vector_norm(gate.flatten(1), dim=1)
-    return norm / float(gate[0].numel()) ** 0.5
+    norm: Tensor = torch.linalg.vector_norm(gate.flatten(1), dim=1) / gate[0].numel() ** 0.5
+    return norm
 
 
 def _gated_stages(backbone: Stages, config: HAttNetConfig) -> list[str]:

@@ -106,6 +106,11 @@ class MultisetModel(PictureModel):
         volume: Tensor = self.backbone(images)
         return volume
 
+    def forward_raw(self, images: Tensor, *, single: bool = False) -> Raw:
+        """Pictures (B,3,H,W) → plain tensors; ``single``: the classifier of single objects alone, and no reading."""
+        encoding = self.encode(images)  # (B,C…,h,w)
+        return self.read_single(encoding) if single else self.answer(encoding)
+
     def read_single(self, encoding: Tensor) -> Raw:
         """What the classifier of single objects says of encoded pictures (B,C…,h,w)."""
         return {"single_logits": self.single(encoding[:, : self.channels].mean((2, 3)))}  # (B,C)

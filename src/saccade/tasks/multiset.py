@@ -22,7 +22,7 @@ the same ones as the other phases. Deviation from the paper: a few per cent of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -143,9 +143,17 @@ class MultisetTask(PictureTask):
         mixed = made if data.kind == "list" else made.shuffled(derive_seed(self.seed, number))
         return {"images": made.images, "labels": made.labels, "shuffled": mixed.labels}
 
-    def inputs(self, batch: Batch) -> dict[str, Tensor]:
-        """Keyword arguments of ``forward_raw``."""
-        return {"images": at_size(batch["images"], self.size)}
+    def train_batches(
+        self, start: int, *, batch_size: int, rank: int = 0, world_size: int = 1, phase: str = "main"
+    ) -> Iterator[Batch]:
+        """Batches of a phase; those of ``activation`` say that only single objects are asked about."""
+        share = {"batch_size": batch_size, "rank": rank, "world_size": world_size}
+        for batch in super().train_batches(start, **share, phase=phase):
+            yield {**batch, "single": phase == ACTIVATION}
+
+    def inputs(self, batch: Batch) -> dict[str, Any]:
+        """Keyword arguments of ``forward_raw``; where single objects are learnt, nothing is read."""
+        return {"images": at_size(batch["images"], self.size), "single": batch["single"]}
 
     def loss(self, raw: dict[str, Tensor], batch: Batch, phase_loss: str) -> dict[str, Tensor]:
         """The loss called ``phase_loss`` (see the module), its parts, and what tells how training goes."""

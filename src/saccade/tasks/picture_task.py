@@ -23,7 +23,8 @@ from saccade.models.base import PictureModel, QueryModel
 from saccade.models.catalog import model_spec
 from saccade.models.folder import ModelFacts, Preprocessing, save_model
 
-Batch = dict[str, Tensor]
+Batch = dict[str, Any]
+"""Tensors by name, example axis first; plain values for what holds of the whole batch."""
 
 
 @dataclass(frozen=True)
