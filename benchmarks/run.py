@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHMARKS = ("bench_scenes.py", "bench_engine.py", "bench_look.py", "bench_memory.py")
+BENCHMARKS = ("bench_scenes.py", "bench_engine.py", "bench_look.py", "bench_memory.py", "bench_captions.py")
 
 
 def main() -> int:

@@ -45,10 +45,10 @@ ALLOWED: dict[str, set[str]] = {
     "recorded": CORE | {"models"},
     "sighting": CORE | AROUND,
     "predict": CORE | NETWORKS | AROUND | {"zoo", "sighting"},
-    "verbs": CORE | NETWORKS | AROUND | {"tasks", "engine", "zoo", "recorded", "sighting", "predict"},
+    "web": CORE | NETWORKS | AROUND | {"tasks", "engine", "zoo", "recorded", "sighting", "predict"},
+    "verbs": CORE | NETWORKS | AROUND | {"tasks", "engine", "zoo", "recorded", "sighting", "predict", "web"},
     # the doors
     "cli": CORE | NETWORKS | AROUND | {"tasks", "engine", "zoo", "recorded", "sighting", "predict", "verbs", "web"},
-    "web": CORE | NETWORKS | AROUND | {"tasks", "engine", "zoo", "recorded", "sighting", "predict", "verbs"},
     "__main__": {"cli"},
 }
 NO_ROOM = {"__version__"}  # names of the package itself

@@ -22,6 +22,8 @@ from saccade.zoo import shipped
 PROTOCOLS = {"authors", "unlimited"}
 SPLITS = {"pictures", "species"}
 """Protocols of the birds."""
+CAPTIONS = {"official", "dev"}
+"""Protocols of captioned photographs."""
 
 
 def on_pictures(name: str) -> bool:
@@ -43,7 +45,8 @@ generated = pytest.mark.parametrize(("name", "protocol"), [case for case in case
 def test_recipes_are_packaged_and_have_protocols() -> None:
     assert {"soft-mref", "attributes", "soft-cub", "soft-vg"} <= set(packaged_recipes())
     for name in packaged_recipes():
-        known = SPLITS if name.endswith("-cub") else set() if on_pictures(name) else PROTOCOLS
+        by_name = {"sat-soft": CAPTIONS, "sat-hard": CAPTIONS}
+        known = SPLITS if name.endswith("-cub") else by_name.get(name, set()) if on_pictures(name) else PROTOCOLS
         assert {protocol for recipe, protocol in cases() if recipe == name and protocol} <= known
         assert load_recipe(name).protocol in known or not known
 
@@ -108,6 +111,24 @@ def test_pictures_have_to_be_named() -> None:
         build_task(load_recipe("attributes"))
     with pytest.raises(ConfigError, match="give --data READER:PATH; readers: csv, jsonl, svhn"):
         build_task(load_recipe("hsal-svhn-multiset"))
+
+
+@pytest.mark.parametrize("data", ["", "-scenes"])
+def test_rows_about_captions_differ_in_the_attention_alone(data: str) -> None:
+    soft, hard = (load_recipe(f"{name}{data}") for name in ("sat-soft", "sat-hard"))
+    assert (soft.model.name, hard.model.name) == ("sat-soft", "sat-hard")
+    assert soft.model.config == hard.model.config
+    assert (soft.phases[0].loss.split(":")[0], hard.phases[0].loss.split("_")[0]) == ("soft", "hard")
+    for key in ("task", "data", "batch_size", "accumulate", "precision", "ema", "seed", "graph", "protocol"):
+        assert getattr(soft, key) == getattr(hard, key), key
+
+
+def test_the_encoder_of_photographs_rests() -> None:
+    """The phase called decoder learns from kept features: training the encoder there would be for nothing."""
+    for name in ("sat-soft", "sat-hard"):
+        (phase,) = load_recipe(name).phases
+        assert (phase.name, phase.freeze) == ("decoder", ("backbone.*",))
+    assert load_recipe("sat-soft", protocol="dev").data["options"] == {"splits": "dev"}
 
 
 MULTISETS = ("mnist-set", "mnist-multiset", "svhn-multiset")

@@ -5,9 +5,10 @@ A :class:`Predictor` holds no state between calls, so several threads may share 
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +18,24 @@ from torch import Tensor
 from saccade.data.pictures import Picture, Source, prepare, read_picture, stream_pictures
 from saccade.errors import CheckpointError, DataError, nearest
 from saccade.models.base import PictureModel, QueryModel
+from saccade.models.caption_decoding import Decoded
 from saccade.models.facts import ModelFacts
 from saccade.models.folder import load_model
+from saccade.models.sat import SatModel
 from saccade.sighting import Sighting
 from saccade.trace import Output
 from saccade.zoo import resolve
 
 Question = int | str
+BEAM = 5
+"""Captions that are followed side by side while the best one is looked for."""
 
 
 def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predictor:
     """A trained model, from a zoo name, a model folder or a run folder."""
     folder = resolve(name_or_path)
     model, facts = load_model(folder, device)
-    if not isinstance(model, (QueryModel, PictureModel)):
+    if not isinstance(model, (QueryModel, PictureModel, SatModel)):
         raise CheckpointError(f"{folder}: '{facts.architecture}' does not look at pictures")
     own_name = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/
     return Predictor(model, facts, name=facts.name or own_name)
@@ -61,7 +66,7 @@ class Predictor:
         name: what sightings call it.
     """
 
-    def __init__(self, model: QueryModel | PictureModel, facts: ModelFacts, *, name: str = "") -> None:
+    def __init__(self, model: QueryModel | PictureModel | SatModel, facts: ModelFacts, *, name: str = "") -> None:
         self.model, self.facts, self.name = model.eval(), facts, name or facts.name or facts.architecture
         self._ids = {word.casefold(): number for number, word in enumerate(facts.queries)}
 
@@ -82,10 +87,20 @@ class Predictor:
 
     # ------------------------------------------------------------ one picture
 
-    def look(self, picture: Source, ask: Question | None = None) -> Sighting:
-        """Answer ``ask`` about ``picture`` (path, bytes, PIL image, array or tensor); some models need no question."""
+    def look(
+        self, picture: Source, ask: Question | None = None, *, beam: int | None = None, captions: int | None = None
+    ) -> Sighting:
+        """Answer ``ask`` about ``picture``; some models need no question.
+
+        Args:
+            picture: path, bytes, PIL image, array or tensor.
+            ask: the question.
+            beam: for a model that says captions: how many it follows side by side; 1 is greedy, by default 5.
+            captions: for such a model: how many it says; the further ones are the sighting's ``others``.
+        """
         self.question(ask)  # before the picture is read: the cheaper mistake first
-        return self.ask(self.encode(picture), ask)
+        search = self._search(beam, captions)
+        return self._answer(self.encode(picture), [self.question(ask)], search)[0]
 
     @torch.inference_mode()
     def encode(self, *pictures: Source) -> Encoded:
@@ -129,6 +144,8 @@ class Predictor:
         *,
         batch_size: int = 32,
         on_bad: Callable[[Source, DataError], None] | None = None,
+        beam: int | None = None,
+        captions: int | None = None,
     ) -> Iterator[Sighting]:
         """Answer ``ask`` about each of ``pictures``, in order, reading and computing ``batch_size`` at a time.
 
@@ -138,16 +155,18 @@ class Predictor:
             batch_size: how many pictures go through the model together.
             on_bad: called with a picture that cannot be read and its error; the rest goes on. Without it the error
                 is raised.
+            beam: as in :meth:`look`.
+            captions: as in :meth:`look`.
         """
-        query = self.question(ask)
+        query, search = self.question(ask), self._search(beam, captions)
         for batch in stream_pictures(pictures, batch_size, on_bad):
-            yield from self._answer(self.encode(*batch), [query] * len(batch))
+            yield from self._answer(self.encode(*batch), [query] * len(batch), search)
 
     # ------------------------------------------------------------ inside
 
     def question(self, ask: Question | None) -> int | None:
         """The id of ``ask``, None for a model that needs no question; or a DataError that says what can be asked."""
-        if isinstance(self.model, PictureModel):
+        if not isinstance(self.model, QueryModel):
             if ask is not None:
                 raise DataError(f"'{self.name}' takes no question: it says what it sees; leave out '{ask}'")
             return None
@@ -162,9 +181,29 @@ class Predictor:
             raise DataError(f"'{self.name}' cannot be asked '{ask}': {nearest(str(ask), self.facts.queries)}")
         return self._ids[word.casefold()]
 
+    def _search(self, beam: int | None, captions: int | None) -> dict[str, Any]:
+        """How captions are looked for, in the words of ``decode``; nothing for a model that says none."""
+        if not isinstance(self.model, SatModel):
+            if beam is not None or captions is not None:
+                raise DataError(
+                    f"'{self.name}' says no captions; leave out beam and captions, or name a model that does"
+                )
+            return {}
+        several = 1 if captions is None else captions
+        width = max(BEAM, several) if beam is None else beam
+        if min(width, several) < 1 or several > width:
+            raise DataError(f"captions are 1 or more and no more than the beam follows, found {several} of {width}")
+        return {"method": "beam", "width": width, "captions": several}
+
     @torch.inference_mode()
-    def _answer(self, encoded: Encoded, queries: Sequence[int | None]) -> list[Sighting]:
+    def _answer(
+        self, encoded: Encoded, queries: Sequence[int | None], search: dict[str, Any] | None = None
+    ) -> list[Sighting]:
         """One sighting for each encoded picture and its query."""
+        if isinstance(self.model, SatModel):
+            decoded = self.model.caption(encoded.features, **(search or self._search(None, None)))
+            told = [self._told(self.model, encoded, decoded, which) for which in range(decoded.words.shape[1])]
+            return [_with_others(best, others) for best, *others in zip(*told)]
         if isinstance(self.model, PictureModel):
             output = self.model.wrap(self.model.answer(encoded.features), self.facts.preprocessing.size)
             said = [_multiset(*each, self.facts.answers) for each in zip(*_steps_said(output))]
@@ -184,6 +223,40 @@ class Predictor:
             )
             for number, (query, answer) in enumerate(zip(queries, said))
         ]
+
+    def _told(self, model: SatModel, encoded: Encoded, decoded: Decoded, which: int) -> list[Sighting]:
+        """A sighting of each picture with its caption number ``which``."""
+        words = decoded.words[:, which]  # (B,T)
+        logits = model.tell(encoded.features, words)["logits"]  # (B,T,V)
+        each = logits.double().log_softmax(-1).gather(-1, words.clamp(min=0)[..., None])[..., 0].cpu()  # (B,T)
+        traces = model.trace_of(decoded, which).detach().cpu().placed(encoded.canvas, encoded.image_size)
+        said, wholes, lengths = words.tolist(), decoded.log_prob[:, which].tolist(), decoded.lengths[:, which].tolist()
+        found = []
+        for number, (picture, length, whole) in enumerate(zip(encoded.pictures, lengths, wholes)):
+            labels = [
+                (self.facts.answers[said[number][step]], float(each[number, step].exp())) for step in range(length)
+            ]
+            steps = sum(word >= 0 for word in said[number])  # the end among them, if it was said
+            found.append(
+                Sighting(
+                    answer=" ".join(word for word, _ in labels),
+                    confidence=math.exp(whole / steps) if steps else 0.0,
+                    alternatives=(),
+                    question=None,
+                    picture=picture,
+                    trace=traces[number],
+                    model=self.name,
+                    labels=tuple(labels),
+                    log_probability=whole,
+                )
+            )
+        return found
+
+
+def _with_others(best: Sighting, others: Sequence[Sighting]) -> Sighting:
+    """The best caption with the others that the search found."""
+    found = tuple(other for other in others if other.log_probability != -math.inf)
+    return replace(best, others=found, alternatives=tuple((other.answer, other.confidence) for other in found))
 
 
 def _ranked(shares: Tensor, words: Sequence[str]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import torch
 from PIL import Image
+from torch import Tensor
 
 from saccade.atomic import write_bytes
 from saccade.data.pictures import Picture
@@ -25,7 +27,7 @@ class Sighting:
 
     answer: str
     confidence: float
-    """Probability of the answer, 0..1."""
+    """Probability of the answer, 0..1; of a sentence, that of a word of it (the geometric mean, its end included)."""
     alternatives: tuple[tuple[str, float], ...]
     """The other answers and their probabilities, likeliest first; they add up to 1 unless several may hold at once."""
     question: str | None
@@ -35,6 +37,10 @@ class Sighting:
     model: str
     labels: tuple[tuple[str, float], ...] | None = None
     """What was said one after the other, each with its probability; None for a model that answers with one word."""
+    log_probability: float | None = None
+    """Of a whole sentence, its end included."""
+    others: tuple[Sighting, ...] = ()
+    """Further captions of the picture, likeliest first, each with a trace of its own."""
 
     # ------------------------------------------------------------ pictures
 
@@ -48,11 +54,16 @@ class Sighting:
     def filmstrip(self, **options: Any) -> Image.Image:
         """Every look side by side; options as in :func:`saccade.show.filmstrip.filmstrip`.
 
-        What was read label by label is shown so, with options as in :func:`saccade.show.glimpse_strip.glimpse_strip`.
+        What was read label by label is shown so, with options as in :func:`saccade.show.glimpse_strip.glimpse_strip`; a
+        caption word by word, with options as in :func:`saccade.show.word_strip.word_strip`.
         """
         from saccade.show.filmstrip import filmstrip
         from saccade.show.glimpse_strip import glimpse_strip, has_glimpses
+        from saccade.show.word_strip import word_strip
 
+        if self.is_caption:
+            said = {"words": self.labels or (), "answer": self.answer}
+            return word_strip(self.picture.image, self.trace, **{**said, **options})
         answer = f"{self.answer} ({self.confidence:.0%})"
         if has_glimpses(self.trace):
             read = {"labels": self.labels or (), "answer": answer}
@@ -66,11 +77,24 @@ class Sighting:
 
         Edge cells go on to the border, so a peak there is a plateau, and its inner end is the centre of the cell.
         """
-        total = self.trace.image_map()[0]  # (H,W)
-        places = (total == total.max()).nonzero()  # (N,2) as (y, x)
-        middle = (torch.tensor(total.shape) - 1) / 2
-        y, x = places[(places - middle).square().sum(-1).argmin()].tolist()
-        return x, y
+        return _peak(self.trace.image_map()[0])
+
+    @property
+    def is_caption(self) -> bool:
+        """Whether the answer is a sentence, said word by word."""
+        return self.log_probability is not None
+
+    def words(self) -> list[dict[str, Any]]:
+        """Of a caption, for each word: its log-probability, the gate β, the peak weight and its pixel (x, y)."""
+        look, found = self.trace.look("word"), []
+        for step, (word, share) in enumerate(self.labels or ()):
+            act = look.step(step)
+            entry: dict[str, Any] = {"word": word}
+            entry |= {"log_probability": round(math.log(share), 6)} if share > 0 else {}
+            entry |= {} if act.gain is None else {"gate": round(float(act.gain), 6)}
+            entry |= {} if act.weights is None else {"peak_weight": round(float(act.weights.max()), 6)}
+            found.append({**entry, "peak": list(_peak(self.trace.image_map(act)[0]))})
+        return found
 
     # ------------------------------------------------------------ keeping
 
@@ -82,13 +106,20 @@ class Sighting:
             "size": list(self.picture.size),
             "question": self.question,
             "answer": self.answer,
-            **({} if self.labels is None else {"labels": [[word, round(share, 6)] for word, share in self.labels]}),
+            **self._said(),
             "confidence": round(self.confidence, 6),
             "alternatives": [[word, round(share, 6)] for word, share in self.alternatives],
             "peak": list(self.peak),
             "looks": [{"name": look.name, "kind": look.kind, "role": look.role} for look in self.trace.looks],
             "notes": list(self.picture.notes),
         }
+
+    def _said(self) -> dict[str, Any]:
+        """What was said one after the other, as plain values."""
+        if self.log_probability is not None:
+            told = {"log_probability": round(self.log_probability, 6), "words": self.words()}
+            return told | ({"other_captions": [other.to_json() for other in self.others]} if self.others else {})
+        return {} if self.labels is None else {"labels": [[word, round(share, 6)] for word, share in self.labels]}
 
     def record(self) -> Record:
         """The sighting as a record, which reports and the page read."""
@@ -100,16 +131,29 @@ class Sighting:
         asked = "" if self.question is None else f"-ask-{self.question}"
         return re.sub(r"[^\w.-]+", "_", f"{self.picture.stem}{asked}").strip(".") or "picture"
 
-    def save(self, folder: Path | str, stem: str | None = None, *, filmstrip: bool = False) -> list[Path]:
+    def save(
+        self, folder: Path | str, stem: str | None = None, *, filmstrip: bool | None = None, cells: bool = False
+    ) -> list[Path]:
         """Write ``STEM.png`` (overlay or filmstrip), ``STEM.json`` and ``STEM.safetensors`` (the record).
 
-        Each file is whole or not there; the picture comes last, so that where it is the record is too.
+        Each file is whole or not there; the picture comes last, so that where it is the record is too. Further captions
+        follow as ``STEM-caption-2`` and so on.
+
+        Args:
+            folder: made if it is not there.
+            stem: what the files are called; by default :attr:`stem`.
+            filmstrip: every look side by side instead of the total over the picture; None: for captions only.
+            cells: paint the cells of a filmstrip flat instead of smooth.
         """
         place = Path(folder) / (stem or self.stem)
         shown = place.with_name(f"{place.name}.png")
-        image = _png(self.filmstrip() if filmstrip else self.overlay())
+        is_strip = self.is_caption if filmstrip is None else filmstrip
+        image = _png(self.filmstrip(cells=cells) if is_strip else self.overlay())
         record = write_record(place, self.record())
-        return [write_bytes(shown, image), record, place.with_name(f"{place.name}.safetensors")]
+        written = [write_bytes(shown, image), record, place.with_name(f"{place.name}.safetensors")]
+        for number, other in enumerate(self.others, start=2):
+            written += other.save(folder, f"{place.name}-caption-{number}", filmstrip=filmstrip, cells=cells)
+        return written
 
     # ------------------------------------------------------------ showing itself
 
@@ -127,6 +171,14 @@ class Sighting:
             f"<figcaption>{asked}<b>{html.escape(self.answer)}</b> {self.confidence:.0%}"
             f"{f' <small>({others})</small>' if others else ''}</figcaption></figure>"
         )
+
+
+def _peak(attention: Tensor) -> tuple[int, int]:
+    """(x, y) of the largest value of a map (H,W); of equal ones, the nearest to the middle."""
+    places = (attention == attention.max()).nonzero()  # (N,2) as (y, x)
+    middle = (torch.tensor(attention.shape) - 1) / 2
+    y, x = places[(places - middle).square().sum(-1).argmin()].tolist()
+    return x, y
 
 
 def _png(image: Image.Image) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -188,3 +189,16 @@ def test_a_neighbourhood_needs_a_centre(context: int) -> None:
 def test_shapes_that_do_not_fit(features: tuple[int, ...], query: tuple[int, ...], said: str) -> None:
     with pytest.raises(ShapeError, match=said):
         AdditiveScorer(4, 3)(torch.zeros(features), torch.zeros(query))
+
+
+@pytest.mark.parametrize("bend", [F.relu, torch.sigmoid])
+def test_several_queries_share_what_was_seen(bend: Callable[[Tensor], Tensor]) -> None:
+    """Seen once and met by three queries is the same as scored three times."""
+    torch.manual_seed(0)
+    scorer = AdditiveScorer(3, 4, hidden=5, context=3, bend=bend).double()
+    features, queries = torch.randn(2, 3, 4, 6).double(), torch.randn(2, 3, 4).double()
+    seen = scorer.see(features)
+    assert seen.shape == (2, 4, 6, 5)
+    together = scorer.meet(seen, queries)
+    for number in range(3):
+        torch.testing.assert_close(together[:, number], scorer(features, queries[:, number]))

@@ -96,3 +96,11 @@ def test_shares_are_spread_evenly_and_pinned():
 def test_tables_are_read_without_torch():
     code = "import sys, saccade.data.readers as r; assert 'csv' in r.READERS; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_words_that_only_a_model_knows_are_still_there_for_it():
+    rows = found(question(), question(labels=("mauve",), split="test"))
+    table = make_table("csv:x", rows, [], multi_label=False)
+    assert [row.labels for row in table.as_found] == [question().labels, ("mauve",)]
+    assert table.count("test") == 0
+    assert len(table.some("train", 0).as_found) == 1

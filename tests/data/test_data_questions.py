@@ -292,3 +292,13 @@ def test_from_a_file_on_disk_to_a_batch(tmp_path):
         data = QuestionData(QuestionDataConfig(f"csv:{tmp_path / 't.csv'}", size=(24, 24)), "train")
     assert data.take(torch.tensor([2])).label.tolist() == [2]
     assert data.take(torch.tensor([2])).image_size.tolist() == [[20, 32]]
+
+
+def test_a_model_is_scored_on_words_that_the_tables_own_train_rows_never_use(tmp_path):
+    a, b = picture(tmp_path, "a.png"), picture(tmp_path, "b.png", seed=1)
+    rows = (Question(a, "crown", ("red",), "train"), Question(b, "crown", ("green",), "test"))
+    known = opened(*rows, split="test", queries=("crown",), answers=("green", "red"))
+    assert (known.size, known.skipped) == (1, ())
+    with pytest.raises(DataError, match="no question in split 'test'"):
+        opened(*rows, split="test")
+

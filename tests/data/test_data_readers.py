@@ -6,30 +6,32 @@ from pathlib import Path
 
 import pytest
 
+from saccade.data.caption_readers import CAPTION_READERS
 from saccade.data.catalog import DATA
 from saccade.data.multiset_readers import MULTISET_READERS
-from saccade.data.readers import READERS, read_questions, split_reference
+from saccade.data.readers import READERS, read_questions
+from saccade.data.references import split_reference
 from saccade.errors import ConfigError, DataError
 
 
 def test_every_reader_is_in_the_catalog_and_has_options():
-    readers = {**READERS, **MULTISET_READERS}
-    for name, reader in [*READERS.items(), *MULTISET_READERS.items()]:
+    kinds = (READERS, MULTISET_READERS, CAPTION_READERS)
+    for name, reader in [item for readers in kinds for item in readers.items()]:
         assert DATA[name].kind == "reader"
         assert is_dataclass(reader.options)
         assert reader.options() == reader.options()  # every option has a default
-    assert {name for name, entry in DATA.items() if entry.kind == "reader"} == set(readers)
+    assert {name for name, entry in DATA.items() if entry.kind == "reader"} == set().union(*kinds)
 
 
 def test_references_are_reader_and_path():
-    assert split_reference("csv:a b/c:d.csv") == ("csv", Path("a b/c:d.csv"))
-    assert split_reference("cub:~/birds")[1] == Path.home() / "birds"
+    assert split_reference("csv:a b/c:d.csv", READERS) == ("csv", Path("a b/c:d.csv"))
+    assert split_reference("cub:~/birds", READERS)[1] == Path.home() / "birds"
 
 
 @pytest.mark.parametrize("reference", ["mref", "C:\\pictures\\t.csv", "c:/t.csv", "csv:", ":x", ""])
 def test_what_is_no_reference(reference):
     with pytest.raises(DataError, match=r"is not READER:PATH, as in csv:my\.csv; readers: csv, jsonl, cub, vg"):
-        split_reference(reference)
+        split_reference(reference, READERS)
 
 
 def test_an_unknown_reader_or_option_names_the_nearest():

@@ -180,6 +180,8 @@ def test_a_row_that_cannot_be_used_is_named_by_its_line(folder, row, reason):
         ({"image": "a.png", "query": "q", "label": ["x"]}, 'no label: line 2, found ["x"]'),
         ({"image": "a.png", "query": "q", "labels": [" "]}, "empty label: line 2"),
         ({"image": "a.png", "query": "q", "labels": "[x"}, "unreadable labels: line 2, [x"),
+        ({"image": "a.png", "query": "q", "labels": ["x", None]}, "unreadable labels: line 2, ['x', None]"),
+        ({"image": "a.png", "query": "q", "labels": [["x"]]}, "unreadable labels: line 2, [['x']]"),
         ({"image": "a.png", "query": "q", "label": "x", "box": 7}, "unreadable box: line 2, '7' is not 4 numbers"),
         (
             {"image": "a.png", "query": "q", "label": "x", "point": [1, None]},

@@ -12,7 +12,7 @@ from visual_genome_miniature import COLOURS, SHAPES, write_miniature
 
 from saccade.data import visual_genome
 from saccade.data.questions import QuestionData, QuestionDataConfig
-from saccade.data.visual_genome import VisualGenomeOptions, _elements, read_visual_genome
+from saccade.data.visual_genome import VisualGenomeOptions, read_visual_genome
 from saccade.errors import ConfigError, DataError
 
 ALL = VisualGenomeOptions(min_count=0)
@@ -99,27 +99,6 @@ def test_pictures_are_found_in_either_folder_and_counted_where_not(tmp_path):
     table = read_visual_genome(tmp_path, ALL)
     assert {row.image.parent.name for row in table.rows if row.group == "2"} == {"VG_100K_2"}
     assert table.skipped == ("no such picture: image 3, cat",)
-
-
-# ---------------------------------------------------------------- the file as a stream
-
-
-@pytest.mark.parametrize("chunk", [1, 7, 64, 1 << 22])
-def test_a_list_is_read_piece_by_piece(tmp_path, monkeypatch, chunk):
-    monkeypatch.setattr(visual_genome, "_CHUNK", chunk)
-    entries = [{"image_id": n, "attributes": [thing('a "quoted" ] thing, é', [",", "]"])] * n} for n in range(5)]
-    for text in (json.dumps(entries), json.dumps(entries, indent=2, ensure_ascii=False)):
-        (tmp_path / "x.json").write_text(text, encoding="utf-8")
-        assert list(_elements(tmp_path / "x.json")) == entries
-    (tmp_path / "x.json").write_text("[]")
-    assert list(_elements(tmp_path / "x.json")) == []
-
-
-@pytest.mark.parametrize("text", ['[{"a": 1}, {"b": ', '[{"a": 1}', '[{"a": 1} nonsense]', "["])
-def test_a_list_that_is_cut_short_is_named(tmp_path, text):
-    (tmp_path / "x.json").write_text(text)
-    with pytest.raises(DataError, match=r"x\.json: damaged or cut short"):
-        list(_elements(tmp_path / "x.json"))
 
 
 # ---------------------------------------------------------------- what cannot be used

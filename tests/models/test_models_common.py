@@ -19,10 +19,17 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict, to_dict
 from saccade.errors import ConfigError, SaccadeError
-from saccade.losses import count_loss, hsal_loss, sequence_cross_entropy
+from saccade.losses import (
+    caption_cross_entropy,
+    count_loss,
+    hard_attention_loss,
+    hsal_loss,
+    sequence_cross_entropy,
+)
 from saccade.models.base import QueryModel
 from saccade.models.catalog import CATALOG, model_spec
 from saccade.models.folder import Preprocessing, load_model, save_model
+from saccade.models.sat import SatModel
 from saccade.trace import AttentionTrace, Output
 from tiny_models import tiny_facts
 
@@ -33,6 +40,7 @@ DEEP = {"backbone": "mobilenetv2", "through": "block7"}
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "attribute": {"labels": {"multi_label": True, "prior": True}, "mobilenetv2": DEEP},
     "multiset": {"mobilenetv2": {**DEEP, "input_size": (62, 68)}},
+    "caption": {"mobilenetv2": {**DEEP, "input_size": (62, 68)}, "plain": {"gate": False, "deep_output": False}},
 }
 """By task, settings that every model of it has."""
 ONE_BACKBONE = {"stn"}
@@ -56,6 +64,8 @@ LOOKS_ALIKE = {"blind", "film", "multiset-counts"}
 """Controls without attention: their look is a plain mean, whose weights nothing has learnt."""
 BLIND = {"blind"}
 """Controls that leave the query alone."""
+SAID = ("<end>", "<unknown>", "red", "green", "blue")
+"""The vocabulary of the tiny captioners."""
 OVERFIT_STEPS = 200
 BATCH = 16
 
@@ -102,8 +112,10 @@ def logits_key(raw: dict[str, Tensor]) -> str:
 
 
 def shape_of_logits(model: Any) -> tuple[int, ...]:
-    """Of each example: one row of answers, or a row for each label and one that ends them."""
+    """Of each example: one row of answers, or a row for each label or word and one that ends them."""
     config = model.config
+    if isinstance(model, SatModel):
+        return (3, config.vocabulary)
     return (config.answers,) if isinstance(model, QueryModel) else (config.most + 1, config.classes + 1)
 
 
@@ -217,7 +229,9 @@ def test_the_answer_is_the_best_logit(name: str) -> None:
     model, (inputs, _) = build(name).eval(), batch(name)
     output = model(**inputs)
     best = output.logits.argmax(-1)  # (B,) or (B,T)
-    if best.dim() == 2:  # said in a row until the last class, "nothing more"
+    if "words" in inputs:  # which are given, and padded
+        best = best.masked_fill(inputs["words"] < 0, -1)
+    elif best.dim() == 2:  # said in a row until the last class, "nothing more"
         nothing = output.logits.shape[-1] - 1
         best = best.masked_fill((best == nothing).cumsum(1) > 0, nothing)
     assert torch.equal(output.trace.answer, best)
@@ -256,6 +270,10 @@ def test_looks_rebuild_what_they_made(name: str) -> None:
 def test_encoding_once_is_enough(name: str) -> None:
     model, (inputs, _) = build(name).eval(), batch(name)
     encoding = model.encode(inputs["images"])
+    if isinstance(model, SatModel):
+        told = model.forward_features(encoding, inputs["words"])
+        assert_same(told, model.forward_raw(**inputs), rtol=1e-6, atol=1e-6)
+        return
     if not isinstance(model, QueryModel):
         assert_same(model.answer(encoding), model.forward_raw(**inputs), rtol=1e-6, atol=1e-6)
         return
@@ -394,6 +412,7 @@ def test_a_folder_gives_the_model_back(name: str, tmp_path: Path) -> None:
         architecture=name.partition("/")[0],
         model=to_dict(model.config),
         preprocessing=Preprocessing(tuple(inputs["images"].shape[-2:])),
+        **({"answers": SAID} if isinstance(model, SatModel) else {}),
     )
     save_model(model, tmp_path / "model", facts)
     loaded, _ = load_model(tmp_path / "model")
@@ -401,7 +420,11 @@ def test_a_folder_gives_the_model_back(name: str, tmp_path: Path) -> None:
 
 
 def loss_of(raw: dict[str, Tensor], labels: Tensor) -> Tensor:
-    """A loss by which everything learns: of answers, or of labels said in a row with whatever was drawn on the way."""
+    """A loss by which everything learns: of answers, or of what is said in a row with whatever was drawn on the way."""
+    if "word.gain" in raw:
+        if "expected" in raw:
+            return hard_attention_loss(raw, labels, raw["baseline"])["loss"]
+        return caption_cross_entropy(raw["logits"], labels)
     if "logits" not in raw:
         single = F.cross_entropy(raw["single_logits"], labels[:, 0].clamp_min(0))
         if "count_logits" in raw:
@@ -414,8 +437,13 @@ def loss_of(raw: dict[str, Tensor], labels: Tensor) -> Tensor:
 
 
 def right_answers(output: Output, labels: Tensor) -> Tensor:
-    """Whether the answer is the label (B,), or what was said is the labels (B,M) in any order: (B,) bool."""
+    """Whether the answer is the label (B,), or what was said is the labels (B,M) in any order: (B,) bool.
+
+    Captions are to be right word by word.
+    """
     answer = output.trace.answer
+    if "word.gain" in output.aux:
+        return (answer == labels).all(1)
     if labels.dim() == 1:
         return answer == labels
     said = answer.masked_fill(answer == output.logits.shape[-1] - 1, -1)  # (B,T)

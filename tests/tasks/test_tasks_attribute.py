@@ -308,8 +308,8 @@ def test_an_unknown_loss_is_named():
 
 def test_a_model_that_answers_no_queries_is_refused(monkeypatch):
     class Spec:
-        def build(self, config):
-            return nn.Linear(1, 1)
+        def resolve(self):
+            return nn.Linear
 
     monkeypatch.setattr("saccade.tasks.picture_task.model_spec", lambda name: Spec())
     with pytest.raises(ConfigError, match="needs one that answers queries"):

@@ -8,12 +8,18 @@ Eq. (9)    s_ij = g_att(f_ij, F_ij, q), F the (2δ+1)² neighbourhood: context 2
 =========  ==============================================================
 
 Deviations from the paper: none. It leaves g_att open; here features and query are each mapped to ``hidden`` channels,
-**added**, rectified and read out by one linear unit, as in the released code.
+**added**, rectified and read out by one linear unit, as in the released code; ``bend`` is for papers that bend the sum
+in another way.
 
-Axes: B examples, C channels, D hidden, H and W cells.
+Several queries of one feature map share what does not depend on them: :meth:`AdditiveScorer.see` it once, then
+:meth:`AdditiveScorer.meet` it as often as there are queries.
+
+Axes: B examples, K queries of each, C channels, D hidden, H and W cells.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -30,17 +36,26 @@ class AdditiveScorer(nn.Module):
         query_size: Q of the query vector.
         hidden: D of the space in which they meet.
         context: side of the neighbourhood that each cell may see (odd); 1 looks at the cell alone.
+        bend: the non-linearity on the sum of both.
 
     >>> scorer = AdditiveScorer(8, 4, hidden=16, context=3)
     >>> scorer(torch.randn(2, 8, 5, 7), torch.randn(2, 4)).shape
     torch.Size([2, 5, 7])
     """
 
-    def __init__(self, channels: int, query_size: int, *, hidden: int = 32, context: int = 1) -> None:
+    def __init__(
+        self,
+        channels: int,
+        query_size: int,
+        *,
+        hidden: int = 32,
+        context: int = 1,
+        bend: Callable[[Tensor], Tensor] = F.relu,
+    ) -> None:
         super().__init__()
         if context < 1 or context % 2 == 0:
             raise ConfigError(f"context: expected an odd side (1, 3, 5 …) so that a cell has a centre, found {context}")
-        self.channels, self.query_size = channels, query_size
+        self.channels, self.query_size, self.bend = channels, query_size, bend
         self.from_features = nn.Conv2d(channels, hidden, context, padding=context // 2)
         self.from_query = nn.Linear(query_size, hidden, bias=False)
         self.to_score = nn.Conv2d(hidden, 1, 1)
@@ -51,8 +66,21 @@ class AdditiveScorer(nn.Module):
         check_query(query, self.query_size, features)
         seen = self.from_features(features)  # (B,D,H,W)
         asked = self.from_query(query)[:, :, None, None]  # (B,D,1,1)
-        scores: Tensor = self.to_score(F.relu(seen + asked))  # (B,1,H,W)
+        scores: Tensor = self.to_score(self.bend(seen + asked))  # (B,1,H,W)
         return scores.squeeze(1)  # (B,H,W)
+
+    def see(self, features: Tensor) -> Tensor:
+        """What of the scores does not depend on the query: (B,C,H,W) → (B,H,W,D)."""
+        seen: Tensor = self.from_features(features)
+        return seen.permute(0, 2, 3, 1)
+
+    def meet(self, seen: Tensor, queries: Tensor) -> Tensor:
+        """The scores, for several queries (B,K,Q), of what was seen (B,H,W,D): (B,K,H,W)."""
+        asked = self.from_query(queries)[:, :, None, None]  # (B,K,1,1,D)
+        bent = self.bend(seen.unsqueeze(1) + asked)  # (B,K,H,W,D)
+        # the last axis lies together in memory, where a product with one vector beats a convolution with one channel
+        scores = F.linear(bent.flatten(0, 3), self.to_score.weight.flatten(1), self.to_score.bias)  # (BKHW,1)
+        return scores.reshape(bent.shape[:-1])  # (B,K,H,W)
 
 
 def spatial_softmax(scores: Tensor) -> Tensor:

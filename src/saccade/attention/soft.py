@@ -70,9 +70,9 @@ class SoftAttention(CellAttention):
 
 
 def attend_by(scores: Tensor, features: Tensor) -> Attended:
-    """Softmax and sum: scores (B,H,W) and features (B,C,H,W) → context (B,C), weights (B,H,W), scores."""
-    weights = spatial_softmax(scores)  # Eq. (3): (B,H,W)
-    context = torch.einsum("bhw,bchw->bc", weights, features)  # Eq. (4): (B,C)
+    """Softmax and sum: scores (B,…,H,W) and features (B,C,H,W) → context (B,…,C), weights (B,…,H,W), scores."""
+    weights = spatial_softmax(scores)  # Eq. (3): (B,…,H,W)
+    context = torch.einsum("b...hw,bchw->b...c", weights, features)  # Eq. (4): (B,…,C)
     return Attended(context, weights, scores)
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from saccade.cli import compare, data, doctor, evaluate, listing, look, report, reproduce, tour, train
+from saccade.cli import compare, data, doctor, evaluate, export, listing, look, report, reproduce, serve, tour, train
 from saccade.cli.terminal import warn
 from saccade.errors import SaccadeError
 
@@ -73,6 +73,8 @@ app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(reproduce.reproduce)
 app.command()(report.report)
+app.command()(export.export)
+app.command()(serve.serve)
 app.add_typer(data.app, name="data")
 app.command("list")(listing.list_)
 app.command()(doctor.doctor)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from saccade.data.attributes import AttributeDataConfig
+    from saccade.data.captions import CaptionData, CaptionDataConfig
     from saccade.data.multisets import MultisetData, MultisetDataConfig
 
 app = typer.Typer(
@@ -64,13 +65,16 @@ def make(
     quiet: Quiet = False,
 ) -> None:
     """Write scenes as PNGs, with one JSON line of truth for each."""
-    from saccade.data.export import write_multisets, write_scenes
+    from saccade.data.export import write_captions, write_multisets, write_scenes
 
     with bar("writing", count, shown=not quiet) as update:
         wanted: Any = {"start": start, "allow_pack": True, "progress": update}
         if _task(name) == "multiset":
             scenes = _multiset_config(name, glyphs, protocol, seed, {})
             folder = write_multisets(scenes, _split(split), count, out, **wanted)
+        elif _task(name) == "caption":
+            captioned = _caption_config(name, glyphs, protocol, seed, {})
+            folder = write_captions(captioned, _split(split), count, out, **wanted)
         else:
             folder = write_scenes(_config(name, glyphs, protocol, seed), _split(split), count, out, **wanted)
     if not quiet:
@@ -94,15 +98,20 @@ def show(
 ) -> None:
     """A contact sheet: pictures, questions, answers, and the evidence outlined."""
     from saccade.atomic import write_bytes
+    from saccade.data.caption_readers import holds_captions
     from saccade.data.multiset_readers import holds_multisets
 
     options = _options(option or [])
-    if ":" in name and holds_multisets(name):
+    if ":" in name and holds_captions(name):
+        sheet = _caption_file_sheet(name, split, count, options, quiet)
+    elif ":" in name and holds_multisets(name):
         sheet = _multiset_file_sheet(name, split, count, options, quiet)
     elif ":" in name:
         sheet = _question_sheet(name, split, count, options, quiet)
     elif _task(name) == "multiset":
         sheet = _multiset_scene_sheet(_multiset_config(name, glyphs, protocol, seed, options), _split(split), count)
+    elif _task(name) == "caption":
+        sheet = _caption_scene_sheet(_caption_config(name, glyphs, protocol, seed, options), _split(split), count)
     else:
         sheet = _scene_sheet(_config(name, glyphs, protocol, seed), _split(split), count)
     buffer = io.BytesIO()
@@ -140,13 +149,24 @@ def _task(name: str) -> str:
 def _multiset_config(name: str, glyphs: str, protocol: str, seed: int, options: dict[str, Any]) -> MultisetDataConfig:
     from saccade.config import from_dict
     from saccade.data.multisets import MultisetDataConfig
+
+    _only_unlimited(protocol, f"{name} knows unlimited only: 5,000 val and 10,000 test scenes")
+    return from_dict(MultisetDataConfig, {"name": name, "glyphs": glyphs, "seed": seed, "options": options})
+
+
+def _caption_config(name: str, glyphs: str, protocol: str, seed: int, options: dict[str, Any]) -> CaptionDataConfig:
+    from saccade.config import from_dict
+    from saccade.data.captions import CaptionDataConfig
+
+    _only_unlimited(protocol, f"{name} knows unlimited only: 2,000 val and 5,000 test scenes")
+    return from_dict(CaptionDataConfig, {"name": name, "glyphs": glyphs, "seed": seed, "options": options})
+
+
+def _only_unlimited(protocol: str, why: str) -> None:
     from saccade.errors import ConfigError
 
     if protocol != "unlimited":
-        raise ConfigError(
-            f"protocol: found '{protocol}'; {name} knows unlimited only: 5,000 val and 10,000 test scenes"
-        )
-    return from_dict(MultisetDataConfig, {"name": name, "glyphs": glyphs, "seed": seed, "options": options})
+        raise ConfigError(f"protocol: found '{protocol}'; {why}")
 
 
 def _config(name: str, glyphs: str, protocol: str, seed: int) -> AttributeDataConfig:
@@ -202,6 +222,36 @@ def _multiset_sheet(data: MultisetData, count: int) -> Image.Image:
     words = [[data.classes[label] for label in row if label >= 0] for row in batch.labels.tolist()]
     captions = [", ".join(said) if data.kind == "list" else f"{{{', '.join(sorted(said))}}}" for said in words]
     marks = [[Mask(mask.numpy()) for mask in masks if mask.any()] for masks in batch.masks()]
+    return contact_sheet(list(batch.images), captions, marks=marks)
+
+
+def _caption_scene_sheet(config: CaptionDataConfig, split: Any, count: int) -> Image.Image:
+    from saccade.data.captions import CaptionData
+
+    return _caption_sheet(CaptionData(config, split, allow_pack=True), count)
+
+
+def _caption_file_sheet(reference: str, split: str, count: int, options: dict[str, Any], quiet: bool) -> Image.Image:
+    from saccade.data.caption_readers import read_captions
+    from saccade.data.captions import CaptionData, CaptionDataConfig
+
+    config = CaptionDataConfig(reference, options=options, at_least=1)  # a short table has no frequent words
+    table = read_captions(reference, options).some(_split(split), count)
+    with bar("decoding", None, shown=not quiet) as update:
+        return _caption_sheet(CaptionData(config, _split(split), table=table, progress=update), count)
+
+
+def _caption_sheet(data: CaptionData, count: int) -> Image.Image:
+    import torch
+
+    from saccade.show.contact_sheet import contact_sheet
+    from saccade.show.marks import Mask
+
+    numbers = torch.arange(count if data.picture_count is None else min(count, data.picture_count))
+    batch = data.pictures(numbers)
+    captions = [data.references(number)[0] for number in numbers.tolist()]
+    objects = () if batch.layout is None else batch.layout.masks()
+    marks = [[Mask(mask.numpy()) for mask in masks if mask.any()] for masks in objects]
     return contact_sheet(list(batch.images), captions, marks=marks)
 
 

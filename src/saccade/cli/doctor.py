@@ -31,6 +31,7 @@ def _show(found: dict[str, Any]) -> None:
     extras = [(n, ", ".join(e["missing"]) or "complete", e["get"] or "") for n, e in found["extras"].items()]
     if extras:
         print_table("extras", ("extra", "missing", "get it with"), extras)
+    print_table("programs", ("program", "state"), list(found["programs"].items()))
     held = found["cache"]["holds"]
     if held:
         print_table(f"cache {found['cache']['folder']}", ("name", "bytes"), list(held.items()))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from saccade.cli.options import Ask, Device, Json, OutFolder, Quiet
 from saccade.cli.terminal import bar, print_json, print_table, remark, warn
+
+if TYPE_CHECKING:
+    from saccade.sighting import Sighting
 
 ROWS_SHOWN = 40
 
@@ -20,14 +23,22 @@ def look(
     ask: Ask = None,
     out: OutFolder = None,
     filmstrip: Annotated[
-        bool, typer.Option("--filmstrip/--overlay", help="Save every look side by side, or the total over the picture.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--filmstrip/--overlay",
+            help="Save every look side by side, or the total over the picture; for captions the filmstrip by default.",
+            show_default=False,
+        ),
+    ] = None,
+    cells: Annotated[bool, typer.Option("--cells", help="In a filmstrip, the model's cells as they are.")] = False,
+    beam: Annotated[int | None, typer.Option("--beam", help="Captions followed side by side; 5.", min=1)] = None,
+    captions: Annotated[int | None, typer.Option("--captions", help="Captions of each picture; 1.", min=1)] = None,
     batch: Annotated[int, typer.Option("--batch", help="Pictures that go through the model together.", min=1)] = 32,
     json: Json = False,
     device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Answer, confidence, and where the model looked; a model that reads multisets needs no --ask.
+    """Answer, confidence, and where the model looked; a model of multisets or captions needs no --ask.
 
     With --out, each picture gets an overlay (PNG) and a record (JSON + safetensors). --json prints one object a line.
     Pictures that cannot be read are reported on stderr and skipped; the exit code is 2 only if none could be read.
@@ -43,7 +54,7 @@ def look(
     if out is not None:
         make_folder(out)
     rows: list[tuple[object, ...]] = []
-    bad: list[DataError] = []
+    answered, bad = 0, list[DataError]()
     stems: Counter[str] = Counter()
 
     def skip(source: Source, error: DataError) -> None:
@@ -54,17 +65,17 @@ def look(
             print_json({"picture": str(source), "error": str(error)}, indent=None)
 
     with bar("looking", len(files), shown=not quiet and not json and len(files) > 1) as update:
-        for seen in predictor.look_many(files, ask, batch_size=batch, on_bad=skip):
+        for seen in predictor.look_many(files, ask, batch_size=batch, on_bad=skip, beam=beam, captions=captions):
             if out is not None:
                 stems[seen.stem] += 1
                 repeat = stems[seen.stem]  # a/1.png and b/1.png must not overwrite each other
-                seen.save(out, seen.stem if repeat == 1 else f"{seen.stem}-{repeat}", filmstrip=filmstrip)
+                stem = seen.stem if repeat == 1 else f"{seen.stem}-{repeat}"
+                seen.save(out, stem, filmstrip=filmstrip, cells=cells)
             if json:
                 print_json(seen.to_json(), indent=None)
-            second = f"{seen.alternatives[0][0]} {seen.alternatives[0][1]:.1%}" if seen.alternatives else None
-            x, y = seen.peak
-            rows.append((seen.picture.name, seen.question, seen.answer, f"{seen.confidence:.1%}", second, f"{x}, {y}"))
-            update(len(rows) + len(bad), len(files))
+            rows += _rows(seen)
+            answered += 1
+            update(answered + len(bad), len(files))
     if not rows:
         only = str(bad[0]) if len(bad) == 1 else f"none of the {len(bad)} pictures could be read; see the lines above"
         raise DataError(only)
@@ -74,12 +85,24 @@ def look(
         shown = [[row[place] for place in used] for row in rows[:ROWS_SHOWN]]
         print_table(f"{predictor.name} ({predictor.facts.architecture})", [columns[place] for place in used], shown)
     if not quiet and not json:
-        _remarks(len(rows), len(bad), out)
+        _remarks(len(rows), answered, len(bad), out)
 
 
-def _remarks(answered: int, skipped: int, out: Path | None) -> None:
-    if answered > ROWS_SHOWN:
-        remark(f"… and {answered - ROWS_SHOWN} more; --json prints them all")
+def _rows(seen: Sighting) -> list[tuple[object, ...]]:
+    """A row for the answer; of captions one for each, as each has words of its own."""
+    if seen.is_caption:
+        return [
+            (seen.picture.name, None, each.answer, f"{each.confidence:.1%}", None, None)
+            for each in (seen, *seen.others)
+        ]
+    second = f"{seen.alternatives[0][0]} {seen.alternatives[0][1]:.1%}" if seen.alternatives else None
+    x, y = seen.peak
+    return [(seen.picture.name, seen.question, seen.answer, f"{seen.confidence:.1%}", second, f"{x}, {y}")]
+
+
+def _remarks(rows: int, answered: int, skipped: int, out: Path | None) -> None:
+    if rows > ROWS_SHOWN:
+        remark(f"… and {rows - ROWS_SHOWN} more; --json prints them all")
     if skipped:
         remark(f"{answered} answered, {skipped} skipped because they could not be read")
     remark(f"pictures and records are in {out}" if out is not None else "--out DIR keeps overlays and records")

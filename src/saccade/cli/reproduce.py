@@ -14,9 +14,11 @@ def reproduce(
     table: Annotated[str | None, typer.Argument(help="Which table; without it the tables are listed.")] = None,
     seeds: Annotated[int, typer.Option("--seeds", help="With --train: seeds that every cell shall have.", min=1)] = 1,
     data: Annotated[
-        list[str] | None, typer.Option("--data", help="Only this data set; may be repeated.", metavar="NAME")
+        list[str] | None, typer.Option("--data", help="Only this data set; may be repeated.", metavar="NAME[:PATH]")
     ] = None,
-    protocol: Annotated[str, typer.Option("--protocol", help="authors, unlimited or all.")] = "all",
+    protocol: Annotated[
+        str, typer.Option("--protocol", help="authors, unlimited or all; of captions official or dev.")
+    ] = "all",
     train: Annotated[bool, typer.Option("--train", help="Train the cells without a run, into --out.")] = False,
     jobs: Annotated[int, typer.Option("--jobs", help="With --train: runs side by side.", min=1)] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer examples for what is computed here.")] = False,
@@ -39,7 +41,7 @@ def reproduce(
         result = verb.reproduce(
             table,
             data=data,
-            protocol=protocol,  # type: ignore[arg-type]
+            protocol=protocol,
             seeds=seeds,
             train=train,
             jobs=jobs,

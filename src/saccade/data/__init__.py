@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from saccade.data.attributes import AttributeBatch, AttributeData, AttributeDataConfig
+    from saccade.data.caption_readers import CAPTION_READERS, read_captions
+    from saccade.data.captions import CaptionBatch, CaptionData, CaptionDataConfig, CaptionTable
     from saccade.data.catalog import DATA, DataEntry
-    from saccade.data.export import write_multisets, write_scenes
+    from saccade.data.export import write_captions, write_multisets, write_scenes
+    from saccade.data.feature_cache import FeatureCache
     from saccade.data.glyphs import GlyphSet, glyphs_for
     from saccade.data.layout import SceneLayout, SceneSpec
     from saccade.data.multiset_readers import MULTISET_READERS, read_multisets
@@ -21,15 +24,24 @@ if TYPE_CHECKING:
     from saccade.data.questions import Question, QuestionBatch, QuestionData, QuestionDataConfig, QuestionTable
     from saccade.data.readers import READERS, read_questions
     from saccade.data.scenes import sample_layout
+    from saccade.data.vocabulary import Vocabulary
 
 _HOME = {
     "AttributeBatch": "attributes",
     "AttributeData": "attributes",
     "AttributeDataConfig": "attributes",
+    "CAPTION_READERS": "caption_readers",
+    "read_captions": "caption_readers",
+    "CaptionBatch": "captions",
+    "CaptionData": "captions",
+    "CaptionDataConfig": "captions",
+    "CaptionTable": "captions",
     "DATA": "catalog",
     "DataEntry": "catalog",
+    "write_captions": "export",
     "write_multisets": "export",
     "write_scenes": "export",
+    "FeatureCache": "feature_cache",
     "GlyphSet": "glyphs",
     "glyphs_for": "glyphs",
     "SceneLayout": "layout",
@@ -49,9 +61,11 @@ _HOME = {
     "READERS": "readers",
     "read_questions": "readers",
     "sample_layout": "scenes",
+    "Vocabulary": "vocabulary",
 }
 
 __all__ = [
+    "CAPTION_READERS",
     "COLOURS",
     "DATA",
     "MULTISET_READERS",
@@ -59,7 +73,12 @@ __all__ = [
     "AttributeBatch",
     "AttributeData",
     "AttributeDataConfig",
+    "CaptionBatch",
+    "CaptionData",
+    "CaptionDataConfig",
+    "CaptionTable",
     "DataEntry",
+    "FeatureCache",
     "GlyphSet",
     "MultisetBatch",
     "MultisetData",
@@ -72,10 +91,13 @@ __all__ = [
     "QuestionTable",
     "SceneLayout",
     "SceneSpec",
+    "Vocabulary",
     "glyphs_for",
+    "read_captions",
     "read_multisets",
     "read_questions",
     "sample_layout",
+    "write_captions",
     "write_multisets",
     "write_scenes",
 ]

@@ -82,6 +82,16 @@ DATA: dict[str, DataEntry] = {
         get=_MADE_ON_THE_FLY,
         download="mnist",
     ),
+    "scenes": DataEntry(
+        kind="generator",
+        description="one or two coloured digits, 100 × 100, and the one sentence that is true of them: "
+        "a small red seven above a large white two",
+        task="caption",
+        splits=("train", "val", "test"),
+        licence=_MNIST_LICENCE,
+        get=_MADE_ON_THE_FLY,
+        download="mnist",
+    ),
     "svhn": DataEntry(
         kind="reader",
         description="SVHN, full numbers: the digits on photographs of house numbers, a box for each as evidence",
@@ -93,7 +103,7 @@ DATA: dict[str, DataEntry] = {
     "csv": DataEntry(
         kind="reader",
         description="your own pictures: a CSV with image, query, label (or labels); optional split, box, point, mask; "
-        "without query: the multiset of labels on each picture, optional split, boxes",
+        "without query: the multiset of labels on each picture, optional split, boxes; or image, caption",
         task="question",
         splits=("train", "val", "test"),
         licence="yours",
@@ -106,6 +116,30 @@ DATA: dict[str, DataEntry] = {
         splits=("train", "val", "test"),
         licence="yours",
         get="name it jsonl:PATH; pictures are found from the table's folder",
+    ),
+    "flickr8k": DataEntry(
+        kind="reader",
+        description="Flickr8k: 8,000 photographs with five captions each, in its official layout or Karpathy's JSON",
+        task="caption",
+        splits=("train", "val", "test"),
+        licence="pictures for non-commercial research and education only",
+        get="ask for it on its page at Illinois, unpack both archives into one folder, name it flickr8k:FOLDER",
+    ),
+    "flickr30k": DataEntry(
+        kind="reader",
+        description="Flickr30k: 31,000 photographs with five captions each, token file and lists or Karpathy's JSON",
+        task="caption",
+        splits=("train", "val", "test"),
+        licence="pictures for non-commercial research and education only",
+        get="ask for it on its page at Illinois, unpack it beside the lists or the JSON, name it flickr30k:FOLDER",
+    ),
+    "coco": DataEntry(
+        kind="reader",
+        description="COCO captions: 123,000 photographs with five captions each, Karpathy's splits or the annotations",
+        task="caption",
+        splits=("train", "val", "test"),
+        licence="captions CC BY 4.0; pictures under the terms of Flickr",
+        get="download train2014, val2014 and annotations (or dataset_coco.json), unpack, name it coco:FOLDER",
     ),
     "cub": DataEntry(
         kind="reader",

@@ -12,6 +12,8 @@ from PIL import Image
 
 from saccade.atomic import folder_in_place
 from saccade.data.attributes import AttributeData, AttributeDataConfig
+from saccade.data.caption_scenes import SCENE_VOCABULARY
+from saccade.data.captions import CaptionDataConfig, CaptionScenes
 from saccade.data.glyph_layout import Layout
 from saccade.data.glyphs import Split
 from saccade.data.layout import SceneLayout
@@ -92,6 +94,35 @@ def write_multisets(
         named = {"image": file, "labels": labels, "boxes": layout.boxes[scene][present].tolist()}
         index = int(layout.index[scene])
         return {**named, "seed": config.seed, "split": split, "index": index, "glyphs": scenes.glyphs.name}
+
+    return _write(scenes.stream, facts, f"{config.name} {split}", range(start, start + count), Path(out_dir), progress)
+
+
+def write_captions(
+    config: CaptionDataConfig,
+    split: Split,
+    count: int,
+    out_dir: Path,
+    *,
+    start: int = 0,
+    allow_pack: bool = False,
+    progress: Progress | None = None,
+) -> Path:
+    """Write captioned scenes as PNGs and ``scenes.jsonl``, which ``jsonl:`` reads again.
+
+    Each line holds image, caption, seed, split, index, glyphs and objects in the order in which they are named; all
+    else is as in :func:`write_scenes`.
+    """
+    if not config.is_generated:
+        raise DataError(f"{config.name} is read, not generated; there is nothing to make")
+    _check_request(count, start, out_dir)
+    scenes = CaptionScenes(config, split, torch.device("cpu"), SCENE_VOCABULARY, allow_pack=allow_pack)
+
+    def facts(layout: SceneLayout, scene: int, file: str) -> dict[str, Any]:
+        words = scenes.grammar.describe(layout[scene : scene + 1]).words[0].tolist()
+        named = {"image": file, "caption": SCENE_VOCABULARY.decode(words), "seed": config.seed, "split": split}
+        index = int(layout.index[scene])
+        return {**named, "index": index, "glyphs": scenes.glyphs.name, "objects": _objects(layout, scene)}
 
     return _write(scenes.stream, facts, f"{config.name} {split}", range(start, start + count), Path(out_dir), progress)
 

@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from saccade.config import from_dict
 from saccade.data.multiset_table import (
     MultisetTable,
     MultisetTableOptions,
     read_multiset_csv,
     read_multiset_jsonl,
 )
-from saccade.data.question_table import summarised
-from saccade.data.readers import READERS, split_reference
+from saccade.data.readers import READERS
+from saccade.data.references import Reader, read_reference, split_reference
 from saccade.data.svhn import SvhnOptions, read_svhn
 from saccade.data.table_rows import csv_rows, jsonl_rows
 from saccade.errors import DataError
 
-
-@dataclass(frozen=True)
-class MultisetReader:
-    """How one kind of data is read."""
-
-    read: Callable[[Path, Any], MultisetTable]
-    """(path, options) → table."""
-    options: type
-    """The dataclass of its options."""
-
-
-MULTISET_READERS: dict[str, MultisetReader] = {
-    "csv": MultisetReader(read_multiset_csv, MultisetTableOptions),
-    "jsonl": MultisetReader(read_multiset_jsonl, MultisetTableOptions),
-    "svhn": MultisetReader(read_svhn, SvhnOptions),
+MULTISET_READERS: dict[str, Reader[MultisetTable]] = {
+    "csv": Reader(read_multiset_csv, MultisetTableOptions),
+    "jsonl": Reader(read_multiset_jsonl, MultisetTableOptions),
+    "svhn": Reader(read_svhn, SvhnOptions),
 }
 
 
@@ -55,20 +40,5 @@ def holds_multisets(reference: str) -> bool:
 
 
 def read_multisets(reference: str, options: Mapping[str, Any] | None = None) -> MultisetTable:
-    """The pictures that ``reference`` names; one warning counts the rows left out and names the first of each kind.
-
-    Args:
-        reference: READER:PATH.
-        options: settings of the reader, see its options class.
-
-    Raises:
-        ConfigError: an option that the reader does not have.
-        DataError: nothing that can be used, or no such reader.
-    """
-    name, path = split_reference(reference, MULTISET_READERS)
-    reader = MULTISET_READERS[name]
-    table = reader.read(path, from_dict(reader.options, options or {}, where="data.options"))
-    if table.skipped:
-        left_out = summarised(table.skipped)
-        warnings.warn(f"{reference}: {len(table.rows):,} pictures read, left out {left_out}", stacklevel=2)
-    return table
+    """The pictures that ``reference`` (READER:PATH) names; see :func:`read_reference`."""
+    return read_reference(reference, MULTISET_READERS, options, "pictures")

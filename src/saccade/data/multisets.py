@@ -30,7 +30,7 @@ from saccade.data.multiset_scenes import MultisetSpec, MultisetStream
 from saccade.data.multiset_table import Kind, MultisetTable
 from saccade.data.pictures import as_float
 from saccade.data.question_table import SPLITS
-from saccade.data.readers import split_reference
+from saccade.data.references import split_reference
 from saccade.errors import ConfigError, DataError, nearest
 
 __all__ = ["SCENES", "MultisetBatch", "MultisetData", "MultisetDataConfig", "MultisetTable", "SceneOptions"]

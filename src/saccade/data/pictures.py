@@ -66,20 +66,21 @@ class Picture:
 Source = str | os.PathLike[str] | bytes | BinaryIO | Image.Image | np.ndarray | Tensor | Picture
 
 
-def read_picture(source: Source, *, name: str | None = None) -> Picture:
+def read_picture(source: Source, *, name: str | None = None, pixels: int = PIXEL_LIMIT) -> Picture:
     """The picture in ``source``.
 
     Args:
         source: a path; the bytes or the open binary file of an image; a PIL image; an array (H,W), (H,W,3) or (H,W,4)
             of uint8, or of floats 0..1; a tensor (1,H,W) or (3,H,W) of floats 0..1.
         name: what to call it; by default its path.
+        pixels: the most that a file may hold, by its header; no more than ``PIXEL_LIMIT``.
     """
     if isinstance(source, Picture):
         return source
     if isinstance(source, (str, os.PathLike)):
-        return _from_path(Path(source), name)
+        return _from_path(Path(source), name, pixels)
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return _decode(io.BytesIO(source), name or "picture")
+        return _decode(io.BytesIO(source), name or "picture", pixels)
     if isinstance(source, Image.Image):
         return _from_pil(source, name or str(getattr(source, "filename", "") or "picture"))
     if isinstance(source, Tensor):
@@ -87,7 +88,7 @@ def read_picture(source: Source, *, name: str | None = None) -> Picture:
     if isinstance(source, np.ndarray):
         return _from_array(source, name or "array")
     if hasattr(source, "read"):
-        return _decode(source, name or str(getattr(source, "name", "picture")))
+        return _decode(source, name or str(getattr(source, "name", "picture")), pixels)
     raise DataError(f"a picture is a path, bytes, a PIL image, an array or a tensor; found {type(source).__name__}")
 
 
@@ -180,12 +181,12 @@ def _is_picture_file(file: Path, folder: Path) -> bool:
 # ---------------------------------------------------------------- files
 
 
-def _from_path(path: Path, name: str | None) -> Picture:
+def _from_path(path: Path, name: str | None, pixels: int) -> Picture:
     try:
         with path.open("rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise DataError(f"{path}: not an ordinary file; save the picture as a file first")
-            return _decode(file, name or str(path))
+            return _decode(file, name or str(path), pixels)
     except FileNotFoundError as error:
         raise DataError(f"{path}: no such file; check the path") from error
     except IsADirectoryError as error:
@@ -194,7 +195,7 @@ def _from_path(path: Path, name: str | None) -> Picture:
         raise DataError(f"{path}: cannot be opened ({error.strerror or error})") from error
 
 
-def _decode(file: BinaryIO, name: str) -> Picture:
+def _decode(file: BinaryIO, name: str, pixels: int) -> Picture:
     """Open, check the header's size, decode; ``file`` must be seekable."""
     try:
         start = file.tell()
@@ -210,11 +211,11 @@ def _decode(file: BinaryIO, name: str) -> Picture:
         raise DataError(f"{name}: the file is empty (0 bytes); fetch or export it again")
     try:
         image = Image.open(file, formats=FORMATS)
-        _check_size(image.size, name)
+        _check_size(image.size, name, min(pixels, PIXEL_LIMIT))
         frames = int(getattr(image, "n_frames", 1))
         image.load()
     except Image.DecompressionBombError as error:
-        limit = f"{PIXEL_LIMIT // 1_000_000} million"
+        limit = f"{min(pixels, PIXEL_LIMIT) / 1_000_000:g} million"
         raise DataError(f"{name}: far more pixels than the {limit} allowed; make it smaller") from error
     except UnidentifiedImageError as error:
         raise DataError(
@@ -226,12 +227,12 @@ def _decode(file: BinaryIO, name: str) -> Picture:
     return _from_pil(image, name, notes)
 
 
-def _check_size(size: tuple[int, int], name: str) -> None:
+def _check_size(size: tuple[int, int], name: str, pixels: int = PIXEL_LIMIT) -> None:
     width, height = size
     if width < 1 or height < 1:
         raise DataError(f"{name}: a picture of {width}×{height} pixels has nothing to look at")
-    if width * height > PIXEL_LIMIT:
-        limit = f"{PIXEL_LIMIT // 1_000_000} million"
+    if width * height > pixels:
+        limit = f"{pixels / 1_000_000:g} million"
         raise DataError(f"{name}: {width}×{height} pixels are more than the {limit} allowed; make it smaller")
 
 

@@ -57,6 +57,8 @@ class QuestionTable:
     """Whether a question may have several answers at once."""
     skipped: tuple[str, ...] = ()
     """Rows left out, each with its reason."""
+    as_found: tuple[Question, ...] = ()
+    """Every row that could be read, those with words that are never seen in train too: a model may know them."""
 
     def count(self, split: str) -> int:
         """Questions in ``split``."""
@@ -66,7 +68,11 @@ class QuestionTable:
         """The table with ``split`` cut to the questions about its first ``pictures`` pictures."""
         of_split = dict.fromkeys(row.image for row in self.rows if row.split == split)
         first = set(list(of_split)[:pictures])
-        return replace(self, rows=tuple(row for row in self.rows if row.split != split or row.image in first))
+
+        def kept(rows: tuple[Question, ...]) -> tuple[Question, ...]:
+            return tuple(row for row in rows if row.split != split or row.image in first)
+
+        return replace(self, rows=kept(self.rows), as_found=kept(self.as_found))
 
 
 def make_table(
@@ -100,7 +106,8 @@ def make_table(
         raise DataError(f"{name}: no row can be used; left out {summarised(left_out) or 'none: it is empty'}")
     if strict and left_out:
         raise DataError(f"{name}: strict, and {len(left_out):,} row(s) cannot be used: {summarised(left_out)}")
-    return QuestionTable(name, tuple(rows), queries, answers, multi_label, left_out)
+    as_found = tuple(question for _, question in found)
+    return QuestionTable(name, tuple(rows), queries, answers, multi_label, left_out, as_found)
 
 
 def with_known_words(

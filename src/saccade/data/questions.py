@@ -20,7 +20,8 @@ from saccade.data.byte_store import ByteStore
 from saccade.data.prepared import PreparedPictures, prepared_mask
 from saccade.data.question_batch import QuestionBatch
 from saccade.data.question_table import SPLITS, Question, QuestionTable, summarised, with_known_words
-from saccade.data.readers import read_questions, split_reference
+from saccade.data.readers import READERS, read_questions
+from saccade.data.references import split_reference
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.geometry import Size, apply, compose, invert
 
@@ -46,7 +47,7 @@ class QuestionDataConfig:
 
     def __post_init__(self) -> None:
         try:
-            split_reference(self.name)
+            split_reference(self.name, READERS)
         except DataError as error:
             raise ConfigError(f"name: {error}") from error
         if min(self.size) < 1:
@@ -86,7 +87,9 @@ class QuestionData:
         self.queries = self.table.queries if queries is None else tuple(queries)
         self.answers = self.table.answers if answers is None else tuple(answers)
         self.multi_label = self.table.multi_label
-        found = [(f"{row.image.name}, {row.query}", row) for row in self.table.rows if row.split == split]
+        given = queries is not None or answers is not None  # the words that count are then not the table's
+        candidates = self.table.as_found if given and self.table.as_found else self.table.rows
+        found = [(f"{row.image.name}, {row.query}", row) for row in candidates if row.split == split]
         rows, skipped = with_known_words(found, self.queries, self.answers, "unknown to the model")
         self._open(rows, progress)
         usable = self._usable(rows, skipped)

@@ -52,11 +52,17 @@ def csv_rows(path: Path, needed: Sequence[str]) -> Rows:
         path: the file.
         needed: columns that must be there; ``label|labels`` asks for either.
     """
+    return list(csv_stream(path, needed))
+
+
+def csv_stream(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, Cells]]:
+    """As :func:`csv_rows`, one row after another: of a long table only one is in memory."""
     with _opened(path) as file:
+        reader = csv.DictReader(file, strict=True)
         try:
-            reader = csv.DictReader(file, strict=True)
             reader.fieldnames = _checked_header(path, reader.fieldnames or (), needed)
-            return [(reader.line_num, cells) for cells in reader]
+            for cells in reader:
+                yield reader.line_num, cells
         except csv.Error as error:
             raise DataError(
                 f"{path}: line {reader.reader.line_num} is not CSV ({error}); export the table again"
@@ -65,8 +71,12 @@ def csv_rows(path: Path, needed: Sequence[str]) -> Rows:
 
 def jsonl_rows(path: Path) -> tuple[Rows, list[str]]:
     """The rows of a file with one JSON object in each line, in UTF-8; and the lines that are none."""
-    rows: Rows = []
-    skipped = []
+    skipped: list[str] = []
+    return list(jsonl_stream(path, skipped)), skipped
+
+
+def jsonl_stream(path: Path, skipped: list[str]) -> Iterator[tuple[int, Cells]]:
+    """As :func:`jsonl_rows`, one row after another; the lines that are none are added to ``skipped``."""
     with _opened(path) as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
@@ -76,10 +86,9 @@ def jsonl_rows(path: Path) -> tuple[Rows, list[str]]:
             except (ValueError, RecursionError):  # numbers of thousands of digits are a plain ValueError
                 cells = None
             if isinstance(cells, dict):
-                rows.append((number, cells))
+                yield number, cells
             else:
                 skipped.append(f"not a JSON object: line {number}")
-    return rows, skipped
 
 
 @contextmanager
@@ -165,6 +174,14 @@ def parts_of(value: object, what: str) -> list[Any]:
         except (ValueError, RecursionError) as error:
             raise UnusableRowError(f"unreadable {what}", str(value)[:40]) from error
     return value if isinstance(value, list) else str(value).split(";")
+
+
+def words_of(value: object, what: str) -> list[str]:
+    """The words of a cell that holds several; empty ones are left out, and what is no word makes the row unusable."""
+    parts = parts_of(value, what)
+    if any(part is None or isinstance(part, (bool, list, dict)) for part in parts):
+        raise UnusableRowError(f"unreadable {what}", str(value)[:40])
+    return [text for part in parts if (text := str(part).strip())]
 
 
 def box_in(value: object) -> Box | None:

@@ -34,8 +34,8 @@ from saccade.data.table_rows import (
     group_and_split,
     jsonl_rows,
     numbers_in,
-    parts_of,
     text_in,
+    words_of,
 )
 
 
@@ -95,8 +95,7 @@ def _labels(cells: Cells) -> tuple[str, ...]:
     several = cells.get("labels")
     if several is None or several == "":
         return (text_in(cells, "label" if "label" in cells else "labels"),)
-    parts = parts_of(several, "labels")
-    labels = dict.fromkeys(text for part in parts if (text := str(part).strip()))  # in order, each once
+    labels = dict.fromkeys(words_of(several, "labels"))  # in order, each once
     if not labels:
         raise UnusableRowError("empty label")
     return tuple(labels)

@@ -20,13 +20,13 @@ The attributes are some 460 MB of JSON: they are read twice, image by image, and
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from saccade.data.json_stream import list_elements
 from saccade.data.question_table import Question, QuestionTable, hashed_share, make_table
 from saccade.errors import ConfigError, DataError
 
@@ -34,7 +34,6 @@ Box = tuple[float, float, float, float]
 
 _PAPER_IMAGES, _PAPER_HELD_OUT = 45_393, 10_000
 _FOLDERS = ("VG_100K", "VG_100K_2")
-_CHUNK = 1 << 22  # characters read at once
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,7 @@ def _pictures(path: Path) -> dict[int, Path]:
     if not any(there.values()):
         raise DataError(f"{path}: no pictures in {' or '.join(_FOLDERS)}; unpack images.zip and images2.zip there")
     pictures = {}
-    for entry in _elements(path / "image_data.json"):
+    for entry in list_elements(path / "image_data.json"):
         number = _image_number(entry, path / "image_data.json")
         address = PurePosixPath(str(entry.get("url", "")))  # …/VG_100K_2/NUMBER.jpg
         named = there.get(address.parent.name, {}).get(address.name)
@@ -150,7 +149,7 @@ def _pictures(path: Path) -> dict[int, Path]:
 
 def _images(path: Path) -> Iterator[tuple[int, list[_Thing]]]:
     """Each image of attributes.json with its objects that have attributes."""
-    for entry in _elements(path):
+    for entry in list_elements(path):
         number = _image_number(entry, path)
         try:
             yield number, [thing for each in entry["attributes"] if (thing := _thing(each)) is not None]
@@ -174,29 +173,3 @@ def _image_number(entry: Any, path: Path) -> int:
     if not isinstance(entry, dict) or not isinstance(entry.get("image_id"), int):
         raise DataError(f"{path}: an entry has no image_id; this reader takes the files of version 1.2")
     return int(entry["image_id"])
-
-
-def _elements(path: Path) -> Iterator[Any]:
-    """The elements of the JSON list in ``path``, one after another, without holding the file in memory."""
-    decoder = json.JSONDecoder()
-    try:
-        with path.open(encoding="utf-8") as file:
-            text, at = file.read(_CHUNK).lstrip(), 1
-            if text[:1] != "[":
-                raise DataError(f"{path}: not a JSON list; download it again")
-            while True:
-                while at < len(text) and text[at] in ", \t\r\n":
-                    at += 1
-                try:
-                    element, at = decoder.raw_decode(text, at)
-                except json.JSONDecodeError as error:  # as a rule the chunk ends inside the element
-                    more = file.read(_CHUNK)
-                    text, at = text[at:] + more, 0
-                    if not more and text.strip() != "]":
-                        raise DataError(f"{path}: damaged or cut short ({error.msg}); download it again") from error
-                    if not more:
-                        return
-                else:
-                    yield element
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read ({error}); download it, and unpack it there") from error

@@ -1,5 +1,11 @@
 """Losses: plain functions of tensors, one idea per file."""
 
+from saccade.losses.captions import (
+    caption_cross_entropy,
+    doubly_stochastic,
+    hard_attention_loss,
+    word_log_likelihood,
+)
 from saccade.losses.hsal import hsal_loss
 from saccade.losses.likelihood import binary_cross_entropy, cross_entropy, log_likelihood_of_set
 from saccade.losses.multiset import (
@@ -16,8 +22,11 @@ from saccade.losses.reinforce import leave_one_out, reinforce
 __all__ = [
     "PolicyLoss",
     "binary_cross_entropy",
+    "caption_cross_entropy",
     "count_loss",
     "cross_entropy",
+    "doubly_stochastic",
+    "hard_attention_loss",
     "hsal_loss",
     "leave_one_out",
     "list_reward",
@@ -29,4 +38,5 @@ __all__ = [
     "rewards_to_go",
     "sequence_cross_entropy",
     "stop_cross_entropy",
+    "word_log_likelihood",
 ]

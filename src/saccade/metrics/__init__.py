@@ -1,8 +1,9 @@
 """Scores of answers and of attention, with baselines, bounds and confidence.
 
 Plain tensor functions that return one value per picture, (B,), so that the caller can average, split and bootstrap;
-NaN means "no such score here" and is counted by every aggregate. The torchmetrics classes (``Accuracy``,
-``MeanScore``, ``PrAuc``) are loaded on first use: importing this package does not import torchmetrics.
+NaN means "no such score here" and is counted by every aggregate. Scores of captions take strings, and some are defined
+for a whole set only. The torchmetrics classes (``Accuracy``, ``MeanScore``, ``PrAuc``) are loaded on first use:
+importing this package does not import torchmetrics.
 """
 
 from __future__ import annotations
@@ -12,6 +13,11 @@ from typing import TYPE_CHECKING, Any
 from saccade.metrics import baselines
 from saccade.metrics.answers import SCALE_EDGES, ScaleBin, accuracy, accuracy_by_scale, correct
 from saccade.metrics.average_precision import Interpolation, average_precision, average_precisions, weighted_map
+from saccade.metrics.caption_bleu import bleu, bleu_intervals
+from saccade.metrics.caption_cider import cider, cider_each
+from saccade.metrics.caption_meteor import meteor_lite
+from saccade.metrics.caption_meteor_jar import meteor_jar, meteor_missing
+from saccade.metrics.caption_rouge import rouge_l, rouge_l_each
 from saccade.metrics.causal import Interventions, causal_follow, causal_hold, causal_scores, swapped_query
 from saccade.metrics.faithfulness import Probability, SweepCurve, blurred, deletion, insertion, random_order
 from saccade.metrics.glimpses import at_glimpses, at_random, cells_in_boxes, most_salient
@@ -26,6 +32,8 @@ from saccade.metrics.multisets import (
 )
 from saccade.metrics.points import attention_near, distance, pointing_at
 from saccade.metrics.precision_recall import PrCounts, PrCurve, no_counts, pr_auc, pr_counts, pr_curve
+from saccade.metrics.word_causal import WordFollow, same_caption, word_follow
+from saccade.metrics.word_maps import WordScores, uniform_word_strength, word_strength, words_among
 
 if TYPE_CHECKING:
     from saccade.metrics.shells import Accuracy, MeanScore, PrAuc
@@ -46,6 +54,8 @@ __all__ = [
     "Probability",
     "ScaleBin",
     "SweepCurve",
+    "WordFollow",
+    "WordScores",
     "accuracy",
     "accuracy_by_scale",
     "at_glimpses",
@@ -54,12 +64,16 @@ __all__ = [
     "average_precision",
     "average_precisions",
     "baselines",
+    "bleu",
+    "bleu_intervals",
     "blurred",
     "bootstrap",
     "causal_follow",
     "causal_hold",
     "causal_scores",
     "cells_in_boxes",
+    "cider",
+    "cider_each",
     "correct",
     "deletion",
     "distance",
@@ -70,6 +84,9 @@ __all__ = [
     "macro_f1_by_presence",
     "macro_f1_interval",
     "mean_defined",
+    "meteor_jar",
+    "meteor_lite",
+    "meteor_missing",
     "most_salient",
     "multiset_counts",
     "no_counts",
@@ -80,10 +97,17 @@ __all__ = [
     "pr_counts",
     "pr_curve",
     "random_order",
+    "rouge_l",
+    "rouge_l_each",
+    "same_caption",
     "selectivity",
     "swapped_query",
     "true_positive_strength",
+    "uniform_word_strength",
     "weighted_map",
+    "word_follow",
+    "word_strength",
+    "words_among",
 ]
 
 

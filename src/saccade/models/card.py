@@ -21,7 +21,7 @@ def model_card(facts: ModelFacts) -> str:
         _lead(facts),
         "",
         f"- asks: {_listed(facts.queries)}",
-        f"- answers: {_listed(facts.answers)}",
+        f"- answers: {_answers(facts)}",
         f"- input: {height}×{width} RGB; a picture is laid inside undistorted, border {facts.preprocessing.fill:g}",
         f"- parameters: {facts.parameters:,}",
         f"- weights: SHA-256 `{facts.sha256}`" + (f", parameters as {facts.dtype}" if facts.dtype != "float32" else ""),
@@ -76,6 +76,10 @@ def _base(base: Base | None) -> list[str]:
     if base is None:
         return []
     return [f"- on top of the ImageNet weights of `{base.backbone}` (SHA-256 `{base.sha256}`), which it needs to load"]
+
+
+def _answers(facts: ModelFacts) -> str:
+    return f"sentences, of {len(facts.answers):,} words" if facts.sentences else _listed(facts.answers)
 
 
 def _listed(words: tuple[str, ...]) -> str:

@@ -112,6 +112,19 @@ CATALOG: dict[str, ModelSpec] = {
         summary="control: counts every label on the activations of hsal, no attention",
         paper="control for Welleck et al. 2017, arXiv:1711.05165",
     ),
+    "sat-soft": ModelSpec(
+        target="saccade.models.sat:SatModel",
+        task="caption",
+        summary="says a caption word by word, each from a soft look at the picture",
+        paper="Xu et al. 2015, arXiv:1502.03044",
+    ),
+    "sat-hard": ModelSpec(
+        target="saccade.models.sat:SatModel",
+        task="caption",
+        summary="says a caption word by word, each from one cell, drawn in training",
+        paper="Xu et al. 2015, arXiv:1502.03044",
+        defaults={"attention_kind": "hard"},
+    ),
 }
 
 

@@ -1,6 +1,7 @@
 """What is known of a saved model besides its weights: the ``config.json`` of a model folder, read without torch.
 
-A model folder holds ``model.safetensors``, ``config.json`` and ``card.md``, and nothing that must be unpickled.
+A model folder holds ``model.safetensors``, ``config.json`` and ``card.md``, and nothing that must be unpickled. The
+answers of a model that speaks in sentences are thousands of words; they lie beside, in ``vocab.json``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from saccade.errors import CheckpointError, ConfigError
 SCHEMA_VERSION = 1
 MIGRATIONS: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "card.md"
+VOCABULARY = "vocab.json"
+"""The words of a model that speaks in sentences, each at the place of its id."""
+VOCABULARY_SCHEMA = 1
 PICKLED = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy", ".npz"})
 """Suffixes of files whose usual readers unpickle, and so may run code."""
 StoredType = Literal["float32", "float16"]
@@ -75,6 +79,8 @@ class Score:
     """Which glyphs the scenes were made of."""
     backgrounds: str = ""
     """What lay behind them."""
+    beam: int | None = None
+    """How many captions were followed side by side, where captions were said."""
     seconds: float | None = None
     note: str = ""
 
@@ -93,6 +99,8 @@ class ModelFacts:
     answers: tuple[str, ...]
     """What it can answer, in the order of its logits."""
     preprocessing: Preprocessing
+    sentences: bool = False
+    """Whether the answers are words of which it makes sentences; a folder keeps them as ``vocab.json``."""
     schema_version: int = SCHEMA_VERSION
     name: str = ""
     recipe: dict[str, Any] = field(default_factory=dict)
@@ -130,23 +138,44 @@ def read_facts(folder: Path | str) -> ModelFacts:
     folder = Path(folder)
     refuse_foreign(folder)
     path = folder / CONFIG
+    values = _read_json(path, missing=f"{folder}: not a model folder (no {CONFIG}); see 'saccade list zoo'")
+    if values.get("sentences"):
+        values["answers"] = _read_words(folder / VOCABULARY)
+    try:
+        return from_dict(ModelFacts, migrate(values, MIGRATIONS, SCHEMA_VERSION, what=str(path)))
+    except ConfigError as error:
+        text = str(error)
+        raise CheckpointError(text if text.startswith(str(path)) else f"{path}: {text}") from error
+
+
+def _read_words(path: Path) -> list[Any]:
+    """The words that ``path`` holds, by id."""
+    held = _read_json(
+        path, missing=f"{path.parent}: no {path.name}, which holds the model's words; get the folder again"
+    )
+    words, version = held.get("words"), held.get("schema_version")
+    if version != VOCABULARY_SCHEMA:
+        raise CheckpointError(f"{path}: schema_version {version}, this saccade reads {VOCABULARY_SCHEMA}; upgrade it")
+    if not isinstance(words, list):
+        raise CheckpointError(f"{path}: not a vocabulary (no list of words); get the folder again")
+    return words
+
+
+def _read_json(path: Path, *, missing: str) -> dict[str, Any]:
+    """The mapping in ``path``; a CheckpointError says what is wrong with it, or ``missing`` where there is none."""
     try:
         if path.stat().st_size > _CONFIG_LIMIT:
-            raise CheckpointError(f"{path}: larger than any {CONFIG} that saccade writes; get the folder again")
+            raise CheckpointError(f"{path}: larger than any {path.name} that saccade writes; get the folder again")
         values = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_nan)
     except FileNotFoundError as error:
-        raise CheckpointError(f"{folder}: not a model folder (no {CONFIG}); see 'saccade list zoo'") from error
+        raise CheckpointError(missing) from error
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read ({error.strerror or error})") from error
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: damaged, not JSON ({error}); get the folder again") from error
     if not isinstance(values, dict):
         raise CheckpointError(f"{path}: expected a mapping, found {type(values).__name__}")
-    try:
-        return from_dict(ModelFacts, migrate(values, MIGRATIONS, SCHEMA_VERSION, what=str(path)))
-    except ConfigError as error:
-        text = str(error)
-        raise CheckpointError(text if text.startswith(str(path)) else f"{path}: {text}") from error
+    return values
 
 
 def refuse_foreign(folder: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -22,7 +23,18 @@ from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 from saccade.models.base import SeeingModel
 from saccade.models.card import model_card
 from saccade.models.catalog import model_spec
-from saccade.models.facts import CARD, CONFIG, WEIGHTS, ModelFacts, Preprocessing, Score, checked_weights, read_facts
+from saccade.models.facts import (
+    CARD,
+    CONFIG,
+    VOCABULARY,
+    VOCABULARY_SCHEMA,
+    WEIGHTS,
+    ModelFacts,
+    Preprocessing,
+    Score,
+    checked_weights,
+    read_facts,
+)
 from saccade.models.stored import from_stored, to_stored
 
 __all__ = ["ModelFacts", "Preprocessing", "Score", "load_model", "read_facts", "save_model"]
@@ -44,9 +56,18 @@ def save_model(model: nn.Module, folder: Path | str, facts: ModelFacts) -> Model
         raise OutputError(f"{folder}: holds something that is not a model; choose a new or empty folder")
     with folder_in_place(folder) as place:
         write_bytes(place / WEIGHTS, data)
-        write_json(place / CONFIG, to_dict(facts))
+        write_json(place / CONFIG, _apart(facts, place))
         write_text(place / CARD, model_card(facts))
     return facts
+
+
+def _apart(facts: ModelFacts, place: Path) -> dict[str, Any]:
+    """What the configuration says of ``facts``, once words of sentences are written to a file of their own."""
+    values: dict[str, Any] = to_dict(facts)
+    if facts.sentences:
+        words = values.pop("answers")
+        write_json(place / VOCABULARY, {"schema_version": VOCABULARY_SCHEMA, "words": words})
+    return values
 
 
 def load_model(folder: Path | str, device: str | torch.device = "cpu") -> tuple[nn.Module, ModelFacts]:
@@ -77,7 +98,8 @@ def _build(folder: Path, facts: ModelFacts) -> nn.Module:
             model = model_spec(facts.architecture).build(facts.model)
     except (ConfigError, ValueError, RuntimeError, MemoryError) as error:
         raise CheckpointError(f"{folder / CONFIG}: its model cannot be built: {error}") from error
-    for what, words in (("queries", facts.queries), ("answers", facts.answers), ("classes", facts.answers)):
+    said = dict.fromkeys(("answers", "classes", "vocabulary"), facts.answers)
+    for what, words in {"queries": facts.queries, **said}.items():
         built = getattr(model.config, what, len(words))
         if built != len(words):
             raise CheckpointError(f"{folder / CONFIG}: names {len(words)} {what}, but the model has {built}")

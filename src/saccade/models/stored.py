@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from saccade.backbones import pretrained
 from saccade.errors import CheckpointError, DataError, MissingExtraError
+from saccade.models.base import SeeingModel
 from saccade.models.facts import Base, ModelFacts, StoredType
-from saccade.models.picture_query import PictureQueryModel
 
 Tensors = dict[str, Tensor]
 
@@ -57,7 +57,7 @@ def from_stored(written: Tensors, model: nn.Module, facts: ModelFacts, where: st
 
 def _base_of(model: nn.Module) -> tuple[Base | None, Tensors]:
     """The published weights that ``model`` started from, under the names that it has for them."""
-    if not isinstance(model, PictureQueryModel) or not model.config.pretrained:
+    if not isinstance(model, SeeingModel) or not getattr(model.config, "pretrained", False):
         return None, {}
     name = model.config.backbone
     try:
@@ -70,7 +70,7 @@ def _from_base(model: nn.Module, base: Base | None, where: str) -> Tensors:
     """The tensors of ``model`` that ``base`` has."""
     if base is None:
         return {}
-    if not isinstance(model, PictureQueryModel) or base.backbone != model.config.backbone:
+    if not isinstance(model, SeeingModel) or base.backbone != getattr(model.config, "backbone", None):
         raise CheckpointError(f"{where}: lies on ImageNet weights of '{base.backbone}', which the model does not have")
     try:
         found = pretrained.weights_digest(base.backbone)

@@ -1,13 +1,12 @@
-"""Self-contained HTML reports: one file, no network, no script, readable on paper and in the dark.
+"""Self-contained HTML reports: one file, no network, readable on paper and in the dark.
 
 The page carries its style, its pictures (data: addresses) and a content security policy that forbids everything else:
 the style is allowed by its SHA-256, so nothing that slipped into a caption could restyle the page, run or call home.
+A report with a live part carries that part's style and script too, allowed in the same way.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -17,6 +16,7 @@ from typing import Protocol
 from saccade import __version__
 from saccade.atomic import write_text
 from saccade.show.markup import Notes, escaped, inline, paragraphs
+from saccade.show.report_live import Live, policy
 from saccade.show.report_pictures import Gallery, Picture
 from saccade.show.report_tables import Bar, Bars, Cell, Code, KeyFigures, Table, percent
 
@@ -52,23 +52,27 @@ class Report:
     sections: Sequence[Section] = ()
     blocks: Sequence[Block] = ()
     """Shown before the first section, such as the headline figures."""
+    live: Live | None = None
+    """Shown before all of that, and running."""
 
     def html(self) -> str:
         """The whole page."""
         notes = Notes()
         opening = "".join(block.html(notes) for block in self.blocks)
         body = "".join(_section(number, section, notes) for number, section in enumerate(self.sections, 1))
-        style = _style()
+        style, live = _style(), self.live
+        allowed = policy(style) if live is None else policy(style, live.style, script=live.script)
         return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_policy(style)}">
+<meta http-equiv="Content-Security-Policy" content="{allowed}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="generator" content="saccade {__version__}">
 <title>{escaped(self.title)}</title>
 <style>{style}</style>
+{"" if live is None else live.head}
 </head>
 <body>
 <a class="skip" href="#main">Skip to the content</a>
@@ -80,12 +84,14 @@ class Report:
 <h1>{inline(self.title)}</h1>
 <div class="lead">{paragraphs(self.lead)}</div>
 </header>
+{"" if live is None else live.markup}
 {opening}
 {body}
 {_footnotes(notes)}
 <footer><p>Made by saccade {__version__}. This file is complete: it loads nothing from anywhere.</p></footer>
 </main>
 </div>
+{"" if live is None else live.end}
 </body>
 </html>
 """
@@ -128,9 +134,3 @@ def _footnotes(notes: Notes) -> str:
 
 def _style() -> str:
     return files("saccade.show").joinpath("static/report.css").read_text(encoding="utf-8")
-
-
-def _policy(style: str) -> str:
-    """Nothing but pictures inside the file and this one style."""
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
-    return f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,14 @@ from saccade.show.filmstrip import filmstrip
 from saccade.show.glimpse_strip import glimpse_strip, has_glimpses
 from saccade.show.report import Block, Cell, Code, KeyFigures, Picture, Report, Section, Table, percent
 from saccade.show.slot_table import slot_table
+from saccade.show.word_strip import has_words, word_strip
 
 _LOWER_IS_BETTER = ("loss", "error", "perplexity")
 _CURVES_SHOWN = 9
-_DRAWN = ("question", "answer", "confidence", "alternatives", "sentences", "supporting", "captions", "looks", "labels")
+_DRAWN = (
+    "question", "answer", "confidence", "alternatives", "sentences", "supporting", "captions", "looks", "labels",
+    "words", "other_captions",
+)  # fmt: skip
 
 
 def report_from_run(folder: str | Path) -> Report:
@@ -48,8 +53,8 @@ def report_from_run(folder: str | Path) -> Report:
 def report_from_records(records: Sequence[Record]) -> Report:
     """Answers with what was looked at, one section a record.
 
-    Of a record's ``info`` the keys question, answer, labels, confidence, alternatives, sentences, supporting (numbers
-    of sentences) and captions (by look, as in a filmstrip) are drawn; every other plain value is listed.
+    Of a record's ``info`` the keys question, answer, labels, words, confidence, alternatives, sentences, supporting
+    (numbers of sentences) and captions (by look, as in a filmstrip) are drawn; every other plain value is listed.
     """
     if not records:
         raise DataError("report: no records came; there is nothing to show")
@@ -202,7 +207,7 @@ def _record_section(number: int, record: Record, *, name_model: bool) -> Section
 
 
 def _strip(record: Record, question: str, answer: str) -> Image.Image:
-    """The looks on the record's picture; label by label if it was read so."""
+    """The looks on the record's picture; label by label or word by word if it was read so."""
     info, trace, picture = record.info, record.trace, record.picture
     if picture is None:
         raise DataError("report: this record has no picture to draw on")
@@ -210,6 +215,10 @@ def _strip(record: Record, question: str, answer: str) -> Image.Image:
         said = info.get("labels")
         labels = [(str(word), float(share)) for word, share in said] if isinstance(said, Sequence) else []
         return glimpse_strip(picture, trace, labels=labels, answer=answer)
+    if has_words(trace) and isinstance(info.get("words"), Sequence):
+        shares = [math.exp(each.get("log_probability", -math.inf)) for each in info["words"]]
+        words = [(str(each["word"]), share) for each, share in zip(info["words"], shares)]
+        return word_strip(picture, trace, words=words, answer=_said(info.get("answer")))
     captions = info.get("captions") if isinstance(info.get("captions"), Mapping) else None
     return filmstrip(picture, trace, question=question, answer=answer, captions=captions, panel=200)
 

@@ -9,6 +9,7 @@ from saccade.errors import ConfigError, nearest
 
 TASKS: dict[str, str] = {
     "attribute": "saccade.tasks.attribute:AttributeTask",
+    "caption": "saccade.tasks.caption:CaptionTask",
     "multiset": "saccade.tasks.multiset:MultisetTask",
     "question": "saccade.tasks.question:QuestionTask",
 }

@@ -35,7 +35,7 @@ from saccade.data.glyphs import Split
 from saccade.data.hashing import derive_seed
 from saccade.data.multiset_readers import MULTISET_READERS, read_multisets
 from saccade.data.multisets import DIGITS, MultisetData, MultisetDataConfig, MultisetScenes
-from saccade.data.readers import split_reference
+from saccade.data.references import split_reference
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.losses import count_loss, hsal_loss, list_reward, multiset_loss, multiset_reward, sequence_cross_entropy
 from saccade.losses.multiset import label_steps

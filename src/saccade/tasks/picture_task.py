@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from saccade.config import to_dict
 from saccade.errors import ConfigError, DataError
 from saccade.geometry import Size
-from saccade.models.base import PictureModel, QueryModel
+from saccade.models.base import SeeingModel
 from saccade.models.catalog import model_spec
 from saccade.models.folder import ModelFacts, Preprocessing, save_model
 
@@ -49,10 +49,12 @@ class PictureTask(ABC):
     """
 
     name: ClassVar[str]
-    model_kind: ClassVar[type[QueryModel] | type[PictureModel]]
+    model_kind: ClassVar[type[SeeingModel]]
     """What a model must be for this task to train and score it."""
     model_does: ClassVar[str]
     """The same in words, after "a model that …"."""
+    sentences: ClassVar[bool] = False
+    """Whether the answers are words of which the model makes sentences."""
     data_config: Any
 
     def __init__(self, *, model: str, model_config: Mapping[str, Any], size: Size, seed: int) -> None:
@@ -63,7 +65,7 @@ class PictureTask(ABC):
         self.model.check_input(size)
         self.device = torch.device("cpu")
         self._splits: dict[str, Any] = {}
-        self._shuffled: tuple[int, int, Tensor] | None = None
+        self._shuffled: tuple[tuple[int, int, int], Tensor] | None = None
 
     @abstractmethod
     def make_split(self, name: str) -> Any:
@@ -87,13 +89,14 @@ class PictureTask(ABC):
         """Settings of the data as the model folder keeps them."""
         return dict(data)
 
-    def new_model(self, seed: int) -> QueryModel | PictureModel:
+    def new_model(self, seed: int) -> SeeingModel:
         """A freshly initialised model, a function of ``seed`` and of published weights, where it starts from them."""
+        spec = model_spec(self.architecture)
+        if not issubclass(spec.resolve(), self.model_kind):
+            raise ConfigError(f"model '{self.architecture}': the task '{self.name}' needs one that {self.model_does}")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model = model_spec(self.architecture).build(self.model_config)
-        if not isinstance(model, self.model_kind):
-            raise ConfigError(f"model '{self.architecture}': the task '{self.name}' needs one that {self.model_does}")
+            model = cast(SeeingModel, spec.build(self.model_config))
         if getattr(model.config, "pretrained", False):
             model.start_pretrained()
         return model
@@ -138,14 +141,15 @@ class PictureTask(ABC):
             return torch.arange(number * together, (number + 1) * together)
         per_epoch = data.size // together
         epoch, place = divmod(number, per_epoch)
-        return self._order(epoch, data.size)[place * together : (place + 1) * together]
+        asked = (epoch, data.size, together)
+        if self._shuffled is None or self._shuffled[0] != asked:  # the last order asked for is kept
+            self._shuffled = asked, self.order(data, epoch, together)
+        return self._shuffled[1][place * together : (place + 1) * together]
 
-    def _order(self, epoch: int, size: int) -> Tensor:
-        """The examples of one epoch, shuffled by (seed, epoch) alone: (size,); the last order asked for is kept."""
-        if self._shuffled is None or self._shuffled[:2] != (epoch, size):
-            generator = torch.Generator().manual_seed((self.seed << 20) + epoch)
-            self._shuffled = epoch, size, torch.randperm(size, generator=generator)
-        return self._shuffled[2]
+    def order(self, data: Any, epoch: int, together: int) -> Tensor:
+        """The examples of one epoch, to be cut into batches of ``together``: (size,); shuffled by (seed, epoch)."""
+        generator = torch.Generator().manual_seed((self.seed << 20) + epoch)
+        return torch.randperm(data.size, generator=generator)
 
     # ------------------------------------------------------------ keeping
 
@@ -165,6 +169,7 @@ class PictureTask(ABC):
                 queries=queries,
                 answers=answers,
                 preprocessing=Preprocessing(size=self.size),
+                sentences=self.sentences,
                 data=self.kept(to_dict(self.data_config)),
                 protocol=self.protocol,
                 seed=self.seed,

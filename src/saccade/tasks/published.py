@@ -13,6 +13,8 @@ SEO_2016_TABLE_2 = "Seo et al. 2016, Table 2 (arXiv:1606.02393)"
 
 WELLECK_2017 = "Welleck et al. 2017, Table 1 (arXiv:1711.05165)"
 
+XU_2015 = "Xu et al. 2015, Table 1 (arXiv:1502.03044)"
+
 OTHER_PHOTOGRAPHS = "not comparable: other photographs than SUN"
 """What stands beside every number measured on MBG: the paper's backgrounds are the SUN database."""
 
@@ -54,6 +56,36 @@ _MULTISETS: dict[str, dict[str, tuple[float, float]]] = {  # F1, 0-1
 _MULTISET_NOTE = "one run on 60,000 / 10,000 pictures; how the F1 is averaged and whether glyphs are shared: not stated"
 _SVHN_NOTE = "one run on the official splits; how the F1 is averaged is not stated"
 
+_CAPTIONS: dict[str, dict[str, tuple[float | None, ...]]] = {  # BLEU-1 … 4 without brevity penalty, METEOR
+    "google-nic": {
+        "flickr8k": (0.63, 0.41, 0.27, None, None),
+        "flickr30k": (0.663, 0.423, 0.277, 0.183, None),
+        "coco": (0.666, 0.461, 0.329, 0.246, None),
+    },
+    "log-bilinear": {
+        "flickr8k": (0.656, 0.424, 0.277, 0.177, 0.1731),
+        "flickr30k": (0.600, 0.38, 0.254, 0.171, 0.1688),
+        "coco": (0.708, 0.489, 0.344, 0.243, 0.2003),
+    },
+    "cmu": {"coco": (None, None, None, None, 0.2041)},
+    "msr": {"coco": (None, None, None, None, 0.2071)},
+    "brnn": {"coco": (0.642, 0.451, 0.304, 0.203, None)},
+    "sat-soft": {
+        "flickr8k": (0.67, 0.448, 0.299, 0.195, 0.1893),
+        "flickr30k": (0.667, 0.434, 0.288, 0.191, 0.1849),
+        "coco": (0.707, 0.492, 0.344, 0.243, 0.2390),
+    },
+    "sat-hard": {
+        "flickr8k": (0.67, 0.457, 0.314, 0.213, 0.2030),
+        "flickr30k": (0.669, 0.439, 0.296, 0.199, 0.1846),
+        "coco": (0.718, 0.504, 0.357, 0.250, 0.2304),
+    },
+}
+CAPTION_METRICS = ("bleu_1_nobp", "bleu_2_nobp", "bleu_3_nobp", "bleu_4_nobp", "meteor")
+"""The columns of Xu et al., Table 1; METEOR is that of the jar, version 1.5."""
+_CAPTION_NOTE = "one model on VGG-19 features, 5 references a picture; the width of the beam is not stated"
+_OTHERS_NOTE = "as Xu et al. quote it; some of these systems are ensembles, or on other splits or features"
+
 
 def _rows() -> dict[tuple[str, str], Published]:
     rows = {}
@@ -70,6 +102,11 @@ def _rows() -> dict[tuple[str, str], Published]:
         for data, both in by_data.items():
             metrics = dict(zip(("macro_f1", "exact_match"), both))
             rows[system, data] = Published(metrics, WELLECK_2017, _SVHN_NOTE if data == "svhn" else _MULTISET_NOTE)
+    for system, printed in _CAPTIONS.items():
+        note = _CAPTION_NOTE if system.startswith("sat-") else _OTHERS_NOTE
+        for data, line in printed.items():
+            metrics = {name: value for name, value in zip(CAPTION_METRICS, line) if value is not None}
+            rows[system, data] = Published(metrics, XU_2015, note)
     return rows
 
 

@@ -22,11 +22,15 @@ _PIXELS = 100 * 100
 
 def in_parts(model: QueryModel | PictureModel, images: Tensor, *more: Tensor) -> Raw:
     """What ``forward_raw`` gives for all pictures (and queries), computed a few at a time; scalars are left out."""
-    pixels = images.shape[-2] * images.shape[-1]
-    at_once = max(1, AT_ONCE.get(images.device.type, BATCH) * _PIXELS // pixels)
-    inputs = zip(*(torch.split(tensor, at_once) for tensor in (images, *more)))
+    inputs = zip(*(torch.split(tensor, at_once(images)) for tensor in (images, *more)))
     parts = [model.forward_raw(*part) for part in inputs]
     return {name: torch.cat([part[name] for part in parts]) for name, tensor in parts[0].items() if tensor.dim()}
+
+
+def at_once(images: Tensor) -> int:
+    """How many of the pictures (B,3,H,W) go through a model together."""
+    pixels = images.shape[-2] * images.shape[-1]
+    return max(1, AT_ONCE.get(images.device.type, BATCH) * _PIXELS // pixels)
 
 
 def numbers_in_batches(total: int, batch_size: int) -> Iterator[Tensor]:

@@ -15,7 +15,8 @@ from saccade.config import from_dict
 from saccade.data.hashing import derive_seed
 from saccade.data.question_table import QuestionTable
 from saccade.data.questions import QuestionBatch, QuestionData, QuestionDataConfig
-from saccade.data.readers import READERS, read_questions, split_reference
+from saccade.data.readers import READERS, read_questions
+from saccade.data.references import split_reference
 from saccade.errors import ConfigError, DataError
 from saccade.models.base import QueryModel
 from saccade.models.facts import ModelFacts
@@ -78,7 +79,7 @@ class QuestionTask(QueryTask):
 
     def kept(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Settings of the data without the path of the table, which is nobody else's business."""
-        return {**data, "name": split_reference(data["name"])[0]}
+        return {**data, "name": split_reference(data["name"], READERS)[0]}
 
     @classmethod
     def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
@@ -90,7 +91,7 @@ class QuestionTask(QueryTask):
             if getattr(wanted, name) is not None:
                 raise ConfigError(f"--{name} is about generated scenes; this model answers questions about pictures")
         settings = {**facts.data, "name": wanted.data}
-        if split_reference(wanted.data)[0] != reader:
+        if split_reference(wanted.data, READERS)[0] != reader:
             settings.pop("options", None)  # another reader has other options
         return {"data": settings, "queries": facts.queries, "answers": facts.answers}
 
@@ -122,8 +123,9 @@ class QuestionTask(QueryTask):
             raise ConfigError(f"{config.name} has {has} for a question, but the model answers with {gives}")
         prior = training_prior(table, queries, answers)
         scores = score_questions(model, chosen, prior, limit=limit, sweeps=sweeps, progress=progress)
-        found = {"data": split_reference(config.name)[0], "split": split, **scores.summary()}
-        found["counts"]["skipped_rows"] = len(table.skipped) + len(chosen.skipped)
+        found = {"data": split_reference(config.name, READERS)[0], "split": split, **scores.summary()}
+        unread = [reason for reason in table.skipped if "never seen in train" not in reason]  # the model's words count
+        found["counts"]["skipped_rows"] = len(unread) + len(chosen.skipped)
         return found
 
 

@@ -221,7 +221,9 @@ def _add_maps(scores: QuestionScores, trace: AttentionTrace, batch: QuestionBatc
             maps[name] = at_points(points, frame, grid, size)
             maps[f"{name}_exact"] = exactly_at(points, size)
     for name, baseline in maps.items():
-        truth.add_to(scores.baselines.setdefault(name, MapScores()), baseline)
+        placed = {"box_centre": centre, "part_prior": usual}.get(name.removesuffix("_exact"))
+        known = truth if placed is None else truth.only(~placed.isnan().any(1))
+        known.add_to(scores.baselines.setdefault(name, MapScores()), baseline)
     if cells is not None:
         truth.add_bounds_to(scores.baselines.setdefault("grid_oracle", MapScores()), frame, grid)
 
@@ -230,11 +232,19 @@ class _Truth:
     """Where the evidence of a batch is, and how a map compares with it."""
 
     def __init__(self, batch: QuestionBatch) -> None:
+        self.batch = batch
         self.evidence, self.points = batch.evidence(), batch.point
         size = (batch.images.shape[-2], batch.images.shape[-1])
         self.diagonal = diagonals(batch.box, size)  # (B,)
         self.near = disc(self.points, NEAR * self.diagonal, size)  # (B,H,W)
         self.has_clicks = not bool(self.points.isnan().all())
+
+    def only(self, known: Tensor) -> _Truth:
+        """The truth of those examples (B,) alone for which a baseline knows a place: for the others it says nothing."""
+        part = _Truth(self.batch)
+        part.evidence = self.evidence & known[:, None, None]
+        part.points = torch.where(known[:, None], self.points, torch.nan)
+        return part
 
     def add_to(self, scores: MapScores, maps: Tensor) -> None:
         """Score maps (B,H,W) by the evidence and by the clicks."""

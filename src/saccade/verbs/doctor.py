@@ -28,6 +28,7 @@ def doctor() -> dict[str, Any]:
             extra: {"missing": lacking, "get": f"pip install 'saccade[{extra}]'" if lacking else None}
             for extra, lacking in extras.items()
         },
+        "programs": {"METEOR 1.5": _meteor()},
         "cache": _cache(),
         "zoo": zoo,
         "problems": [f"{name} is not installed: pip install saccade" for name in missing]
@@ -73,6 +74,15 @@ def _devices() -> list[str]:
         return [f"torch does not load: {error}"]
     cpu = f"cpu ({torch.get_num_threads()} threads)"
     return [cpu, *(f"cuda:{i} ({torch.cuda.get_device_name(i)})" for i in range(torch.cuda.device_count()))]
+
+
+def _meteor() -> str:
+    """Whether captions can be scored by METEOR itself: "ready", or what is missing."""
+    try:
+        from saccade.metrics import meteor_missing
+    except ImportError as error:
+        return f"torch does not load: {error}"
+    return meteor_missing() or "ready"
 
 
 def _cache() -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from saccade.errors import ConfigError
 from saccade.models.folder import load_model
 from saccade.tasks import task_class
 from saccade.tasks.picture_task import Wanted
@@ -22,6 +23,7 @@ def evaluate(
     glyphs: str | None = None,
     limit: int | None = None,
     sweeps: int | None = None,
+    beam: int | None = None,
     device: str = "auto",
     seed: int = 0,
     allow_pack: bool = True,
@@ -38,6 +40,7 @@ def evaluate(
         glyphs: disjoint, merged or pack; the model's own by default.
         limit: at most this many examples.
         sweeps: pictures for deletion and insertion; None: as many as the task thinks enough.
+        beam: for a model that says captions: how many are followed side by side; 1 is greedy.
         device: auto, cpu, cuda, cuda:N or mps.
         seed: of the scenes that it is scored on; not the seed it was trained with.
         allow_pack: let test scenes use the shipped glyphs when MNIST is not there; ``glyphs`` of the result says so.
@@ -52,9 +55,11 @@ def evaluate(
     started = time.monotonic()
     task = task_class(facts.task)
     wanted = Wanted(data=data, protocol=protocol, glyphs=glyphs, seed=seed, allow_pack=allow_pack)
-    counted = {} if sweeps is None else {"sweeps": sweeps}
+    if beam is not None and not facts.sentences:
+        raise ConfigError(f"beam: '{facts.architecture}' says no captions, so there is nothing to search; leave it out")
+    given = {name: value for name, value in (("sweeps", sweeps), ("beam", beam)) if value is not None}
     scored = task.evaluate(
-        network, split=split, limit=limit, progress=progress, **counted, **task.scored_on(facts, wanted)
+        network, split=split, limit=limit, progress=progress, **given, **task.scored_on(facts, wanted)
     )
     return {
         "model": facts.name or str(model),

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from saccade.atomic import make_folder
 from saccade.errors import ConfigError, nearest
@@ -14,6 +14,8 @@ from saccade.predict import load
 from saccade.recorded import RecordedRun, recorded_runs
 from saccade.verbs.plain_table import PlainTable
 from saccade.verbs.reproduction.ablations import ablation_table, penalty_curve, penalty_table
+from saccade.verbs.reproduction.caption_table import LEGEND as CAPTION_LEGEND
+from saccade.verbs.reproduction.caption_table import OFFICIAL, CaptionTable, caption_page, likelihood_figure
 from saccade.verbs.reproduction.confirm import Confirmation, Progress, confirm, confirmation_table
 from saccade.verbs.reproduction.figures import Drawing, penalty_figure, recall_figure, scale_figure, scenes_figure
 from saccade.verbs.reproduction.multiset_table import DATA as MULTISETS
@@ -27,6 +29,7 @@ from saccade.verbs.reproduction.training import RESULTS, RUNS, Job, missing_jobs
 TABLES: dict[str, str] = {
     "hattnet-table1": "Seo et al. 2016, Tables 1a and 1b, Figures 5 to 7: five attention systems on MREF, MDIST, MBG",
     "hsal-table1": "Welleck et al. 2017, Table 1, Figures 5 and 6: multisets read by saliency and reinforcement",
+    "sat-table1": "Xu et al. 2015, Table 1: captions with soft and hard attention; --data flickr8k:FOLDER and the like",
 }
 """Name → what it is."""
 
@@ -66,7 +69,7 @@ def reproduce(
     table: str,
     *,
     data: Sequence[str] | None = None,
-    protocol: Protocol = "all",
+    protocol: str = "all",
     seeds: int = 1,
     train: bool = False,
     jobs: int = 1,
@@ -81,8 +84,8 @@ def reproduce(
 
     Args:
         table: a key of ``TABLES``.
-        data: data sets; None: all of the table's.
-        protocol: authors, unlimited or all.
+        data: data sets by name, or as READER:PATH where pictures have to be read; None: all of the table's.
+        protocol: authors, unlimited or all; of captions official, which all stands for, or dev.
         seeds: with ``train``, how many seeds every cell shall have.
         train: train the cells that lack a run, into ``out``.
         jobs: with ``train``, how many runs at a time, each in a process of its own.
@@ -118,7 +121,11 @@ def reproduce(
         held = MultisetTable(recorded_runs(), tuple(data or MULTISETS))
         held = held if folder is None else held.with_runs(recorded_runs(folder / RESULTS))
         return _multisets(held.with_runs(trained(held.missing(seeds))), folder, started)
-    shown = Table1(recorded_runs(), tuple(data or DATA), protocol)
+    if table == "sat-table1":
+        told = CaptionTable.of_references(recorded_runs(), data, OFFICIAL if protocol == "all" else protocol)
+        told = told if folder is None else told.with_runs(recorded_runs(folder / RESULTS))
+        return _captions(told.with_runs(trained(told.missing(seeds))), folder, started)
+    shown = Table1(recorded_runs(), tuple(data or DATA), cast(Protocol, protocol))
     shown = shown if folder is None else shown.with_runs(recorded_runs(folder / RESULTS))
     shown = shown.with_runs(trained(missing_jobs(shown, seeds)))
     count = limit or (QUICK if quick else FULL)
@@ -170,6 +177,27 @@ def _multisets(shown: MultisetTable, folder: Path | None, started: float) -> Rep
         report=report,
         seconds=time.monotonic() - started,
         legend=MULTISET_LEGEND,
+    )
+
+
+def _captions(shown: CaptionTable, folder: Path | None, started: float) -> Reproduction:
+    """Table 1 of Xu et al. (2015), from the records and, where there are run folders, their curve."""
+    figures: list[Path] = []
+    report = None
+    if folder is not None:
+        drawings = likelihood_figure(folder / RUNS, shown.data)
+        figures = [drawing.write(folder) for drawing in drawings]
+        report = caption_page(shown, drawings).save(folder / "report.html")
+    beside = [found for name in shown.data if (found := shown.beside(name)).rows]
+    return Reproduction(
+        table="sat-table1",
+        tables=[*(shown.printed(name) for name in shown.data), *beside],
+        cells=[cell.to_json() for cell in shown.cells()],
+        confirmed=[],
+        figures=figures,
+        report=report,
+        seconds=time.monotonic() - started,
+        legend=CAPTION_LEGEND,
     )
 
 

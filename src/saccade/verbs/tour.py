@@ -11,6 +11,7 @@ from saccade.atomic import make_folder
 from saccade.errors import CheckpointError
 from saccade.models.facts import ModelFacts, read_facts
 from saccade.show.report import Cell, Code, Report, Section, Table
+from saccade.show.report_live import Live
 from saccade.verbs.plain_table import PlainTable
 from saccade.zoo import shipped
 
@@ -37,9 +38,11 @@ class TourResult:
 
 
 HEADLINE = ("model", "metric", "here %", "n here", "full test % (n)", "published %")
-FEATURED = ("soft-mref", "hattnet-ctx-sparse-mref", "crown-cub", "hsal-mnist-multiset")
+FEATURED = ("soft-mref", "hattnet-ctx-sparse-mref", "crown-cub", "hsal-mnist-multiset", "sat-soft-scenes")
 """One model of each kind: a quick tour stops at these and tells the records of the others."""
-METRICS = ("accuracy", "macro_f1", "weighted_map")
+LIVE = ("hattnet-ctx-sparse-mdist", "soft-mdist")
+"""The models that run inside the page; trained on clutter, they answer with it and without."""
+METRICS = ("accuracy", "macro_f1", "weighted_map", "exact_match", "bleu_4_nobp")
 """The score that a model is known by: the first of these that its record has."""
 
 
@@ -70,15 +73,25 @@ def tour(
     page = Report(
         title="Where the models looked",
         lead="Each model below answers a question about a picture and shows which part of the picture its answer was "
-        "computed from. Everything on this page was computed on this machine just now, from weights and digits that "
-        "come with the package; numbers that were measured elsewhere say so.",
+        "computed from. Two of them run in this page: drag a digit, ask for another one, change a colour. Everything "
+        "below was computed on this machine just now, from weights and digits that come with the package; numbers that "
+        "were measured elsewhere say so.",
         sections=[stop.section for stop in stops] + ([_others(others)] if others else []) + [_next_steps()],
+        live=_live([name for name in LIVE if name in models]),
     )
     report = page.save(folder_of_page / "report.html")
     rows = [*(stop.headline for stop in stops), *others]
     headline = PlainTable("score, and the published one", HEADLINE, rows)
     tables = [headline, *(table for stop in stops for table in stop.tables)]
     return TourResult(report, tables, time.monotonic() - started)
+
+
+def _live(names: Sequence[str]) -> Live | None:
+    """The models called ``names``, to be asked inside the page itself; None where there are none."""
+    from saccade.predict import load
+    from saccade.web.page import live_part
+
+    return live_part([load(name, "cpu") for name in names]) if names else None
 
 
 def _attribute_guide() -> Callable[..., Stop]:
@@ -99,8 +112,15 @@ def _multiset_guide() -> Callable[..., Stop]:
     return multiset_stop
 
 
+def _caption_guide() -> Callable[..., Stop]:
+    from saccade.verbs.tour_captions import caption_stop
+
+    return caption_stop
+
+
 _GUIDES: dict[str, Callable[[], Callable[..., Stop]]] = {
     "attribute": _attribute_guide,
+    "caption": _caption_guide,
     "multiset": _multiset_guide,
     "question": _question_guide,
 }

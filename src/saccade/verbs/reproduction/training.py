@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,24 +32,40 @@ class Job:
     system: str
     data: str
     setting: Setting
+    """How its scenes are made; empty words where there are none."""
     seed: int
+    source: str | None = None
+    """READER:PATH of its pictures, where they are not generated."""
 
     @property
     def name(self) -> str:
         """``hard-mref-authors-merged-seed0``, as recorded runs are called."""
-        glyphs = "" if self.setting.glyphs == "disjoint" else f"-{self.setting.glyphs}"
-        return f"{self.system}-{self.data}-{self.setting.protocol}{glyphs}-seed{self.seed}"
+        glyphs = "" if self.setting.glyphs == "disjoint" else self.setting.glyphs
+        parts = (self.system, self.data, self.setting.protocol, glyphs, f"seed{self.seed}")
+        return "-".join(part for part in parts if part)
+
+    @property
+    def protocol(self) -> str | None:
+        """Sizes and splits; None: those of the recipe."""
+        return self.setting.protocol or None
 
     @property
     def overrides(self) -> tuple[str, ...]:
         """What the setting changes in the recipe."""
-        return (f"data.glyphs={self.setting.glyphs}",)
+        return (f"data.glyphs={self.setting.glyphs}",) if self.setting.glyphs else ()
 
     def command(self, overrides: Sequence[str], out: Path) -> str:
-        """What a user would type to train it."""
+        """What a user would type to train it; where the pictures lie is nobody else's business."""
+        told = replace(self, source=f"{self.data}:PATH") if self.source is not None else self
+        return shlex.join(told.words(overrides, out))
+
+    def words(self, overrides: Sequence[str], out: Path) -> list[str]:
+        """The same word by word, with the path of the pictures."""
         sets = [word for text in (*self.overrides, *overrides) for word in ("--set", text)]
-        words = ["saccade", "train", self.recipe, "--protocol", self.setting.protocol, "--seed", str(self.seed)]
-        return shlex.join([*words, *sets, "--out", str(out)])
+        source = [] if self.source is None else ["--data", self.source]
+        protocol = [] if self.protocol is None else ["--protocol", self.protocol]
+        chosen = [self.recipe, *source, *protocol, "--seed", str(self.seed)]
+        return ["saccade", "train", *chosen, *sets, "--out", str(out)]
 
 
 def missing_jobs(table: Table1, seeds: int) -> list[Job]:
@@ -118,19 +134,19 @@ def _in_turn(job: Job, run: Path, device: str, overrides: Sequence[str], limit: 
     if (run / "config.yaml").is_file():
         train(out=run, resume=True, device=device, quiet=True)
     else:
-        sets = [*job.overrides, *overrides]
-        protocol = job.setting.protocol
-        train(job.recipe, out=run, protocol=protocol, overrides=sets, seed=job.seed, device=device, quiet=True)
-    return evaluate(run, limit=limit, device=device, allow_pack=False)
+        given: dict[str, Any] = {"data": job.source, "protocol": job.protocol, "seed": job.seed}
+        train(job.recipe, out=run, overrides=[*job.overrides, *overrides], device=device, quiet=True, **given)
+    return evaluate(run, data=job.source, limit=limit, device=device, allow_pack=False)
 
 
 def _apart(job: Job, run: Path, device: str, overrides: Sequence[str], limit: int | None) -> dict[str, Any]:
     """Train and evaluate in processes of their own, as the command line does."""
     begun = (run / "config.yaml").is_file()
-    words = ["train", "--resume", "--out", str(run)] if begun else shlex.split(job.command(overrides, run))[1:]
+    words = ["train", "--resume", "--out", str(run)] if begun else job.words(overrides, run)[1:]
     _saccade(*words, "--device", device, "--quiet")
-    most = [] if limit is None else ["--limit", str(limit)]
-    found: dict[str, Any] = json.loads(_saccade("evaluate", str(run), "--json", "--device", device, *most))
+    more = [] if limit is None else ["--limit", str(limit)]
+    more += [] if job.source is None else ["--data", job.source]
+    found: dict[str, Any] = json.loads(_saccade("evaluate", str(run), "--json", "--device", device, *more))
     return found
 
 

@@ -1,0 +1,275 @@
+"""Features of a frozen network on disk, computed once: half precision, memory-mapped, bounded, checked.
+
+A cache is a folder of its own below ``folder``, named by a digest of its key. It holds ``facts.json`` and shards of
+some 32 MB: as many features as go into one, then the SHA-256 of their bytes. A shard is written beside its place and
+moved into it, so it is whole or not there, whoever writes at the same time; filling goes on from the shards that are
+there. Each is checked once by every process that opens it, and made again if a byte of it is wrong.
+
+All caches below ``folder`` together stay below a limit: those that were not opened for the longest time make room.
+What was opened stays readable even if another process removes it, because its shards are mapped by then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from saccade.atomic import make_folder, write_bytes, write_json, writing
+from saccade.errors import ConfigError, DataError, ShapeError
+
+SHARD_BYTES = 32 << 20
+"""Features of a shard at most; at least one is in it."""
+
+_FACTS = "facts.json"
+_SCHEMA = 1
+_DIGEST_BYTES = 32
+_LARGEST = float(torch.finfo(torch.float16).max)
+
+Compute = Callable[[Tensor], Tensor]
+"""Numbers (b,) → features (b, *shape) of any float type, on any device."""
+
+
+def feature_key(*, pictures: str, backbone: str, weights: str, stage: str, size: tuple[int, int]) -> str:
+    """All that the features of pictures depend on, as text.
+
+    Args:
+        pictures: which pictures, in which order: :func:`files_digest`, or what says how they are generated.
+        backbone: name of the network.
+        weights: :func:`weights_digest` of it.
+        stage: where in it the features are taken.
+        size: (height, width) of its input.
+    """
+    return f"{backbone} {stage} at {size[0]}×{size[1]}, weights {weights}, pictures {pictures}"
+
+
+def files_digest(paths: Iterable[Path]) -> str:
+    """A digest of names, sizes and times of files, in their order: it changes when a picture does, and reads none."""
+    digest = hashlib.sha256()
+    for path in paths:
+        try:
+            found = path.stat()
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
+        digest.update(json.dumps([path.name, found.st_size, found.st_mtime_ns]).encode())
+    return digest.hexdigest()[:32]
+
+
+def weights_digest(tensors: Mapping[str, Tensor]) -> str:
+    """A digest of named tensors, as a ``state_dict`` has them."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()[:32]
+
+
+class FeatureCache:
+    """Numbers 0 … count − 1 to features, from disk.
+
+    Args:
+        folder: where caches are kept; it may hold others.
+        shape: of one feature.
+        count: how many there are.
+        key: all that the features depend on, see :func:`feature_key`.
+        limit_bytes: what all caches in ``folder`` may take together.
+
+    Raises:
+        ConfigError: this cache alone would take more than the limit.
+        OutputError: the folder cannot be written to.
+    """
+
+    def __init__(self, folder: Path | str, *, shape: tuple[int, ...], count: int, key: str, limit_bytes: int) -> None:
+        if count < 1 or not shape or min(shape) < 1:
+            raise ConfigError(f"a feature cache needs features: found {count} of shape {tuple(shape)}")
+        self.shape, self.count, self.key = tuple(shape), count, key
+        self._each = 2 * math.prod(shape)  # bytes
+        self.per_shard = max(1, SHARD_BYTES // self._each)
+        """Features in a shard."""
+        self.shards = -(-count // self.per_shard)
+        """Number of shards."""
+        self.nbytes = count * self._each + self.shards * _DIGEST_BYTES
+        """What the shards take when all are there."""
+        if self.nbytes > limit_bytes:
+            raise ConfigError(
+                f"features: {count:,} of shape {self.shape} need {_megabytes(self.nbytes)} on disk, more than the "
+                f"{_megabytes(limit_bytes)} allowed; raise the limit, or take a stage with fewer or smaller maps"
+            )
+        facts = {"schema_version": _SCHEMA, "key": key, "shape": list(self.shape), "count": count}
+        name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+        self.folder = make_folder(Path(folder)) / name
+        """The folder of this cache."""
+        _make_room(self.folder, limit_bytes - self.nbytes)
+        self._open(facts)
+        self._mapped: dict[int, np.ndarray] = {}
+        self._map_what_is_there()
+
+    def __len__(self) -> int:
+        return self.count
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every feature is there."""
+        return len(self._mapped) == self.shards
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Numbers of the features that are not there yet."""
+        absent = (self._numbers(shard) for shard in range(self.shards) if shard not in self._mapped)
+        return tuple(number for numbers in absent for number in numbers)
+
+    def fill(
+        self, compute: Compute, *, batch_size: int = 64, progress: Callable[[int, int], None] | None = None
+    ) -> None:
+        """Compute what is missing; when it is interrupted, the shards that are done stay.
+
+        Args:
+            compute: numbers (b,) → features (b, *shape).
+            batch_size: numbers asked for at once at most.
+            progress: called with (features there, features in all).
+
+        Raises:
+            DataError: a feature is not finite, or too large for half precision.
+            ShapeError: the features have another shape.
+            OutputError: the disk is full, or cannot be written to.
+        """
+        self._map_what_is_there()  # another process may have filled some
+        for shard in range(self.shards):
+            if shard not in self._mapped:
+                numbers = self._numbers(shard)
+                features = np.empty((len(numbers), *self.shape), np.float16)
+                for first in range(0, len(numbers), batch_size):
+                    batch = numbers[first : first + batch_size]
+                    features[first : first + len(batch)] = self._checked(compute(torch.tensor(batch)), batch)
+                content = features.tobytes()
+                write_bytes(self._path(shard), content + hashlib.sha256(content).digest())
+                self._map(shard)
+            if progress is not None:
+                progress(min((shard + 1) * self.per_shard, self.count), self.count)
+
+    def take(self, numbers: Tensor) -> Tensor:
+        """The features ``numbers`` (B,), in that order, repeats allowed: (B, *shape) float16 in main memory.
+
+        Raises:
+            DataError: a number that does not exist, or a feature that is not there yet.
+        """
+        numbers = numbers.long().cpu()
+        if numbers.ndim != 1 or not len(numbers):
+            raise DataError(f"features are asked for by a list of numbers, found shape {tuple(numbers.shape)}")
+        lowest, highest = int(numbers.min()), int(numbers.max())
+        if lowest < 0 or highest >= self.count:
+            raise DataError(f"features are numbered 0..{self.count - 1}, found {lowest}..{highest}")
+        taken = np.empty((len(numbers), *self.shape), np.float16)
+        shard_of, row = numbers.numpy() // self.per_shard, numbers.numpy() % self.per_shard
+        for shard in np.unique(shard_of).tolist():
+            if shard not in self._mapped:
+                raise DataError(f"feature {shard * self.per_shard} and others are not computed yet; call fill first")
+            here = shard_of == shard
+            taken[here] = self._mapped[shard][row[here]]
+        return torch.from_numpy(taken)
+
+    # ------------------------------------------------------------ shards
+
+    def _open(self, facts: dict[str, Any]) -> None:
+        """Make the folder if it is not there; one that holds something else is made anew."""
+        path = self.folder / _FACTS
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            found = None
+        except (OSError, ValueError):
+            found = {}
+        if found != facts:
+            if found is not None:
+                warnings.warn(f"{self.folder}: not what it should be; its features are computed again", stacklevel=3)
+                shutil.rmtree(self.folder, ignore_errors=True)
+            write_json(path, facts)
+        with writing(path):
+            os.utime(path)  # when it was opened last
+
+    def _map_what_is_there(self) -> None:
+        damaged = 0
+        for shard in range(self.shards):
+            if shard not in self._mapped and self._path(shard).is_file() and not self._map(shard):
+                self._path(shard).unlink(missing_ok=True)
+                damaged += 1
+        if damaged:
+            warnings.warn(f"{self.folder}: {damaged} shard(s) damaged; their features are computed again", stacklevel=3)
+
+    def _map(self, shard: int) -> bool:
+        """Map one shard into memory; whether it is whole."""
+        size = len(self._numbers(shard)) * self._each
+        try:
+            mapped = np.memmap(self._path(shard), np.uint8, "r")
+        except (OSError, ValueError):  # gone, or empty
+            return False
+        if (
+            len(mapped) != size + _DIGEST_BYTES
+            or hashlib.sha256(mapped[:size].data).digest() != mapped[size:].tobytes()
+        ):
+            return False
+        self._mapped[shard] = mapped[:size].view(np.float16).reshape(-1, *self.shape)
+        return True
+
+    def _numbers(self, shard: int) -> range:
+        return range(shard * self.per_shard, min((shard + 1) * self.per_shard, self.count))
+
+    def _path(self, shard: int) -> Path:
+        return self.folder / f"{shard:06d}.f16"
+
+    def _checked(self, features: Tensor, numbers: range) -> np.ndarray:
+        if tuple(features.shape) != (len(numbers), *self.shape):
+            raise ShapeError("features", str((len(numbers), *self.shape)), features.shape)
+        largest = features.detach().abs().amax(dim=tuple(range(1, features.dim()))).cpu()  # (b,)
+        wrong = (~(largest <= _LARGEST)).nonzero().squeeze(1).tolist()  # NaN is not ≤
+        if wrong:
+            found, limit = f"{float(largest[wrong[0]]):g}", f"{_LARGEST:g}"
+            raise DataError(
+                f"feature {numbers[wrong[0]]} reaches {found}: half precision holds up to {limit}; "
+                "normalise the features, or do not cache them"
+            )
+        return features.detach().to("cpu", torch.float16).numpy()
+
+
+def _make_room(own: Path, for_others: int) -> None:
+    """Remove the caches beside ``own`` that were opened longest ago, until the others take ``for_others`` at most."""
+    others = [path.parent for path in own.parent.glob(f"*/{_FACTS}") if path.parent != own]
+    by_use = sorted(others, key=lambda cache: (_opened(cache), cache.name))
+    taken = {cache: _bytes_in(cache) for cache in by_use}
+    total = sum(taken.values())
+    for cache in by_use:
+        if total <= for_others:
+            return
+        shutil.rmtree(cache, ignore_errors=True)
+        total -= taken[cache]
+
+
+def _opened(cache: Path) -> float:
+    try:
+        return (cache / _FACTS).stat().st_mtime
+    except OSError:  # another process is removing it
+        return 0.0
+
+
+def _bytes_in(cache: Path) -> int:
+    total = 0
+    for file in cache.glob("*"):
+        try:
+            total += file.stat().st_size
+        except OSError:
+            continue
+    return total
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.0f} MB" if count >= 1e6 else f"{count:,} bytes"

@@ -1,0 +1,98 @@
+"""What teaches a captioner: the words, attention that reaches every cell, and of hard attention where it was drawn.
+
+Paper: Xu et al., "Show, Attend and Tell", 2015 (arXiv:1502.03044).
+
+===============  ==========================================================================  ========================
+Eq. (14), left   −log p(y|x), summed over the words                                          ``caption_cross_entropy``
+Eq. (14), right  Σ_i (1 − Σ_t α_ti)²                                                         ``doubly_stochastic``
+Eq. (10)         L = Σ_s p(s|a) log p(y|s,a) ≤ log p(y|a), the bound                         ``hard_attention_loss``
+Eq. (11, 12)     ∇L ≈ ∇log p(y|s) + λ_r (log p(y|s) − b) ∇log p(s) + λ_e ∇H[s]                ``hard_attention_loss``
+===============  ==========================================================================  ========================
+
+All are sums over the words of a caption (or the cells of a picture) and means over captions. Words (B,T) are ids, then
+0 for the end, then -1 for padding, which counts for nothing.
+
+The penalty cannot reach 0: a caption of C words has C/L to give to each of L cells, so it ends near L(1 − C/L)².
+
+Deviations from the paper: b is the moving average of a word, which a caption pays as often as it has words. The
+released code judges by the mean of the words, a tenth of it (``per_word``, ``reward_weight: 0.1``). A draw has no part
+in the words before it: ``to_go`` judges it by those from it on, which has the same mean and less noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from saccade.errors import ShapeError
+from saccade.losses.policy_gradient import rewards_to_go
+
+ENTROPY_WEIGHT = 0.002
+"""λ_e of the released code."""
+
+
+def word_log_likelihood(logits: Tensor, words: Tensor) -> Tensor:
+    """The log p(y_t) of each word (B,T) under its logits (B,T,V), 0 where there is none: (B,T)."""
+    if logits.dim() != 3 or words.shape != logits.shape[:2]:
+        raise ShapeError("words", f"{tuple(logits.shape[:2])}, one for each row of logits (B,T,V)", words.shape)
+    surprise = F.cross_entropy(logits.flatten(0, 1), words.flatten(), ignore_index=-1, reduction="none")  # (BT,)
+    return -surprise.reshape(words.shape)
+
+
+def caption_cross_entropy(logits: Tensor, words: Tensor) -> Tensor:
+    """−log p of a whole caption, its end included, mean over captions: logits (B,T,V), words (B,T) → scalar."""
+    return -word_log_likelihood(logits, words).sum() / words.shape[0]
+
+
+def doubly_stochastic(weights: Tensor, words: Tensor) -> Tensor:
+    """Σ_i (1 − Σ_t α_ti)², mean over captions: weights (B,T,h,w), words (B,T) → scalar."""
+    if weights.dim() != 4 or words.shape != weights.shape[:2]:
+        raise ShapeError("words", f"{tuple(weights.shape[:2])}, one for each map of weights (B,T,h,w)", words.shape)
+    said = (words >= 0)[..., None, None]  # (B,T,1,1)
+    looked_at = (weights * said).sum(1)  # Σ_t α_ti: (B,h,w)
+    return (1 - looked_at).square().sum() / words.shape[0]
+
+
+def hard_attention_loss(
+    raw: Mapping[str, Tensor],
+    words: Tensor,
+    baseline: Tensor,
+    *,
+    reward_weight: float = 1.0,
+    entropy_weight: float = ENTROPY_WEIGHT,
+    per_word: bool = False,
+    to_go: bool = False,
+) -> dict[str, Tensor]:
+    """Scalars by name: ``loss`` is to be minimised, the others are its parts and the mean reward of a word.
+
+    With ``reward_weight`` 1, no entropy and not ``per_word``, its gradient is unbiased for that of −L.
+
+    Args:
+        raw: of a captioner with hard attention in training: ``logits``, ``word.log_prob``, ``entropy``, ``expected``.
+        words: (B,T).
+        baseline: b, what a word is expected to earn; a scalar that does not depend on the draws.
+        reward_weight: λ_r.
+        entropy_weight: λ_e.
+        per_word: whether the reward is the mean of the words, not their sum.
+        to_go: whether a draw is judged by the words from its own on, not by all.
+    """
+    said = words >= 0  # (B,T)
+    log_likelihood = word_log_likelihood(raw["logits"], words)  # log p(y_t|s): (B,T)
+    beyond = ((log_likelihood - baseline) * said).detach()  # what each word earned beyond b: (B,T)
+    advantage = rewards_to_go(beyond, said) if to_go else beyond.sum(1, keepdim=True)  # (B,T) or (B,1)
+    if per_word:
+        advantage = advantage / said.sum(1, keepdim=True).clamp_min(1)
+    drawn = said & ~raw["expected"].unsqueeze(1)  # an expectation has nothing to be judged for: (B,T)
+    captions = words.shape[0]
+    cross_entropy = -log_likelihood.sum() / captions
+    policy = -(advantage * raw["word.log_prob"] * drawn).sum() / captions
+    entropy = (raw["entropy"] * said).sum() / captions
+    return {
+        "loss": cross_entropy + reward_weight * policy - entropy_weight * entropy,
+        "cross_entropy": cross_entropy,
+        "policy_loss": policy,
+        "entropy": entropy,
+        "reward": log_likelihood.detach().sum() / said.sum().clamp_min(1),
+    }

@@ -1,0 +1,323 @@
+"""A network that says a caption word by word, and before each word looks at the picture.
+
+Paper: Xu et al., "Show, Attend and Tell", 2015 (arXiv:1502.03044), Sections 3.1.2 and 4; sizes and details from its
+authors' released code.
+
+===========  =====================================================================  ===============================
+Eq. (1-3)    [i f o g] = (σ σ σ tanh) T[E y_t-1; h_t-1; ẑ_t], c_t = f⊙c + i⊙g, …     :class:`WordMemory`
+Eq. (4)      e_ti = f_att(a_i, h_t-1)                                               :class:`.AdditiveScorer`
+Eq. (5)      α_t = softmax_i(e_t)                                                   :func:`.spatial_softmax`
+Eq. (6, 13)  ẑ_t = β_t Σ_i α_ti a_i, β_t = σ(f_β(h_t-1))                            :meth:`CaptionDecoder.look`
+Eq. (8, 9)   s_t ~ Categorical(α_t), ẑ_t = β_t a_s                                  :meth:`CaptionDecoder.look`
+Sec. 3.1.2   c_0 = f_init,c(mean_i a_i), h_0 = f_init,h(mean_i a_i)                 :meth:`CaptionDecoder.begin`
+Eq. (7)      p(y_t) ∝ exp(L_o(E y_t-1 + L_h h_t + L_z ẑ_t))                         :class:`DeepOutput`
+===========  =====================================================================  ===============================
+
+What does not depend on the word is computed once: W_a a of Eq. (4) once for a picture, and of a given caption W E y and
+the whole of Eq. (7), with the layer of the vocabulary, once for all its words.
+
+Deviations from the paper, as in the released code: tanh before L_o; the gate β also on hard attention; dropout on h
+and before L_o, and in f_init; E y_0 is nothing. Unlike in that code, W_a a is not bent a second time before it meets
+W_h h, and where they meet σ stands for tanh: since tanh(x) = 2σ(2x) − 1 these are the same functions, and on a CPU σ is
+six times as fast. The two f_init share no layer, as the paper has it and the code has not. Matrices start as torch's
+usual ones, the recurrent one orthogonal, words from a narrow Gaussian, biases at zero.
+
+Axes: B pictures, K captions of each side by side, T words, L = h·w cells, D channels, n units, m of an embedded word,
+V words of the vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade.attention.hard import at_cells
+from saccade.attention.sampling import draw
+from saccade.attention.scores import AdditiveScorer
+from saccade.attention.soft import attend_by
+from saccade.geometry import Size
+
+BLOCK = 2**18
+"""Numbers that are computed in one go where no gradient is needed: what of 4 bytes each fits beside itself in a cache.
+Where memory is paged anew for every large result, this is several times as fast on a CPU."""
+EMBEDDING_SPREAD = 0.1
+"""Standard deviation of a word's initial numbers: a sum of Eq. (7) that starts beyond ±1 is lost in the tanh."""
+
+Kind = Literal["soft", "hard", "none"]
+Pick = Literal["expected", "best", "drawn"]
+"""What becomes of hard attention: all cells by their weights, the one cell with the largest, or one drawn by them."""
+
+
+class Scene(NamedTuple):
+    """What every word needs of a picture, computed once."""
+
+    features: Tensor
+    """(B,D,h,w)"""
+    seen: Tensor | None
+    """(B,h,w,A): W_a a of Eq. (4); None without attention."""
+
+
+class Memory(NamedTuple):
+    """The state of the LSTM."""
+
+    hidden: Tensor
+    """(B,K,n)"""
+    cell: Tensor
+    """(B,K,n)"""
+
+
+class Looked(NamedTuple):
+    """One look before a word."""
+
+    context: Tensor
+    """ẑ_t (B,K,D), the gate included."""
+    weights: Tensor
+    """α_t (B,K,h,w)"""
+    scores: Tensor
+    """e_t (B,K,h,w)"""
+    gain: Tensor
+    """β_t (B,K); 1 without a gate."""
+    choice: Tensor | None
+    """s_t (B,K), numbered row by row; None where all cells count."""
+
+
+class Said(NamedTuple):
+    """One more word of each caption, or all words of given ones."""
+
+    logits: Tensor
+    """(B,K,V) of the next word; (B,T,V) of the words given."""
+    looked: Looked
+    """What was looked at for it; with T in place of K for the words given."""
+    memory: Memory
+    """After the last of them."""
+
+
+class WordMemory(nn.Module):
+    """Eq. (1)-(3); the part of T that takes the words is applied by the caller, to many words at once."""
+
+    def __init__(self, embed: int, context: int, hidden: int) -> None:
+        super().__init__()
+        self.from_word = nn.Linear(embed, 4 * hidden)
+        self.from_context = nn.Linear(context, 4 * hidden, bias=False)
+        self.from_hidden = nn.Linear(hidden, 4 * hidden, bias=False)
+        for gate in self.from_hidden.weight.chunk(4):
+            nn.init.orthogonal_(gate)
+
+    def forward(self, told: Tensor, context: Tensor, memory: Memory) -> Memory:
+        """W E y_t-1 (B,K,4n), ẑ_t (B,K,D) and the state before → the state after."""
+        gates = told + self.from_context(context) + self.from_hidden(memory.hidden)  # (B,K,4n)
+        taken, kept, shown, new = gates.chunk(4, dim=-1)  # i, f, o, g of Eq. (1): (B,K,n)
+        cell = kept.sigmoid() * memory.cell + taken.sigmoid() * new.tanh()  # Eq. (2)
+        return Memory(shown.sigmoid() * cell.tanh(), cell)  # Eq. (3)
+
+
+class DeepOutput(nn.Module):
+    """Eq. (7): the logits of a word from the word before, the state and what was seen."""
+
+    def __init__(self, embed: int, context: int, hidden: int, vocabulary: int, *, dropout: float) -> None:
+        super().__init__()
+        self.from_hidden = nn.Linear(hidden, embed)
+        self.from_context = nn.Linear(context, embed, bias=False)
+        self.dropout = nn.Dropout(dropout)
+        self.to_words = nn.Linear(embed, vocabulary)
+
+    def forward(self, embedded: Tensor, hidden: Tensor, context: Tensor) -> Tensor:
+        """E y_t-1 (…,m), h_t (…,n) and ẑ_t (…,D) → logits (…,V)."""
+        joined = embedded + self.from_hidden(self.dropout(hidden)) + self.from_context(context)  # (…,m)
+        logits: Tensor = self.to_words(self.dropout(joined.tanh()))
+        return logits
+
+
+class PlainOutput(nn.Module):
+    """The logits of a word from the state alone: what Eq. (7) is compared with."""
+
+    def __init__(self, hidden: int, vocabulary: int, *, dropout: float) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.to_words = nn.Linear(hidden, vocabulary)
+
+    def forward(self, embedded: Tensor, hidden: Tensor, context: Tensor) -> Tensor:
+        """h_t (…,n) → logits (…,V)."""
+        logits: Tensor = self.to_words(self.dropout(hidden))
+        return logits
+
+
+class CaptionDecoder(nn.Module):
+    """Features (B,D,h,w) and the words so far → the logits of the next word, and where was looked for it.
+
+    Args:
+        vocabulary: V, the ends and unknown words among them.
+        channels: D of the features.
+        embed: m of an embedded word.
+        hidden: n of the LSTM.
+        attention: units in which cells and state meet in f_att.
+        kind: of the attention; "none" sees the mean of all cells.
+        gate: whether there is β.
+        deep_output: whether Eq. (7) makes the logits, or the state alone.
+        dropout: share dropped in training.
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        channels: int,
+        *,
+        embed: int,
+        hidden: int,
+        attention: int,
+        kind: Kind,
+        gate: bool,
+        deep_output: bool,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.words = nn.Embedding(vocabulary, embed)
+        self.scorer = None if kind == "none" else AdditiveScorer(channels, hidden, hidden=attention, bend=torch.sigmoid)
+        self.gate = nn.Linear(hidden, 1) if gate else None
+        self.memory = WordMemory(embed, channels, hidden)
+        self.first_hidden = _first(channels, hidden, dropout)
+        self.first_cell = _first(channels, hidden, dropout)
+        self.output = (
+            DeepOutput(embed, channels, hidden, vocabulary, dropout=dropout)
+            if deep_output
+            else PlainOutput(hidden, vocabulary, dropout=dropout)
+        )
+        nn.init.normal_(self.words.weight, std=EMBEDDING_SPREAD)
+        for module in self.modules():
+            if isinstance(module, (nn.Linear, nn.Conv2d)) and module.bias is not None:
+                nn.init.zeros_(module.bias)
+        if self.scorer is not None:
+            with torch.no_grad():
+                for parameter in self.scorer.parameters():
+                    parameter.mul_(2)  # 2v·σ(2x) starts where v·tanh(x) would
+
+    def begin(self, annotations: Tensor, grid: Size) -> tuple[Scene, Memory]:
+        """What is computed once of the annotation vectors (B,L,D), and the state (B,1,n) before the first word."""
+        mean = annotations.mean(1, keepdim=True)  # (B,1,D)
+        memory = Memory(self.first_hidden(mean), self.first_cell(mean))
+        # a view, channels last
+        features = annotations.transpose(1, 2).reshape(annotations.shape[0], annotations.shape[2], *grid)  # (B,D,h,w)
+        return Scene(features, None if self.scorer is None else self.scorer.see(features)), memory
+
+    def embedded(self, words: Tensor) -> Tensor:
+        """E y of the words (…), of which -1 is nothing: (…,m)."""
+        embedded: Tensor = self.words(words.clamp_min(0))
+        return embedded * (words >= 0).unsqueeze(-1)
+
+    def scored(self, scene: Scene, memory: Memory) -> Tensor:
+        """Eq. (4), from the state of the word before: e_t (B,K,h,w)."""
+        if self.scorer is None or scene.seen is None:
+            return torch.zeros_like(scene.features[:, :1]).expand(-1, memory.hidden.shape[1], -1, -1)
+        return self.scorer.meet(scene.seen, memory.hidden)
+
+    def look(
+        self,
+        scene: Scene,
+        memory: Memory,
+        scores: Tensor,
+        *,
+        pick: Pick = "expected",
+        noise: Tensor | None = None,
+        expected: Tensor | None = None,
+    ) -> Looked:
+        """Eq. (5), (6), (8), (9) and (13), from the state of the word before.
+
+        Args:
+            scene: of :meth:`begin`.
+            memory: h_t-1.
+            scores: e_t (B,K,h,w), of :meth:`scored`.
+            pick: which cells count.
+            noise: (B,K,L) of the draw, where one cell is drawn.
+            expected: (B,) bool, the pictures of which all cells count even so.
+        """
+        hidden = memory.hidden
+        context, weights, _ = attend_by(scores, scene.features)  # Eq. (5), (13): (B,K,D), (B,K,h,w)
+        choice = None
+        if pick != "expected":
+            choice = draw(scores.flatten(2), noise)  # Eq. (8): (B,K)
+            picked = at_cells(scene.features, choice)  # Eq. (9): (B,K,D)
+            context = picked if expected is None else torch.where(expected[:, None, None], context, picked)
+        gain = hidden.new_ones(hidden.shape[:2]) if self.gate is None else self.gate(hidden).squeeze(-1).sigmoid()
+        return Looked(context * gain.unsqueeze(-1), weights, scores, gain, choice)
+
+    def say(
+        self,
+        scene: Scene,
+        memory: Memory,
+        before: Tensor,
+        *,
+        pick: Pick = "expected",
+        noise: Tensor | None = None,
+    ) -> Said:
+        """One word more, for K captions of each picture side by side, after the words ``before`` (B,K)."""
+        embedded = self.embedded(before)  # (B,K,m)
+        looked = self.look(scene, memory, self._scored_in_blocks(scene, memory), pick=pick, noise=noise)
+        memory = self.memory(self.memory.from_word(embedded), looked.context, memory)  # (B,K,n)
+        return Said(self.output(embedded, memory.hidden, looked.context), looked, memory)
+
+    def tell(
+        self,
+        scene: Scene,
+        memory: Memory,
+        words: Tensor,
+        *,
+        pick: Pick = "expected",
+        noise: Tensor | None = None,
+        expected: Tensor | None = None,
+    ) -> Said:
+        """Teacher forcing: the words (B,T) are given, and each is told from those before it.
+
+        Args:
+            scene: of :meth:`begin`.
+            memory: of the same.
+            words: ids, then 0 for the end, then -1.
+            pick: which cells count.
+            noise: (B,T,L) of the draws, where one cell is drawn for each word.
+            expected: (B,) bool, the pictures of which all cells count even so.
+        """
+        before = F.pad(words[:, :-1], (1, 0), value=-1)  # y_t-1, and nothing before the first: (B,T)
+        embedded = self.embedded(before)  # (B,T,m)
+        told = self.memory.from_word(embedded)  # (B,T,4n)
+        looks, states = [], []
+        for step in range(words.shape[1]):
+            here = slice(step, step + 1)
+            drawn = None if noise is None else noise[:, here]  # (B,1,L)
+            scores = self.scored(scene, memory)  # (B,1,h,w)
+            looked = self.look(scene, memory, scores, pick=pick, noise=drawn, expected=expected)
+            memory = self.memory(told[:, here], looked.context, memory)  # (B,1,n)
+            looks.append(looked)
+            states.append(memory.hidden)
+        looked = _in_a_row(looks)
+        return Said(self.output(embedded, torch.cat(states, dim=1), looked.context), looked, memory)
+
+    def _scored_in_blocks(self, scene: Scene, memory: Memory) -> Tensor:
+        """The same as :meth:`scored`, a few pictures at a time where that is faster."""
+        hidden = memory.hidden
+        if scene.seen is None or scene.seen.device.type != "cpu" or torch.is_grad_enabled():
+            return self.scored(scene, memory)
+        pictures = max(1, BLOCK // (hidden.shape[1] * math.prod(scene.seen.shape[1:])))
+        parts = zip(*(torch.split(part, pictures) for part in (scene.features, scene.seen, *memory)))
+        return torch.cat([self.scored(Scene(*part[:2]), Memory(*part[2:])) for part in parts])
+
+
+def _in_a_row(looks: list[Looked]) -> Looked:
+    """Looks of one caption (B,1,…) after each other: (B,T,…)."""
+    choices = [look.choice for look in looks if look.choice is not None]
+    return Looked(
+        context=torch.cat([look.context for look in looks], dim=1),
+        weights=torch.cat([look.weights for look in looks], dim=1),
+        scores=torch.cat([look.scores for look in looks], dim=1),
+        gain=torch.cat([look.gain for look in looks], dim=1),
+        choice=torch.cat(choices, dim=1) if choices else None,
+    )
+
+
+def _first(channels: int, hidden: int, dropout: float) -> nn.Sequential:
+    """f_init of Section 3.1.2: (…,D) → (…,n)."""
+    return nn.Sequential(
+        nn.Linear(channels, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, hidden), nn.Tanh()
+    )

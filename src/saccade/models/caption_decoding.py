@@ -1,0 +1,231 @@
+"""Finding captions: greedily, by drawing, or by beam search, for many pictures at once, with the attention kept.
+
+Paper: Xu et al., "Show, Attend and Tell", 2015 (arXiv:1502.03044) leaves the search open; the beam is that of its
+authors' released code: of the continuations of all open captions the best are kept, and a caption that ends takes its
+place with it, so that ended and open captions are always as many as the beam is wide. Greedy is a beam of one.
+
+A caption is always found: one that does not end is cut after ``longest`` words, and the end cannot be said first.
+
+Nothing of a caption is copied while it grows. Each step keeps what it computed and which place every caption came
+from, and the captions are read backwards in the end.
+
+Axes: B pictures, K places of the beam, N captions asked for, T words, V words of the vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, Protocol, get_args
+
+import torch
+from torch import Tensor
+
+from saccade.attention.sampling import draw, gumbel_noise
+from saccade.errors import ConfigError, nearest
+from saccade.models.caption_decoder import Looked, Said
+
+END, UNKNOWN, NOTHING = 0, 1, -1
+"""Ids that are no words: the end of a caption, any word outside the vocabulary, and padding."""
+
+Method = Literal["greedy", "sample", "beam"]
+
+
+class Captioner(Protocol):
+    """What can be decoded: a model that says one word more for K captions of each picture."""
+
+    def begin(self, encoding: Tensor) -> tuple[Any, Any]:
+        """What is computed once of the pictures (B,…), and the memory before the first word.
+
+        The memory is a named tuple of tensors (B,1,…).
+        """
+
+    def say(self, scene: Any, memory: Any, before: Tensor, generator: torch.Generator | None = None) -> Said:
+        """The next word after ``before`` (B,K), -1 for none, with the memory (B,K,…)."""
+
+
+class Decoded(NamedTuple):
+    """N captions of each picture, the best first."""
+
+    words: Tensor
+    """(B,N,T): ids, then 0 where the caption ended by itself, then -1."""
+    log_prob: Tensor
+    """(B,N): log p of the caption, its end included; -inf where a beam found fewer captions than were asked for."""
+    weights: Tensor
+    """(B,N,T,h,w): where was looked for each word, the end among them; 0 behind it."""
+    gains: Tensor
+    """(B,N,T): β of each word; 0 behind the end."""
+    lengths: Tensor
+    """(B,N): words, the end not counted."""
+    choices: Tensor | None = None
+    """(B,N,T): the one cell that was looked at, where one was chosen; 0 behind the end."""
+
+
+class _Captions(NamedTuple):
+    """The captions so far, by place."""
+
+    log_prob: Tensor
+    """(B,K); -inf for a place that holds none."""
+    said: Tensor
+    """(B,K): words, the end counted."""
+    ended: Tensor
+    """(B,K) bool"""
+
+
+class _Chosen(NamedTuple):
+    """How every caption goes on."""
+
+    log_prob: Tensor
+    """(B,K), with the new word."""
+    parents: Tensor
+    """(B,K): the place that the caption had before."""
+    words: Tensor
+    """(B,K): the new word; -1 behind the end."""
+
+
+@torch.no_grad()
+def decode(
+    model: Captioner,
+    encoding: Tensor,
+    *,
+    method: Method = "greedy",
+    width: int = 5,
+    captions: int = 1,
+    longest: int = 20,
+    length_penalty: float = 0.0,
+    generator: torch.Generator | None = None,
+) -> Decoded:
+    """Captions of encoded pictures (B,…); the model is to be in eval mode.
+
+    Args:
+        model: says the words.
+        encoding: of its ``encode``.
+        method: greedy: the likeliest word each time; sample: each word drawn; beam: a search for likely captions.
+        width: of the beam.
+        captions: N, how many of each picture; of a beam the N best, at most ``width``.
+        longest: after how many words a caption is cut.
+        length_penalty: γ; captions are ranked by log p / (length with the end)^γ. 0 prefers short ones, 1 ranks by the
+            mean of the words.
+        generator: of what is drawn.
+    """
+    places = _places(method, width, captions)
+    if longest < 1:
+        raise ConfigError(f"longest: a caption has 1 word or more, found {longest}")
+    scene, memory = model.begin(encoding)
+    count = encoding.shape[0]
+    memory = type(memory)(*(tensor.expand(-1, places, *tensor.shape[2:]) for tensor in memory))  # (B,K,…)
+    before = torch.full((count, places), NOTHING, device=encoding.device)  # (B,K)
+    found = _Captions(_start(before, method), torch.zeros_like(before), torch.zeros_like(before, dtype=torch.bool))
+    steps: list[tuple[Looked, _Chosen]] = []
+    while len(steps) < longest and not (steps and bool(found.ended.all())):
+        said = model.say(scene, memory, before, generator)
+        logits = said.logits.float()  # (B,K,V)
+        surplus = logits.logsumexp(-1)  # of the logits over log p: (B,K)
+        logits = _allowed(logits, first=not steps)
+        chosen = _drawn(logits, surplus, found, generator) if method == "sample" else _best(logits, surplus, found)
+        found, before = _grown(found, chosen), chosen.words
+        memory = type(said.memory)(*(_at(tensor, chosen.parents) for tensor in said.memory))  # (B,K,…)
+        steps.append((said.looked, chosen))
+    score = found.log_prob / found.said.clamp_min(1) ** length_penalty  # (B,K)
+    best = score.argsort(dim=1, descending=True, stable=True)[:, :captions]  # (B,N)
+    return _read_back(steps, found, best, longest)
+
+
+def _places(method: str, width: int, captions: int) -> int:
+    """K of a method."""
+    if method not in get_args(Method):
+        raise ConfigError(f"method: found '{method}'; {nearest(str(method), get_args(Method))}")
+    if captions < 1 or width < 1:
+        raise ConfigError(f"captions and width are 1 or more, found {captions} and {width}")
+    if method == "greedy" and captions > 1:
+        raise ConfigError(f"captions: there is one greedy caption, found {captions}; take method beam or sample")
+    if method == "beam" and captions > width:
+        raise ConfigError(f"captions: a beam of width {width} has {width} captions, found {captions}; widen it")
+    return {"greedy": 1, "sample": captions, "beam": width}[method]
+
+
+def _start(places: Tensor, method: str) -> Tensor:
+    """The log p (B,K) of nothing said: drawn captions are independent, those of a beam begin as one."""
+    log_prob = torch.zeros(places.shape, device=places.device)
+    if method != "sample":
+        log_prob[:, 1:] = -torch.inf
+    return log_prob
+
+
+def _allowed(logits: Tensor, *, first: bool) -> Tensor:
+    """The same logits (B,K,V), and -inf of what is not to be said: the unknown word, and the end as the first."""
+    silent = torch.zeros(logits.shape[-1], device=logits.device)  # (V,)
+    silent[UNKNOWN] = -torch.inf
+    if first:
+        silent[END] = -torch.inf
+    return logits + silent
+
+
+def _drawn(logits: Tensor, surplus: Tensor, found: _Captions, generator: torch.Generator | None) -> _Chosen:
+    """Every caption goes on by a draw of its own."""
+    words = draw(logits, gumbel_noise(logits.shape, like=logits, generator=generator))  # (B,K)
+    gained = logits.gather(-1, words.unsqueeze(-1)).squeeze(-1) - surplus  # (B,K)
+    total = torch.where(found.ended, found.log_prob, found.log_prob + gained)
+    own = torch.arange(words.shape[1], device=words.device).expand_as(words)
+    return _Chosen(total, own, words.masked_fill(found.ended, NOTHING))
+
+
+def _best(logits: Tensor, surplus: Tensor, found: _Captions) -> _Chosen:
+    """The best continuations of all open captions, into the places of the open ones; those that ended stay."""
+    places = logits.shape[1]
+    still_open = found.log_prob.masked_fill(found.ended, -torch.inf)  # (B,K)
+    each = min(places, logits.shape[2])  # no caption can have more of its continuations among the best
+    values, words = logits.topk(each, dim=-1)  # (B,K,each)
+    candidates = (values + (still_open - surplus).unsqueeze(-1)).flatten(1)  # (B,K·each)
+    scores, numbers = candidates.topk(places, dim=-1)  # best first: (B,K)
+    turn = ((~found.ended).cumsum(1) - 1).clamp_min(0)  # the n-th open place takes the n-th candidate: (B,K)
+    scores, numbers = scores.gather(1, turn), numbers.gather(1, turn)  # (B,K)
+    own = torch.arange(places, device=scores.device).expand_as(numbers)
+    return _Chosen(
+        torch.where(found.ended, found.log_prob, scores),
+        torch.where(found.ended, own, numbers // each),
+        torch.where(found.ended, NOTHING, words.flatten(1).gather(1, numbers)),
+    )
+
+
+def _grown(found: _Captions, chosen: _Chosen) -> _Captions:
+    """The captions with their new words."""
+    said = found.said.gather(1, chosen.parents) + (chosen.words != NOTHING)  # (B,K)
+    ended = found.ended.gather(1, chosen.parents) | (chosen.words == END)  # (B,K)
+    return _Captions(chosen.log_prob, said, ended & chosen.log_prob.isfinite())  # what holds none is no end either
+
+
+def _read_back(steps: list[tuple[Looked, _Chosen]], found: _Captions, best: Tensor, longest: int) -> Decoded:
+    """The captions at ``best`` (B,N), from the last word to the first, along the places that they came from."""
+    log_prob, place = found.log_prob.gather(1, best), best  # (B,N)
+    words, weights, gains, choices = [], [], [], []
+    for looked, chosen in reversed(steps):
+        words.append(chosen.words.gather(1, place))  # (B,N)
+        place = chosen.parents.gather(1, place)  # (B,N)
+        weights.append(_at(looked.weights, place))  # (B,N,h,w)
+        gains.append(looked.gain.gather(1, place))  # (B,N)
+        if looked.choice is not None:
+            choices.append(looked.choice.gather(1, place))  # (B,N)
+    said = _in_order(words, longest, NOTHING)  # (B,N,T)
+    said = said.masked_fill(~log_prob.isfinite().unsqueeze(-1), NOTHING)
+    silent = said == NOTHING  # (B,N,T)
+    return Decoded(
+        said,
+        log_prob,
+        _in_order(weights, longest, 0).masked_fill(silent[..., None, None], 0),
+        _in_order(gains, longest, 0).masked_fill(silent, 0),
+        (said > END).sum(-1),
+        _in_order(choices, longest, 0).masked_fill(silent, 0) if choices else None,
+    )
+
+
+def _in_order(backwards: list[Tensor], longest: int, filling: int) -> Tensor:
+    """Steps (B,N,…) from the last to the first → (B,N,T,…), ``filling`` behind the last."""
+    steps = torch.stack(backwards[::-1], dim=2)  # (B,N,T',…)
+    missing = longest - steps.shape[2]
+    rest = steps.new_full((*steps.shape[:2], missing, *steps.shape[3:]), filling)
+    return torch.cat([steps, rest], dim=2)
+
+
+def _at(tensor: Tensor, places: Tensor) -> Tensor:
+    """What ``tensor`` (B,K,…) holds at ``places`` (B,N): (B,N,…)."""
+    wanted = places.reshape(*places.shape, *[1] * (tensor.dim() - 2)).expand(-1, -1, *tensor.shape[2:])
+    return tensor.gather(1, wanted)

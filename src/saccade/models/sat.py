@@ -1,0 +1,318 @@
+"""Show, Attend and Tell: a caption, and for each of its words where was looked.
+
+Paper: Xu et al., "Show, Attend and Tell: Neural Image Caption Generation with Visual Attention", 2015
+(arXiv:1502.03044).
+
+===============  ===============================================================  =================================
+Section 3.1.1    a = {a_1 … a_L}, the cells of a late convolution                 :meth:`SatModel.encode`
+Eq. (1-9), (13)  the words                                                        :mod:`.caption_decoder`
+Section 4.1      s_t drawn; of half the pictures, drawn too, its expectation      :meth:`SatModel.forward_features`
+Section 4.1      b ← 0.9 b + 0.1 log p(y|s)                                       ``baseline``
+Section 4.2      Σ_i α_i a_i instead of a draw                                    ``attention_kind: soft``
+===============  ===============================================================  =================================
+
+A caption is given as ids, then 0 (the end), then -1 (padding). Keys of the result, beside those of the look ``word``
+(``word.weights`` and ``word.scores`` (B,T,h,w), ``word.values`` (B,D,h,w), ``word.context`` (B,T,D) with the gate in
+it, ``word.gain``, ``word.active`` and ``word.emits`` (B,T)): ``logits`` (B,T,V); where cells were chosen
+``word.choice`` and ``word.log_prob`` (B,T); and of hard attention in training ``entropy`` (B,T), ``expected`` (B,) and
+``baseline`` (), the moving average of log p of one word before this batch was seen.
+
+Deviations from the paper, beside those of the decoder: the moving average is that of a word, not of a caption, so that
+batches of long and of short captions can share it (the released code's choice); it is taken over the pictures whose
+cells were drawn and begins at log 1/V. Its present batch is not in it, so that it does not bias the gradient.
+``attention_kind: none`` is a control that sees the mean of all cells.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from saccade.attention.hard import cell_entropy, log_prob_of
+from saccade.attention.sampling import gumbel_noise
+from saccade.backbones import build_backbone, pretrained
+from saccade.errors import DataError, ShapeError
+from saccade.geometry import Size
+from saccade.models.base import Raw, SeeingModel
+from saccade.models.caption_decoder import CaptionDecoder, Kind, Memory, Pick, Said, Scene
+from saccade.models.caption_decoding import Decoded, decode
+from saccade.models.quadrants import squares_batch
+from saccade.trace import AttentionTrace, Look, Output
+
+BASELINE_KEEPS = 0.9
+"""Share of the moving average that a batch leaves as it was (Section 4.1)."""
+FIRST_WORD = 2
+"""Id of the first word proper: 0 ends a caption, 1 is any unknown word."""
+
+
+@dataclass(frozen=True)
+class SatConfig:
+    """Sizes of the captioner; the defaults are the paper's, the dropout and the LSTM those of a middling size."""
+
+    vocabulary: int = 10_000
+    """How many ids there are, the end (0) and the unknown word (1) among them."""
+    backbone: str = "vgg19"
+    """Which network sees the picture: vgg19, mobilenetv2, resnet50, compact, small, timm:NAME …"""
+    pretrained: bool = False
+    """Whether training starts from the backbone's ImageNet weights."""
+    through: str | None = "conv5"
+    """The last stage of the backbone that is kept, whose cells are attended; None: all stages."""
+    input_size: tuple[int, int] = (224, 224)
+    """(height, width) of every picture."""
+    embed: int = 512
+    """m, numbers of an embedded word."""
+    hidden: int = 512
+    """n, units of the LSTM."""
+    attention: int = 512
+    """Units in which cells and state meet."""
+    attention_kind: Kind = "soft"
+    """soft: all cells by their weights; hard: one cell, drawn; none: the mean of all cells."""
+    gate: bool = True
+    """Whether a scalar β says how much of what was seen counts for the next word."""
+    deep_output: bool = True
+    """Whether the word before and what was seen reach the logits directly (Eq. 7), or through the state alone."""
+    dropout: float = 0.5
+    """Share that is dropped in training."""
+    longest: int = 20
+    """Words of the longest caption that is said."""
+    expected_share: float = 0.5
+    """Share of the pictures that hard attention sees by expectation in training."""
+    pick: Pick = "expected"
+    """Which cells count for hard attention outside training: all by their weights, the best, or one drawn."""
+
+    def __post_init__(self) -> None:
+        for field in ("embed", "hidden", "attention", "longest"):
+            if getattr(self, field) < 1:
+                raise ValueError(f"{field} must be 1 or more, found {getattr(self, field)}")
+        if self.vocabulary <= FIRST_WORD:
+            raise ValueError(f"vocabulary: expected the end, the unknown and a word or more, found {self.vocabulary}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout is a share, 0 or more and below 1, found {self.dropout}")
+        if not 0 <= self.expected_share <= 1:
+            raise ValueError(f"expected_share is a share between 0 and 1, found {self.expected_share}")
+        if self.pick != "expected" and self.attention_kind != "hard":
+            raise ValueError(f"pick: '{self.attention_kind}' attention has no one cell to pick; leave it 'expected'")
+        if self.pretrained and self.backbone in ("small", "compact", "compact-fine"):
+            raise ValueError(
+                f"pretrained: '{self.backbone}' has no ImageNet weights; choose another backbone or leave it"
+            )
+
+
+class SatModel(SeeingModel):
+    """Pictures (B,3,H,W) and captions (B,T) → logits (B,T,V) and the look ``word``; :meth:`caption` finds captions."""
+
+    Config = SatConfig
+    total = "mean"
+
+    baseline: Tensor
+
+    def __init__(self, config: SatConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.backbone = build_backbone(config.backbone, through=config.through)
+        self.look_stage = self.backbone.names[-1]
+        """The stage whose cells are attended."""
+        self.channels = self.backbone.channels[self.look_stage]
+        self.grid = self.backbone.grid(config.input_size)[self.look_stage]
+        self.decoder = CaptionDecoder(
+            config.vocabulary,
+            self.channels,
+            embed=config.embed,
+            hidden=config.hidden,
+            attention=config.attention,
+            kind=config.attention_kind,
+            gate=config.gate,
+            deep_output=config.deep_output,
+            dropout=config.dropout,
+        )
+        if self.is_hard:
+            self.register_buffer("baseline", torch.tensor(-math.log(config.vocabulary)))
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether cells are drawn in training."""
+        return bool(self.config.attention_kind == "hard")
+
+    @classmethod
+    def tiny(cls) -> Any:
+        """A size for tests."""
+        return SatConfig(
+            vocabulary=5, backbone="small", through="stage2", input_size=(31, 34), embed=32, hidden=32, attention=32,
+            dropout=0.0, longest=4,
+        )  # fmt: skip
+
+    @classmethod
+    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
+        """Inputs and captions (B,3) that fit :meth:`tiny`: the colours of up to two squares in reading order."""
+        inputs, colours = squares_batch(count, seed)  # (B,2)
+        words = torch.where(colours < 0, -1, colours + FIRST_WORD)  # (B,2)
+        words = F.pad(words, (0, 1), value=-1)  # (B,3)
+        ends = (words >= 0).sum(1, keepdim=True)  # (B,1)
+        words = words.scatter(1, ends, 0)
+        return {**inputs, "words": words}, words
+
+    def start_pretrained(self) -> None:
+        """Give the backbone its ImageNet weights."""
+        pretrained.load_imagenet(self.backbone, self.config.backbone)
+
+    def check_input(self, size: Size) -> None:
+        """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""
+        if tuple(size) != tuple(self.config.input_size):
+            built, found = ("×".join(map(str, each)) for each in (self.config.input_size, size))
+            raise DataError(
+                f"this model reads pictures of {built} pixels only, found {found}; set input_size to {[*size]}"
+            )
+
+    # ------------------------------------------------------------ captions that are given
+
+    def encode(self, images: Tensor) -> Tensor:
+        """The annotation vectors: (B,3,H,W) → a (B,L,D), row by row on the :attr:`grid`."""
+        if images.shape[1:] != (3, *self.config.input_size):
+            height, width = self.config.input_size
+            raise ShapeError("images", f"(B,3,{height},{width}), the one size this model was built for", images.shape)
+        features: Tensor = self.backbone(images)  # (B,D,h,w)
+        return features.flatten(2).transpose(1, 2)
+
+    def forward_raw(self, images: Tensor | None, words: Tensor, *, features: Tensor | None = None) -> Raw:
+        """Pictures (B,3,H,W) and captions (B,T) → plain tensors: how likely each word is after those before it.
+
+        Where ``features`` (B,L,D) are kept of the pictures, these need not be there.
+        """
+        if features is None:
+            if images is None:
+                raise ShapeError("images", "(B,3,H,W), or features (B,L,D) in their place", ())
+            features = self.encode(images)  # (B,L,D)
+        return self.forward_features(features, words)
+
+    def forward_features(self, features: Tensor, words: Tensor) -> Raw:
+        """The same of pictures that are encoded already, as by :meth:`encode` or kept from it: (B,L,D)."""
+        if not (self.training and self.is_hard):
+            return self.tell(features, words)
+        shape = (*words.shape, features.shape[1])  # (B,T,L)
+        chance = torch.rand(features.shape[0], device=features.device)  # (B,)
+        noise = gumbel_noise(shape, like=features)
+        return self.tell(features, words, noise=noise, expected=chance < self.config.expected_share)
+
+    def tell(
+        self, features: Tensor, words: Tensor, *, noise: Tensor | None = None, expected: Tensor | None = None
+    ) -> Raw:
+        """The words (B,T) about features (B,L,D); cells are drawn with the noise (B,T,L), or picked as configured.
+
+        Of the pictures that are ``expected`` (B,), all cells count even so. Where both are given, the baseline moves.
+        """
+        self._check(features, words)
+        pick: Pick = "drawn" if noise is not None else self.config.pick
+        if pick == "drawn" and noise is None:
+            noise = gumbel_noise((*words.shape, features.shape[1]), like=features)  # (B,T,L)
+        scene, memory = self.decoder.begin(features, self.grid)
+        logits, looked, _ = self.decoder.tell(scene, memory, words, pick=pick, noise=noise, expected=expected)
+        raw = {
+            "logits": logits,  # (B,T,V)
+            "word.weights": looked.weights,  # (B,T,h,w)
+            "word.scores": looked.scores,  # (B,T,h,w)
+            "word.values": scene.features,  # (B,D,h,w)
+            "word.context": looked.context,  # (B,T,D)
+            "word.gain": looked.gain,  # (B,T)
+            "word.active": words >= 0,  # (B,T)
+            "word.emits": words.clone(),  # (B,T)
+        }
+        if looked.choice is not None:
+            raw["word.choice"] = looked.choice  # (B,T)
+            raw["word.log_prob"] = _log_prob(looked.weights, looked.choice)  # (B,T)
+        if expected is not None:
+            raw["entropy"] = cell_entropy(looked.weights.flatten(0, 1)).reshape(words.shape)  # (B,T)
+            raw["expected"] = expected
+            raw["baseline"] = self.baseline.clone()
+            self._move_baseline(logits, words, expected)
+        return raw
+
+    @torch.no_grad()
+    def _move_baseline(self, logits: Tensor, words: Tensor, expected: Tensor) -> None:
+        """Section 4.1: b ← 0.9 b + 0.1 log p, over the words of the pictures whose cells were drawn."""
+        surprise = F.cross_entropy(logits.flatten(0, 1), words.flatten(), ignore_index=-1, reduction="none")  # (BT,)
+        counts = (words >= 0) & ~expected.unsqueeze(1)  # (B,T)
+        many = counts.sum()
+        reward = -(surprise.reshape(words.shape) * counts).sum() / many.clamp_min(1)
+        moved = BASELINE_KEEPS * self.baseline + (1 - BASELINE_KEEPS) * reward
+        self.baseline.copy_(torch.where(many > 0, moved, self.baseline))
+
+    def forward(self, images: Tensor, words: Tensor) -> Output:
+        """Pictures (B,3,H,W) and captions (B,T) → logits, trace and the tensors behind them."""
+        return self.wrap(self.forward_raw(images, words), (images.shape[-2], images.shape[-1]))
+
+    def wrap(self, raw: Raw, input_size: Size) -> Output:
+        """Give plain tensors their meaning; the answer is the likeliest word at each place, -1 behind the end."""
+        best = raw["logits"].argmax(-1).masked_fill(~raw["word.active"], -1)  # (B,T)
+        return self.traced(raw, raw["logits"], best, input_size)
+
+    # ------------------------------------------------------------ captions that are found
+
+    def begin(self, encoding: Tensor) -> tuple[Scene, Memory]:
+        """What is computed once of encoded pictures (B,L,D), and the memory before the first word."""
+        self._check(encoding)
+        return self.decoder.begin(encoding, self.grid)
+
+    def say(self, scene: Scene, memory: Memory, before: Tensor, generator: torch.Generator | None = None) -> Said:
+        """One word more after ``before`` (B,K), -1 for none, for K captions of each picture side by side."""
+        noise = None
+        if self.config.pick == "drawn":
+            shape = (*before.shape, self.grid[0] * self.grid[1])  # (B,K,L)
+            noise = gumbel_noise(shape, like=scene.features, generator=generator)
+        return self.decoder.say(scene, memory, before, pick=self.config.pick, noise=noise)
+
+    def caption(self, encoding: Tensor, **options: Any) -> Decoded:
+        """Captions of encoded pictures (B,L,D), at most ``longest`` words; options are those of :func:`.decode`."""
+        return decode(self, encoding, **{"longest": self.config.longest, **options})
+
+    def trace_of(self, decoded: Decoded, which: int = 0) -> AttentionTrace:
+        """The trace of the caption number ``which`` of each picture, the best first."""
+        words = decoded.words[:, which]  # (B,T)
+        raw = {
+            "word.weights": decoded.weights[:, which],
+            "word.gain": decoded.gains[:, which],
+            "word.active": words >= 0,
+            "word.emits": words,
+        }
+        if decoded.choices is not None:
+            raw["word.choice"] = decoded.choices[:, which]
+            raw["word.log_prob"] = _log_prob(raw["word.weights"], raw["word.choice"])
+        size = torch.tensor(self.config.input_size, device=words.device).expand(words.shape[0], 2)
+        return AttentionTrace(looks=self.looks(raw), answer=words, image_size=size, total=self.total)
+
+    # ------------------------------------------------------------ looks
+
+    def looks(self, raw: Raw) -> tuple[Look, ...]:
+        """One look, with a step for each word."""
+        chosen = "word.choice" in raw
+        look = Look(
+            "word",
+            "hard" if self.is_hard else "soft",
+            "policy" if chosen else "multiplier",  # where none was chosen, the weights did multiply the features
+            raw["word.weights"],
+            norm="softmax",
+            frame=self.backbone.frames[self.look_stage],
+            gain=raw["word.gain"],
+            scores=raw.get("word.scores"),
+            choice=raw.get("word.choice"),
+            log_prob=raw.get("word.log_prob"),
+            active=raw["word.active"],
+            emits=raw["word.emits"],
+        )
+        return (look,)
+
+    def _check(self, features: Tensor, words: Tensor | None = None) -> None:
+        cells = self.grid[0] * self.grid[1]
+        if features.dim() != 3 or features.shape[1:] != (cells, self.channels):
+            raise ShapeError("features", f"(B,{cells},{self.channels}), as encode makes them", features.shape)
+        if words is not None and (words.dim() != 2 or words.shape[0] != features.shape[0] or not words.shape[1]):
+            raise ShapeError("words", f"({features.shape[0]},T), a caption for each picture", words.shape)
+
+
+def _log_prob(weights: Tensor, choice: Tensor) -> Tensor:
+    """The log α of each choice (B,T) under its weights (B,T,h,w): (B,T)."""
+    return log_prob_of(weights.flatten(0, 1), choice.flatten().unsqueeze(1)).reshape(choice.shape)

@@ -1,0 +1,161 @@
+"""A trained model for other programs: one ONNX file, and a JSON sidecar that says what its numbers mean.
+
+The folder holds ``model.onnx``, whose outputs are the answer and every look, and ``model.json``. It is written whole or
+not at all, and only once onnxruntime has given torch's numbers (:mod:`saccade.verbs.onnx_check`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.atomic import folder_in_place, write_bytes, write_json
+from saccade.errors import CheckpointError, ConfigError, OutputError, nearest
+from saccade.models.base import PictureModel, QueryModel
+from saccade.models.facts import ModelFacts
+from saccade.predict import Predictor, load
+from saccade.trace import Look
+from saccade.verbs.onnx_check import check, example_inputs
+from saccade.verbs.onnx_graph import AnswerAndLooks, look_outputs, onnx_bytes, require_onnx
+
+FORMATS = ("onnx",)
+SCHEMA = "saccade.onnx/1"
+GRAPH, SIDECAR = "model.onnx", "model.json"
+
+
+def export(model: str | Path, out: str | Path, *, to: str = "onnx") -> dict[str, Any]:
+    """Write ``model`` to the folder ``out`` in a form that runs without saccade; returns the sidecar.
+
+    Args:
+        model: zoo name, model folder or run folder.
+        out: a new or empty folder, or one that holds an earlier export, which is replaced.
+        to: the format; onnx is the one there is.
+
+    Raises:
+        MissingExtraError: without the extra ``export``.
+        CheckpointError: a model that cannot be exported, or whose export does not give its numbers.
+    """
+    if to not in FORMATS:
+        raise ConfigError(f"to: no format '{to}': {nearest(to, FORMATS)}")
+    require_onnx()
+    out = Path(out)
+    _check_place(out)
+    predictor = load(model, "cpu")
+    graph = AnswerAndLooks(_exportable(predictor))
+    size = predictor.facts.preprocessing.size
+    queries = len(predictor.facts.queries) if isinstance(graph.model, QueryModel) else 0
+    example = example_inputs(2, size, queries, seed=0)
+    data = onnx_bytes(graph, example)
+    checked = check(data, graph, size, queries)
+    sidecar = _sidecar(predictor, graph, example, data) | {"check": checked}
+    with folder_in_place(out) as place:
+        write_bytes(place / GRAPH, data)
+        write_json(place / SIDECAR, sidecar)
+    return sidecar
+
+
+def _check_place(out: Path) -> None:
+    """Refuse a place that holds something else, before any work is done."""
+    if out.exists() and not out.is_dir():
+        raise OutputError(f"{out}: a file is in the way; name a folder")
+    if out.is_dir() and any(out.iterdir()) and not (out / GRAPH).is_file():
+        raise OutputError(f"{out}: holds something that is not an export; choose a new or empty folder")
+
+
+def _exportable(predictor: Predictor) -> QueryModel | PictureModel:
+    """The model, where its answer is one pass of plain tensors."""
+    if not isinstance(predictor.model, (QueryModel, PictureModel)):
+        raise CheckpointError(
+            f"'{predictor.name}' ({predictor.facts.architecture}) cannot be exported yet: it searches for its answer "
+            "word by word; use it through saccade"
+        )
+    return predictor.model
+
+
+# ---------------------------------------------------------------- sidecar
+
+
+def _sidecar(predictor: Predictor, graph: AnswerAndLooks, example: dict[str, Tensor], data: bytes) -> dict[str, Any]:
+    """What the numbers of the graph mean."""
+    facts = predictor.facts
+    with torch.inference_mode():
+        outputs = graph(**example)
+        looks = graph.model(**example).trace.looks
+    return {
+        "schema": SCHEMA,
+        "model": predictor.name,
+        "architecture": facts.architecture,
+        "task": facts.task,
+        "parameters": facts.parameters,
+        "licence": facts.licence,
+        "file": GRAPH,
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "weights_sha256": facts.sha256,
+        "opset": _opset(data),
+        "inputs": {name: _tensor(tensor) for name, tensor in example.items()},
+        "outputs": {name: _tensor(tensor) for name, tensor in outputs.items()},
+        "preprocessing": {
+            "size": list(facts.preprocessing.size),
+            "fill": facts.preprocessing.fill,
+            "colours": "RGB",
+            "range": [0.0, 1.0],
+            "fit": "resized undistorted to fit inside (bilinear, antialiased), centred, the border filled",
+        },
+        "queries": list(facts.queries),
+        "answers": list(facts.answers),
+        **_meaning(graph.model),
+        "looks": [_look(look) for look in looks],
+        "total": graph.model.total,
+        "scores": [_score(facts, number) for number in range(len(facts.scores))],
+    }
+
+
+def _meaning(model: QueryModel | PictureModel) -> dict[str, Any]:
+    """How the answer is to be read."""
+    if isinstance(model, QueryModel):
+        return {"multi_label": model.multi_label}
+    return {"stop": "an answer whose id is the number of answers ends the reading"}
+
+
+def _look(look: Look) -> dict[str, Any]:
+    """A look, and under which names the graph gives its tensors; a frame that never changes is told here."""
+    outputs = {name.rpartition(".")[2]: name for name in look_outputs(look)}
+    grid = look.grid if look.weights is None else tuple(look.weights.shape[-2:])
+    frame = None if look.frame is None or "frame" in outputs else look.frame.tolist()
+    return {
+        "name": look.name,
+        "kind": look.kind,
+        "role": look.role,
+        "norm": look.norm,
+        "grid": list(grid or ()),
+        "steps": look.steps,
+        "frame": frame,
+        "outputs": outputs,
+    }
+
+
+def _score(facts: ModelFacts, number: int) -> dict[str, Any]:
+    score = facts.scores[number]
+    return {
+        "data": score.data,
+        "split": score.split,
+        "n": score.n,
+        "seed": score.seed,
+        "protocol": score.protocol,
+        "metrics": score.metrics,
+        "attention": score.attention,
+    }
+
+
+def _tensor(tensor: Tensor) -> dict[str, Any]:
+    return {"type": str(tensor.dtype).removeprefix("torch."), "shape": ["batch", *tensor.shape[1:]]}
+
+
+def _opset(data: bytes) -> int:
+    import onnx
+
+    return next(int(each.version) for each in onnx.load_from_string(data).opset_import if not each.domain)

@@ -1,0 +1,79 @@
+"""The proof of an export: the same pictures through onnxruntime and through torch, output by output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.errors import CheckpointError
+from saccade.geometry import Size
+from saccade.verbs.onnx_graph import AnswerAndLooks
+
+TOLERANCE = 1e-4
+"""How far a number may be off; ids and flags must be equal."""
+BATCHES = (1, 3, 8)
+"""How many pictures at once are tried; the graph was made with another number."""
+
+
+def example_inputs(count: int, size: Size, queries: int, seed: int) -> dict[str, Tensor]:
+    """``count`` noisy pictures (B,3,H,W), no two alike, and for a model that is asked a query for each."""
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.rand(count, 3, *size, generator=generator)
+    inputs = {"images": images * torch.rand(count, 3, 1, 1, generator=generator)}  # bright ones and dark ones
+    return inputs | ({"query": torch.arange(count) % queries} if queries else {})
+
+
+def check(data: bytes, graph: AnswerAndLooks, size: Size, queries: int) -> dict[str, Any]:
+    """Compare the ONNX file ``data`` with the ``graph`` it was made from.
+
+    Returns:
+        What was compared and how far each output was off at most.
+
+    Raises:
+        CheckpointError: onnxruntime refuses the file, or an output is off by more than :data:`TOLERANCE`.
+    """
+    import onnxruntime
+
+    try:
+        session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    except Exception as error:  # its errors have no base of their own
+        reason = " ".join(str(error).split())[:300]
+        raise CheckpointError(
+            f"onnxruntime {onnxruntime.__version__} does not take the graph: {reason}; nothing was written; update it"
+        ) from error
+    names = [output.name for output in session.get_outputs()]
+    worst = dict.fromkeys(names, 0.0)
+    for seed, count in enumerate(BATCHES, start=1):
+        inputs = example_inputs(count, size, queries, seed)
+        with torch.inference_mode():
+            expected = graph(**inputs)
+        if names != list(expected):
+            raise CheckpointError(f"the ONNX graph has outputs {names}, expected {list(expected)}; nothing was written")
+        found = session.run(None, {name: tensor.numpy() for name, tensor in inputs.items()})
+        for name, array in zip(names, found):
+            worst[name] = max(worst[name], _distance(name, torch.from_numpy(array), expected[name]))
+    return {
+        "runtime": f"onnxruntime {onnxruntime.__version__}",
+        "against": f"torch {torch.__version__}",
+        "batches": list(BATCHES),
+        "tolerance": TOLERANCE,
+        "largest_difference": max(worst.values()),
+        "differences": worst,
+    }
+
+
+def _distance(name: str, found: Tensor, expected: Tensor) -> float:
+    """The largest difference between two tensors, once it is known to be small enough."""
+    if found.shape != expected.shape:
+        shapes = f"{tuple(found.shape)} in onnxruntime and {tuple(expected.shape)} in torch"
+        raise CheckpointError(f"the shape of {name} is {shapes}; nothing was written")
+    off = float((found.double() - expected.double()).abs().max()) if found.numel() else 0.0
+    allowed = TOLERANCE if expected.is_floating_point() else 0.0
+    if not off <= allowed:  # not a number fails too
+        raise CheckpointError(
+            f"onnxruntime and torch differ by {off:.3g} in {name}, more than {allowed:g}; nothing was written; another "
+            "version of torch or onnxruntime may do better"
+        )
+    return off

@@ -1,0 +1,132 @@
+"""A model as an ONNX graph: the answer and every look are outputs with names, and any number of pictures goes in."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from saccade.errors import CheckpointError, MissingExtraError
+from saccade.models.base import PictureModel, QueryModel
+from saccade.trace import Look
+
+SAID = ("weights", "gain", "choice", "active", "emits")
+"""What of a look changes from picture to picture; its frame may as well."""
+_NEEDED = ("onnx", "onnxscript", "onnxruntime")
+_TALKATIVE = ("torch.onnx", "onnxscript", "onnx_ir")
+
+
+class AnswerAndLooks(nn.Module):
+    """Pictures (B,3,H,W), and for a model that is asked query ids (B,), → a dictionary of outputs by name.
+
+    ``answer`` (B,) or (B,T) ids, ``logits`` and ``probabilities`` (B,K) or (B,T,K); of each look ``NAME.weights`` and
+    what else it says, ``NAME.frame`` (B,2,3) where the frame is the picture's own, as that of a crop is.
+    """
+
+    def __init__(self, model: QueryModel | PictureModel) -> None:
+        super().__init__()
+        self.model = model
+        self.eval()
+
+    def forward(self, images: Tensor, query: Tensor | None = None) -> dict[str, Tensor]:
+        """The outputs, in the order of the graph's."""
+        if isinstance(self.model, QueryModel):
+            raw = self.model.forward_raw(images, query)  # type: ignore[arg-type]  # such a model is always asked
+            logits, answer = raw["logits"], raw["logits"].argmax(-1)  # (B,K), (B,)
+            probabilities = self.model.probabilities(logits)  # (B,K)
+        else:
+            raw = self.model.forward_raw(images)
+            logits, answer = raw["class_logits"], raw["said"]  # (B,T,K), (B,T)
+            probabilities = logits.softmax(-1)  # (B,T,K)
+        outputs = {"answer": answer, "probabilities": probabilities, "logits": logits}
+        for look in self.model.looks(raw):
+            outputs |= look_outputs(look)
+        return outputs
+
+
+def look_outputs(look: Look) -> dict[str, Tensor]:
+    """The tensors of a look that are outputs, by name."""
+    held = {name: tensor for name, tensor in look.tensors().items() if name in SAID}
+    if look.frame is not None and look.frame.dim() == 3:
+        held["frame"] = look.frame.float()  # (B,2,3)
+    return {f"{look.name}.{name}": tensor for name, tensor in held.items()}
+
+
+def onnx_bytes(graph: AnswerAndLooks, example: dict[str, Tensor]) -> bytes:
+    """The graph as the bytes of an ONNX file, for any batch size.
+
+    Args:
+        graph: what is exported, in eval mode and main memory.
+        example: its inputs by name; how large they are but for the batch stays fixed.
+
+    Raises:
+        CheckpointError: the model does something that ONNX has no word for.
+    """
+    with torch.inference_mode():
+        names = list(graph(**example))
+    try:
+        with _silence():
+            program = torch.onnx.export(
+                graph,
+                kwargs=example,
+                input_names=list(example),
+                output_names=names,
+                dynamic_shapes={name: {0: "batch"} for name in example},
+                dynamo=True,
+                verbose=False,
+            )
+    except torch.onnx.OnnxExporterError as error:
+        reason = " ".join(str(error.__cause__ or error).split())[:300]
+        raise CheckpointError(
+            f"a model of class {type(graph.model).__name__} cannot be exported to ONNX yet: {reason}"
+        ) from error
+    if program is None:
+        raise CheckpointError("torch gave no ONNX program; update torch")
+    proto = program.model_proto
+    for function in proto.functions:
+        _forget(function)
+    _forget(proto.graph)
+    data: bytes = proto.SerializeToString()
+    return data
+
+
+def _forget(graph: Any) -> None:
+    """Take out of a graph how it came about: torch notes where on this machine each line of code lies."""
+    del graph.metadata_props[:]
+    for part in ("node", "value_info", "input", "output", "initializer"):
+        for entry in getattr(graph, part, ()):
+            if hasattr(entry, "metadata_props"):  # the inputs of a function are bare names
+                del entry.metadata_props[:]
+    for inner in (attribute.g for node in graph.node for attribute in node.attribute if attribute.HasField("g")):
+        _forget(inner)
+
+
+def require_onnx() -> None:
+    """Refuse to start where a package of the extra is missing."""
+    for package in _NEEDED:
+        try:
+            importlib.import_module(package)
+        except ImportError as error:
+            raise MissingExtraError("exporting to ONNX", "export", f"{package} does not load ({error})") from error
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Exporters report their progress as warnings; what goes wrong is raised or found by the check."""
+    loggers = [logging.getLogger(name) for name in _TALKATIVE]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels):
+            logger.setLevel(level)

@@ -1,0 +1,137 @@
+"""The routes of the API; each is a thin call to the service."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import ValidationError
+from starlette.datastructures import UploadFile
+from starlette.responses import Response
+
+from saccade.web.errors import ApiError, PlainJson
+from saccade.web.pictures import bytes_of
+from saccade.web.records import KeptAnswer
+from saccade.web.scenes import backgrounds
+from saccade.web.schemas import (
+    Encoding,
+    ErrorBody,
+    Id,
+    ModelList,
+    Question,
+    Questions,
+    RenderedScene,
+    Scene,
+    SceneMaterial,
+    Upload,
+    View,
+    Views,
+)
+from saccade.web.service import Service
+
+_ERRORS: dict[int | str, dict[str, Any]] = {status: {"model": ErrorBody} for status in (404, 409, 413, 422, 429)}
+_UPLOAD = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": Upload.model_json_schema()},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["picture"],
+                    "properties": {"picture": {"type": "string", "format": "binary"}, "model": {"type": "string"}},
+                }
+            },
+        },
+    }
+}
+
+
+def api_of(service: Service) -> APIRouter:
+    """The routes under ``/api``, over ``service``."""
+    router = APIRouter(prefix="/api", responses=_ERRORS, default_response_class=PlainJson)
+
+    @router.get("/models", response_model=ModelList, summary="What can be asked, and of whom")
+    async def models() -> Response:
+        return _told(ModelList(models=service.models.entries()))
+
+    @router.post("/encode", response_model=Encoding, openapi_extra=_UPLOAD, summary="Send a picture, once")
+    async def encode(request: Request) -> Response:
+        data, name, model = await _upload(request)
+        return _told(await service.encode(data, name, model))
+
+    @router.post("/ask", response_model=View, summary="Ask about an encoded picture or a scene")
+    async def ask(asked: Question) -> Response:
+        return PlainJson(await service.ask(asked))
+
+    @router.post("/ask_all", response_model=Views, summary="Ask every question the model knows, in one go")
+    async def ask_all(asked: Questions) -> Response:
+        return PlainJson({"schema": "saccade.views/1", "views": await service.ask_all(asked)})
+
+    @router.get("/scene", response_model=SceneMaterial, summary="What scenes can be made of")
+    async def material() -> Response:
+        return _told(SceneMaterial(backgrounds=await service.studio.run(backgrounds)))
+
+    @router.post("/scene", response_model=RenderedScene, summary="Render a scene, with its truth")
+    async def scene(described: Scene) -> Response:
+        return _told(await service.render(described))
+
+    @router.get("/records/{record}", response_model=View, summary="An answer given before")
+    async def record(record: Id) -> Response:
+        return PlainJson(service.records.find(record).view)
+
+    @router.get("/records/{record}/view.json", response_model=View, summary="… as a file that the page opens again")
+    async def view_file(record: Id) -> Response:
+        kept = service.records.find(record)
+        return _file(kept, json.dumps(kept.view, indent=1).encode("ascii"), "application/json", "json")
+
+    @router.get("/records/{record}/strip.png", response_class=Response, summary="… as a strip of its looks")
+    async def strip(record: Id) -> Response:
+        kept = service.records.find(record)
+        return _file(kept, await service.studio.run(kept.strip_png), "image/png", "png")
+
+    @router.get("/records/{record}/page.html", response_class=Response, summary="… as a page that opens offline")
+    async def page(record: Id) -> Response:
+        kept = service.records.find(record)
+        html = await service.studio.run(kept.page)
+        return _file(kept, html.encode("utf-8", "replace"), "text/html; charset=utf-8", "html")
+
+    @router.api_route("/{rest:path}", methods=["GET", "POST"], include_in_schema=False)
+    async def nothing_here(rest: str) -> Response:
+        raise ApiError(404, "not_found", "no such call; GET /api/openapi.json lists them")
+
+    return router
+
+
+async def _upload(request: Request) -> tuple[bytes, str, str | None]:
+    """Bytes, name and wanted model of a sent picture, from a form or from JSON."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
+    if kind == "multipart/form-data":
+        return await _from_form(request)
+    if kind != "application/json":
+        raise ApiError(415, "unsupported_type", "send a picture as multipart/form-data, or as JSON with a data address")
+    try:
+        upload = Upload.model_validate_json(await request.body())
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        raise ApiError(422, "invalid", f"{'.'.join(map(str, first['loc'])) or 'body'}: {first['msg']}") from error
+    return bytes_of(upload.picture), upload.name, upload.model
+
+
+async def _from_form(request: Request) -> tuple[bytes, str, str | None]:
+    async with request.form(max_files=1, max_fields=4) as form:
+        picture, model = form.get("picture"), form.get("model")
+        if not isinstance(picture, UploadFile):
+            raise ApiError(422, "invalid", "the form has no file 'picture'")
+        return await picture.read(), picture.filename or "picture", model if isinstance(model, str) and model else None
+
+
+def _told(answer: Any) -> Response:
+    return PlainJson(answer.model_dump(mode="json", by_alias=True))
+
+
+def _file(kept: KeptAnswer, data: bytes, kind: str, ending: str) -> Response:
+    """A download; its name has no character that a request chose freely."""
+    disposition = f'attachment; filename="{kept.stem}.{ending}"'
+    return Response(data, media_type=kind, headers={"Content-Disposition": disposition})

@@ -1,0 +1,164 @@
+"""The door: which requests come in at all, how much of them, and what every response says to the browser.
+
+A page from elsewhere must not reach a server on the loopback. Such a page can make the browser send requests to
+127.0.0.1, and by rebinding a name of its own it can even read the answers. So the Host must be an address or name of
+ours, a request that says it comes from another origin is refused, and nothing ever allows another origin to read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import time
+from collections.abc import Iterable
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from saccade.web.errors import ApiError, error_response
+from saccade.web.limits import Limits
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'", "script-src 'self'", "worker-src 'self'", "style-src 'self'", "connect-src 'self'",
+        "img-src 'self' data: blob:", "font-src 'self'", "manifest-src 'self'", "base-uri 'none'", "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)  # fmt: skip
+"""The page's own scripts and styles, pictures from the API, and nothing else."""
+
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "Cache-Control": "no-store",
+}
+PICTURE_PATHS = frozenset({"/api/encode"})
+"""Where a body may be as large as a picture."""
+
+
+class Guard:
+    """Lets good requests through to ``app`` with their body whole, and refuses the others.
+
+    Args:
+        app: what is guarded.
+        limits: of bytes and seconds.
+        names: hosts that the server goes by besides the loopback; an empty one (remote access without a name) lets
+            every address in digits in, which no rebound name can be.
+    """
+
+    def __init__(self, app: ASGIApp, limits: Limits, names: Iterable[str] = ()) -> None:
+        self._app, self._limits = app, limits
+        self._names = {name.casefold() for name in names}
+        self._held = 0  # bytes of all requests in hand
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":  # no web sockets here; closing without accepting is a refusal
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        body = bytearray()
+        try:
+            self._check_origin(scope)
+            await self._receive(body, scope, receive)
+            await self._app(scope, _replay(bytes(body), receive), _with_headers(send))
+        except ApiError as error:  # of ours; those of the app have become responses
+            refusal = error_response(error.status, error.code, str(error), {"Connection": "close"})
+            await refusal(scope, receive, _with_headers(send))
+        except ConnectionError:
+            return  # nobody is there any more
+        finally:
+            self._held -= len(body)
+
+    def _check_origin(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if not self._is_ours(_host_name(host)):
+            raise ApiError(421, "wrong_host", "this server answers to its own address only; open the one it printed")
+        origin = headers.get("origin")
+        foreign = origin is not None and origin.partition("://")[2].casefold() != host.casefold()
+        if foreign or (headers.get("sec-fetch-site") == "cross-site" and not _is_visit(scope, headers)):
+            raise ApiError(403, "wrong_origin", "this server answers its own page and scripts, not other sites")
+
+    def _is_ours(self, name: str) -> bool:
+        if name == "localhost" or name in self._names:
+            return True
+        try:
+            address = ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return address.is_loopback or "" in self._names
+
+    async def _receive(self, body: bytearray, scope: Scope, receive: Receive) -> None:
+        """Fill ``body``; an ApiError as soon as it is too large or too slow, or too much has come from everybody."""
+        limit = self._limits.picture_bytes if scope["path"] in PICTURE_PATHS else self._limits.request_bytes
+        told = Headers(scope=scope).get("content-length", "")
+        if told.isdecimal() and int(told[:20]) > limit:
+            raise _too_large(limit)
+        deadline, more = time.monotonic() + self._limits.body_seconds, True
+        while more:
+            try:
+                message = await asyncio.wait_for(receive(), max(0.001, deadline - time.monotonic()))
+            except TimeoutError as error:
+                seconds = self._limits.body_seconds
+                raise ApiError(408, "too_slow", f"the request did not arrive within {seconds:g} s") from error
+            if message["type"] == "http.disconnect":
+                raise ConnectionError("the client has gone")
+            part, more = message.get("body", b""), message.get("more_body", False)
+            body += part
+            self._held += len(part)
+            if len(body) > limit:
+                raise _too_large(limit)
+            if self._held > self._limits.arriving_bytes:
+                raise ApiError(429, "busy", "too many pictures arrive at once; try again in a moment")
+
+
+def _is_visit(scope: Scope, headers: Headers) -> bool:
+    """Whether someone follows a link to the page, which a link anywhere may lead to."""
+    is_page = scope["method"] == "GET" and not scope["path"].startswith("/api/")
+    return is_page and headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+
+
+def _too_large(limit: int) -> ApiError:
+    return ApiError(413, "too_large", f"a request here may hold {limit / (1 << 20):g} MiB; send a smaller one")
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A ``receive`` that gives the body that was read already, then whatever comes after it."""
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def _with_headers(send: Send) -> Send:
+    """A ``send`` that adds what the browser must know, where the response does not say it itself."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return sent
+
+
+def _host_name(host: str) -> str:
+    """``host`` without its port, and an IPv6 address without its brackets."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].casefold()
+    return host.partition(":")[0].casefold().removesuffix(".")

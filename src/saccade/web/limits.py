@@ -1,0 +1,37 @@
+"""What the server lets one request, and all of them together, cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bytes, pixels, seconds and places; every one of them can be hit, and then the answer says which."""
+
+    picture_bytes: int = 20 * MEGABYTE
+    """Of a request that carries a picture."""
+    request_bytes: int = MEGABYTE // 4
+    """Of any other request."""
+    arriving_bytes: int = 160 * MEGABYTE
+    """Of all requests in hand together."""
+    pixels: int = 32_000_000
+    """Of an uploaded picture, by its header, before it is decoded."""
+    side: int = 1024
+    """Pixels of the longer side that are kept of a picture; a larger one is reduced."""
+    body_seconds: float = 20.0
+    """For a request to arrive whole."""
+    answer_seconds: float = 30.0
+    """For a model to answer, waiting in its queue included."""
+    waiting: int = 128
+    """Requests that may wait for one model."""
+    kept_bytes: int = 48 * MEGABYTE
+    """Of uploaded pictures and rendered scenes, the latest of them."""
+    encodings_bytes: int = 8 * MEGABYTE
+    """Of encoded pictures, for each model."""
+    records: int = 256
+    """Answers that can be fetched again."""
+    records_bytes: int = 32 * MEGABYTE
+    """Of those answers."""

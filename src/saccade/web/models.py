@@ -1,0 +1,131 @@
+"""The models of a server: found by name, loaded when first asked, each with a queue of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from saccade.errors import CheckpointError, ConfigError, MissingExtraError, SaccadeError, nearest
+from saccade.models.catalog import model_spec
+from saccade.models.facts import ModelFacts, read_facts
+from saccade.predict import Encoded, Predictor, load
+from saccade.web.errors import ApiError, problem_of
+from saccade.web.limits import Limits
+from saccade.web.pictures import KeptPicture
+from saccade.web.schemas import ModelEntry, ScoreEntry
+from saccade.web.shelf import Shelf
+from saccade.web.worker import Worker
+from saccade.zoo import resolve, shipped
+
+_HEADLINES = ("accuracy", "exact_match", "bleu_4", "weighted_map", "macro_f1", "top1")
+Result = TypeVar("Result")
+
+
+class ServedModel:
+    """One model: its facts at once, its weights when it is first needed."""
+
+    def __init__(self, folder: Path, facts: ModelFacts, name: str, device: str, limits: Limits) -> None:
+        self.facts, self.name = facts, name
+        self._folder, self._device = folder, device
+        self._predictor: Predictor | None = None
+        self._problem: str | None = None
+        self._encodings: Shelf[Encoded] = Shelf(limits.encodings_bytes)
+        self._worker = Worker(name, limits.waiting, limits.answer_seconds)
+
+    async def run(self, work: Callable[[Predictor], Result]) -> Result:
+        """What ``work`` makes of the model, once it is its turn."""
+        return await self._worker.run(lambda: work(self.predictor()))
+
+    def predictor(self) -> Predictor:
+        """The loaded model; called in its own thread only."""
+        if self._predictor is None:
+            try:
+                self._predictor = load(self._folder, self._device)
+            except (CheckpointError, MissingExtraError) as error:
+                self._problem = problem_of(error)
+                raise
+        return self._predictor
+
+    def encoded(self, predictor: Predictor, kept: KeptPicture) -> Encoded:
+        """What the model makes of a picture before any question: computed once, asked many times."""
+        found = self._encodings.get(kept.id)
+        if found is None:
+            found = predictor.encode(kept.picture)
+            self._encodings.put(kept.id, found, found.features.nbytes + kept.size)
+        return found
+
+    def entry(self) -> ModelEntry:
+        """As the API tells it."""
+        facts = self.facts
+        return ModelEntry(
+            name=self.name,
+            task=facts.task,
+            architecture=facts.architecture,
+            summary=_summary(facts),
+            queries=list(facts.queries),
+            answers=[] if facts.sentences else list(facts.answers),
+            sentences=facts.sentences,
+            size=facts.preprocessing.size,
+            parameters=facts.parameters,
+            score=_headline(facts),
+            problem=self._problem,
+        )
+
+    def close(self) -> None:
+        """Take no more work."""
+        self._worker.close()
+
+
+class Models:
+    """The models of one server, in order.
+
+    Args:
+        names: zoo names, model folders or run folders; none means every model that ships with saccade.
+        device: where they compute.
+        limits: of queues and memory.
+    """
+
+    def __init__(self, names: Sequence[str | Path], device: str, limits: Limits) -> None:
+        self._models: dict[str, ServedModel] = {}
+        for folder in [resolve(name) for name in names] or shipped().values():
+            facts = read_facts(folder)
+            own = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/
+            name = facts.name or own
+            if name in self._models:
+                raise ConfigError(f"two models are called '{name}': serve one of them")
+            self._models[name] = ServedModel(folder, facts, name, device, limits)
+
+    def __getitem__(self, name: str) -> ServedModel:
+        if name not in self._models:
+            raise ApiError(404, "unknown_model", f"no model '{name}' here: {nearest(name, self._models)}")
+        return self._models[name]
+
+    def __len__(self) -> int:
+        return len(self._models)
+
+    def entries(self) -> list[ModelEntry]:
+        """All of them, as the API tells them."""
+        return [model.entry() for model in self._models.values()]
+
+    def close(self) -> None:
+        """Take no more work."""
+        for model in self._models.values():
+            model.close()
+
+
+def _summary(facts: ModelFacts) -> str:
+    try:
+        return model_spec(facts.architecture).summary
+    except SaccadeError:  # it will be told when the model is loaded
+        return facts.architecture
+
+
+def _headline(facts: ModelFacts) -> ScoreEntry | None:
+    """The first number of the first score that readers look for."""
+    for score in facts.scores[:1]:
+        for metric in _HEADLINES:
+            value = score.metrics.get(metric)
+            if isinstance(value, (int, float)):
+                return ScoreEntry(metric=metric, value=value, data=score.data, split=score.split, n=score.n)
+    return None

@@ -1,0 +1,107 @@
+"""The live page as one self-contained file: modules, styles, digits and trained models inside it, no server behind it.
+
+The same parts make a page of its own (:func:`offline_page`) and the living part of a report (:func:`live_part`). A page
+without models is a viewer: it shows the views that it carries, and opens saved records.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from saccade import __version__
+from saccade.errors import ConfigError
+from saccade.predict import Predictor
+from saccade.show.report_live import Live, policy
+from saccade.web.bundle import bundle
+from saccade.web.weights import page_model
+
+STATIC = Path(__file__).parent / "static"
+_STYLESHEET = re.compile(r'<link rel="stylesheet" href="(css/[\w.-]+)">')
+_BODY = re.compile(r"<body>\n(.*)\n</body>", re.DOTALL)
+
+
+def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str, Any]] = ()) -> Live:
+    """The page as a part of another one.
+
+    Args:
+        predictors: models to carry; those that cannot run inside a page are a ConfigError.
+        views: shown when the page opens, in place of a scene.
+    """
+    data = {
+        "policy": policy(_style(), script=_script()),
+        "weights": [page_model(predictor) for predictor in predictors],
+        "worker": _worker() if predictors else None,
+        "glyphs": _glyphs() if predictors else None,
+        "views": list(views),
+    }
+    return Live(_markup(), _style(), _script(), _inside_script(data))
+
+
+def offline_page(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str, Any]] = ()) -> str:
+    """The page as one HTML file; arguments as in :func:`live_part`."""
+    live = live_part(predictors, views)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy(live.style, script=live.script)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="saccade {__version__}">
+<title>saccade: watch a model look</title>
+{live.head}
+</head>
+<body>
+{live.markup}
+{live.end}
+</body>
+</html>
+"""
+
+
+# ---------------------------------------------------------------- parts
+
+
+@lru_cache
+def _index() -> str:
+    return (STATIC / "index.html").read_text(encoding="utf-8")
+
+
+def _markup() -> str:
+    """What stands in the body of the served page."""
+    found = _BODY.search(_index())
+    if found is None:
+        raise ConfigError(f"{STATIC / 'index.html'}: no body to take the page from")
+    return found.group(1)
+
+
+@lru_cache
+def _style() -> str:
+    """The stylesheets of the served page, in their order."""
+    return "".join((STATIC / sheet).read_text(encoding="utf-8") for sheet in _STYLESHEET.findall(_index()))
+
+
+@lru_cache
+def _script() -> str:
+    return bundle(STATIC / "js" / "main.js")
+
+
+@lru_cache
+def _worker() -> str:
+    return bundle(STATIC / "js" / "engine" / "worker.js")
+
+
+def _glyphs() -> str:
+    sheet = base64.b64encode((STATIC / "glyphs.png").read_bytes()).decode("ascii")
+    return f"data:image/png;base64,{sheet}"
+
+
+def _inside_script(data: Mapping[str, Any]) -> str:
+    """JSON that can stand inside a script element whatever it says."""
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

@@ -1,0 +1,68 @@
+"""Answers that can be fetched again: the view, the strip of looks as a picture, a page that opens offline."""
+
+from __future__ import annotations
+
+import io
+import re
+import secrets
+from dataclasses import dataclass
+
+from saccade.show.report_sources import report_from_records
+from saccade.sighting import Sighting
+from saccade.web.errors import ApiError
+from saccade.web.limits import Limits
+from saccade.web.shelf import Shelf
+from saccade.web.views import Json
+
+
+@dataclass(frozen=True, eq=False)
+class KeptAnswer:
+    """One answer as it was given."""
+
+    sighting: Sighting
+    view: Json
+
+    @property
+    def stem(self) -> str:
+        """What its files are called: letters, digits and dashes of the model's name and the question only."""
+        said = f"{self.sighting.model}-{self.sighting.question or 'look'}"
+        return re.sub(r"[^A-Za-z0-9-]+", "-", said).strip("-")[:80] or "saccade"
+
+    def strip_png(self) -> bytes:
+        """Every look side by side, as a PNG."""
+        buffer = io.BytesIO()
+        self.sighting.filmstrip().save(buffer, "PNG")
+        return buffer.getvalue()
+
+    def page(self) -> str:
+        """One HTML file that loads nothing from anywhere; what users wrote is escaped in it."""
+        return report_from_records([self.sighting.record()]).html()
+
+
+class Records:
+    """The latest answers, by an id that nobody can guess."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._shelf: Shelf[KeptAnswer] = Shelf(limits.records_bytes, limits.records)
+
+    def keep(self, sighting: Sighting, view: Json) -> Json:
+        """Keep an answer; returns its view with the ``record`` by which it is found."""
+        name = secrets.token_urlsafe(12)
+        view = {**view, "record": name}
+        self._shelf.put(name, KeptAnswer(sighting, view), _bytes(sighting, view))
+        return view
+
+    def find(self, name: str) -> KeptAnswer:
+        """The answer called ``name``; an ApiError if it is not (or no longer) here."""
+        kept = self._shelf.get(name)
+        if kept is None:
+            raise ApiError(404, "unknown_record", f"no record '{name}' here (any more); ask again")
+        return kept
+
+
+def _bytes(sighting: Sighting, view: Json) -> int:
+    """What an answer takes in memory, roughly: its picture, its tensors, and the texts that they became."""
+    height, width = sighting.picture.size
+    tensors = sum(tensor.nbytes for look in sighting.trace.looks for tensor in look.tensors().values())
+    texts = [view["picture"]["png"], *(each and each["weights"] for each in (view["total"], *view["looks"]))]
+    return 3 * height * width + tensors + sum(len(text) for text in texts if text)

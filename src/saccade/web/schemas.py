@@ -1,0 +1,205 @@
+"""What may be sent to the server and what comes back, as versioned schemas; OpenAPI is written from these."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from saccade.data.glyphs import CLASSES
+from saccade.data.palette import COLOURS
+
+CANVAS = 100
+"""Side of a composed scene in pixels, as the models of digits were trained."""
+LEAST, MOST = 7, CANVAS
+"""Sides of a digit's box in pixels."""
+DIGITS = 24
+"""Digits in a scene at most."""
+
+Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+ModelName = Annotated[str, Field(min_length=1, max_length=200)]
+Asked = Annotated[str, Field(max_length=200)] | Annotated[int, Field(ge=0, lt=1 << 31)]
+DataUrl = Annotated[str, Field(description="the picture as data:image/…;base64,…", min_length=1)]
+
+
+class _Strict(BaseModel):
+    """A request: unknown keys are a mistake, and numbers are numbers."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+# ---------------------------------------------------------------- requests
+
+
+class Digit(_Strict):
+    """One digit of a scene."""
+
+    digit: int = Field(ge=0, lt=CLASSES)
+    x: int = Field(description="left edge of its box in pixels", ge=0, lt=CANVAS)
+    y: int = Field(description="top edge", ge=0, lt=CANVAS)
+    size: int = Field(description="side of its box in pixels", ge=LEAST, le=MOST)
+    colour: Literal["green", "yellow", "white", "red", "blue"]
+    glyph: int = Field(0, description="which of the handwritten ones of this digit", ge=0, lt=200)
+    noise: int = Field(0, description="added to all channels of the colour", ge=-60, le=60)
+
+
+class Scene(_Strict):
+    """A scene to render; the later digit lies in front."""
+
+    digits: list[Digit] | None = Field(
+        None, description="none: those the generator draws for the seed", max_length=DIGITS
+    )
+    background: str = Field("black", description="black, distractors, clutter or photo:NAME", max_length=60)
+    seed: int = Field(0, description="of the background, and of the digits where none are given", ge=0, lt=1 << 31)
+
+
+class Upload(_Strict):
+    """A picture to look at."""
+
+    picture: DataUrl
+    name: str = Field("picture", max_length=400)
+    model: ModelName | None = Field(None, description="encode it for this model at once")
+
+
+class Question(_Strict):
+    """A question about an encoded picture or a scene; the model says which questions it knows."""
+
+    model: ModelName
+    encoding: Id | None = None
+    scene: Scene | None = None
+    question: Asked | None = Field(None, description="null for a model that says by itself what it sees")
+    picture: bool = Field(True, description="whether the view carries the picture")
+
+
+class Questions(_Strict):
+    """Every question that a model knows, about one encoded picture or scene."""
+
+    model: ModelName
+    encoding: Id | None = None
+    scene: Scene | None = None
+
+
+# ---------------------------------------------------------------- answers
+
+
+class ErrorDetail(BaseModel):
+    """What was wrong."""
+
+    code: str
+    message: str
+
+
+class ErrorBody(BaseModel):
+    """How every error is told."""
+
+    error: ErrorDetail
+
+
+class ScoreEntry(BaseModel):
+    """A model's headline number."""
+
+    metric: str
+    value: float
+    data: str
+    split: str
+    n: int
+
+
+class ModelEntry(BaseModel):
+    """What can be asked of one model."""
+
+    name: str
+    task: str
+    architecture: str
+    summary: str
+    queries: list[str]
+    answers: list[str]
+    sentences: bool
+    size: tuple[int, int]
+    parameters: int
+    score: ScoreEntry | None
+    problem: str | None = Field(description="why it cannot be asked here, once that is known")
+
+
+class ModelList(BaseModel):
+    """The models of this server."""
+
+    schema_: Annotated[Literal["saccade.models/1"], Field(serialization_alias="schema")] = "saccade.models/1"
+    models: list[ModelEntry]
+
+
+class PictureEntry(BaseModel):
+    """A picture as it is kept and drawn."""
+
+    name: str
+    width: int
+    height: int
+    png: str | None
+    notes: list[str] = []
+
+
+class Encoding(BaseModel):
+    """A picture that can now be asked about."""
+
+    schema_: Annotated[Literal["saccade.encoding/1"], Field(serialization_alias="schema")] = "saccade.encoding/1"
+    encoding: str
+    picture: PictureEntry
+
+
+class DigitTruth(BaseModel):
+    """Where one digit of a scene is."""
+
+    digit: int
+    colour: str
+    box: tuple[int, int, int, int]
+    mask_png: str
+
+
+class RenderedScene(BaseModel):
+    """A scene as a picture that can be asked about, what it was made of, and where everything is."""
+
+    schema_: Annotated[Literal["saccade.scene/1"], Field(serialization_alias="schema")] = "saccade.scene/1"
+    encoding: str
+    picture: PictureEntry
+    scene: Scene
+    truth: list[DigitTruth]
+
+
+class SceneMaterial(BaseModel):
+    """What scenes can be made of."""
+
+    schema_: Annotated[Literal["saccade.material/1"], Field(serialization_alias="schema")] = "saccade.material/1"
+    canvas: int = CANVAS
+    sizes: tuple[int, int] = (LEAST, MOST)
+    digits: int = DIGITS
+    colours: list[str] = list(COLOURS)
+    backgrounds: list[str]
+    glyphs: int = 200
+
+
+class View(BaseModel):
+    """``saccade.view/1``: an answer and everything there is to draw of it; see the module ``saccade.web.views``."""
+
+    model_config = ConfigDict(extra="allow")
+    schema_: Literal["saccade.view/1"] = Field(serialization_alias="schema")
+    model: str
+    task: str
+    picture: dict[str, Any]
+    question: str | None
+    answer: str
+    confidence: float | None
+    alternatives: list[tuple[str, float | None]]
+    labels: list[tuple[str, float | None]] | None
+    words: list[str] | None
+    looks: list[dict[str, Any]]
+    total: dict[str, Any] | None
+    evidence: dict[str, Any] | None
+    scores: dict[str, Any] | None
+    record: str | None = Field(None, description="by which it can be fetched again")
+
+
+class Views(BaseModel):
+    """An answer to every question, in the order of the model's."""
+
+    schema_: Annotated[Literal["saccade.views/1"], Field(serialization_alias="schema")] = "saccade.views/1"
+    views: list[View]

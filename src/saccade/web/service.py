@@ -1,0 +1,106 @@
+"""What the server does, without HTTP: pictures are kept, models asked in their queues, answers made into views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from saccade.predict import Predictor
+from saccade.sighting import Sighting
+from saccade.web.errors import ApiError
+from saccade.web.limits import Limits
+from saccade.web.models import Models, ServedModel
+from saccade.web.pictures import KeptPicture, Pictures
+from saccade.web.records import Records
+from saccade.web.schemas import DigitTruth, Encoding, Question, Questions, RenderedScene, Scene
+from saccade.web.scores import scores_of
+from saccade.web.views import Json, mask_url, view_of
+from saccade.web.worker import Worker
+
+
+class Service:
+    """Models, pictures and answers of one server.
+
+    Args:
+        models: zoo names, model folders or run folders; none means every model that ships with saccade.
+        device: where they compute.
+        limits: of everything.
+    """
+
+    def __init__(self, models: Sequence[str | Path] = (), device: str = "auto", limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self.models = Models(models, device, self.limits)
+        self.pictures = Pictures(self.limits)
+        self.records = Records(self.limits)
+        # Decoding and drawing have a queue too: one large picture at a time is in memory, whatever arrives.
+        self.studio = Worker("pictures", self.limits.waiting, self.limits.answer_seconds)
+
+    async def encode(self, data: bytes, name: str, model: str | None) -> Encoding:
+        """Keep a picture; with a model, encode it for that one at once."""
+        served = None if model is None else self.models[model]
+        kept = await self.studio.run(lambda: self.pictures.read(data, name))
+        if served is not None:
+            await served.run(lambda predictor: served.encoded(predictor, kept))
+        return Encoding(encoding=kept.id, picture=kept.entry())
+
+    async def render(self, scene: Scene) -> RenderedScene:
+        """Draw a scene and tell where everything in it is."""
+        return await self.studio.run(lambda: _rendered(self.pictures.compose(scene)))
+
+    async def ask(self, asked: Question) -> Json:
+        """One answer, as a view."""
+        served = self.models[asked.model]
+
+        def answer(predictor: Predictor) -> Json:
+            predictor.question(asked.question)  # before the picture is drawn and encoded: the cheaper mistake first
+            kept = self._picture(asked)
+            sighting = predictor.ask(served.encoded(predictor, kept), asked.question)
+            return self._view(sighting, kept, served, png=kept.png if asked.picture else None)
+
+        return await served.run(answer)
+
+    async def ask_all(self, asked: Questions) -> list[Json]:
+        """An answer to every question that the model knows, as views of answer and looks alone; none is kept."""
+        served = self.models[asked.model]
+
+        def answer(predictor: Predictor) -> list[Json]:
+            kept = self._picture(asked)
+            found = predictor.ask_all(served.encoded(predictor, kept))
+            return [view_of(each, task=served.facts.task, total=False) for each in found]
+
+        return await served.run(answer)
+
+    def close(self) -> None:
+        """Take no more work."""
+        self.models.close()
+        self.studio.close()
+
+    def _picture(self, asked: Question | Questions) -> KeptPicture:
+        """The picture that a question is about."""
+        if (asked.encoding is None) == (asked.scene is None):
+            raise ApiError(422, "invalid", "a question is about an encoding or about a scene: name one of the two")
+        return self.pictures.find(asked.encoding or "") if asked.scene is None else self.pictures.compose(asked.scene)
+
+    def _view(self, sighting: Sighting, kept: KeptPicture, served: ServedModel, png: str | None) -> Json:
+        truth = kept.truth
+        evidence = None if truth is None else truth.evidence(sighting.question)
+        scores = None
+        if truth is not None and evidence is not None:
+            scores = scores_of(sighting.trace, evidence, truth.objects)
+        view = view_of(sighting, task=served.facts.task, png=png, evidence=evidence, scores=scores)
+        return self.records.keep(sighting, view)
+
+
+def _rendered(kept: KeptPicture) -> RenderedScene:
+    if kept.scene is None:
+        raise ApiError(404, "unknown_scene", f"'{kept.id}' is no scene")
+    truth = [
+        DigitTruth(
+            digit=each.digit,
+            colour=each.colour,
+            box=(each.x, each.y, each.x + each.size, each.y + each.size),
+            mask_png=mask_url(mask),
+        )
+        for each, mask in zip(kept.scene.truth.digits, kept.scene.truth.masks)
+    ]
+    return RenderedScene(encoding=kept.id, picture=kept.entry(), scene=kept.scene.scene, truth=truth)

@@ -1,0 +1,34 @@
+// Asking a source about what is on the page, and what its answer rests on.
+
+import { maskOfView, pictureOfPixels, pictureOfView } from "./pictures.js";
+import { renderScene } from "./scene.js";
+
+/** What is asked about: a scene, rendered here with the pixels of each of its digits, or any picture. */
+export function subjectOf({ mode, scene, picture }, glyphs) {
+  if (mode !== "scene") return { picture };
+  const { rgba, width, height, masks } = renderScene(scene, glyphs);
+  return { scene, masks, picture: pictureOfPixels(rgba, width, height) };
+}
+
+/** {view, picture, evidence, masks}, or null where a newer question took its place. */
+export async function answerOf(source, model, subject, question) {
+  const asked = model.queries?.length ? question : null;
+  const view = await source.look(model, subject, asked);
+  if (!view) return null;
+  const picture = view.picture.png ? await pictureOfView(view) : subject.picture;
+  return { view, picture, evidence: await evidenceOf(view, subject, asked, picture), masks: subject.masks ?? null };
+}
+
+/** A saved view in the same form. */
+export async function answerOfRecord(view) {
+  const picture = await pictureOfView(view);
+  return { view, picture, evidence: await maskOfView(view, picture), masks: null };
+}
+
+/** The pixels that hold the answer: as the source tells them, or those of the digit that was asked for. */
+async function evidenceOf(view, { scene, masks }, question, picture) {
+  const told = await maskOfView(view, picture);
+  if (told || !masks) return told;
+  const number = scene.digits.findIndex(({ digit }) => String(digit) === question);
+  return number < 0 ? null : { width: picture.width, height: picture.height, mask: masks[number] };
+}

@@ -1,0 +1,210 @@
+// Composing a scene: digits are dragged on the picture, by pointer or by keys, and changed in the panel.
+
+import { element, part } from "./dom.js";
+import { VARIANTS } from "./glyphs.js";
+import { COLOURS } from "./palette.js";
+import { changed, LARGEST, randomScene, SIDE, SMALLEST } from "./scene.js";
+
+const DIGIT_PARTS = ["digit-list", "digit-fields", "digit-size", "colour-list", "handwriting", "remove"];
+const SCENE_PARTS = ["add-list", "background", "shuffle"];
+const HANDLE = 5; // pixels of the picture around the corner that resizes
+
+export class Composer {
+  #drag = null;
+
+  constructor(root, store) {
+    this.store = store;
+    this.parts = Object.fromEntries([...DIGIT_PARTS, ...SCENE_PARTS].map((name) => [name, part(root, name)]));
+    const { parts } = this;
+    Object.assign(parts["digit-size"], { min: SMALLEST, max: LARGEST });
+    parts["digit-size"].addEventListener("input", () => this.#resize(Number(parts["digit-size"].value)));
+    parts.handwriting.addEventListener("click", () => this.change({ glyph: (this.selected.glyph + 1) % VARIANTS }));
+    parts.remove.addEventListener("click", () => this.remove());
+    parts.shuffle.addEventListener("click", () => this.shuffle());
+    parts.background.addEventListener("change", () => this.#set({ background: parts.background.value }));
+    for (const [name, [red, green, blue]] of Object.entries(COLOURS)) {
+      const swatch = element("button", {
+        type: "button",
+        class: "swatch",
+        title: name,
+        "aria-label": name,
+        "data-colour": name,
+        onclick: () => this.change({ colour: name }),
+      });
+      swatch.style.backgroundColor = `rgb(${red} ${green} ${blue})`;
+      parts["colour-list"].append(swatch);
+    }
+  }
+
+  get scene() {
+    return this.store.state.scene;
+  }
+
+  get selected() {
+    return this.scene.digits[this.store.state.selected] ?? null;
+  }
+
+  /** Make the picture of a stage answer to the pointer. */
+  attach(stage) {
+    const canvas = stage.element;
+    canvas.addEventListener("pointerdown", (event) => this.#press(event, stage));
+    canvas.addEventListener("pointermove", (event) => this.#move(event, stage));
+    for (const kind of ["pointerup", "pointercancel"]) canvas.addEventListener(kind, () => (this.#drag = null));
+  }
+
+  /** Offer the backgrounds that can be rendered. */
+  offer(backgrounds) {
+    const words = { distractors: "coloured clutter", clutter: "grey clutter" };
+    const options = backgrounds.map((name) =>
+      element("option", { value: name, text: words[name] ?? name.replace("photo:", "photo: ") }),
+    );
+    this.parts.background.replaceChildren(...options);
+  }
+
+  /** Bring the panel up to date. */
+  show() {
+    const { digits, background } = this.scene;
+    const { parts, selected } = this;
+    const chosen = this.store.state.selected;
+    parts["digit-list"].replaceChildren(
+      ...digits.map((digit, number) =>
+        chip(
+          digit.digit,
+          number === chosen,
+          `Select the ${digit.digit}`,
+          () => this.store.set({ selected: number }),
+          digit.colour,
+        ),
+      ),
+    );
+    const absent = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].filter((digit) => digits.every((other) => other.digit !== digit));
+    parts["add-list"].replaceChildren(
+      ...absent.map((digit) => chip(`+${digit}`, false, `Add a ${digit}`, () => this.add(digit))),
+    );
+    parts["digit-fields"].disabled = selected === null;
+    if (selected) parts["digit-size"].value = String(selected.size);
+    for (const swatch of parts["colour-list"].children)
+      swatch.setAttribute("aria-pressed", String(swatch.dataset.colour === selected?.colour));
+    parts.background.value = background;
+  }
+
+  /** Select the digit that is asked for, if it is there: what is changed next is most likely that one. */
+  select(question) {
+    const number = this.scene.digits.findIndex(({ digit }) => String(digit) === question);
+    if (number >= 0) this.store.state.selected = number;
+  }
+
+  change(changes) {
+    if (!this.selected) return;
+    const digits = [...this.scene.digits];
+    digits[this.store.state.selected] = changed(this.selected, changes);
+    this.#set({ digits });
+  }
+
+  /** Put a digit where there is most room, in a colour of its turn. */
+  add(digit) {
+    const { digits } = this.scene;
+    const size = 28;
+    const places = [];
+    for (let y = 0; y <= SIDE - size; y += 4) for (let x = 0; x <= SIDE - size; x += 4) places.push({ x, y });
+    const room = ({ x, y }) =>
+      Math.min(
+        ...digits.map((other) =>
+          Math.max(other.x - x - size, x - other.x - other.size, other.y - y - size, y - other.y - other.size),
+        ),
+        99,
+      );
+    const best = places.reduce((one, two) => (room(two) > room(one) ? two : one));
+    const colour = Object.keys(COLOURS)[digits.length % 5];
+    this.store.set({ selected: digits.length });
+    this.#set({ digits: [...digits, { digit, glyph: 0, ...best, size, colour }] });
+  }
+
+  remove() {
+    if (!this.selected) return;
+    const { selected } = this.store.state;
+    this.#set({ digits: this.scene.digits.filter((_, number) => number !== selected) });
+    this.store.set({ selected: Math.max(0, selected - 1) });
+  }
+
+  shuffle() {
+    const scene = randomScene(this.scene.seed + 1, this.scene.background);
+    this.store.set({ scene, selected: 0, question: String(scene.digits[0].digit), mode: "scene" });
+  }
+
+  /** Select the next digit, or with -1 the one before. */
+  cycle(by) {
+    const count = this.scene.digits.length;
+    if (count) this.store.set({ selected: (this.store.state.selected + by + count) % count });
+  }
+
+  /** Move the selected digit. */
+  nudge(x, y) {
+    if (this.selected) this.change({ x: this.selected.x + x, y: this.selected.y + y });
+  }
+
+  /** Grow or shrink it around its middle. */
+  grow(by) {
+    if (this.selected) this.#resize(this.selected.size + by);
+  }
+
+  recolour() {
+    const names = Object.keys(COLOURS);
+    if (this.selected) this.change({ colour: names[(names.indexOf(this.selected.colour) + 1) % names.length] });
+  }
+
+  #resize(size) {
+    const shift = (this.selected.size - size) / 2;
+    this.change({ size, x: this.selected.x + shift, y: this.selected.y + shift });
+  }
+
+  #set(changes) {
+    this.store.set({ scene: { ...this.scene, ...changes } });
+  }
+
+  #press(event, stage) {
+    if (this.store.state.mode !== "scene") return;
+    const { x, y } = stage.at(event);
+    const current = this.selected;
+    const resizing = current && Math.hypot(current.x + current.size - x, current.y + current.size - y) < HANDLE;
+    const hit = resizing ? this.store.state.selected : this.#hit(x, y);
+    if (hit === null) return;
+    event.preventDefault();
+    stage.element.focus({ preventScroll: true });
+    stage.element.setPointerCapture(event.pointerId);
+    const digit = this.scene.digits[hit];
+    this.#drag = { resizing, x: x - digit.x, y: y - digit.y };
+    this.store.set({ selected: hit });
+  }
+
+  #move(event, stage) {
+    if (this.store.state.mode !== "scene") return;
+    const { x, y } = stage.at(event);
+    stage.element.style.cursor = this.#drag || this.#hit(x, y) !== null ? "grab" : "";
+    if (!this.#drag) return;
+    if (this.#drag.resizing) this.change({ size: Math.max(x - this.selected.x, y - this.selected.y) });
+    else this.change({ x: x - this.#drag.x, y: y - this.#drag.y });
+  }
+
+  /** The number of the digit under a point, the one in front first; null for none. */
+  #hit(x, y) {
+    const hit = this.scene.digits.findLastIndex(
+      (digit) => x >= digit.x && y >= digit.y && x < digit.x + digit.size && y < digit.y + digit.size,
+    );
+    return hit < 0 ? null : hit;
+  }
+}
+
+function chip(text, pressed, title, onclick, colour) {
+  const button = element("button", {
+    type: "button",
+    class: "chip",
+    text,
+    title,
+    "aria-label": title,
+    "aria-pressed": String(pressed),
+    onclick,
+  });
+  if (colour) button.style.setProperty("--mark", `rgb(${COLOURS[colour].join(" ")})`);
+  return button;
+}

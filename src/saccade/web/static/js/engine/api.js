@@ -1,0 +1,74 @@
+// The page's end of the engine: `load` weights, then `look` at pixels as fast as they change.
+//
+// A look that is asked for while another of the same model is being computed replaces any that still waits: who drags
+// a digit wants the newest picture answered, not every one on the way. A replaced look resolves to null.
+
+export class Engine {
+  /** `worker` runs worker.js: `new Worker(url, { type: "module" })`, or one made from a blob where no server is. */
+  constructor(worker) {
+    this.worker = worker;
+    this.calls = new Map(); // id → what settles it
+    this.lanes = new Map(); // model → { busy, waiting }
+    this.last = 0;
+    this.broken = null; // why nothing can be computed any more
+    worker.onmessage = ({ data }) => this.settle(data);
+    worker.onerror = (event) => this.fail(event.message || "the worker of the engine could not start");
+  }
+
+  /** Take in page weights, parsed or as text; resolves to the facts: model, queries, answers, size, looks … */
+  async load(weights) {
+    return this.call({ verb: "load", weights: typeof weights === "string" ? JSON.parse(weights) : weights });
+  }
+
+  /**
+   * Ask a loaded model, by default the one loaded last, about RGB pixels 0..1 (Float32Array, row by row).
+   * Resolves to view JSON, or to null if a newer look came before it.
+   */
+  look(pixels, question, model) {
+    const lane = this.lanes.get(model) ?? { busy: false, waiting: null };
+    this.lanes.set(model, lane);
+    return new Promise((resolve, reject) => {
+      lane.waiting?.resolve(null);
+      lane.waiting = { given: { verb: "look", pixels, question, model }, resolve, reject };
+      if (!lane.busy) this.next(lane);
+    });
+  }
+
+  /** Stop the worker; whatever is under way fails. */
+  close() {
+    this.worker.terminate();
+    this.fail("the engine was closed");
+  }
+
+  async next(lane) {
+    const { given, resolve, reject } = lane.waiting;
+    lane.waiting = null;
+    lane.busy = true;
+    await this.call(given).then(resolve, reject);
+    lane.busy = false;
+    if (lane.waiting) this.next(lane);
+  }
+
+  call(message) {
+    if (this.broken) return Promise.reject(new Error(this.broken));
+    const id = ++this.last;
+    return new Promise((resolve, reject) => {
+      this.calls.set(id, { resolve, reject });
+      this.worker.postMessage({ id, ...message });
+    });
+  }
+
+  settle({ id, result, error }) {
+    const call = this.calls.get(id);
+    this.calls.delete(id);
+    if (error === undefined) call?.resolve(result);
+    else call?.reject(new Error(error));
+  }
+
+  /** Nothing more will come: whatever is under way or waits is refused, and so is what comes later. */
+  fail(message) {
+    this.broken = message;
+    for (const { reject } of this.calls.values()) reject(new Error(message));
+    this.calls.clear();
+  }
+}

@@ -1,0 +1,169 @@
+// The layers of the small networks: convolutions that keep their sums in registers, and what stands around them.
+//
+// A convolution is the whole cost of a look, so both kinds below work in blocks: a few cells times a few outputs, whose
+// sums stay in local variables while the inputs under a row of the kernel, which lie side by side, are read once.
+
+import { FeatureMap, floatsFromBase64, matrixFromStored } from "./tensor.js";
+
+const BLOCK = 4; // outputs that are computed together
+
+/** A square convolution, behind a norm where there is one; its weights lie in the order in which they are read. */
+export class Convolution {
+  constructor({ side, inputs, outputs, weight, bias }, norm = null) {
+    this.side = side;
+    this.outputs = outputs;
+    this.bias = floatsFromBase64(bias);
+    const matrix = matrixFromStored(weight);
+    if (norm) fold(norm, matrix, this.bias);
+    this.weights = inBlocks(matrix, outputs, side * side * inputs);
+  }
+}
+
+/** Change weights and bias so that they do what a scale and a shift of each input channel did before them. */
+function fold({ scale, shift }, matrix, bias) {
+  const scales = floatsFromBase64(scale);
+  const shifts = floatsFromBase64(shift);
+  const columns = matrix.length / bias.length;
+  for (let output = 0; output < bias.length; output++) {
+    let shifted = bias[output];
+    for (let column = 0; column < columns; column++) {
+      const at = output * columns + column;
+      shifted += matrix[at] * shifts[column % shifts.length];
+      matrix[at] *= scales[column % scales.length];
+    }
+    bias[output] = shifted;
+  }
+}
+
+/** Matrix (outputs × columns) → for each block of outputs, column by column, the weights of the block. */
+function inBlocks(matrix, outputs, columns) {
+  const blocked = new Float32Array(matrix.length);
+  let to = 0;
+  for (let first = 0; first < outputs; first += BLOCK) {
+    for (let column = 0; column < columns; column++) {
+      for (let output = first; output < first + BLOCK; output++) blocked[to++] = matrix[output * columns + column];
+    }
+  }
+  return blocked;
+}
+
+/** A stage: valid convolution, 2×2 maximum (an odd border is dropped), nothing below zero. */
+export function stage(input, layer) {
+  const height = (input.height - layer.side + 1) >> 1;
+  const width = (input.width - layer.side + 1) >> 1;
+  if (height < 1 || width < 1) throw new Error(`${input.height}×${input.width} cells are too few for a stage`);
+  const result = new FeatureMap(height, width, layer.outputs);
+  const { data: cells, width: across, channels } = input;
+  const { weights, bias, outputs, side } = layer;
+  const run = side * channels;
+  const down = across * channels;
+  for (let first = 0, block = 0; first < outputs; first += BLOCK, block += BLOCK * side * run) {
+    for (let y = 0; y < height; y++) {
+      for (let x = 0; x < width; x++) {
+        const corner = (2 * y * across + 2 * x) * channels;
+        const to = (y * width + x) * outputs + first;
+        for (let pair = 0; pair < BLOCK; pair += 2) {
+          // four cells, which become one, times two outputs
+          let a0 = 0, a1 = 0, b0 = 0, b1 = 0, c0 = 0, c1 = 0, d0 = 0, d1 = 0;
+          let weight = block + pair;
+          for (let row = 0, start = corner; row < side; row++, start += down) {
+            for (let at = start, end = start + run; at < end; at++, weight += BLOCK) {
+              const w0 = weights[weight], w1 = weights[weight + 1];
+              const a = cells[at], b = cells[at + channels], c = cells[at + down], d = cells[at + down + channels];
+              a0 += a * w0; a1 += a * w1;
+              b0 += b * w0; b1 += b * w1;
+              c0 += c * w0; c1 += c * w1;
+              d0 += d * w0; d1 += d * w1;
+            }
+          }
+          result.data[to + pair] = Math.max(0, Math.max(a0, b0, c0, d0) + bias[first + pair]);
+          result.data[to + pair + 1] = Math.max(0, Math.max(a1, b1, c1, d1) + bias[first + pair + 1]);
+        }
+      }
+    }
+  }
+  return result;
+}
+
+/** A convolution that keeps the grid: zeros lie beyond the border. */
+export function convolve(input, layer) {
+  const { height, width, channels } = input;
+  const { weights, bias, outputs, side } = layer;
+  const result = new FeatureMap(height, width, outputs);
+  const around = input.padded(side >> 1);
+  const cells = around.data;
+  const run = side * channels;
+  const down = around.width * channels;
+  for (let first = 0, block = 0; first < outputs; first += BLOCK, block += BLOCK * side * run) {
+    for (let y = 0; y < height; y++) {
+      for (let x = 0; x < width; x += 2) {
+        const beside = Math.min(1, width - 1 - x); // the last of an odd row is computed with itself
+        const step = beside * channels;
+        // two cells times four outputs
+        let a0 = bias[first], a1 = bias[first + 1], a2 = bias[first + 2], a3 = bias[first + 3];
+        let b0 = a0, b1 = a1, b2 = a2, b3 = a3;
+        let weight = block;
+        for (let row = 0, start = (y * around.width + x) * channels; row < side; row++, start += down) {
+          for (let at = start, end = start + run; at < end; at++, weight += BLOCK) {
+            const w0 = weights[weight], w1 = weights[weight + 1], w2 = weights[weight + 2], w3 = weights[weight + 3];
+            const a = cells[at], b = cells[at + step];
+            a0 += a * w0; a1 += a * w1; a2 += a * w2; a3 += a * w3;
+            b0 += b * w0; b1 += b * w1; b2 += b * w2; b3 += b * w3;
+          }
+        }
+        const to = (y * width + x) * outputs + first;
+        const next = to + beside * outputs;
+        result.data[to] = a0; result.data[to + 1] = a1; result.data[to + 2] = a2; result.data[to + 3] = a3;
+        result.data[next] = b0; result.data[next + 1] = b1; result.data[next + 2] = b2; result.data[next + 3] = b3;
+      }
+    }
+  }
+  return result;
+}
+
+/** One linear layer. */
+export class Linear {
+  constructor({ weight, bias }) {
+    this.weights = floatsFromBase64(weight); // outputs × inputs
+    this.bias = floatsFromBase64(bias);
+  }
+
+  apply(feature) {
+    return this.bias.map((start, output) => {
+      let sum = start;
+      for (let input = 0; input < feature.length; input++) {
+        sum += this.weights[output * feature.length + input] * feature[input];
+      }
+      return sum;
+    });
+  }
+}
+
+/** Shares that add up to one. */
+export function softmax(scores) {
+  const highest = scores.reduce((a, b) => Math.max(a, b), -Infinity);
+  const shares = Float64Array.from(scores, (score) => Math.exp(score - highest));
+  const sum = shares.reduce((a, b) => a + b, 0);
+  return Float32Array.from(shares, (share) => share / sum);
+}
+
+/** How far each gate is open. */
+export function sigmoid(scores) {
+  return scores.map((score) => 1 / (1 + Math.exp(-score)));
+}
+
+/** Every cell times its weight. */
+export function gated(features, weights) {
+  const { height, width, channels } = features;
+  const data = features.data.map((value, index) => value * weights[Math.floor(index / channels)]);
+  return new FeatureMap(height, width, channels, data);
+}
+
+/** The sum over all cells, each times its weight: one number for each channel. */
+export function weightedSum(features, weights) {
+  const sum = new Float64Array(features.channels);
+  for (let cell = 0, at = 0; cell < weights.length; cell++) {
+    for (let channel = 0; channel < sum.length; channel++, at++) sum[channel] += weights[cell] * features.data[at];
+  }
+  return sum;
+}

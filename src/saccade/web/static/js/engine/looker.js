@@ -1,0 +1,50 @@
+// Models that look at pictures, by name: pixels and a question in, view JSON out; nothing here knows of workers.
+
+import { HAttNetModel } from "./hattnet.js";
+import { viewOf } from "./sighting.js";
+import { SoftModel } from "./soft.js";
+import { FeatureMap } from "./tensor.js";
+
+const WEIGHTS_SCHEMA = "saccade.page-weights/1";
+const MODELS = { soft: SoftModel, hattnet: HAttNetModel };
+
+export class Looker {
+  constructor() {
+    this.loaded = new Map();
+  }
+
+  /** Take in what `saccade.web.weights.page_weights` wrote; returns what the model can be asked and can answer. */
+  load(weights) {
+    if (weights?.schema !== WEIGHTS_SCHEMA) throw new Error(`expected weights of ${WEIGHTS_SCHEMA}, found ${weights?.schema}`);
+    const { stages, attention, head, ...facts } = weights;
+    const Model = MODELS[facts.kind];
+    if (!Model) throw new Error(`this page cannot compute a model of kind '${facts.kind}'`);
+    const network = new Model({ stages, attention, head });
+    this.loaded.delete(facts.model); // so that it becomes the last
+    this.loaded.set(facts.model, { facts, network, pixels: null, encoding: null });
+    return facts;
+  }
+
+  /** Answer a question about `pixels`: RGB 0..1, row by row, as many as the model's input has. */
+  look(pixels, question, model = [...this.loaded.keys()].at(-1)) {
+    const known = this.loaded.get(model);
+    if (!known) throw new Error(`no model '${model}'; loaded: ${[...this.loaded.keys()].join(", ") || "none"}`);
+    const { facts } = known;
+    const number = facts.queries.indexOf(String(question));
+    if (number < 0) throw new Error(`'${model}' cannot be asked '${question}': ask ${facts.queries.join(", ")}`);
+    return viewOf(facts, number, known.network.ask(this.encoding(known, pixels), number));
+  }
+
+  /** The picture is encoded once and asked many times. */
+  encoding(known, pixels) {
+    const [height, width] = known.facts.size;
+    if (pixels.length !== height * width * 3) {
+      throw new Error(`expected ${height}×${width} pixels of 3 numbers, found ${pixels.length} numbers`);
+    }
+    if (!known.pixels || known.pixels.some((value, index) => value !== pixels[index])) {
+      known.pixels = Float32Array.from(pixels); // a copy: the page goes on drawing in its own
+      known.encoding = known.network.encode(new FeatureMap(height, width, 3, known.pixels));
+    }
+    return known.encoding;
+  }
+}

@@ -1,0 +1,42 @@
+// Where the page starts: it finds out what it is (served, self-contained, or a viewer) and opens the right source.
+
+import { part } from "./dom.js";
+import { embedded, pageOfOwnParts, pageOfServer, pristine } from "./embedded.js";
+import { loadGlyphs } from "./glyphs.js";
+import { Page } from "./page.js";
+import { checkedViews, VIEWS } from "./records.js";
+import { OfflineSource } from "./source_offline.js";
+import { ServerSource } from "./source_server.js";
+
+/** The models that a page opens with: a hierarchy of gates beside a single soft look, where they are there. */
+function firstModels(models) {
+  const names = models.map(({ name }) => name);
+  const wanted = [names.find((name) => name.startsWith("hattnet-ctx")), names.find((name) => name.startsWith("soft"))];
+  const found = wanted.filter(Boolean);
+  return found.length ? found : names.slice(0, 1);
+}
+
+async function start() {
+  const root = document.getElementById("saccade");
+  const markup = pristine(root);
+  const data = embedded();
+  try {
+    const source = await openSource(data);
+    const glyphs = source && (await loadGlyphs(data?.glyphs ?? "glyphs.png"));
+    const shell = data ? (views) => pageOfOwnParts(data, markup, views) : pageOfServer;
+    const page = new Page(root, { source, glyphs, shell });
+    root.dataset.source = source ? "live" : "none";
+    if (source) page.start(firstModels(source.models));
+    if (data?.views?.length) page.showViews(checkedViews({ schema: VIEWS, views: data.views }, "this page"));
+  } catch (error) {
+    part(root, "notice-text").textContent = error.message;
+    part(root, "notice").hidden = false;
+  }
+}
+
+async function openSource(data) {
+  if (!data) return new ServerSource().open();
+  return data.weights?.length ? new OfflineSource(data.weights, data.worker).open() : null;
+}
+
+start();

@@ -1,0 +1,228 @@
+// The page: one store, one or more lenses, and the source of answers, tied together.
+
+import { TOTAL } from "./acts.js";
+import { answerOf, answerOfRecord, subjectOf } from "./answers.js";
+import { Composer } from "./composer.js";
+import { Controls } from "./controls.js";
+import { element, part } from "./dom.js";
+import { listen } from "./keyboard.js";
+import { Latest } from "./latest.js";
+import { Notices } from "./notices.js";
+import { listenForFiles } from "./opening.js";
+import { Player } from "./player.js";
+import { Questions } from "./questions.js";
+import { firstScene } from "./scene.js";
+import { savePage, savePng, saveRecord } from "./share.js";
+import { Store } from "./store.js";
+import { Lens } from "./view.js";
+
+const MOST_LENSES = 4;
+const ASKS_AGAIN = ["scene", "question", "mode", "picture", "models"];
+
+export class Page {
+  entries = []; // {lens, model, picture, latest}, one for each card
+
+  /** `source` answers (null: a viewer of records only); `glyphs` draws digits; `shell(views)` makes a page of views. */
+  constructor(root, { source, glyphs, shell }) {
+    Object.assign(this, { root, source, glyphs });
+    this.store = new Store({
+      mode: "record",
+      models: [],
+      scene: firstScene(),
+      selected: 0,
+      question: "7",
+      picture: null,
+      views: [],
+      act: TOTAL,
+      pointer: null,
+      palette: "saccade",
+      opacity: 0.65,
+      outline: true,
+      cells: false,
+    });
+    this.notices = new Notices(root);
+    this.player = new Player(root, this.store);
+    this.composer = new Composer(root, this.store);
+    this.questions = new Questions(root, this.store);
+    this.controls = new Controls(root, this.store);
+    this.lenses = part(root, "lenses");
+    this.adder = part(root, "compare");
+    this.adder.addEventListener("change", () => this.#setModels([...this.store.state.models, this.adder.value]));
+    this.#listenForSaving(shell);
+    listenForFiles(root, {
+      picture: (picture) =>
+        source
+          ? this.store.set({ picture, mode: "picture" })
+          : this.notices.say("this page has no model to show a picture to; open a record"),
+      views: (views) => this.showViews(views),
+      wrong: (error) => this.notices.say(error),
+    });
+    listen(root, {
+      composer: this.composer,
+      player: this.player,
+      ask: (question) => this.store.set({ question }),
+      toggle: (name) => this.controls.toggle(name),
+    });
+    this.store.subscribe((state, changes) => this.#update(state, changes));
+  }
+
+  /** Compose a scene and show it to the models called `models`, side by side. */
+  start(models) {
+    part(this.root, "where").textContent = `Models run ${this.source.label}`;
+    this.composer.offer(this.source.backgrounds);
+    this.store.set({ mode: "scene", models });
+  }
+
+  /** Show saved views; no source is asked. */
+  showViews(views) {
+    this.notices.clear();
+    this.store.set({ views, mode: "record", act: TOTAL });
+  }
+
+  #listenForSaving(shell) {
+    const keep = {
+      "save-png": (all) => savePng(all, this.#style()),
+      "save-record": saveRecord,
+      "save-page": (all) => savePage(all, shell),
+    };
+    for (const [name, save] of Object.entries(keep)) {
+      part(this.root, name).addEventListener("click", async () => {
+        try {
+          await save(this.#answered());
+        } catch (error) {
+          this.notices.say(error);
+        }
+      });
+    }
+  }
+
+  #answered() {
+    const answered = this.entries.filter(({ lens }) => lens.view);
+    if (!answered.length) throw new Error("there is nothing to save before a model has answered");
+    return answered;
+  }
+
+  // ------------------------------------------------------------ lenses
+
+  /** One lens for each name; those that are there already stay. */
+  #showLenses(names) {
+    while (this.entries.length > names.length) this.entries.pop().lens.element.remove();
+    names.forEach((name, number) => {
+      if (number === this.entries.length) this.entries.push(this.#newEntry(number));
+      this.entries[number].model = name;
+    });
+  }
+
+  #newEntry(number) {
+    const lens = new Lens({
+      model: (name) => this.#setModels(this.store.state.models.with(number, name)),
+      close: () => this.#setModels(this.store.state.models.toSpliced(number, 1)),
+      act: (act) => this.store.set({ act }),
+      hover: (pointer) => this.store.set({ pointer }),
+    });
+    const entry = { lens, model: null, picture: null };
+    entry.latest = new Latest((job) => this.#ask(entry, job));
+    this.composer.attach(lens.stage);
+    this.lenses.append(lens.element);
+    return entry;
+  }
+
+  #setModels(models) {
+    this.store.set({ models: models.filter(Boolean).slice(0, MOST_LENSES) });
+  }
+
+  async #showRecord(views) {
+    this.#showLenses(views.map(({ model }) => model));
+    for (const [number, view] of views.entries()) this.#take(this.entries[number], await answerOfRecord(view));
+    this.#paint();
+  }
+
+  // ------------------------------------------------------------ asking
+
+  #askAll(state) {
+    if (state.mode === "picture" && !state.picture) return;
+    this.#showLenses(state.models);
+    state.question = this.questions.known(this.#firstModel(), state.question, presentIn(state));
+    const subject = subjectOf(state, this.glyphs);
+    // What a server draws behind the digits is not known here: its picture comes with the answer.
+    const isKnown = !subject.scene || this.source.drawsHere || subject.scene.background === "black";
+    for (const entry of this.entries) {
+      if (isKnown || !entry.picture) entry.picture = subject.picture;
+      entry.latest.push({ subject, question: state.question });
+    }
+  }
+
+  async #ask(entry, { subject, question }) {
+    const model = this.source.models.find(({ name }) => name === entry.model);
+    entry.lens.element.setAttribute("aria-busy", "true");
+    try {
+      const answer = await answerOf(this.source, model, subject, question);
+      if (!answer || this.store.state.mode === "record") return;
+      this.#take(entry, answer);
+      this.notices.settled(entry);
+    } catch (error) {
+      this.notices.say(error, entry);
+    } finally {
+      entry.lens.element.removeAttribute("aria-busy");
+    }
+    this.#paint();
+  }
+
+  #firstModel() {
+    return this.source.models.find(({ name }) => name === this.store.state.models[0]);
+  }
+
+  #take(entry, { view, picture, evidence, masks }) {
+    entry.picture = picture;
+    entry.lens.take(view, evidence, masks);
+  }
+
+  // ------------------------------------------------------------ showing
+
+  #update(state, changes) {
+    this.root.dataset.mode = state.mode;
+    const isRecord = state.mode === "record";
+    if (isRecord && changes.has("views")) this.#showRecord(state.views).catch((error) => this.notices.say(error));
+    if (changes.has("question") && !changes.has("scene")) this.composer.select(state.question);
+    if (!isRecord && ASKS_AGAIN.some((name) => changes.has(name))) this.#askAll(state);
+    this.#paint();
+  }
+
+  #style() {
+    const { palette, opacity, cells, outline } = this.store.state;
+    return { style: { palette, opacity, cells }, outline };
+  }
+
+  #paint() {
+    const { state } = this.store;
+    const titles = Player.merged(this.entries.map(({ lens }) => lens));
+    if (titles.size && !titles.has(state.act)) state.act = titles.has(TOTAL) ? TOTAL : [...titles.keys()].at(-1);
+    this.player.show(titles, state.act);
+    this.controls.show();
+    this.lenses.dataset.count = String(this.entries.length);
+    const names = state.mode === "record" ? null : this.source.models.map(({ name }) => name);
+    const selection = state.mode === "scene" ? this.composer.selected : null;
+    for (const { lens, model, picture } of this.entries) {
+      lens.offer(names ?? [model], model, this.entries.length === 1 || !names);
+      if (picture) lens.paint({ picture, act: state.act, pointer: state.pointer, selection, ...this.#style() });
+    }
+    if (names) this.#paintPanel(state, names);
+  }
+
+  #paintPanel(state, names) {
+    this.composer.show();
+    this.questions.show(this.#firstModel(), presentIn(state));
+    const options = [
+      element("option", { value: "", text: "Compare with …" }),
+      ...names.map((name) => element("option", { value: name, text: name })),
+    ];
+    if (this.adder.length !== options.length) this.adder.replaceChildren(...options);
+    this.adder.value = "";
+    this.adder.disabled = state.models.length >= MOST_LENSES;
+  }
+}
+
+/** The digits of a composed scene; null where what is on the picture is not known. */
+function presentIn({ mode, scene }) {
+  return mode === "scene" ? scene.digits.map(({ digit }) => String(digit)) : null;
+}

@@ -1,0 +1,68 @@
+// Asking: a button for every question that the model knows, or a field where there are too many.
+
+import { element, part } from "./dom.js";
+
+const BUTTONS = 24;
+const NONE = [];
+
+export class Questions {
+  constructor(root, store) {
+    this.store = store;
+    this.group = part(root, "ask");
+    this.list = part(root, "question-list");
+    this.note = part(root, "question-note");
+    this.title = part(root, "question-title");
+  }
+
+  /** `question`, or another one where `model` does not know it: about something present, if it can be. */
+  known(model, question, present) {
+    const questions = model?.queries ?? NONE;
+    if (questions.length === 0 || questions.includes(question)) return question;
+    return questions.find((word) => present?.includes(word)) ?? questions[0];
+  }
+
+  /** Show the questions of `model`; `present` are the digits of a composed scene, null where that is not known. */
+  show(model, present) {
+    const questions = model?.queries ?? NONE;
+    this.title.textContent = model?.task === "attribute" ? "What colour is the …" : "Ask";
+    this.group.hidden = questions.length === 0;
+    const asked = this.store.state.question;
+    if (this.shown !== questions) {
+      this.shown = questions;
+      this.list.replaceChildren(
+        ...(questions.length > BUTTONS ? this.#field(questions) : questions.map((word) => this.#button(word))),
+      );
+    }
+    for (const button of this.list.querySelectorAll("button")) {
+      const word = button.textContent;
+      button.setAttribute("aria-pressed", String(word === asked));
+      button.classList.toggle("absent", Boolean(present) && !present.includes(word));
+    }
+    const absent = present && asked !== null && !present.includes(asked);
+    this.note.textContent = absent ? `There is no ${asked} in the scene: watch what the model does.` : "";
+  }
+
+  #button(word) {
+    return element("button", {
+      type: "button",
+      class: "chip",
+      text: word,
+      onclick: () => this.store.set({ question: word }),
+    });
+  }
+
+  #field(questions) {
+    const field = element("input", {
+      type: "search",
+      list: "saccade-questions",
+      placeholder: "ask …",
+      "aria-label": "question",
+    });
+    field.value = this.store.state.question ?? "";
+    field.addEventListener("change", () => this.store.set({ question: field.value }));
+    return [
+      field,
+      element("datalist", { id: "saccade-questions" }, ...questions.map((word) => element("option", { value: word }))),
+    ];
+  }
+}

@@ -1,0 +1,133 @@
+// Scenes of coloured digits: what is in them, and their rendering in the page, to the pixel as the generator does it.
+//
+// A digit is {digit, glyph, x, y, size, colour}: the box of `size` pixels with its corner at (x, y). Where digits
+// overlap, the later one is seen. Clutter is drawn after the recipe of the distractors (crops of glyphs, coloured, added
+// to the black) but with the page's own random numbers.
+
+import { GLYPH, VARIANTS, resizeGlyph } from "./glyphs.js";
+import { COLOURS } from "./palette.js";
+import { randomNumbers } from "./random.js";
+
+export const SIDE = 100;
+export const SMALLEST = 14;
+export const LARGEST = 84;
+export const CLUTTER = { count: 17, crop: 5, scale: [0.5, 3] };
+
+/** The scene that the page opens with. */
+export function firstScene() {
+  const digits = [
+    { digit: 7, glyph: 0, x: 6, y: 8, size: 34, colour: "red" },
+    { digit: 3, glyph: 2, x: 50, y: 4, size: 44, colour: "blue" },
+    { digit: 2, glyph: 1, x: 34, y: 48, size: 30, colour: "green" },
+    { digit: 5, glyph: 4, x: 4, y: 62, size: 26, colour: "yellow" },
+    { digit: 9, glyph: 0, x: 64, y: 60, size: 32, colour: "white" },
+  ];
+  return { digits, background: "black", seed: 1 };
+}
+
+/** Five to nine different digits at random places that do not touch. */
+export function randomScene(seed, background) {
+  const random = randomNumbers(seed);
+  const order = shuffled([0, 1, 2, 3, 4, 5, 6, 7, 8, 9], random);
+  const digits = [];
+  for (const digit of order.slice(0, 5 + Math.floor(5 * random()))) {
+    for (let tries = 0; tries < 60; tries++) {
+      const size = Math.floor(SMALLEST + 4 + random() ** 1.6 * 40);
+      const [x, y] = [Math.floor(random() * (SIDE - size + 1)), Math.floor(random() * (SIDE - size + 1))];
+      const free = digits.every(
+        (other) => x + size <= other.x || other.x + other.size <= x || y + size <= other.y || other.y + other.size <= y,
+      );
+      if (!free) continue;
+      const colour = Object.keys(COLOURS)[Math.floor(5 * random())];
+      digits.push({ digit, glyph: Math.floor(VARIANTS * random()), x, y, size, colour });
+      break;
+    }
+  }
+  return { digits, background, seed };
+}
+
+/** A digit with `changes`, kept inside the picture and within the sizes that models have seen. */
+export function changed(digit, changes) {
+  const next = { ...digit, ...changes };
+  next.size = bounded(Math.round(next.size), SMALLEST, LARGEST);
+  next.x = bounded(Math.round(next.x), 0, SIDE - next.size);
+  next.y = bounded(Math.round(next.y), 0, SIDE - next.size);
+  return next;
+}
+
+/** {width, height, rgba, masks}: the picture, and for each digit the pixels (bytes 0 or 1) where it is seen. */
+export function renderScene(scene, glyphs) {
+  const rgb = scene.background === "distractors" ? clutter(scene.seed, glyphs) : new Uint8Array(3 * SIDE * SIDE);
+  const owner = new Int16Array(SIDE * SIDE).fill(-1);
+  const ink = new Uint8Array(SIDE * SIDE);
+  scene.digits.forEach((digit, number) => {
+    const patch = resizeGlyph(glyphs(digit.digit, digit.glyph), digit.size);
+    eachPixel(patch, digit.size, digit.x, digit.y, (at, value) => {
+      owner[at] = number;
+      ink[at] = value;
+    });
+  });
+  const masks = scene.digits.map(() => new Uint8Array(SIDE * SIDE));
+  for (let at = 0; at < owner.length; at++) {
+    if (owner[at] < 0) continue;
+    masks[owner[at]][at] = 1;
+    const colour = COLOURS[scene.digits[owner[at]].colour];
+    for (let channel = 0; channel < 3; channel++) {
+      rgb[3 * at + channel] = by255(ink[at] * colour[channel] + (255 - ink[at]) * rgb[3 * at + channel]);
+    }
+  }
+  return { width: SIDE, height: SIDE, rgba: withAlpha(rgb), masks };
+}
+
+function clutter(seed, glyphs) {
+  const random = randomNumbers(seed);
+  const rgb = new Uint8ClampedArray(3 * SIDE * SIDE); // sums stop at 255
+  for (let number = 0; number < CLUTTER.count; number++) {
+    const glyph = glyphs(Math.floor(10 * random()), Math.floor(VARIANTS * random()));
+    const [left, top] = [Math.floor(random() * (GLYPH - CLUTTER.crop)), Math.floor(random() * (GLYPH - CLUTTER.crop))];
+    const [low, high] = CLUTTER.scale;
+    const size = Math.floor(CLUTTER.crop * (low + (high - low) * random()));
+    const colour = Object.values(COLOURS)[Math.floor(5 * random())];
+    const [x, y] = [Math.floor(random() * (SIDE + 1 - size)), Math.floor(random() * (SIDE + 1 - size))];
+    const crop = new Uint8Array(CLUTTER.crop ** 2).map(
+      (_, i) => glyph[(top + Math.floor(i / CLUTTER.crop)) * GLYPH + left + (i % CLUTTER.crop)],
+    );
+    eachPixel(resizeGlyph(crop, size, CLUTTER.crop), size, x, y, (at, value) => {
+      for (let channel = 0; channel < 3; channel++) rgb[3 * at + channel] += by255(value * colour[channel]);
+    });
+  }
+  return new Uint8Array(rgb);
+}
+
+/** `visit(position in the picture, ink)` for every pixel of a patch that has ink. */
+function eachPixel(patch, size, x, y, visit) {
+  for (let row = 0; row < size; row++) {
+    for (let column = 0; column < size; column++) {
+      const value = patch[row * size + column];
+      if (value) visit((y + row) * SIDE + x + column, value);
+    }
+  }
+}
+
+/** round(product / 255), as the generator computes it. */
+function by255(product) {
+  return ((product + 128) * 257) >> 16;
+}
+
+function withAlpha(rgb) {
+  const rgba = new Uint8ClampedArray((rgb.length / 3) * 4).fill(255);
+  for (let at = 0; at < rgb.length / 3; at++) rgba.set(rgb.subarray(3 * at, 3 * at + 3), 4 * at);
+  return rgba;
+}
+
+function shuffled(items, random) {
+  for (let i = items.length - 1; i > 0; i--) {
+    const j = Math.floor(random() * (i + 1));
+    [items[i], items[j]] = [items[j], items[i]];
+  }
+  return items;
+}
+
+function bounded(value, low, high) {
+  return Math.min(high, Math.max(low, value));
+}

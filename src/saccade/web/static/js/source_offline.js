@@ -1,0 +1,59 @@
+// Models inside the page: their weights came with it, and a worker computes them; no server is asked.
+
+import { Engine } from "./engine/api.js";
+import { compose, fitInside } from "./frames.js";
+
+export class OfflineSource {
+  label = "in this page";
+  backgrounds = ["black", "distractors"];
+  drawsHere = true;
+  #engine;
+
+  /** `weights` of each model as JSON; `workerText` is the engine's worker as one script. */
+  constructor(weights, workerText) {
+    this.weights = weights;
+    const address = URL.createObjectURL(new Blob([workerText], { type: "text/javascript" }));
+    this.#engine = new Engine(new Worker(address));
+    URL.revokeObjectURL(address);
+  }
+
+  async open() {
+    const facts = await Promise.all(this.weights.map((model) => this.#engine.load(model)));
+    this.models = facts.map(({ model, ...rest }) => ({ name: model, ...rest }));
+    return this;
+  }
+
+  /** The view of what `model` says about `subject`: a scene of the model's own size, or any picture, fitted into it. */
+  async look(model, subject, question) {
+    const [side] = model.size;
+    const { picture } = subject;
+    const fit = fitInside(picture, side);
+    const view = await this.#engine.look(pixelsOf(picture, fit, side), question, model.name);
+    return view && onPicture(view, picture, fit.canvas);
+  }
+}
+
+/** RGB between 0 and 1 of the picture laid into a black square. */
+function pixelsOf(picture, fit, side) {
+  let rgba = picture.rgba;
+  if (picture.width !== side || picture.height !== side) {
+    const canvas = new OffscreenCanvas(side, side);
+    const context = canvas.getContext("2d", { willReadFrequently: true });
+    context.imageSmoothingQuality = "high";
+    context.fillRect(0, 0, side, side);
+    context.drawImage(picture.image, fit.left, fit.top, fit.width, fit.height);
+    rgba = context.getImageData(0, 0, side, side).data;
+  }
+  return new Float32Array(3 * side * side).map((_, at) => rgba[4 * Math.floor(at / 3) + (at % 3)] / 255);
+}
+
+/** The view with its frames leading on to the picture that was fitted into the model's input. */
+function onPicture(view, picture, canvas) {
+  const placed = (entry) => ({ ...entry, frame: compose(canvas, entry.frame) });
+  return {
+    ...view,
+    picture: { width: picture.width, height: picture.height, png: null },
+    looks: view.looks.map(placed),
+    total: placed(view.total),
+  };
+}

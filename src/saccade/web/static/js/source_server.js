@@ -1,0 +1,49 @@
+// Models behind the server of `saccade serve`, asked over its HTTP interface.
+
+import { asPng } from "./pictures.js";
+
+export class ServerSource {
+  label = "on this machine's server";
+  drawsHere = false; // the server's renderer is the one that counts
+  #encodings = new WeakMap();
+
+  async open() {
+    const [{ models }, { backgrounds }] = await Promise.all([request("api/models"), request("api/scene")]);
+    return Object.assign(this, { models, backgrounds });
+  }
+
+  /** The view of what `model` says about `subject`: {scene} or {picture}. */
+  async look(model, subject, question) {
+    const about = subject.scene ? { scene: subject.scene } : { encoding: await this.#encode(model, subject.picture) };
+    return request("api/ask", { model: model.name, question, ...about });
+  }
+
+  /** A picture is sent once for each model; later questions name it. */
+  async #encode(model, picture) {
+    if (!this.#encodings.has(picture)) this.#encodings.set(picture, new Map());
+    const known = this.#encodings.get(picture);
+    if (!known.has(model.name)) {
+      const reply = await request("api/encode", { model: model.name, picture: await asPng(picture) });
+      known.set(model.name, reply.encoding);
+    }
+    return known.get(model.name);
+  }
+}
+
+/** A JSON reply; an error that the server explains is thrown with its own words. */
+async function request(path, body) {
+  const options = body && {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  };
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch {
+    throw new Error("the server does not answer; is `saccade serve` still running?");
+  }
+  const reply = await response.json().catch(() => null);
+  if (response.ok && reply !== null) return reply;
+  throw new Error(reply?.error?.message ?? `the server answered ${response.status} without an explanation`);
+}

@@ -1,0 +1,80 @@
+// The large picture of a lens: the act over it, the evidence, the selected digit, and the cell under the pointer.
+
+import { element } from "./dom.js";
+import { apply } from "./frames.js";
+import { paintAct, paintOutline } from "./paint.js";
+
+const RESOLUTION = 640; // pixels of the longer side; sharp on dense screens, light enough to repaint while dragging
+
+export class Stage {
+  /** `element` is the canvas; what happens on it is told in pixels of the picture. */
+  constructor() {
+    this.element = element("canvas", { class: "stage", tabindex: "0", role: "img", "data-part": "stage" });
+    this.size = { width: 1, height: 1 };
+  }
+
+  /** Paint everything; `shown` is {picture, act, style, evidence, selection, pointer}. */
+  paint(shown) {
+    const { picture } = shown;
+    const scale = RESOLUTION / Math.max(picture.width, picture.height);
+    const area = { x: 0, y: 0, width: Math.round(picture.width * scale), height: Math.round(picture.height * scale) };
+    this.size = picture;
+    if (this.element.width !== area.width || this.element.height !== area.height) {
+      Object.assign(this.element, { width: area.width, height: area.height });
+      this.element.style.aspectRatio = `${area.width} / ${area.height}`;
+    }
+    const context = this.element.getContext("2d");
+    context.clearRect(0, 0, area.width, area.height);
+    paintAct(context, area, picture, shown.act, shown.style);
+    if (shown.evidence) paintOutline(context, area, shown.evidence);
+    if (shown.selection) drawSelection(context, scale, shown.selection);
+    if (shown.cell) drawCell(context, scale, shown.cell, shown.act.map);
+  }
+
+  /** Where an event happened, in pixels of the picture. */
+  at(event) {
+    const box = this.element.getBoundingClientRect();
+    return {
+      x: ((event.clientX - box.left) / box.width) * this.size.width,
+      y: ((event.clientY - box.top) / box.height) * this.size.height,
+    };
+  }
+}
+
+function drawSelection(context, scale, digit) {
+  const [x, y, side] = [digit.x * scale, digit.y * scale, digit.size * scale];
+  context.save();
+  context.lineWidth = 2;
+  context.strokeStyle = "rgb(0 0 0 / 0.6)";
+  context.strokeRect(x, y, side, side);
+  context.setLineDash([7, 5]);
+  context.strokeStyle = "#ffffff";
+  context.strokeRect(x, y, side, side);
+  context.setLineDash([]);
+  context.fillStyle = "#ffffff";
+  context.beginPath();
+  context.arc(x + side, y + side, 8, 0, 7);
+  context.fill();
+  context.stroke();
+  context.restore();
+}
+
+/** The borders of one cell, wherever its frame puts them. */
+function drawCell(context, scale, { row, column }, map) {
+  const corners = [
+    [0, 0],
+    [1, 0],
+    [1, 1],
+    [0, 1],
+  ].map(([x, y]) => apply(map.frame, column + x, row + y));
+  context.save();
+  context.beginPath();
+  corners.forEach(([x, y]) => context.lineTo(x * scale, y * scale));
+  context.closePath();
+  context.lineWidth = 2;
+  context.strokeStyle = "#ffffff";
+  context.shadowColor = "#000000";
+  context.shadowBlur = 3;
+  context.stroke();
+  context.restore();
+}

@@ -1,0 +1,57 @@
+// The looks of every lens as one PNG: a row for each model, a panel for each act, words below.
+
+import { paintAct, paintOutline } from "./paint.js";
+import { percent } from "./dom.js";
+
+const PANEL = 240;
+const GAP = 12;
+const WORDS = 44;
+const FONT = "system-ui, sans-serif";
+
+/** A canvas with the rows of `lenses`, painted as the page shows them. */
+export function stripCanvas(lenses, { style, outline }) {
+  const rows = lenses.map(({ lens, picture }) => ({
+    lens,
+    picture,
+    acts: [null, ...lens.acts.filter((act) => act.map || act.box)],
+  }));
+  const heights = rows.map(({ picture }) => Math.round((PANEL * picture.height) / picture.width));
+  const columns = Math.max(...rows.map(({ acts }) => acts.length));
+  const canvas = new OffscreenCanvas(
+    GAP + columns * (PANEL + GAP),
+    GAP + heights.reduce((sum, height) => sum + height + 2 * WORDS, 0),
+  );
+  const context = canvas.getContext("2d");
+  context.fillStyle = "#ffffff";
+  context.fillRect(0, 0, canvas.width, canvas.height);
+  let top = GAP;
+  rows.forEach(({ lens, picture, acts }, number) => {
+    write(context, headline(lens.view), GAP, top + 20, `600 17px ${FONT}`, "#16191f");
+    acts.forEach((act, column) => {
+      const area = { x: GAP + column * (PANEL + GAP), y: top + WORDS - 8, width: PANEL, height: heights[number] };
+      paintAct(context, area, picture, act, style);
+      if (outline && lens.evidence) paintOutline(context, area, lens.evidence);
+      write(
+        context,
+        act ? `${act.title}, ${act.note}` : "picture",
+        area.x,
+        area.y + area.height + 18,
+        `13px ${FONT}`,
+        "#5a6270",
+      );
+    });
+    top += heights[number] + 2 * WORDS;
+  });
+  return canvas;
+}
+
+function headline(view) {
+  const asked = view.question === null ? "" : `${view.question} → `;
+  return `${view.model}: ${asked}${view.answer}${view.confidence === null ? "" : ` (${percent(view.confidence)})`}`;
+}
+
+function write(context, text, x, y, font, colour) {
+  context.font = font;
+  context.fillStyle = colour;
+  context.fillText(text, x, y, PANEL * 4);
+}

@@ -1,0 +1,168 @@
+"""A sighting as the JSON that the page draws: ``saccade.view/1``.
+
+Weights travel as they are, never rescaled: base64 of little-endian floats, (T, h, w) for a look on a picture and (T, S)
+for one over slots, each with the frame that lays its cells over the original picture. The total has no cells of its
+own and travels at the picture's resolution, or a smaller one where the picture is large.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from saccade import geometry
+from saccade.sighting import Sighting
+from saccade.trace import AttentionTrace, Look
+
+SCHEMA = "saccade.view/1"
+TOTAL_SIDE = 128
+"""The longer side of a total map in cells; a picture that is smaller has it pixel by pixel."""
+_TYPES = {torch.float16: "float16", torch.float32: "float32"}
+
+Json = dict[str, Any]
+
+
+def view_of(
+    sighting: Sighting,
+    *,
+    task: str = "",
+    png: str | None = None,
+    evidence: Tensor | None = None,
+    scores: Mapping[str, Any] | None = None,
+    total: bool = True,
+) -> Json:
+    """What the page needs to show ``sighting``, as plain JSON values.
+
+    Args:
+        sighting: of any model.
+        task: what kind of question the model answers.
+        png: the picture as a data address; None leaves it out, for a page that has it already.
+        evidence: (H,W) bool, the pixels of the picture that hold the answer, where they are known.
+        scores: how the attention compares with baselines, where there is evidence.
+        total: whether the looks are laid over each other, which takes longer than everything else.
+    """
+    height, width = sighting.picture.size
+    trace = sighting.trace
+    words = [word for word, _ in sighting.labels or ()] if sighting.is_caption else None
+    return {
+        "schema": SCHEMA,
+        "model": sighting.model,
+        "task": task,
+        "picture": {"name": sighting.picture.name, "width": width, "height": height, "png": png},
+        "question": sighting.question,
+        "answer": sighting.answer,
+        "confidence": _finite(sighting.confidence),
+        "alternatives": _shares(sighting.alternatives),
+        "labels": None if sighting.labels is None else _shares(sighting.labels),
+        "words": words,
+        "looks": [_look(trace, look, (height, width)) for look in trace.looks],
+        "total": _total(trace, (height, width)) if total else None,
+        "evidence": None if evidence is None else {"mask_png": mask_url(evidence)},
+        "scores": None if scores is None else dict(scores),
+    }
+
+
+def picture_url(image: Image.Image) -> str:
+    """``image`` as a data address of a PNG."""
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", compress_level=1)  # to be drawn once, on the same machine: speed counts, bytes do not
+    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
+
+
+def mask_url(mask: Tensor) -> str:
+    """A mask (H,W) bool as a data address of a PNG, white where it holds."""
+    return picture_url(Image.fromarray(mask.to(torch.uint8).mul(255).numpy()).convert("1"))
+
+
+# ---------------------------------------------------------------- looks
+
+
+def _look(trace: AttentionTrace, look: Look, size: geometry.Size) -> Json:
+    """One look; on slots it has texts where others have a grid and a frame."""
+    weights = None if look.weights is None else look.weights[0].reshape(look.steps, *_cells(look))  # (T,h,w) or (T,S)
+    entry: Json = {
+        "name": look.name,
+        "kind": look.kind,
+        "role": look.role,
+        "norm": look.norm,
+        "steps": look.steps,
+        **_floats(weights),
+        "active": [True] * look.steps if look.active is None else _steps(look.active.bool()),
+        **{name: _steps(getattr(look, name)) for name in ("gain", "choice", "emits")},
+        "box": None,
+    }
+    if not look.is_spatial:
+        return entry | {"slots": _slots(trace, look)}
+    frame = trace.frame_on(look, size).reshape(-1, 2, 3)[0]  # (2,3)
+    entry |= {"grid": list(_cells(look)), "frame": frame.tolist()}
+    return entry | ({"box": _box(frame, _cells(look))} if look.kind == "crop" else {})
+
+
+def _cells(look: Look) -> tuple[int, ...]:
+    """(h, w) of a look on a picture, (S,) of one over slots."""
+    if look.weights is None:
+        return look.grid or (1, 1)
+    return tuple(look.weights.shape[-2:] if look.is_spatial else look.weights.shape[-1:])
+
+
+def _slots(trace: AttentionTrace, look: Look) -> list[str]:
+    """The texts that a look over slots lies on, as the trace tells them, or their numbers."""
+    count = _cells(look)[0]
+    told = trace.meta.get("slots")
+    if isinstance(told, (list, tuple)) and len(told) == count:
+        return [str(text) for text in told]
+    return [str(number + 1) for number in range(count)]
+
+
+def _box(frame: Tensor, grid: tuple[int, ...]) -> list[float]:
+    """The upright box [x0, y0, x1, y1] around a crop, in pixels of the picture."""
+    height, width = grid
+    corners = torch.tensor([[0, 0], [width, 0], [width, height], [0, height]], dtype=torch.float64)
+    at = geometry.apply(frame, corners)  # (4,2) as (x, y)
+    return [*at.amin(0).tolist(), *at.amax(0).tolist()]
+
+
+def _total(trace: AttentionTrace, size: geometry.Size) -> Json | None:
+    """All looks together over the picture; None where no look lies on one."""
+    if not any(look.is_spatial for look in trace.looks):
+        return None
+    shrink = max(1.0, max(size) / TOTAL_SIDE)
+    height, width = (max(1, round(side / shrink)) for side in size)
+    frame = geometry.scale_shift((size[1] / width, size[0] / height), (0.0, 0.0))
+    total = trace.image_map("total", (height, width))[0]  # (h,w)
+    return {"grid": [height, width], **_floats(total), "frame": frame.tolist()}
+
+
+# ---------------------------------------------------------------- plain values
+
+
+def _floats(values: Tensor | None) -> Json:
+    """A tensor as base64 of its little-endian bytes, row by row, and their type."""
+    if values is None:
+        return {"weights": None, "dtype": None}
+    values = values.detach().cpu()
+    values = values if values.dtype in _TYPES else values.float()
+    array = values.contiguous().numpy()
+    data = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+    return {"weights": base64.b64encode(data).decode("ascii"), "dtype": _TYPES[values.dtype]}
+
+
+def _steps(values: Tensor | None) -> list[Any] | None:
+    """A value for each step (1) or (1,T), as a list of T."""
+    return None if values is None else [_finite(value) for value in values.reshape(-1).tolist()]
+
+
+def _shares(pairs: tuple[tuple[str, float], ...]) -> list[list[Any]]:
+    return [[word, _finite(share)] for word, share in pairs]
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no word for what is not a number."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

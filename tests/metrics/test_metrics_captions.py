@@ -1,0 +1,131 @@
+"""What holds for every score of captions: the reference evaluation's numbers, and the properties they share."""
+
+import json
+import math
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.metrics import bleu, cider, cider_each, meteor_jar, meteor_lite, meteor_missing, rouge_l, rouge_l_each
+
+FIXTURE = json.loads(Path(__file__).with_name("caption_fixture.json").read_text())
+SAID, KNOWN, EXPECTED = FIXTURE["hypotheses"], FIXTURE["references"], FIXTURE["scores"]
+
+
+def bleu_4(hypotheses, references):
+    return bleu(hypotheses, references)["bleu_4"]
+
+
+SCORES = [bleu_4, rouge_l, cider, meteor_lite]
+
+
+# ---------------------------------------------------------------- the reference evaluation
+
+
+@pytest.mark.reference
+def test_bleu_of_the_reference_evaluation():
+    found = bleu(SAID, KNOWN)
+    assert [found[f"bleu_{order}"] for order in (1, 2, 3, 4)] == pytest.approx(EXPECTED["bleu"], abs=1e-8)
+    penalty = math.exp(1 - 1 / found["length_ratio"])
+    assert found["length_ratio"] < 0.95  # so that the brevity penalty is really there
+    assert found["bleu_4_nobp"] * penalty == pytest.approx(found["bleu_4"])
+
+
+@pytest.mark.reference
+def test_rouge_of_the_reference_evaluation():
+    assert rouge_l(SAID, KNOWN) == pytest.approx(EXPECTED["rouge_l"], abs=1e-12)
+    assert rouge_l_each(SAID, KNOWN).tolist() == pytest.approx(EXPECTED["rouge_l_each"], abs=1e-12)
+
+
+@pytest.mark.reference
+def test_cider_is_a_tenth_of_the_reference_evaluation():
+    assert cider(SAID, KNOWN) == pytest.approx(EXPECTED["cider"] / 10, abs=1e-12)
+    assert cider_each(SAID, KNOWN).tolist() == pytest.approx([each / 10 for each in EXPECTED["cider_each"]], abs=1e-12)
+
+
+@pytest.mark.reference
+def test_meteor_lite_is_the_jar_with_exact_and_stem_matches():
+    assert meteor_lite(SAID, KNOWN) == pytest.approx(EXPECTED["meteor_exact_stem"], abs=1e-12)
+    assert meteor_lite(SAID, KNOWN) < EXPECTED["meteor"]
+
+
+@pytest.mark.reference
+@pytest.mark.slow
+@pytest.mark.skipif(meteor_missing() is not None, reason=str(meteor_missing()))
+def test_meteor_of_the_jar():
+    assert meteor_jar(SAID, KNOWN) == pytest.approx(EXPECTED["meteor"], abs=1e-9)
+
+
+# ---------------------------------------------------------------- properties
+
+WORDS = st.lists(st.sampled_from(["a", "red", "seven", "runs", "running", "dog", "dogs", "above"]), max_size=8)
+SPOKEN = WORDS.map(" ".join)
+REFERENCES = st.lists(WORDS.filter(bool).map(" ".join), min_size=1, max_size=3)
+SETS = st.lists(st.tuples(SPOKEN, REFERENCES), min_size=1, max_size=6)
+
+
+def parted(pictures):
+    return [said for said, _ in pictures], [tuple(known) for _, known in pictures]
+
+
+@pytest.mark.parametrize("score", SCORES)
+@given(pictures=SETS)
+def test_scores_are_fractions_in_any_order_of_pictures(score, pictures):
+    found = score(*parted(pictures))
+    assert 0 <= found <= 1 + 1e-12
+    assert score(*parted(pictures[::-1])) == pytest.approx(found, abs=1e-12)
+
+
+@pytest.mark.parametrize("score", [bleu_4, rouge_l, cider])  # METEOR adds up the first of two references that fit alike
+@given(pictures=SETS)
+def test_the_order_of_references_does_not_matter(score, pictures):
+    turned = [(said, known[::-1]) for said, known in pictures]
+    assert score(*parted(turned)) == pytest.approx(score(*parted(pictures)), abs=1e-12)
+
+
+@pytest.mark.parametrize("score", [bleu_4, rouge_l, meteor_lite])
+@given(pictures=SETS)
+def test_a_set_said_twice_and_a_reference_given_twice_change_nothing(score, pictures):
+    found = score(*parted(pictures))
+    assert score(*parted(pictures * 2)) == pytest.approx(found, abs=1e-12)
+    doubled = [(said, known + known[:1]) for said, known in pictures]
+    assert score(*parted(doubled)) == pytest.approx(found, abs=1e-12)
+
+
+@given(pictures=st.lists(REFERENCES, min_size=1, max_size=5))
+def test_whoever_repeats_a_reference_is_right(pictures):
+    repeated = [(known[-1], known) for known in pictures]
+    assert bleu(*parted(repeated))["bleu_1"] == pytest.approx(1)
+    assert rouge_l(*parted(repeated)) == pytest.approx(1)
+    assert meteor_lite(*parted(repeated)) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_the_ends_of_the_scale(score):
+    captions = ["a small red seven runs", "two white birds fly above", "the boat left of it"]
+    known = [(caption,) for caption in captions]
+    assert score(captions, known) == pytest.approx(1)
+    assert score(captions[1:] + captions[:1], known) == 0
+    assert score([""] * 3, known) == 0
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_no_pictures_have_no_score(score):
+    assert math.isnan(score([], []))
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_one_word_captions_are_defined(score):
+    assert score(["seven", "two", "dog"], [("seven",), ("seven", "nine"), ("dog", "a dog")]) >= 0
+
+
+def test_a_thousand_pictures_take_no_time():
+    """Well under the two seconds that are allowed, even on a busy machine."""
+    many = 1000 // len(SAID) + 1
+    said, known = (SAID * many)[:1000], [(captions * 5)[:5] for captions in KNOWN * many][:1000]
+    start = time.perf_counter()
+    bleu(said, known), rouge_l(said, known), cider(said, known)
+    assert time.perf_counter() - start < 5

@@ -1,0 +1,315 @@
+"""Finding captions, with a model whose words are known: a table of which word follows which."""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from saccade.errors import ConfigError
+from saccade.models.caption_decoder import Looked, Said
+from saccade.models.caption_decoding import END, NOTHING, UNKNOWN, Decoded, decode
+from saccade.models.sat import SatModel
+
+GRID = (2, 3)
+
+
+class Count(NamedTuple):
+    """A memory: how many words were said, and the number of the picture."""
+
+    words: Tensor
+    picture: Tensor
+
+
+class Table:
+    """log p of the next word by picture and word before, (B,V+1,V), the last row for nothing before.
+
+    It looks at cell (word before + words said) mod 6, and β is 1/(1 + words said).
+    """
+
+    def __init__(self, log_prob: Tensor, *, chooses: bool = False) -> None:
+        self.log_prob, self.chooses = log_prob, chooses
+
+    def begin(self, encoding: Tensor) -> tuple[Tensor, Count]:
+        rows = encoding[:, :1].long()  # each picture carries its number: (B,1)
+        return rows, Count(torch.zeros_like(rows), rows)
+
+    def say(self, scene: Tensor, memory: Count, before: Tensor, generator: torch.Generator | None = None) -> Said:
+        logits = self.log_prob[memory.picture, before]  # -1 is the last row: (B,K,V)
+        cell = (before + memory.words) % (GRID[0] * GRID[1])  # (B,K)
+        weights = torch.nn.functional.one_hot(cell, GRID[0] * GRID[1]).double().unflatten(-1, GRID)  # (B,K,h,w)
+        gain = 1 / (1.0 + memory.words)
+        looked = Looked(weights.flatten(2), weights, weights, gain, cell if self.chooses else None)
+        return Said(logits, looked, Count(memory.words + 1, memory.picture))
+
+
+def random_table(pictures: int, vocabulary: int, seed: int) -> Table:
+    generator = torch.Generator().manual_seed(seed)
+    return Table(torch.randn(pictures, vocabulary + 1, vocabulary, generator=generator).mul(2).log_softmax(-1))
+
+
+def pictures(count: int) -> Tensor:
+    return torch.arange(count, dtype=torch.float32).unsqueeze(1)
+
+
+def said(decoded: Decoded, picture: int, which: int = 0) -> list[int]:
+    return decoded.words[picture, which].tolist()
+
+
+def log_prob_of(table: Table, picture: int, words: list[int]) -> float:
+    total, before = 0.0, NOTHING
+    for word in (word for word in words if word != NOTHING):
+        total += float(table.log_prob[picture, before, word])
+        before = word
+    return total
+
+
+def every_caption(vocabulary: int, longest: int) -> list[list[int]]:
+    """All that may be said: words, and the end if there is room for it."""
+    found = []
+    for length in range(1, longest + 1):
+        for words in itertools.product(range(2, vocabulary), repeat=length):
+            found.append([*words] if length == longest else [*words, END])
+    return found
+
+
+def padded(words: list[int], longest: int) -> list[int]:
+    return words + [NOTHING] * (longest - len(words))
+
+
+# ---------------------------------------------------------------- what is found
+
+
+def test_greedy_takes_the_likeliest_word_each_time() -> None:
+    table = torch.full((1, 5, 4), -9.0)
+    table[0, NOTHING, 3] = table[0, 3, 2] = table[0, 2, END] = 0.0
+    found = decode(Table(table), pictures(1), longest=6)
+    assert said(found, 0) == [3, 2, END, -1, -1, -1]
+    assert found.lengths.tolist() == [[2]]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_beam_of_one_is_greedy(seed: int) -> None:
+    table = random_table(4, 6, seed)
+    greedy, beam = (decode(table, pictures(4), method=method, width=1) for method in ("greedy", "beam"))
+    for one, other in zip(greedy, beam):
+        assert one is other is None or torch.equal(one, other)
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 0.7, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_beam_as_wide_as_there_are_captions_finds_the_best_of_all(seed: int, length_penalty: float) -> None:
+    vocabulary, longest = 4, 3
+    table, captions = random_table(2, vocabulary, seed), every_caption(vocabulary, longest)
+    found = decode(
+        table, pictures(2), method="beam", width=40, captions=3, longest=longest, length_penalty=length_penalty
+    )
+    for picture in range(2):
+        ranked = sorted(captions, key=lambda w: -log_prob_of(table, picture, w) / len(w) ** length_penalty)
+        for which in range(3):
+            assert said(found, picture, which) == padded(ranked[which], longest)
+            assert found.log_prob[picture, which].item() == pytest.approx(
+                log_prob_of(table, picture, ranked[which]), abs=1e-5
+            )
+
+
+def test_a_wider_beam_finds_what_greed_misses() -> None:
+    """The likeliest first word leads nowhere."""
+    p = torch.full((1, 5, 4), 1e-9)
+    p[0, NOTHING, 2], p[0, NOTHING, 3] = 0.6, 0.4
+    p[0, 2] = torch.tensor([0.3, 1e-9, 0.35, 0.35])
+    p[0, 3, END] = 1.0
+    table = Table(p.log())
+    assert said(decode(table, pictures(1), longest=3), 0)[0] == 2
+    found = decode(table, pictures(1), method="beam", width=2, longest=3)
+    assert said(found, 0) == [3, END, -1]
+    assert found.log_prob.exp().item() == pytest.approx(0.4, abs=1e-4)
+
+
+def test_the_length_penalty_prefers_long_captions() -> None:
+    p = torch.full((1, 5, 4), 1e-9)
+    p[0, NOTHING, 2], p[0, NOTHING, 3] = 0.5, 0.5
+    p[0, 2, END] = 0.5  # 2: short, in all 0.25
+    p[0, 2, 2] = 0.5
+    p[0, 3, 3], p[0, 3, END] = 0.7, 0.3  # 3 3 3: long, each word likelier
+    table = Table(p.log())
+    short, long = (
+        decode(table, pictures(1), method="beam", width=6, longest=4, length_penalty=penalty) for penalty in (0.0, 1.5)
+    )
+    assert said(short, 0) == [2, END, -1, -1]
+    assert int(long.lengths) > 1
+
+
+def test_captions_come_best_first_and_differ() -> None:
+    found = decode(random_table(3, 8, 0), pictures(3), method="beam", width=5, captions=5)
+    assert (found.log_prob.diff(dim=1) <= 0).all()
+    for picture in range(3):
+        assert len({tuple(said(found, picture, which)) for which in range(5)}) == 5
+
+
+# ---------------------------------------------------------------- always a caption
+
+
+@settings(max_examples=25)
+@given(
+    ends=st.sampled_from(["never", "at once", "as it likes"]),
+    method=st.sampled_from(["greedy", "sample", "beam"]),
+    vocabulary=st.integers(3, 6),
+    longest=st.integers(1, 7),
+    width=st.integers(1, 6),
+    seed=st.integers(0, 999),
+)
+def test_there_is_always_a_caption(
+    ends: str, method: str, vocabulary: int, longest: int, width: int, seed: int
+) -> None:
+    table = random_table(2, vocabulary, seed)
+    if ends != "as it likes":
+        table.log_prob[..., END] = -torch.inf if ends == "never" else 50.0
+    found = decode(table, pictures(2), method=method, width=width, longest=longest)  # type: ignore[arg-type]
+    assert found.words.shape == (2, 1, longest)
+    assert found.log_prob.isfinite().all()
+    assert (found.lengths >= 1).all()
+    assert (found.words[..., 0] >= 2).all()  # a word, neither the end nor the unknown
+    assert not (found.words == UNKNOWN).any()
+    if ends == "never":
+        assert (found.lengths == longest).all()
+    if ends == "at once":
+        assert (found.lengths == 1).all()
+    for words in found.words.flatten(0, 1).tolist():
+        length = sum(word >= 2 for word in words)
+        rest = words[length:]
+        assert rest == (padded([END], longest - length) if rest and END in rest else [])
+
+
+def test_fewer_captions_than_asked_for_are_said_to_be_none() -> None:
+    found = decode(random_table(1, 4, 0), pictures(1), method="beam", width=5, captions=5, longest=1)
+    assert found.log_prob[0, :2].isfinite().all()  # there are two words
+    assert (found.log_prob[0, 2:] == -torch.inf).all()
+    assert (found.words[0, 2:] == NOTHING).all()
+    assert (found.lengths[0] == torch.tensor([1, 1, 0, 0, 0])).all()
+
+
+# ---------------------------------------------------------------- batches
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam"])
+def test_many_pictures_are_found_as_one_by_one(method: str) -> None:
+    """Though some end early and others are cut."""
+    table = random_table(12, 7, 3)
+    options = {"method": method, "width": 4, "captions": 3 if method == "beam" else 1, "longest": 9}
+    together = decode(table, pictures(12), **options)  # type: ignore[arg-type]
+    assert len(set(together.lengths[:, 0].tolist())) > 1
+    for number in range(12):
+        alone = decode(table, pictures(12)[number : number + 1], **options)  # type: ignore[arg-type]
+        for one, whole in zip(alone, together):
+            assert one is whole is None or torch.equal(one, whole[number : number + 1])
+
+
+@pytest.mark.parametrize("kind", ["soft", "hard"])
+def test_a_real_model_finds_the_same_one_by_one(kind: str) -> None:
+    torch.manual_seed(0)
+    config = {"attention_kind": kind, "pick": "best" if kind == "hard" else "expected", "longest": 6}
+    model = SatModel(SatModel.Config(**{**SatModel.tiny().__dict__, **config})).double().eval()
+    encoding = model.encode(torch.rand(9, 3, 31, 34, dtype=torch.float64))
+    together = model.caption(encoding, method="beam", width=4, captions=2)
+    for number in range(9):
+        alone = model.caption(encoding[number : number + 1], method="beam", width=4, captions=2)
+        assert torch.equal(alone.words, together.words[number : number + 1])
+        torch.testing.assert_close(alone.log_prob, together.log_prob[number : number + 1])
+        torch.testing.assert_close(alone.weights, together.weights[number : number + 1])
+
+
+def test_no_pictures_have_no_captions() -> None:
+    model = SatModel(SatModel.tiny()).eval()
+    found = model.caption(model.encode(torch.rand(0, 3, 31, 34)), method="beam", captions=2)
+    assert found.words.shape == (0, 2, 4)
+    assert found.weights.shape == (0, 2, 4, *model.grid)
+
+
+# ---------------------------------------------------------------- what goes with a caption
+
+
+@pytest.mark.parametrize("method", ["greedy", "sample", "beam"])
+def test_attention_belongs_to_the_words_it_was_paid_for(method: str) -> None:
+    """Each look of this model tells the word before it and its place."""
+    captions = 1 if method == "greedy" else 4
+    table = Table(random_table(3, 6, 1).log_prob, chooses=True)
+    found = decode(table, pictures(3), method=method, captions=captions, longest=8)  # type: ignore[arg-type]
+    assert found.choices is not None
+    for picture, which in itertools.product(range(3), range(captions)):
+        before = NOTHING
+        for place, word in enumerate(said(found, picture, which)):
+            weights, gain = found.weights[picture, which, place], found.gains[picture, which, place]
+            if word == NOTHING:
+                assert weights.sum() == gain == 0
+                continue
+            cell = (before + place) % 6
+            assert weights.flatten().argmax() == cell == found.choices[picture, which, place]
+            assert gain == pytest.approx(1 / (1 + place))
+            before = word
+
+
+def test_log_probabilities_are_those_of_the_words() -> None:
+    table = random_table(3, 6, 2)
+    for method in ("greedy", "sample", "beam"):
+        found = decode(table, pictures(3), method=method, longest=8)  # type: ignore[arg-type]
+        for picture in range(3):
+            expected = log_prob_of(table, picture, said(found, picture))
+            assert found.log_prob[picture, 0].item() == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_word_probability_that_does_not_add_up_to_one_is_normalised() -> None:
+    table = random_table(1, 5, 0)
+    shifted = Table(table.log_prob + 3.0)
+    one, other = (decode(each, pictures(1), method="beam", width=3) for each in (table, shifted))
+    torch.testing.assert_close(one.log_prob, other.log_prob, rtol=1e-5, atol=1e-5)
+
+
+# ---------------------------------------------------------------- drawing
+
+
+def test_words_are_drawn_by_their_probability() -> None:
+    p = torch.full((1, 6, 5), 0.0)
+    p[0, NOTHING] = torch.tensor([0.1, 0.1, 0.2, 0.2, 0.4])  # neither of the first two may come first
+    p[0, :-1, END] = 1.0
+    found = decode(
+        Table(p.log()), pictures(1), method="sample", captions=4000, longest=3,
+        generator=torch.Generator().manual_seed(0),
+    )  # fmt: skip
+    share = found.words[0, :, 0].bincount(minlength=5) / 4000
+    torch.testing.assert_close(share, torch.tensor([0.0, 0.0, 0.25, 0.25, 0.5]), rtol=0, atol=0.03)
+
+
+def test_draws_follow_their_generator() -> None:
+    table = random_table(2, 9, 0)
+
+    def draws(seed: int) -> Tensor:
+        generator = torch.Generator().manual_seed(seed)
+        return decode(table, pictures(2), method="sample", captions=5, generator=generator).words
+
+    assert torch.equal(draws(1), draws(1))
+    assert not torch.equal(draws(1), draws(2))
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "baem"}, "did you mean 'beam'"),
+        ({"captions": 2}, "one greedy caption"),
+        ({"method": "beam", "width": 3, "captions": 4}, "widen it"),
+        ({"method": "beam", "width": 0}, "1 or more"),
+        ({"method": "sample", "captions": 0}, "1 or more"),
+        ({"longest": 0}, "longest"),
+    ],
+)
+def test_what_cannot_be_decoded_is_said(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        decode(random_table(1, 4, 0), pictures(1), **options)  # type: ignore[arg-type]

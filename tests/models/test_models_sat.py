@@ -1,0 +1,329 @@
+"""Show, Attend and Tell as a model: what is drawn in training, the baseline, the estimator, and the looks."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.losses import hard_attention_loss, word_log_likelihood
+from saccade.models.catalog import CATALOG, model_spec
+from saccade.models.sat import SatModel
+
+
+def build(seed: int = 0, **changes: Any) -> SatModel:
+    torch.manual_seed(seed)
+    return SatModel(dataclasses.replace(SatModel.tiny(), **changes))
+
+
+def batch(count: int = 4) -> tuple[Tensor, Tensor]:
+    inputs, words = SatModel.example_batch(count, 0)
+    return inputs["images"], words
+
+
+# ---------------------------------------------------------------- the entries
+
+
+def test_the_paper_sees_14_by_14_cells_of_512_channels() -> None:
+    model = model_spec("sat-soft").build()
+    assert isinstance(model, SatModel)
+    assert model.grid == (14, 14)
+    assert model.channels == 512
+    assert model.backbone.names[-1] == "conv5"
+    assert not hasattr(model, "baseline")
+
+
+def test_one_entry_is_soft_and_one_is_hard() -> None:
+    assert CATALOG["sat-soft"].tiny().attention_kind == "soft"
+    assert CATALOG["sat-hard"].tiny().attention_kind == "hard"
+
+
+@pytest.mark.parametrize("settings", [{"backbone": "compact", "through": None}, {"backbone": "small", "through": None}])
+def test_any_backbone_will_do(settings: dict[str, Any]) -> None:
+    model = build(**settings, input_size=(64, 80)).eval()
+    images = torch.rand(2, 3, 64, 80)
+    encoding = model.encode(images)
+    assert encoding.shape == (2, model.grid[0] * model.grid[1], model.channels)
+    found = model.caption(encoding, method="beam")
+    trace = model.trace_of(found).validate()
+    assert trace.image_map().shape == (2, 64, 80)
+
+
+def test_annotation_vectors_come_row_by_row() -> None:
+    model = build().eval()
+    images, _ = batch()
+    features = model.backbone(images)  # (B,D,h,w)
+    encoding = model.encode(images)
+    rows, columns = model.grid
+    for row, column in itertools.product(range(rows), range(columns)):
+        assert torch.equal(encoding[:, row * columns + column], features[:, :, row, column])
+
+
+# ---------------------------------------------------------------- looks
+
+
+@pytest.mark.parametrize("changes", [{}, {"attention_kind": "hard"}, {"gate": False}, {"attention_kind": "none"}])
+def test_the_look_makes_the_context(changes: dict[str, Any]) -> None:
+    """β Σ α a, from the look alone."""
+    model = build(**changes).eval()
+    images, words = batch()
+    output = model(images, words)
+    (look,) = output.trace.validate().looks
+    assert (look.name, look.role, look.steps) == ("word", "multiplier", 3)
+    assert look.kind == ("hard" if changes.get("attention_kind") == "hard" else "soft")
+    torch.testing.assert_close(look.rebuild(output.aux["word.values"]), output.aux["word.context"])
+    assert torch.equal(look.emits, words)
+    assert torch.equal(look.active, words >= 0)
+    assert output.trace.total == "mean"
+
+
+@pytest.mark.parametrize("pick", ["best", "drawn"])
+def test_of_hard_attention_one_cell_is_seen(pick: str) -> None:
+    model = build(attention_kind="hard", pick=pick).eval()
+    images, words = batch()
+    output = model(images, words)
+    (look,) = output.trace.validate().looks
+    assert look.role == "policy"
+    cells = output.aux["word.values"].flatten(2).transpose(1, 2)  # (B,L,D)
+    picked = cells.gather(1, look.choice.unsqueeze(-1).expand(-1, -1, cells.shape[-1]))  # (B,T,D)
+    torch.testing.assert_close(picked * look.gain.unsqueeze(-1), output.aux["word.context"])
+    chosen = look.weights.flatten(2).gather(2, look.choice.unsqueeze(-1)).squeeze(-1)
+    torch.testing.assert_close(look.log_prob, chosen.log())
+    if pick == "best":
+        assert torch.equal(look.choice, look.weights.flatten(2).argmax(-1))
+
+
+def test_drawn_cells_differ_and_follow_their_generator() -> None:
+    model = build(attention_kind="hard", pick="drawn").eval()
+    encoding = model.encode(batch(8)[0])
+
+    def cells(seed: int) -> Tensor:
+        choices = model.caption(encoding, generator=torch.Generator().manual_seed(seed)).choices
+        assert choices is not None
+        return choices
+
+    assert torch.equal(cells(1), cells(1))
+    assert not torch.equal(cells(1), cells(2))
+
+
+def test_a_found_caption_has_the_looks_of_the_same_caption_given() -> None:
+    """Decoding and teacher forcing are one model."""
+    model = build(seed=3).eval()
+    images, _ = batch(6)
+    encoding = model.encode(images)
+    found = model.caption(encoding, method="beam", width=3, captions=2)
+    for which in range(2):
+        trace = model.trace_of(found, which).validate()
+        words = found.words[:, which]
+        with torch.no_grad():
+            given_ = model.forward_features(encoding, words)
+        look, said = trace.look("word"), words >= 0
+        torch.testing.assert_close(look.weights[said], given_["word.weights"][said])
+        torch.testing.assert_close(look.gain[said], given_["word.gain"][said])
+        total = word_log_likelihood(given_["logits"], words).sum(1)
+        torch.testing.assert_close(found.log_prob[:, which], total)
+        assert torch.equal(trace.answer, words)
+
+
+def test_captions_are_no_longer_than_the_model_says() -> None:
+    model = build(longest=2).eval()
+    encoding = model.encode(batch()[0])
+    assert model.caption(encoding).words.shape == (4, 1, 2)
+    assert model.caption(encoding, longest=7).words.shape == (4, 1, 7)
+
+
+# ---------------------------------------------------------------- hard attention in training
+
+
+def test_soft_attention_draws_nothing() -> None:
+    model = build().train()
+    raw = model.forward_raw(*batch())
+    assert not {"word.choice", "expected", "baseline", "entropy"} & raw.keys()
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_a_share_of_the_pictures_is_seen_by_expectation(share: float) -> None:
+    """Where it is, the gate apart, the context is the weighted mean of the cells, else one of them."""
+    model = build(attention_kind="hard", expected_share=share).train()
+    output = model(*batch(8))
+    assert (output.aux["expected"] == bool(share)).all()
+    look = output.trace.look("word")
+    cells = output.aux["word.values"].flatten(2).transpose(1, 2)  # (B,L,D)
+    weights = look.weights.flatten(2)
+    if not share:
+        weights = torch.nn.functional.one_hot(look.choice, cells.shape[1]).to(weights)
+    torch.testing.assert_close((weights @ cells) * look.gain.unsqueeze(-1), output.aux["word.context"])
+
+
+def test_the_coin_is_thrown_for_each_picture() -> None:
+    model = build(attention_kind="hard").train()
+    images, words = batch(16)
+    expected = torch.cat([model.forward_raw(images, words)["expected"] for _ in range(20)])
+    assert 0.4 < expected.float().mean() < 0.6
+    assert all(0 < part.float().mean() < 1 for part in expected.split(16))
+
+
+def test_cells_are_drawn_by_their_weights() -> None:
+    model = build(attention_kind="hard", expected_share=0.0).train()
+    with torch.no_grad():
+        features = model.encode(batch(1)[0])
+        features[:, 3] += 3.0  # one cell unlike the others
+        many = features.expand(3000, -1, -1)
+        raw = model.forward_features(many, torch.zeros(3000, 1, dtype=torch.long))
+    weights = raw["word.weights"][0, 0].flatten()
+    share = raw["word.choice"].flatten().bincount(minlength=len(weights)) / 3000
+    torch.testing.assert_close(share, weights, rtol=0, atol=0.03)
+
+
+def test_the_baseline_is_the_moving_average_of_a_word() -> None:
+    model = build(attention_kind="hard").train()
+    images, words = batch(6)
+    features = model.encode(images)
+    noise = torch.zeros(*words.shape, features.shape[1])
+    expected = torch.tensor([True, False, True, False, False, True])
+    start = -math.log(5)
+    assert model.baseline.item() == pytest.approx(start)
+    raw = model.tell(features, words, noise=noise, expected=expected)
+    assert raw["baseline"].item() == pytest.approx(start)  # this batch is not in it
+    earned = word_log_likelihood(raw["logits"], words)[~expected]
+    mean = (earned.sum() / (words[~expected] >= 0).sum()).item()
+    assert model.baseline.item() == pytest.approx(0.9 * start + 0.1 * mean)
+    assert not model.baseline.requires_grad
+
+
+def test_a_batch_without_draws_leaves_the_baseline() -> None:
+    model = build(attention_kind="hard", expected_share=1.0).train()
+    before = model.baseline.clone()
+    model.forward_raw(*batch())
+    assert torch.equal(model.baseline, before)
+
+
+def test_looking_does_not_move_the_baseline() -> None:
+    model = build(attention_kind="hard").eval()
+    before = model.baseline.clone()
+    raw = model.forward_raw(*batch())
+    assert torch.equal(model.baseline, before)
+    assert "baseline" not in raw
+
+
+# ---------------------------------------------------------------- the estimator, by enumeration
+
+
+CELLS, STEPS = 4, 2
+DRAWS = tuple(itertools.product(range(CELLS), repeat=STEPS))
+
+
+class Enumerated:
+    """A whole model on a grid of 2×2 cells and captions of two words: every draw there is."""
+
+    def __init__(self, seed: int) -> None:
+        settings = {"attention_kind": "hard", "input_size": (10, 11), "through": "stage2"}
+        self.model = build(seed, **settings, embed=3, hidden=4, attention=3).double().train()
+        assert self.model.grid == (1, 1)
+        self.model.grid = (2, 2)  # the cells are given
+        generator = torch.Generator().manual_seed(seed)
+        self.features = torch.randn(1, CELLS, self.model.channels, generator=generator, dtype=torch.float64)
+        self.words = torch.tensor([[3, 0]])
+        self.parameters = [p for name, p in self.model.named_parameters() if name.startswith("decoder")]
+
+    def raw(self, cells: tuple[int, ...]) -> dict[str, Tensor]:
+        """The rollout that draws these cells."""
+        noise = torch.nn.functional.one_hot(torch.tensor([cells]), CELLS) * 1e9
+        raw = self.model.tell(self.features, self.words, noise=noise, expected=torch.tensor([False]))
+        assert raw["word.choice"].tolist() == [list(cells)]
+        return raw
+
+    def outcomes(self) -> tuple[Tensor, Tensor]:
+        """p(s) and log p(y|s) of every draw, (16,)."""
+        raws = [self.raw(cells) for cells in DRAWS]
+        probability = torch.stack([raw["word.log_prob"].sum().exp() for raw in raws])
+        return probability, torch.stack([word_log_likelihood(raw["logits"], self.words).sum() for raw in raws])
+
+    def gradients(self, objective: Tensor) -> list[Tensor]:
+        found = torch.autograd.grad(objective, self.parameters, allow_unused=True)
+        return [torch.zeros_like(p) if g is None else g for p, g in zip(self.parameters, found)]
+
+
+@pytest.mark.parametrize("to_go", [False, True])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_gradient_of_the_loss_is_unbiased_for_the_bound(seed: int, to_go: bool) -> None:
+    """Eq. (10)-(12) through the whole decoder: the mean over all draws is the exact gradient of −Σ p(s) log p(y|s)."""
+    tiny = Enumerated(seed)
+    probability, log_likelihood = tiny.outcomes()
+    exact = tiny.gradients(-(probability * log_likelihood).sum())
+    total = [torch.zeros_like(parameter) for parameter in tiny.parameters]
+    for cells, chance in zip(DRAWS, probability.detach()):
+        loss = hard_attention_loss(tiny.raw(cells), tiny.words, torch.tensor(-0.7), entropy_weight=0.0, to_go=to_go)[
+            "loss"
+        ]
+        for sum_, gradient in zip(total, tiny.gradients(loss)):
+            sum_ += chance * gradient
+    for found, wanted in zip(total, exact):
+        torch.testing.assert_close(found, wanted)
+    assert sum(float(gradient.abs().sum()) for gradient in exact) > 0.1
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 1000))
+def test_the_bound_of_a_model_is_below_its_marginal(seed: int) -> None:
+    with torch.no_grad():
+        probability, log_likelihood = Enumerated(seed).outcomes()
+    assert probability.sum().item() == pytest.approx(1)
+    assert (probability * log_likelihood).sum() <= (probability.log() + log_likelihood).logsumexp(0) + 1e-12
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"vocabulary": 2}, "vocabulary"),
+        ({"embed": 0}, "embed"),
+        ({"hidden": -1}, "hidden"),
+        ({"attention": 0}, "attention must be"),
+        ({"longest": 0}, "longest"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"expected_share": 1.5}, "expected_share"),
+        ({"attention_kind": "sofft"}, "did you mean 'soft'"),
+        ({"pick": "best"}, "no one cell to pick"),
+        ({"backbone": "compact", "through": None, "pretrained": True}, "no ImageNet weights"),
+        ({"backbone": "mobilenetv2"}, "no stage 'conv5'"),
+        ({"input_size": [2, 2], "backbone": "small", "through": None}, "too small"),
+    ],
+)
+def test_settings_that_cannot_be_are_named(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises((ConfigError, DataError), match=message):
+        model_spec("sat-soft").build(wrong)
+
+
+def test_pictures_of_another_size_are_refused() -> None:
+    model = build()
+    with pytest.raises(ShapeError, match="the one size"):
+        model.encode(torch.rand(1, 3, 31, 35))
+    with pytest.raises(DataError, match="31×34 pixels only"):
+        model.check_input((40, 40))
+    model.check_input((31, 34))
+
+
+@pytest.mark.parametrize("shape", [(4, 41, 32), (4, 42, 31), (42, 32), (4, 32, 6, 7)])
+def test_features_of_another_make_are_refused(shape: tuple[int, ...]) -> None:
+    _, words = batch()
+    with pytest.raises(ShapeError, match="features"):
+        build().forward_features(torch.rand(shape), words)
+    with pytest.raises(ShapeError, match="features"):
+        build().caption(torch.rand(shape))
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (4,), (4, 0), (4, 2, 2)])
+def test_captions_of_another_make_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ShapeError, match="words"):
+        build().forward_features(torch.rand(4, 42, 32), torch.zeros(shape, dtype=torch.long))

@@ -1,0 +1,255 @@
+"""The recipes of captions cut down to a few steps: trained, resumed exactly, scored, asked, toured."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file
+from typer.testing import CliRunner
+
+import saccade
+from caption_stubs import captioned_files, save_tiny_captioner, short_splits
+from saccade import zoo
+from saccade.cli import app
+from saccade.data.caption_scenes import SCENE_VOCABULARY
+from saccade.engine.loop import RunResult
+from saccade.engine.stop import StopRequest
+from saccade.errors import ConfigError
+from saccade.models.facts import Score, read_facts
+from saccade.models.folder import load_model, save_model
+from tiny_models import save_tiny
+
+SIZES = "embed: 4, hidden: 8, attention: 4, dropout: 0.0, longest: 12"
+TINY = (
+    "data.glyphs=pack",
+    "data.size=[48, 48]",
+    f"model.config={{backbone: small, through: stage2, {SIZES}}}",
+    "batch_size=4",
+    "log_every=2",
+    "checkpoint_every=1",
+    "phases.0.steps=4",
+    "phases.0.validate_every=2",
+    "phases.0.schedule.warmup=0",
+)
+FILES = (
+    "data.size=[40, 48]",
+    "data.at_least=1",
+    f"model.config={{backbone: small, through: stage2, pretrained: false, {SIZES}}}",
+    "batch_size=4",
+    "log_every=1",
+    "phases.0.epochs=2",
+)
+runner = CliRunner()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _short(tmp_path_factory: pytest.TempPathFactory):
+    with short_splits(), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SACCADE_HOME", str(tmp_path_factory.mktemp("home")))
+        yield
+
+
+def train(out: Path, *more: str, recipe: str = "sat-soft-scenes") -> RunResult:
+    return saccade.train(recipe, out=out, overrides=[*TINY, *more], device="cpu", quiet=True)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run; not to be changed."""
+    return train(tmp_path_factory.mktemp("runs") / "sat").out
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Captions of files, by reader and path."""
+    return f"csv:{captioned_files(tmp_path_factory.mktemp('files'), 16)}"
+
+
+def rows(run: Path, kind: str) -> list[dict]:
+    found = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [row for row in found if row["kind"] == kind]
+
+
+# ---------------------------------------------------------------- training
+
+
+def test_the_curve_of_section_4_3_is_logged(run: Path) -> None:
+    validations = rows(run, "validation")
+    assert len(validations) == 2
+    assert all({"bleu_4", "log_likelihood", "exact_match"} <= set(row["values"]) for row in validations)
+    assert all({"loss", "penalty", "gate", "log_likelihood"} <= set(row["values"]) for row in rows(run, "train"))
+
+
+@pytest.mark.parametrize("recipe", ["sat-soft-scenes", "sat-hard-scenes"])
+def test_resuming_is_exact(recipe: str, tmp_path: Path, monkeypatch) -> None:
+    """Of hard attention the draws and the moving average too."""
+    whole = train(tmp_path / "whole", recipe=recipe).out
+    steps = iter(range(1, 100))
+    monkeypatch.setattr(StopRequest, "reason", lambda self: "time" if next(steps) >= 3 else None)
+    assert train(tmp_path / "parts", recipe=recipe).step == 3
+    monkeypatch.undo()
+    with short_splits():
+        again = saccade.train(out=tmp_path / "parts", resume=True, device="cpu", quiet=True)
+    assert (again.stopped, again.step) == ("finished", 4)
+    one, other = (load_file(folder / "model" / "model.safetensors") for folder in (whole, tmp_path / "parts"))
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert ("baseline" in one) == ("hard" in recipe)
+
+
+def test_the_model_folder_keeps_its_words(run: Path) -> None:
+    facts = read_facts(run / "model")
+    assert facts.answers == ("<end>", "<unknown>", *SCENE_VOCABULARY.words)
+    assert (run / "model" / "vocab.json").is_file()
+    assert (facts.task, facts.queries, facts.dtype) == ("caption", (), "float16")
+
+
+@pytest.mark.parametrize(
+    "change", ["model.config.gate=false", "model.config.attention_kind=none", "phases.0.loss=soft:1"]
+)
+def test_ablations_are_overrides(change: str, tmp_path: Path) -> None:
+    found = saccade.evaluate(train(tmp_path / "run", change).out, device="cpu", limit=4, beam=1)
+    assert (found["n"], found["beam"]) == (4, 1)
+    if "none" in change:
+        uniform = found["baselines"]["uniform"]["true_positive_strength"]
+        assert found["attention"]["true_positive_strength"] == pytest.approx(uniform, rel=1e-3)
+
+
+@pytest.mark.parametrize("recipe", ["sat-soft", "sat-hard"])
+def test_files_are_trained_on_kept_features_and_scored(recipe: str, table: str, tmp_path: Path) -> None:
+    out = saccade.train(recipe, data=table, out=tmp_path / "run", overrides=FILES, device="cpu", quiet=True).out
+    states = [load_file(next(path.glob("*.safetensors"))) for path in sorted((out / "checkpoints").iterdir())]
+    changed = {
+        name.split("/")[1].split(".")[0]
+        for name in states[0]
+        if name.startswith("model/") and not torch.equal(states[0][name], states[-1][name])
+    }
+    assert changed == ({"decoder", "baseline"} if recipe == "sat-hard" else {"decoder"})  # the encoder rests
+    facts = read_facts(out / "model")
+    assert facts.data["name"] == facts.recipe["data"]["name"] == "csv"
+    with pytest.raises(ConfigError, match="give --data csv:PATH"):
+        saccade.evaluate(out, device="cpu")
+    found = saccade.evaluate(out, data=table, device="cpu")
+    assert (found["data"], found["protocol"], found["beam"]) == ("csv", "official", 5)
+
+
+# ---------------------------------------------------------------- the command line
+
+
+def test_evaluate_prints_one_object_of_fractions(run: Path) -> None:
+    result = runner.invoke(app, ["evaluate", str(run), "--limit", "4", "--beam", "2", "--json", "--device", "cpu"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.output)
+    assert {"model", "data", "split", "protocol", "n", "seed", "metrics", "attention", "baselines", "seconds"} <= set(
+        found
+    )
+    assert found["beam"] == 2
+    for group in (found["metrics"], found["attention"], *found["baselines"].values()):
+        for name, value in group.items():
+            assert isinstance(value, dict) or name == "length_ratio" or 0 <= value <= 1, name
+    shown = runner.invoke(app, ["evaluate", str(run), "--limit", "4", "--device", "cpu", "--quiet"])
+    assert "exact_match" in shown.output
+    assert "by_kind.colour" in shown.output
+
+
+def test_only_captions_are_searched_for(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="'soft' says no captions"):
+        saccade.evaluate(save_tiny(tmp_path / "tiny"), beam=3, device="cpu")
+
+
+def test_look_prints_captions_and_writes_strips(run: Path, tmp_path: Path) -> None:
+    Image.new("RGB", (80, 60), "grey").save(tmp_path / "a.png")
+    command = [
+        "look",
+        str(tmp_path / "a.png"),
+        "--model",
+        str(run),
+        "--device",
+        "cpu",
+        "--beam",
+        "5",
+        "--captions",
+        "3",
+    ]
+    told = runner.invoke(app, [*command, "--json"])
+    assert told.exit_code == 0, told.output
+    found = json.loads(told.output)
+    assert found["answer"] == " ".join(entry["word"] for entry in found["words"])
+    assert len(found["other_captions"]) == 2
+    shown = runner.invoke(app, [*command, "--out", str(tmp_path / "out"), "--cells"])
+    assert shown.exit_code == 0, shown.output
+    assert "asked" not in shown.output
+    assert shown.output.count("a.png") == 3  # a row for every caption
+    names = sorted(path.name for path in (tmp_path / "out").glob("*.png"))
+    assert names == ["a-caption-2.png", "a-caption-3.png", "a.png"]
+    made = runner.invoke(app, ["report", str(tmp_path / "out" / "a.json"), "--out", str(tmp_path / "page.html")])
+    assert made.exit_code == 0, made.output
+    assert found["answer"] in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--ask", "3"], "takes no question"),
+        (["--beam", "2", "--captions", "3"], "found 3 of 2"),
+        (["--beam", "0"], "beam"),
+    ],
+)
+def test_wrong_options_end_in_one_line(run: Path, tmp_path: Path, options: list[str], complaint: str) -> None:
+    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+    result = runner.invoke(app, ["look", str(tmp_path / "a.png"), "--model", str(run), "--device", "cpu", *options])
+    assert result.exit_code == 2
+    assert complaint in result.output
+
+
+# ---------------------------------------------------------------- the tour
+
+RECORD = Score(data="flickr8k", split="test", n=1000, metrics={"bleu_4_nobp": 0.2, "bleu_4": 0.18, "meteor_lite": 0.3})
+
+
+def test_the_tour_stops_at_captioners(run: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
+    monkeypatch.setattr("saccade.verbs.tour.FEATURED", ("sat-soft-scenes", "sat-soft-flickr8k"))
+    for limit in ("QUICK", "LOOKED_AT"):
+        monkeypatch.setattr(f"saccade.verbs.tour_captions.{limit}", 6)
+    model, facts = load_model(run / "model")
+    facts = replace(facts, data={**facts.data, "size": [48, 48]})
+    save_model(model, tmp_path / "zoo" / "sat-soft-scenes", replace(facts, name="sat-soft-scenes"))
+    photographs = replace(facts, name="sat-soft-flickr8k", data={**facts.data, "name": "flickr8k"}, scores=(RECORD,))
+    save_model(model, tmp_path / "zoo" / "sat-soft-flickr8k", photographs)
+    result = saccade.tour(tmp_path / "tour", quick=True, device="cpu")
+    headline = result.tables[0].rows
+    assert [row[:2] for row in headline] == [["sat-soft-scenes", "exact_match"], ["sat-soft-flickr8k", "bleu_4_nobp"]]
+    assert headline[0][3:] == ["6", "–", "–"]
+    assert headline[1][2:] == ["–", "–", "20.00 (1,000)", "19.50"]
+    page = result.report.read_text(encoding="utf-8")
+    for words in ("word by word", "attention on what the word names", "looking evenly", "wrong, it is", "flickr8k"):
+        assert words in page, words
+
+
+def test_a_caption_that_is_right_is_shown_with_what_it_names_and_recoloured(tmp_path: Path, monkeypatch) -> None:
+    """The truth is put into the mouth of the model: every strip then says so, and the second one is recoloured."""
+    from saccade.verbs import tour_captions as guide
+
+    monkeypatch.setattr(guide, "LOOKED_AT", 5)
+    predictor = saccade.load(save_tiny_captioner(tmp_path / "teller"), "cpu")
+    predictor = type(predictor)(predictor.model, replace(predictor.facts, data={"name": "scenes", "glyphs": "pack"}))
+    vocabulary = SCENE_VOCABULARY
+    real = guide._look
+
+    def truthful(predictor, batch):
+        truths = [vocabulary.decode(words) for words in batch.words.tolist()]
+        return [replace(seen, answer=truth) for seen, truth in zip(real(predictor, batch), truths)]
+
+    monkeypatch.setattr(guide, "_look", truthful)
+    gallery = guide._strips(predictor)
+    captions = [picture.caption for picture in gallery.pictures]
+    assert len(captions) == 3  # nothing was misread
+    assert all(caption.endswith(": right.") for caption in captions)
+    assert captions[1].startswith("The first digit recoloured: ")
+    assert captions[1].split("“")[1] != captions[0].split("“")[1]

@@ -1,0 +1,41 @@
+"""One server with tiny models for all tests of its behaviour; tests of limits start their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from page_browser import launched
+
+from tiny_models import save_tiny
+
+DIGITS = tuple(str(digit) for digit in range(4))
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that is asked about digits 0..3, and one that knows other words."""
+    folder = tmp_path_factory.mktemp("models")
+    save_tiny(folder / "digits", name="digits", queries=DIGITS)
+    save_tiny(folder / "words", seed=1, name="words")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def server(tiny_folder: Path) -> Iterator[object]:
+    pytest.importorskip("fastapi")
+    from live_server import live_server
+
+    from saccade.web.service import Service
+
+    service = Service([tiny_folder / "digits", tiny_folder / "words"], "cpu")
+    with live_server(service) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[object]:
+    """A Chromium for tests of the page."""
+    with launched() as running:
+        yield running

@@ -1,0 +1,121 @@
+"""A server of ours on a free port, in a thread, and a client that sends it whatever a test wants, good or bad."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+
+from saccade.web.app import create_app
+from saccade.web.serve import listening
+from saccade.web.service import Service
+
+BOUNDARY = "----a-boundary"
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        """The code of an error, which must have the one form that errors have."""
+        assert set(self.json) == {"error"}
+        assert set(self.json["error"]) == {"code", "message"}
+        assert self.json["error"]["message"]
+        return self.json["error"]["code"]
+
+    @property
+    def message(self) -> str:
+        return self.json["error"]["message"]
+
+
+@dataclass(frozen=True)
+class LiveServer:
+    port: int
+    service: Service
+
+    def get(self, path: str, **headers: str) -> Reply:
+        return self.send("GET", path, headers=headers)
+
+    def post(self, path: str, value: Any, **headers: str) -> Reply:
+        return self.send("POST", path, json.dumps(value).encode(), {"Content-Type": "application/json", **headers})
+
+    def upload(self, data: bytes, filename: str = "a.png", **fields: str) -> Reply:
+        """A picture as a form; quotes and line ends in the file's name are sent as browsers send them."""
+        name = filename.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
+        parts = [
+            f'Content-Disposition: form-data; name="{key}"\r\n\r\n{value}'.encode() for key, value in fields.items()
+        ]
+        head = f'Content-Disposition: form-data; name="picture"; filename="{name}"\r\nContent-Type: image/png\r\n\r\n'
+        parts.append(head.encode("utf-8", "surrogatepass") + data)
+        mark = f"--{BOUNDARY}".encode()
+        body = b"".join(mark + b"\r\n" + part + b"\r\n" for part in parts) + mark + b"--\r\n"
+        return self.send("POST", "/api/encode", body, {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"})
+
+    def send(self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None) -> Reply:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            connection.putrequest(method, path, skip_host="Host" in (headers or {}), skip_accept_encoding=True)
+            for name, value in (headers or {}).items():
+                connection.putheader(name, value)
+            if body or method == "POST":
+                connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders()
+            if body:
+                connection.send(body)
+            response = connection.getresponse()
+            found = {name.lower(): value for name, value in response.getheaders()}
+            return Reply(response.status, found, response.read())
+        finally:
+            connection.close()
+
+    def raw(self, *pieces: bytes, pause: float = 0.0) -> bytes:
+        """Bytes as they are, with a pause between pieces; what comes back until the server hangs up."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as connection:
+            try:
+                for piece in pieces:
+                    connection.sendall(piece)
+                    time.sleep(pause)
+            except OSError:
+                pass  # it has hung up on us already; what it said is still there
+            return b"".join(iter(lambda: _received(connection), b""))
+
+
+def _received(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(65536)
+    except ConnectionError:
+        return b""
+
+
+@contextmanager
+def live_server(service: Service, names: tuple[str, ...] = ()) -> Iterator[LiveServer]:
+    """``service`` behind a real socket."""
+    with listening("127.0.0.1", 0) as open_socket:
+        config = uvicorn.Config(create_app(service, names), log_level="critical", access_log=False, ws="none")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [open_socket]}, daemon=True)
+        thread.start()
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)
+        try:
+            yield LiveServer(open_socket.getsockname()[1], service)
+        finally:
+            server.should_exit = True
+            thread.join(10)

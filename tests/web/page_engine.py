@@ -1,0 +1,53 @@
+"""Runs the page's engine outside a page: in node, or in a headless Chromium, whichever is there."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import saccade.web
+
+ENGINE = Path(saccade.web.__file__).parent / "static" / "js" / "engine"
+IN_ORDER = ("tensor", "layers", "scorer", "soft", "hattnet", "projection", "sighting", "looker")
+"""The modules that compute, each behind those that it imports."""
+NODE = shutil.which("node")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+RUNTIMES = [
+    *(["node"] if NODE else []),
+    *(["chromium"] if CHROMIUM and importlib.util.find_spec("playwright") else []),
+]
+
+
+def as_script(*modules: str) -> str:
+    """Modules as one script: the engine uses no names twice, so that taking out the imports is enough."""
+    text = "\n".join((ENGINE / f"{name}.js").read_text(encoding="utf-8") for name in modules)
+    return re.sub(r"^export ", "", re.sub(r"^import .*?;\n", "", text, flags=re.M), flags=re.M)
+
+
+def computed(body: str, given: Any, folder: Path, *, runtime: str, modules: tuple[str, ...] = IN_ORDER) -> Any:
+    """What the JavaScript ``body``, which may await, returns for ``given``."""
+    script = f"{as_script(*modules)}\nconst given = {json.dumps(given)};\nconst work = async () => {{{body}}};\n"
+    if runtime == "node":
+        path = folder / "engine.mjs"
+        start = "globalThis.self = globalThis;\n"  # what a worker and a page call themselves
+        path.write_text(f"{start}{script}console.log(JSON.stringify(await work()));", encoding="utf-8")
+        done = subprocess.run([NODE or "node", str(path)], capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        return json.loads(done.stdout)
+    return _in_chromium(script)
+
+
+def _in_chromium(script: str) -> Any:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            return browser.new_page().evaluate(f"async () => {{ {script} return work(); }}")
+        finally:
+            browser.close()

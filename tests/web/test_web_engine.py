@@ -1,0 +1,298 @@
+"""The engine of the page gives PyTorch's numbers: logits, every look, the total; and fast enough to follow a finger."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import page_engine
+import pytest
+import torch
+from torch import nn
+
+import saccade
+from saccade import geometry
+from saccade.config import to_dict
+from saccade.data.attributes import AttributeData, AttributeDataConfig
+from saccade.models.catalog import CATALOG
+from saccade.models.folder import Preprocessing
+from saccade.predict import Predictor
+from saccade.web.views import view_of
+from saccade.web.weights import page_model
+from tiny_models import tiny_facts
+
+pytestmark = pytest.mark.skipif(not page_engine.RUNTIMES, reason="neither node nor Chromium is there to run the engine")
+FIRST = page_engine.RUNTIMES[0] if page_engine.RUNTIMES else ""
+
+LOOK = """
+const looker = new Looker();
+const { model } = looker.load(given.weights);
+return given.asked.map(([pixels, question]) => {
+  const known = looker.loaded.get(model);
+  const floats = Float32Array.from(pixels);
+  const result = known.network.ask(looker.encoding(known, floats), known.facts.queries.indexOf(question));
+  const view = looker.look(floats, question);
+  return { logits: [...result.logits], weights: result.weights.map((each) => [...each]), view };
+});
+"""
+
+
+def trained(name: str, size: tuple[int, int] = (31, 34), **changes: Any) -> Predictor:
+    """A small model whose norms have seen something, so that folding them wrongly would show."""
+    spec = CATALOG[name]
+    config = dataclasses.replace(spec.tiny(), **changes)
+    model = spec.resolve()(config)
+    for layer in model.modules():
+        if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)):
+            for values, low in ((layer.running_mean, -0.5), (layer.running_var, 0.5), (layer.weight, 0.5)):
+                nn.init.uniform_(values, low, low + 1)
+            nn.init.uniform_(layer.bias, -0.5, 0.5)
+    model.requires_grad_(False).half().float()  # as a folder in half precision gives it back
+    facts = tiny_facts(architecture=name, model=to_dict(config), preprocessing=Preprocessing(size))
+    return Predictor(model, facts, name="tiny")
+
+
+def looked(predictor: Predictor, images: torch.Tensor, asked: list[int], folder: Path, runtime: str) -> list[Any]:
+    """What the engine says about each image (B,3,H,W) and question."""
+    pixels = images.permute(0, 2, 3, 1).flatten(1).tolist()  # (B, H·W·3)
+    questions = [predictor.facts.queries[question] for question in asked]
+    given = {"weights": page_model(predictor), "asked": list(zip(pixels, questions))}
+    return page_engine.computed(LOOK, given, folder, runtime=runtime)
+
+
+def assert_agrees(predictor: Predictor, images: torch.Tensor, asked: list[int], found: list[Any], near: float) -> None:
+    output = predictor.query_model(images, torch.tensor(asked))
+    total = output.trace.image_map("total", predictor.facts.preprocessing.size)
+    for row, said in enumerate(found):
+        torch.testing.assert_close(
+            torch.tensor(said["logits"], dtype=torch.float32), output.logits[row], atol=near, rtol=0
+        )
+        assert len(said["weights"]) == len(output.trace.looks)
+        for weights, look in zip(said["weights"], output.trace.looks):
+            torch.testing.assert_close(
+                torch.tensor(weights, dtype=torch.float32), look.weights[row].flatten(), atol=near, rtol=0
+            )
+        torch.testing.assert_close(_floats(said["view"]["total"]), total[row].flatten(), atol=near, rtol=0)
+
+
+def _floats(entry: dict[str, Any]) -> torch.Tensor:
+    assert entry["dtype"] == "float32"
+    return torch.from_numpy(np.frombuffer(base64.b64decode(entry["weights"]), "<f4").copy())
+
+
+# ---------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("soft", {}),
+        ("hattnet", {}),
+        ("hattnet-ctx", {}),
+        ("hattnet-ctx", {"context": 5}),
+        ("hattnet-ctx", {"gated": ("stage2",)}),
+        ("hattnet", {"gated": ()}),
+        ("hattnet-ctx", {"norm_after_gates": False}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "-".join(map(str, value)) or "plain",
+)
+def test_every_variant_agrees_with_torch(name: str, changes: dict[str, Any], tmp_path: Path) -> None:
+    predictor = trained(name, **changes)
+    images = torch.rand(3, 3, 31, 34)
+    found = looked(predictor, images, [0, 3, 1], tmp_path, FIRST)
+    assert_agrees(predictor, images, [0, 3, 1], found, near=1e-5)
+
+
+def test_maps_of_a_single_row_and_of_odd_rows(tmp_path: Path) -> None:
+    predictor = trained("hattnet-ctx", size=(22, 28))  # 10×13, 4×5 and 1×1 cells
+    images = torch.rand(2, 3, 22, 28)
+    assert_agrees(predictor, images, [2, 0], looked(predictor, images, [2, 0], tmp_path, FIRST), near=1e-5)
+
+
+def test_full_precision_weights_come_near_enough(tmp_path: Path) -> None:
+    predictor = trained("hattnet-ctx")
+    for values in predictor.model.parameters():
+        values.add_(torch.rand_like(values) * 1e-4)  # no longer what half precision can hold
+    images = torch.rand(3, 3, 31, 34)
+    assert_agrees(predictor, images, [0, 3, 1], looked(predictor, images, [0, 3, 1], tmp_path, FIRST), near=1e-3)
+
+
+@pytest.mark.parametrize("runtime", page_engine.RUNTIMES)
+@pytest.mark.parametrize("name", ["soft-mref", "hattnet-ctx-mref"])
+def test_the_shipped_models_agree_on_scenes(name: str, runtime: str, tmp_path: Path) -> None:
+    predictor = saccade.load(name, "cpu")
+    data = AttributeData(AttributeDataConfig(glyphs="pack"), "test", allow_pack=True)
+    batch = data.take(data.one_per_scene(6))
+    asked = batch.query.tolist()
+    assert_agrees(predictor, batch.images, asked, looked(predictor, batch.images, asked, tmp_path, runtime), near=1e-3)
+
+
+# ---------------------------------------------------------------- view JSON
+
+
+def test_the_view_is_that_of_the_server(tmp_path: Path) -> None:
+    predictor = trained("hattnet-ctx")
+    image = torch.randint(0, 256, (3, 31, 34)) / 255
+    ours = looked(predictor, image[None], [3], tmp_path, FIRST)[0]["view"]
+    theirs = json.loads(json.dumps(view_of(predictor.look(image, ask="north"), task="attribute")))
+    assert ours.keys() == theirs.keys()
+    assert ours["picture"].keys() == theirs["picture"].keys()
+    alike = ("schema", "model", "task", "question", "answer", "labels", "words", "evidence", "scores")
+    assert {key: ours[key] for key in alike} == {key: theirs[key] for key in alike}
+    assert ours["confidence"] == pytest.approx(theirs["confidence"], abs=1e-5)
+    assert [word for word, _ in ours["alternatives"]] == [word for word, _ in theirs["alternatives"]]
+    for mine, other in zip([*ours["looks"], ours["total"]], [*theirs["looks"], theirs["total"]], strict=True):
+        assert mine.keys() == other.keys()
+        assert {**mine, "weights": None} == {**other, "weights": None}
+        torch.testing.assert_close(_floats(mine), _floats(other), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("how", ["product", "mean", "last"])
+def test_projection_is_that_of_geometry(how: str, tmp_path: Path) -> None:
+    maps = [torch.rand(3, 5), torch.rand(1, 2)]
+    frames = [geometry.scale_shift((4.0, 5.5), (1.5, -2.0)), geometry.scale_shift((9.0, 30.0), (0.25, 0.0))]
+    given = {
+        "maps": [[each.flatten().tolist(), list(each.shape), frame.tolist()] for each, frame in zip(maps, frames)],
+        "how": how,
+    }
+    body = "return [...combine(given.maps.map((each) => project(...each, [17, 23])), given.how)];"
+    found = torch.tensor(page_engine.computed(body, given, tmp_path, runtime=FIRST))
+    laid = [geometry.project(each[None], frame, (17, 23))[0] for each, frame in zip(maps, frames)]
+    wanted = {"product": laid[0] * laid[1], "mean": (laid[0] + laid[1]) / 2, "last": laid[1]}[how]
+    torch.testing.assert_close(found, wanted.flatten(), atol=1e-6, rtol=0)
+
+
+# ---------------------------------------------------------------- what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("attempt", "message"),
+    [
+        ("looker.look(pixels, 'seven')", "'tiny' cannot be asked 'seven': ask 0, 1, 2, north"),
+        ("looker.look(pixels, '0', 'other')", "no model 'other'; loaded: tiny"),
+        ("looker.look(pixels.slice(1), '0')", "expected 31×34 pixels of 3 numbers, found 3161 numbers"),
+        ("looker.load({ schema: 'x' })", "expected weights of saccade.page-weights/1, found x"),
+        ("looker.load({ ...given, kind: 'stn' })", "this page cannot compute a model of kind 'stn'"),
+        ("new Looker().look(pixels, '0')", "no model 'undefined'; loaded: none"),
+    ],
+)
+def test_errors_say_what_was_wrong(attempt: str, message: str, tmp_path: Path) -> None:
+    body = f"""
+    const looker = new Looker();
+    looker.load(given);
+    const pixels = new Float32Array(31 * 34 * 3);
+    try {{ {attempt}; }} catch (error) {{ return error.message; }}
+    """
+    assert page_engine.computed(body, page_model(trained("soft")), tmp_path, runtime=FIRST) == message
+
+
+def test_cut_off_weights_are_refused(tmp_path: Path) -> None:
+    given = page_model(trained("soft"))
+    matrix = given["stages"][0]["convolution"]["weight"]
+    matrix["values"] = matrix["values"][:-8]
+    body = "try { new Looker().load(given); } catch (error) { return error.message; }"
+    assert page_engine.computed(body, given, tmp_path, runtime=FIRST) == "a matrix of 8×27 has 213 numbers"
+
+
+# ---------------------------------------------------------------- the page's end of it
+
+
+def test_only_the_newest_look_waits(tmp_path: Path) -> None:
+    body = """
+    const posted = [];
+    const worker = { postMessage: (message) => posted.push(message), terminate: () => {} };
+    const engine = new Engine(worker);
+    const answer = async (number, reply) => {
+      worker.onmessage({ data: { id: posted[number].id, ...reply } });
+      await new Promise((resolve) => setTimeout(resolve));
+    };
+    const first = engine.look([1], "7", "a");
+    const second = engine.look([2], "7", "a"); // waits, and is replaced
+    const third = engine.look([3], "7", "a").catch((error) => error.message);
+    const other = engine.look([4], "7", "b"); // a lane of its own
+    const sent = posted.map(({ verb, pixels, model }) => [verb, pixels[0], model]);
+    await answer(0, { result: "one" });
+    const later = posted.slice(2).map(({ pixels }) => pixels[0]);
+    await answer(1, { result: "four" });
+    await answer(2, { error: "no such question" });
+    const failed = await third;
+    const under_way = engine.look([5], "7", "a");
+    engine.close();
+    const closed = await under_way.catch((error) => error.message);
+    const after = await engine.load("{}").catch((error) => error.message);
+    return { sent, later, first: await first, second: await second, other: await other, failed, closed, after };
+    """
+    found = page_engine.computed(body, None, tmp_path, runtime=FIRST, modules=("api",))
+    assert found == {
+        "sent": [["look", 1, "a"], ["look", 4, "b"]],
+        "later": [3],
+        "first": "one",
+        "second": None,
+        "other": "four",
+        "failed": "no such question",
+        "closed": "the engine was closed",
+        "after": "the engine was closed",
+    }
+
+
+def test_the_worker_answers_messages_and_reports_errors(tmp_path: Path) -> None:
+    body = """
+    const replies = [];
+    const say = (data) => { self.onmessage({ data }); };
+    self.postMessage = (reply) => replies.push(reply);
+    say({ id: 1, verb: "load", weights: given });
+    say({ id: 2, verb: "look", pixels: new Float32Array(31 * 34 * 3), question: "1", model: "tiny" });
+    say({ id: 3, verb: "look", pixels: new Float32Array(3), question: "1", model: "tiny" });
+    return replies.map(({ id, result, error }) => [id, result?.model, result?.schema, error]);
+    """
+    given = page_model(trained("soft"))
+    found = page_engine.computed(body, given, tmp_path, runtime=FIRST, modules=(*page_engine.IN_ORDER, "worker"))
+    assert found == [
+        [1, "tiny", "saccade.page-weights/1", None],
+        [2, "tiny", "saccade.view/1", None],
+        [3, None, None, "expected 31×34 pixels of 3 numbers, found 3 numbers"],
+    ]
+
+
+@pytest.mark.skipif("chromium" not in page_engine.RUNTIMES, reason="needs Chromium and playwright")
+def test_a_page_follows_a_finger(tmp_path: Path) -> None:
+    """From the page through a worker that came as text and back: at least five looks a second."""
+    body = """
+    const address = URL.createObjectURL(new Blob([given.worker], { type: "text/javascript" }));
+    const engine = new Engine(new Worker(address));
+    const { model, size } = await engine.load(JSON.stringify(given.weights));
+    const pixels = new Float32Array(size[0] * size[1] * 3).fill(0.5);
+    const times = [];
+    for (let frame = 0; frame < 15; frame++) {
+      pixels[frame] = 0; // another picture each time
+      const start = performance.now();
+      const view = await engine.look(pixels, "7", model);
+      times.push(performance.now() - start);
+      if (view.question !== "7") throw new Error(view.question);
+    }
+    const refused = await engine.look(pixels, "ten", model).catch((error) => error.message);
+    engine.close();
+    return { milliseconds: times.sort((a, b) => a - b)[7], refused };
+    """
+    weights = page_model(saccade.load("hattnet-ctx-mref", "cpu"))
+    given = {"weights": weights, "worker": page_engine.as_script(*page_engine.IN_ORDER, "worker")}
+    found = page_engine.computed(body, given, tmp_path, runtime="chromium", modules=("api",))
+    assert found["refused"].startswith("'hattnet-ctx-mref' cannot be asked 'ten'")
+    assert found["milliseconds"] < 200
+
+
+@pytest.mark.skipif("chromium" not in page_engine.RUNTIMES, reason="needs Chromium and playwright")
+def test_a_worker_that_cannot_start_is_an_error_and_not_a_silence(tmp_path: Path) -> None:
+    body = """
+    const address = URL.createObjectURL(new Blob(["this is no script"], { type: "text/javascript" }));
+    const engine = new Engine(new Worker(address));
+    const first = await engine.load("{}").catch((error) => error.message);
+    return [first, await engine.look([], "7").catch((error) => error.message)];
+    """
+    first, later = page_engine.computed(body, None, tmp_path, runtime="chromium", modules=("api",))
+    assert "SyntaxError" in first
+    assert later == first

@@ -1,0 +1,131 @@
+"""What a server keeps is bounded, and its queues have a length and a time limit."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.web.errors import ApiError
+from saccade.web.shelf import Shelf
+from saccade.web.worker import Worker
+
+# ---------------------------------------------------------------- the shelf
+
+
+def run_apart(coroutine):
+    """Run it on a thread of its own: in this one a browser of another test may have left its loop running."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()
+
+
+def test_the_least_recently_used_makes_room() -> None:
+    shelf: Shelf[str] = Shelf(budget=100, places=2)
+    shelf.put("a", "A", 1)
+    shelf.put("b", "B", 1)
+    assert shelf.get("a") == "A"  # now b is the older
+    shelf.put("c", "C", 1)
+    assert (shelf.get("a"), shelf.get("b"), shelf.get("c")) == ("A", None, "C")
+
+
+def test_bytes_count_too_and_the_newest_always_stays() -> None:
+    shelf: Shelf[str] = Shelf(budget=10)
+    shelf.put("a", "A", 6)
+    shelf.put("b", "B", 4)
+    assert (len(shelf), shelf.bytes) == (2, 10)
+    shelf.put("c", "C", 1)
+    assert (shelf.get("a"), shelf.bytes) == (None, 5)
+    shelf.put("huge", "H", 1000)
+    assert (shelf.get("huge"), len(shelf), shelf.bytes) == ("H", 1, 1000)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 12)), max_size=40))
+def test_the_shelf_is_never_over_its_budget(puts: list[tuple[str, int]]) -> None:
+    shelf: Shelf[int] = Shelf(budget=20, places=4)
+    for name, size in puts:
+        shelf.put(name, size, size)
+        held = {each: shelf.get(each) for each in "abcdef"}
+        sizes = [size for size in held.values() if size is not None]
+        assert held[name] == size
+        assert shelf.bytes == sum(sizes)
+        assert len(shelf) == len(sizes) <= 4
+        assert shelf.bytes <= 20
+
+
+# ---------------------------------------------------------------- the worker
+
+
+def test_work_is_done_one_after_the_other() -> None:
+    worker, at_once, most = Worker("tiny", 8, 5.0), 0, 0
+
+    def work(number: int) -> int:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        time.sleep(0.01)
+        at_once -= 1
+        return number
+
+    async def all_of_them() -> list[int]:
+        return await asyncio.gather(*(worker.run(lambda n=n: work(n)) for n in range(6)))
+
+    assert run_apart(all_of_them()) == list(range(6))
+    assert most == 1
+    worker.close()
+
+
+def test_errors_of_the_work_come_through_and_leave_a_place() -> None:
+    worker = Worker("tiny", 1, 5.0)
+
+    async def twice() -> int:
+        with pytest.raises(ZeroDivisionError):
+            await worker.run(lambda: 1 // 0)
+        await asyncio.sleep(0.05)  # the count goes down in the loop's own time
+        return await worker.run(lambda: 7)
+
+    assert run_apart(twice()) == 7
+    worker.close()
+
+
+def test_a_full_queue_says_so() -> None:
+    worker, gate = Worker("tiny", 2, 5.0), threading.Event()
+
+    async def three() -> ApiError:
+        waiting = [asyncio.create_task(worker.run(gate.wait)) for _ in range(2)]
+        await asyncio.sleep(0.02)
+        with pytest.raises(ApiError, match="'tiny' has 2 requests in hand") as caught:
+            await worker.run(lambda: 0)
+        gate.set()
+        assert await asyncio.gather(*waiting) == [True, True]
+        return caught.value
+
+    assert run_apart(three()).status == 429
+    worker.close()
+
+
+def test_work_that_takes_too_long_is_given_up_and_what_waited_is_not_begun() -> None:
+    worker, gate, begun = Worker("tiny", 8, 0.05), threading.Event(), []
+
+    async def slow_then_waiting() -> int:
+        slow = asyncio.create_task(worker.run(gate.wait))
+        await asyncio.sleep(0.01)
+        waiting = asyncio.create_task(worker.run(lambda: begun.append(1)))
+        for task in (slow, waiting):
+            with pytest.raises(ApiError, match=r"did not answer within 0\.05 s") as caught:
+                await task
+            assert caught.value.status == 503
+        gate.set()
+        await asyncio.sleep(0.02)
+        return await worker.run(lambda: 7)
+
+    assert run_apart(slow_then_waiting()) == 7
+    assert begun == []
+    worker.close()

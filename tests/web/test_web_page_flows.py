@@ -1,0 +1,390 @@
+"""What a visitor does, in a real browser, with the page opened as a file: no server, no network."""
+
+from __future__ import annotations
+
+import base64
+import io
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from page_browser import Opened, expect, floats, opened
+from PIL import Image
+
+import saccade
+from saccade.show.report import Report, Section
+from saccade.verbs.tour import LIVE
+from saccade.web.page import live_part, offline_page
+
+pytestmark = [pytest.mark.web, pytest.mark.slow]
+CTX, SOFT = LIVE
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page with two models, as a file."""
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    path.write_text(offline_page([saccade.load(name, "cpu") for name in LIVE]), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def page(browser: Any, file: Path) -> Iterator[Opened]:
+    with opened(browser, file.as_uri()) as watched:
+        watched.wait_for("red", 0)
+        watched.wait_for("red", 1)
+        yield watched
+
+
+def record(page: Opened, folder: Path, lens: int = 0) -> dict[str, Any]:
+    """What the page shows now, as it saves it."""
+    content = json.loads(page.download("save-record", folder).read_text(encoding="utf-8"))
+    return content["views"][lens] if content["schema"] == "saccade.views/1" else content
+
+
+def evidence(view: dict[str, Any]) -> np.ndarray:
+    return np.array(
+        Image.open(io.BytesIO(base64.b64decode(view["evidence"]["mask_png"].partition(",")[2]))).convert("1")
+    )
+
+
+def peak(view: dict[str, Any]) -> tuple[int, int]:
+    total = floats(view["total"])
+    y, x = np.unravel_index(total.argmax(), total.shape)
+    return int(x), int(y)
+
+
+# ---------------------------------------------------------------- asking and composing
+
+
+def test_it_opens_with_a_scene_and_two_models(page: Opened) -> None:
+    assert page.page.locator(".lens").count() == 2
+    assert page.page.locator(".lens select").all_inner_texts()[0].split("\n") == list(LIVE)
+    expect(page.part("where")).to_have_text("Models run in this page")
+    expect(page.lens().locator(".bar-list").first.locator("li")).to_have_count(5)
+
+
+def test_ask_three_and_attention_jumps(page: Opened, tmp_path: Path) -> None:
+    before = record(page, tmp_path)
+    page.part("question-list").get_by_text("3", exact=True).click()
+    page.wait_for("blue")
+    after = record(page, tmp_path)
+    assert (before["question"], after["question"]) == ("7", "3")
+    assert evidence(before).any()
+    assert peak(before)[0] < 50 < peak(after)[0]  # the 7 is on the left, the 3 on the right
+
+
+def test_questions_by_key(page: Opened) -> None:
+    page.page.keyboard.press("5")
+    page.wait_for("yellow")
+    page.page.keyboard.press("2")
+    page.wait_for("green")
+
+
+def test_drag_the_seven_and_attention_follows(page: Opened, tmp_path: Path) -> None:
+    page.drag((23, 25), (67, 78))  # free room below the 9 is covered: the 7 lies in front there
+    page.settle()
+    page.page.wait_for_timeout(200)
+    view = record(page, tmp_path)
+    columns = np.nonzero(evidence(view).any(0))[0]
+    assert columns.min() > 50  # the digit itself has moved
+    assert np.hypot(*np.subtract(peak(view), (67, 78))) < 25
+    assert view["answer"] == "red"
+
+
+def test_recolour_the_target_and_the_answer_flips(page: Opened) -> None:
+    page.part("colour-list").get_by_label("blue").click()
+    page.wait_for("blue")
+    page.part("colour-list").get_by_label("green").click()
+    page.wait_for("green")
+
+
+def test_recolour_another_digit_and_the_answer_holds(page: Opened, tmp_path: Path) -> None:
+    page.part("digit-list").get_by_label("Select the 3").click()
+    page.part("colour-list").get_by_label("yellow").click()
+    page.page.wait_for_timeout(300)
+    page.settle()
+    assert page.answers()[0] == "red"
+    page.part("question-list").get_by_text("3", exact=True).click()
+    page.wait_for("yellow")  # it was recoloured indeed
+
+
+def test_composing_by_keys(page: Opened, tmp_path: Path) -> None:
+    def box() -> np.ndarray:
+        rows, columns = np.nonzero(evidence(record(page, tmp_path)))
+        return np.array([columns.min(), rows.min(), columns.max(), rows.max()])
+
+    before = box()
+    page.page.locator(".stage").first.focus()
+    page.page.keyboard.press("Shift+ArrowRight")
+    page.page.keyboard.press("ArrowDown")
+    page.settle()
+    page.page.wait_for_timeout(150)
+    assert (box() - before).tolist() == [8, 2, 8, 2]
+    page.page.locator(".stage").first.focus()
+    page.page.keyboard.press("c")  # from red on to blue
+    page.wait_for("blue")
+    page.page.keyboard.press("Delete")
+    expect(page.part("digit-list").locator("button")).to_have_count(4)
+    expect(page.part("question-note")).to_contain_text("no 7 in the scene")
+
+
+def test_digits_are_added_resized_and_strewn_anew(page: Opened) -> None:
+    page.part("add-list").get_by_label("Add a 8").click()
+    expect(page.part("digit-list").locator("button")).to_have_count(6)
+    expect(page.part("digit-list").locator("[aria-pressed=true]")).to_have_text("8")
+    page.part("digit-size").fill("40")
+    expect(page.part("digit-size")).to_have_value("40")
+    page.part("background").select_option("distractors")
+    page.part("shuffle").click()
+    page.settle()
+    assert page.part("background").input_value() == "distractors"
+
+
+# ---------------------------------------------------------------- looking
+
+
+def test_the_slider_walks_through_the_looks(page: Opened) -> None:
+    readout = page.lens().locator(".readout")
+    expect(page.part("act-name")).to_have_text("total (5 of 5)")
+    page.part("act-slider").fill("0")
+    expect(readout).to_contain_text("stage1 · gate multiplier")
+    expect(page.lens(1).locator(".readout")).to_have_text(f"{SOFT} has no look of this name")
+    page.lens().locator(".thumbnail").nth(3).click()
+    expect(page.part("act-name")).to_have_text("stage4 (4 of 5)")
+    expect(page.lens(1).locator(".readout")).to_contain_text("stage4 · soft multiplier")
+
+
+def test_play_goes_on_by_itself_and_stops(page: Opened) -> None:
+    page.part("play").click()
+    expect(page.part("act-name")).to_have_text("stage1 (1 of 5)")
+    expect(page.part("act-name")).to_have_text("stage2 (2 of 5)")
+    page.part("play").click()
+    expect(page.part("play")).to_have_text("Play")
+    stopped = page.part("act-name").inner_text()
+    page.page.wait_for_timeout(900)
+    assert page.part("act-name").inner_text() == stopped
+
+
+def test_the_pointer_reads_weights_in_every_lens(page: Opened, tmp_path: Path) -> None:
+    page.part("act-slider").fill("3")
+    page.page.mouse.move(*page.stage_point(20.0, 20.0))
+    readouts = page.page.locator(".readout")
+    expect(readouts.nth(0)).to_contain_text("column 1, row 1 of")
+    expect(readouts.nth(1)).to_contain_text("column 1, row 1 of")
+    weights = floats(record(page, tmp_path, 1)["looks"][0])[0]
+    page.page.mouse.move(*page.stage_point(20.0, 20.0))
+    shown = readouts.nth(1).inner_text().rpartition("weight ")[2]
+    assert float(shown) == pytest.approx(float(weights[0, 0]), rel=6e-3)
+
+
+def pixels(page: Opened) -> np.ndarray:
+    return np.array(Image.open(io.BytesIO(page.page.locator(".stage").first.screenshot())).convert("RGB")).astype(int)
+
+
+def test_opacity_colours_and_cells_change_the_picture(page: Opened) -> None:
+    page.part("outline").uncheck()
+    shown = [pixels(page)]
+    for change in (
+        lambda: page.part("opacity").fill("0"),
+        lambda: page.part("opacity").fill("90"),
+        lambda: page.part("palette").select_option("cividis"),
+        lambda: page.part("cells").check(),
+        lambda: page.part("outline").check(),
+    ):
+        change()
+        page.page.wait_for_timeout(80)
+        shown.append(pixels(page))
+    for before, after in itertools.pairwise(shown):
+        assert np.abs(before - after).max() > 30
+
+
+# ---------------------------------------------------------------- comparing
+
+
+def test_compare_models_side_by_side(page: Opened) -> None:
+    page.lens(1).get_by_label("Close this model").click()
+    expect(page.page.locator(".lens")).to_have_count(1)
+    expect(page.lens().get_by_label("Close this model")).to_be_hidden()
+    page.part("compare").select_option(SOFT)
+    expect(page.page.locator(".lens")).to_have_count(2)
+    page.wait_for("red", 1)
+    page.page.keyboard.press("3")
+    page.wait_for("blue", 0)
+    page.wait_for("blue", 1)
+    page.lens(1).locator("select").select_option(CTX)
+    page.settle()
+    expect(page.lens(1).locator(".thumbnail")).to_have_count(5)
+
+
+# ---------------------------------------------------------------- taking along
+
+
+def test_the_strip_is_a_picture_of_every_look(page: Opened, tmp_path: Path) -> None:
+    path = page.download("save-png", tmp_path)
+    assert path.name == "saccade-comparison-ask-7.png"
+    strip = Image.open(path)
+    assert strip.width > 6 * 240  # the picture and five acts
+    assert len(strip.convert("RGB").getcolors(1 << 20) or []) > 500
+
+
+def test_a_record_opens_again(page: Opened, tmp_path: Path) -> None:
+    page.page.keyboard.press("9")
+    page.wait_for("white")
+    path = page.download("save-record", tmp_path)
+    page.page.keyboard.press("3")
+    page.wait_for("blue")
+    page.part("record-file").set_input_files(path)
+    page.wait_for("white")
+    expect(page.part("ask")).to_be_hidden()
+    page.page.get_by_role("button", name="Compose").click()
+    page.wait_for("blue")
+    expect(page.part("ask")).to_be_visible()
+
+
+def test_a_saved_page_stands_alone(page: Opened, browser: Any, tmp_path: Path) -> None:
+    page.page.keyboard.press("3")
+    page.wait_for("blue")
+    page.settle()
+    path = page.download("save-page", tmp_path)
+    with opened(browser, path.as_uri()) as saved:
+        saved.wait_for("blue", 0)
+        saved.wait_for("blue", 1)
+        expect(saved.part("ask")).to_be_hidden()
+        saved.part("act-slider").fill("1")
+        expect(saved.lens().locator(".readout")).to_contain_text("stage2")
+        again = saved.download("save-page", tmp_path / "again")
+        saved.part("record-file").set_input_files(saved.download("save-record", tmp_path))
+        saved.wait_for("blue", 0)
+    assert len(again.read_text(encoding="utf-8")) == pytest.approx(path.stat().st_size, rel=0.1)
+
+
+# ---------------------------------------------------------------- one's own picture, and mistakes
+
+
+def test_any_picture_can_be_shown_to_the_models(page: Opened, tmp_path: Path) -> None:
+    wide = tmp_path / "wide.png"
+    Image.new("RGB", (300, 150), (200, 30, 30)).save(wide)
+    page.part("picture-file").set_input_files(wide)
+    expect(page.page.locator(".stage").first).to_have_attribute("height", "320")
+    page.settle()
+    view = record(page, tmp_path)
+    assert (view["picture"]["width"], view["picture"]["height"]) == (300, 150)
+    assert view["total"]["frame"] == [[3, 0, 0], [0, 3, -75]]  # the square around a picture twice as wide as high
+
+
+def test_what_went_wrong_is_said(page: Opened) -> None:
+    for name, content, said in (
+        ("a.json", b"{", "a.json: not JSON"),
+        ("a.json", b'{"schema": "else"}', 'found "else"'),
+        ("a.txt", b"hello", "choose a PNG"),
+        ("a.png", b"not a picture", "cannot be read"),
+        ("<b>x.json", b"", "<b>x.json: not JSON"),
+    ):
+        kind = "image/png" if name.endswith("png") else "application/octet-stream"
+        field = "record-file" if name.endswith("json") else "picture-file"
+        page.part(field).set_input_files({"name": name, "mimeType": kind, "buffer": content})
+        expect(page.part("notice-text")).to_contain_text(said, ignore_case=True)
+        expect(page.part("notice")).to_be_visible()
+        page.part("notice-close").click()
+        expect(page.part("notice")).to_be_hidden()
+    assert page.answers()[0] == "red"
+
+
+# ---------------------------------------------------------------- shapes and themes
+
+
+def test_keys_are_explained(page: Opened) -> None:
+    page.page.keyboard.press("?")
+    expect(page.part("help")).to_be_visible()
+    page.part("help").get_by_role("button", name="Close").click()
+    expect(page.part("help")).to_be_hidden()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(340, "light"), (800, "dark"), (1500, "light")])
+def test_it_fits_every_screen(browser: Any, file: Path, width: int, scheme: str) -> None:
+    with opened(browser, file.as_uri(), width=width, color_scheme=scheme) as page:
+        page.wait_for("red")
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+        ground = page.page.evaluate("getComputedStyle(document.querySelector('.saccade')).backgroundColor")
+        assert ground == {"light": "rgb(244, 246, 248)", "dark": "rgb(13, 16, 20)"}[scheme]
+        page.part("theme").click()  # light by choice
+        assert page.page.evaluate("getComputedStyle(document.querySelector('.saccade')).colorScheme") == "light"
+
+
+def test_the_report_is_alive_as_a_file(browser: Any, tmp_path: Path) -> None:
+    live = live_part([saccade.load(name, "cpu") for name in LIVE])
+    path = Report("Where the models looked", sections=[Section("One", "text")], live=live).save(tmp_path / "r.html")
+    with opened(browser, path.as_uri(), width=1400) as page:
+        page.wait_for("red")
+        page.part("question-list").get_by_text("3", exact=True).click()
+        page.wait_for("blue")
+        page.drag((72, 25), (76, 30))
+        page.settle()
+        saved = page.download("save-page", tmp_path)
+        expect(page.page.locator("h1")).to_have_text("Where the models looked")
+    with opened(browser, saved.as_uri()) as alone:
+        alone.wait_for("blue")
+        expect(alone.page.locator("h1")).to_have_count(0)
+
+
+# ---------------------------------------------------------------- models of other kinds, by their views alone
+
+
+def encoded(*values: float) -> str:
+    return base64.b64encode(np.array(values, dtype="<f4").tobytes()).decode()
+
+
+def view(looks: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """A view on a picture of 40 × 20 pixels."""
+    buffer = io.BytesIO()
+    Image.new("RGB", (40, 20), (90, 90, 90)).save(buffer, "PNG")
+    png = f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+    common = {"role": "multiplier", "norm": "softmax", "steps": 1, "dtype": "float32", "active": None, "gain": None,
+              "choice": None, "emits": None, "box": None}  # fmt: skip
+    return {
+        "schema": "saccade.view/1", "model": "a model", "task": "caption", "question": None, "answer": "a dog",
+        "confidence": 0.5, "alternatives": [], "labels": None, "words": None, "total": None, "evidence": None,
+        "scores": None, "picture": {"width": 40, "height": 20, "png": png}, "looks": [{**common, **x} for x in looks],
+        **more,
+    }  # fmt: skip
+
+
+def grid(**more: Any) -> dict[str, Any]:
+    return {"name": "word", "kind": "soft", "grid": [1, 2], "frame": [[20, 0, 0], [0, 20, 0]], **more}
+
+
+def test_words_of_a_caption_light_their_map(browser: Any, tmp_path: Path) -> None:
+    said = view([grid(steps=2, weights=encoded(1, 0, 0.25, 0.75), active=[True, True])], words=["a", "dog"])
+    path = tmp_path / "caption.html"
+    path.write_text(offline_page(views=[said]), encoding="utf-8")
+    with opened(browser, path.as_uri()) as page:
+        page.wait_for("a dog")
+        page.page.get_by_role("button", name="dog", exact=True).hover()
+        expect(page.part("act-name")).to_have_text("word 2: dog (2 of 2)")
+        page.page.mouse.move(*page.stage_point(75, 50))
+        expect(page.lens().locator(".readout")).to_have_text("word 2: dog · column 2, row 1 of 1×2 · weight 0.750")
+
+
+def test_crops_choices_and_stories_are_drawn(browser: Any, tmp_path: Path) -> None:
+    crop = {"name": "crop", "kind": "crop", "role": "crop", "grid": [4, 4], "weights": None, "box": [4, 4, 16, 16]}
+    hard = grid(name="glimpse", kind="hard", weights=encoded(0.5, 0.5), choice=[1])
+    story = {"name": "hop", "kind": "slots", "steps": 2, "slots": ["Mary went home.", "<i>John</i> left."],
+             "weights": encoded(0.9, 0.1, 0.2, 0.8)}  # fmt: skip
+    path = tmp_path / "viewer.html"
+    path.write_text(offline_page(views=[view([crop, hard, story])]), encoding="utf-8")
+    with opened(browser, path.as_uri()) as page:
+        page.wait_for("a dog")
+        page.part("act-slider").fill("0")
+        expect(page.lens().locator(".readout")).to_contain_text("crop · crop crop")
+        framed = pixels(page)
+        page.part("act-slider").fill("1")
+        expect(page.lens().locator(".readout")).to_contain_text("glimpse")
+        assert np.abs(framed - pixels(page)).max() > 100
+        cells = page.lens().locator("table.slots td").all_inner_texts()
+        assert cells == ["0.900", "0.200", "0.100", "0.800"]
+        expect(page.lens().locator("table.slots tbody th").nth(1)).to_have_text("<i>John</i> left.")
