@@ -59,7 +59,7 @@ def main(folder: Path) -> None:
             arrange(page)
             page.wait_for_timeout(1500)  # until both have answered and painted
             shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-            shot.quantize(256, method=Image.Quantize.MEDIANCUT).save(folder / f"{name}.png", optimize=True)
+            shot.save(folder / f"{name}.png", optimize=True)  # in full colour: colours are what it is about
         browser.close()
 
 

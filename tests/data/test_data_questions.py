@@ -301,4 +301,3 @@ def test_a_model_is_scored_on_words_that_the_tables_own_train_rows_never_use(tmp
     assert (known.size, known.skipped) == (1, ())
     with pytest.raises(DataError, match="no question in split 'test'"):
         opened(*rows, split="test")
-

@@ -246,6 +246,20 @@ def test_a_record_opens_again(page: Opened, tmp_path: Path) -> None:
     expect(page.part("ask")).to_be_visible()
 
 
+def test_what_saccade_look_saved_opens_in_the_page(page: Opened, tmp_path: Path) -> None:
+    picture = Image.new("RGB", (120, 80), (16, 98, 192))
+    seen = saccade.load(CTX, "cpu").look(picture, ask=4)
+    files = seen.save(tmp_path / "saved", "mine")
+    alone = next(path for path in files if path.suffix == ".json")
+    page.part("record-file").set_input_files(alone)
+    expect(page.part("notice-text")).to_contain_text("together with mine.safetensors")
+    page.part("record-file").set_input_files([alone, alone.with_suffix(".safetensors")])
+    expect(page.page.locator(".lens")).to_have_count(1)
+    page.wait_for(seen.answer)
+    expect(page.lens().locator(".asked")).to_have_text("4 → ")
+    expect(page.lens().locator(".thumbnail")).to_have_count(5)
+
+
 def test_a_saved_page_stands_alone(page: Opened, browser: Any, tmp_path: Path) -> None:
     page.page.keyboard.press("3")
     page.wait_for("blue")

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from page_browser import opened, served
+from page_browser import floats, opened, served
+from PIL import Image
 
 from saccade import geometry
 from saccade.data.pack import load_pack
 from saccade.data.palette import _RGB, COLOURS
+from saccade.data.pictures import Picture
 from saccade.data.resize import resized
+from saccade.record import write_record
 from saccade.show.colours import ANCHORS
+from saccade.sighting import Sighting
+from saccade.trace import AttentionTrace, Look
 from saccade.web.page import STATIC
 from saccade.web.scenes import compose
 from saccade.web.schemas import Digit, Scene
+from saccade.web.views import view_of
 
 Run = Callable[..., Any]
 pytestmark = pytest.mark.web
@@ -263,3 +271,72 @@ def test_only_the_newest_question_waits(run: Run) -> None:
 def test_a_record_that_is_none_is_refused(run: Run, content: Any, said: str) -> None:
     body = "try { m.checkedViews(given, 'a.json'); return null; } catch (error) { return error.message; }"
     assert said in (run("records", body, content) or "it was taken")
+
+
+# ---------------------------------------------------------------- what `saccade look` saved
+
+
+def sighting(total: str) -> Sighting:
+    """Two gates on different grids, a step that never took place, a crop, and a picture larger than a record keeps."""
+    frames = [geometry.scale_shift((10.0, 20.0), (3.0, 1.0)), geometry.scale_shift((25.0, 25.0), (0.0, 0.0))]
+    frames.append(geometry.scale_shift((5.0, 6.0), (20.5, 7.0)))
+    looks = (
+        Look("first", "gate", "multiplier", torch.rand(1, 5, 9), norm="sigmoid", frame=frames[0]),
+        Look(
+            "hop", "soft", "multiplier", torch.rand(1, 3, 4, 4).flatten(2).softmax(-1).reshape(1, 3, 4, 4),
+            norm="softmax", frame=frames[1], active=torch.tensor([[True, False, True]]), gain=torch.rand(1, 3),
+        ),
+        Look("crop", "crop", "crop", None, grid=(8, 8), norm="none", frame=frames[2]),
+    )  # fmt: skip
+    canvas = geometry.fit_inside((1200, 1600), (100, 100)).canvas[None]
+    trace = AttentionTrace(looks, canvas=canvas, image_size=torch.tensor([[1200, 1600]]), total=total)  # type: ignore[arg-type]
+    picture = Picture(Image.effect_noise((1600, 1200), 60).convert("RGB"), "a.png")
+    return Sighting("red", 0.75, (("blue", 0.25),), "7", picture, trace, "tiny")
+
+
+@pytest.mark.parametrize("total", ["product", "mean", "last"])
+def test_a_saved_look_becomes_the_view_that_the_server_makes(run: Run, tmp_path: Path, total: str) -> None:
+    seen = sighting(total)
+    record = write_record(tmp_path / "a", seen.record())
+    given = {
+        "content": json.loads(record.read_text(encoding="utf-8")),
+        "bytes": base64.b64encode((tmp_path / "a.safetensors").read_bytes()).decode(),
+    }
+    body = (
+        "const buffer = Uint8Array.from(atob(given.bytes), (character) => character.charCodeAt(0)).buffer;"
+        "return await m.viewOfSavedLook(given.content, buffer)"
+    )
+    found, expected = run("saved_look", body, given), view_of(seen)
+    assert (found["picture"]["width"], found["picture"]["height"]) == (1024, 768)
+    for name in ("schema", "model", "question", "answer", "confidence", "alternatives"):
+        assert found[name] == expected[name]
+    for mine, theirs in zip(found["looks"], expected["looks"], strict=True):
+        assert [mine[key] for key in ("name", "kind", "role", "steps", "grid", "weights")] == [
+            theirs[key] for key in ("name", "kind", "role", "steps", "grid", "weights")
+        ]
+        np.testing.assert_allclose(mine["frame"], np.array(theirs["frame"]) * 0.64, rtol=1e-9)
+    np.testing.assert_allclose(found["looks"][2]["box"], np.array(expected["looks"][2]["box"]) * 0.64)
+    assert found["total"]["grid"] == expected["total"]["grid"] == [96, 128]
+    np.testing.assert_allclose(floats(found["total"]), floats(expected["total"]), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "not a safetensors file"),
+        (b"\xff" * 16, "not a safetensors file"),
+        ((2).to_bytes(8, "little") + b"{}", None),
+        (
+            (66).to_bytes(8, "little") + b'{"a":{"dtype":"F32","shape":[9],"data_offsets":[0,36]}}'.ljust(66),
+            "does not fit",
+        ),
+        ((66).to_bytes(8, "little") + b'{"a":{"dtype":"F8","shape":[],"data_offsets":[0,1]}}'.ljust(66) + b"0", "F8"),
+    ],
+)
+def test_a_tensor_file_is_read_within_its_bounds(run: Run, data: bytes, said: str | None) -> None:
+    body = (
+        "try { return Object.keys(m.readTensors(Uint8Array.from(given).buffer)).length; }"
+        "catch (error) { return error.message; }"
+    )
+    found = run("safetensors", body, list(data))
+    assert found == 0 if said is None else said in found

@@ -6,10 +6,11 @@ import { openRecord } from "./records.js";
 
 /** `on` says what to do: picture(picture), views(views), wrong(error). */
 export function listenForFiles(root, on) {
-  const open = async (file) => {
+  const open = async (files) => {
     try {
-      if (file.type === "application/json" || file.name.endsWith(".json")) on.views(await openRecord(file));
-      else on.picture(await pictureOfFile(file));
+      const record = files.find(({ name }) => name.endsWith(".json"));
+      if (record) on.views(await openRecord(record, files));
+      else if (files.length) on.picture(await pictureOfFile(files[0]));
     } catch (error) {
       on.wrong(error);
     }
@@ -17,16 +18,16 @@ export function listenForFiles(root, on) {
   for (const name of ["picture-file", "record-file"]) {
     const field = part(root, name);
     field.addEventListener("change", () => {
-      if (field.files[0]) open(field.files[0]);
+      open([...field.files]);
       field.value = ""; // so that the same file can be chosen again
     });
   }
   root.addEventListener("dragover", (event) => event.preventDefault());
   root.addEventListener("drop", (event) => {
     event.preventDefault();
-    if (event.dataTransfer.files[0]) open(event.dataTransfer.files[0]);
+    open([...event.dataTransfer.files]);
   });
   document.addEventListener("paste", (event) => {
-    if (event.clipboardData?.files[0]) open(event.clipboardData.files[0]);
+    open([...(event.clipboardData?.files ?? [])]);
   });
 }

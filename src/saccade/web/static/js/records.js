@@ -1,6 +1,7 @@
 // Views as files: what is saved can be opened again, here or in any other copy of the page, without a server.
 
 import { actsOf } from "./acts.js";
+import { isSavedLook, viewOfSavedLook } from "./saved_look.js";
 
 export const VIEW = "saccade.view/1";
 export const VIEWS = "saccade.views/1";
@@ -11,8 +12,8 @@ export function recordText(views) {
   return JSON.stringify(views.length === 1 ? views[0] : { schema: VIEWS, views });
 }
 
-/** The views in a file, each of them checked. */
-export async function openRecord(file) {
+/** The views in a file, each checked; `beside` are files that came with it, such as the tensors of a saved look. */
+export async function openRecord(file, beside = []) {
   if (file.size > LARGEST_FILE)
     throw new Error(`${file.name}: larger than ${LARGEST_FILE / 2 ** 20} MB; a record is not`);
   let content;
@@ -21,7 +22,18 @@ export async function openRecord(file) {
   } catch {
     throw new Error(`${file.name}: not JSON; open a record that this page saved`);
   }
+  if (isSavedLook(content)) content = await withTensors(content, file, beside);
   return checkedViews(content, file.name);
+}
+
+async function withTensors(content, file, beside) {
+  const tensors = beside.find(({ name }) => name === content.tensors?.file);
+  if (!tensors) throw new Error(`${file.name}: open it together with ${content.tensors?.file}, which holds its maps`);
+  try {
+    return await viewOfSavedLook(content, await tensors.arrayBuffer());
+  } catch (error) {
+    throw new Error(`${file.name}: ${error.message}`);
+  }
 }
 
 /** The views in parsed JSON; anything else is refused with what was found. */

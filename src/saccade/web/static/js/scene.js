@@ -1,8 +1,8 @@
 // Scenes of coloured digits: what is in them, and their rendering in the page, to the pixel as the generator does it.
 //
 // A digit is {digit, glyph, x, y, size, colour}: the box of `size` pixels with its corner at (x, y). Where digits
-// overlap, the later one is seen. Clutter is drawn after the recipe of the distractors (crops of glyphs, coloured, added
-// to the black) but with the page's own random numbers.
+// overlap, the later one is seen. Clutter is drawn after the recipe of the distractors (crops of glyphs, coloured,
+// added to the black) but with the page's own random numbers.
 
 import { GLYPH, VARIANTS, resizeGlyph } from "./glyphs.js";
 import { COLOURS } from "./palette.js";

@@ -1,0 +1,100 @@
+// Records that `saccade look` writes, a JSON file and a safetensors file, as the views that the page draws.
+
+import { apply, compose, IDENTITY } from "./frames.js";
+import { asPng, pictureOfPixels } from "./pictures.js";
+import { readTensors } from "./safetensors.js";
+import { totalOf } from "./totals.js";
+
+const FORMAT = "saccade-record";
+const VERSION = 1;
+
+export function isSavedLook(content) {
+  return content?.format === FORMAT;
+}
+
+/** The view of a record: `content` is its parsed JSON, `buffer` its tensor file, which is checked by its digest. */
+export async function viewOfSavedLook(content, buffer) {
+  if (content.schema_version !== VERSION)
+    throw new Error(`a record of version ${content.schema_version}; update saccade`);
+  await checkDigest(buffer, content.tensors.sha256);
+  const tensors = readTensors(buffer);
+  const picture = await pictureOf(tensors);
+  const toPicture = wayToPicture(tensors, picture);
+  const looks = content.looks.map((entry, number) => lookOf(entry, number, tensors, toPicture));
+  const { info } = content;
+  return {
+    schema: "saccade.view/1",
+    model: info.model ?? "a model",
+    task: "",
+    picture,
+    question: info.question ?? null,
+    answer: info.answer ?? "",
+    confidence: info.confidence ?? null,
+    alternatives: info.alternatives ?? [],
+    labels: info.labels ?? null,
+    words: info.words?.map(({ word }) => word) ?? null,
+    looks: looks.map(written),
+    total: written(totalOf(looks, content.total, picture)),
+    evidence: null,
+    scores: null,
+  };
+}
+
+async function checkDigest(buffer, expected) {
+  if (!globalThis.crypto?.subtle) return; // only pages from safe origins may compute digests
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", buffer));
+  const found = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  if (found !== expected) throw new Error("its tensor file is damaged, or another record's");
+}
+
+async function pictureOf({ picture, image_size: size }) {
+  if (!picture) return { width: size.values[1], height: size.values[0], png: null };
+  const [height, width] = picture.shape;
+  const rgba = new Uint8ClampedArray(4 * width * height).fill(255);
+  for (let at = 0; at < width * height; at++) rgba.set(picture.values.subarray(3 * at, 3 * at + 3), 4 * at);
+  return { width, height, png: await asPng(pictureOfPixels(rgba, width, height)) };
+}
+
+/** Network input → the picture as the record keeps it, which may be smaller than the original. */
+function wayToPicture({ canvas, image_size: size }, picture) {
+  const original = size ? { width: size.values[1], height: size.values[0] } : picture;
+  const stretch = [
+    [picture.width / original.width, 0, 0],
+    [0, picture.height / original.height, 0],
+  ];
+  return compose(stretch, canvas ? frameOf(canvas) : IDENTITY);
+}
+
+function lookOf({ name, kind, role, norm, grid }, number, tensors, toPicture) {
+  const held = (field) => tensors[`looks.${number}.${field}`];
+  const list = (field) => (held(field) ? Array.from(held(field).values) : null);
+  const weights = held("weights");
+  const isSlots = kind === "slots";
+  const cells = weights ? weights.shape.slice(isSlots ? -1 : -2) : grid;
+  const steps = weights && weights.shape.length - 1 > cells.length ? weights.shape[1] : 1;
+  const look = { name, kind, role, norm, steps, weights: weights ? Float32Array.from(weights.values) : null };
+  Object.assign(look, { gain: list("gain"), choice: list("choice"), emits: list("emits"), box: null });
+  look.active = list("active")?.map(Boolean) ?? null;
+  if (isSlots) return { ...look, slots: Array.from({ length: cells[0] }, (_, slot) => String(slot + 1)) };
+  const frame = compose(toPicture, frameOf(held("frame")));
+  const box = kind === "crop" ? [...apply(frame, 0, 0), ...apply(frame, cells[1], cells[0])] : null;
+  return { ...look, grid: cells, frame, box };
+}
+
+/** The last frame (2,3) of a tensor with any batch axis before it. */
+function frameOf({ values }) {
+  const [a, b, tx, c, d, ty] = values.slice(-6);
+  return [
+    [a, b, tx],
+    [c, d, ty],
+  ];
+}
+
+/** A look (or the total) with its weights as text, as views have them. */
+function written(entry) {
+  if (!entry?.weights) return entry;
+  const bytes = new Uint8Array(entry.weights.buffer);
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192));
+  return { ...entry, weights: btoa(text), dtype: "float32" };
+}
