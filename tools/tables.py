@@ -65,6 +65,27 @@ def baselines() -> str:
     return titled(*tables)
 
 
+def birds() -> str:
+    """ "What colour is the crown?": answers and where it looked, beside what habit and position alone give."""
+    metrics = ("accuracy", "swapped_query", "pointing_at", "attention_near", "distance")
+    tables = []
+    for split, title in (("pictures", "new pictures of known species"), ("species", "unseen species")):
+        found = [run for run in recorded_runs(RESULTS) if run.on == "cub" and run.protocol == split]
+        rows = [[run.system, *(_percent(run.value(metric)) for metric in metrics)] for run in found]
+        baselines = found[0].evaluation.baselines if found else {}
+        for name in ("training_prior_by_query", "uniform", "box_centre", "part_prior", "grid_oracle"):
+            held = baselines.get(name, {})
+            rows.append([name.replace("_", " "), *(_percent(held.get(metric)) for metric in metrics)])
+        n = f"{found[0].evaluation.n:,}" if found else "0"
+        columns = ("", *(metric.replace("_", " ") for metric in metrics))
+        tables.append(PlainTable(f"{title}, %, n = {n} questions, one seed", columns, rows))
+    return titled(*tables)
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f}"
+
+
 def runs() -> str:
     """Every recorded run: what it gave, how it was made."""
     return listed(recorded_runs(RESULTS))
@@ -117,6 +138,7 @@ TABLES = {
     "table1": table1,
     "looking": looking,
     "baselines": baselines,
+    "birds": birds,
     "runs": runs,
     "projections": projections,
     "variants": variants,
