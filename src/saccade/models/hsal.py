@@ -45,6 +45,7 @@ from saccade.models.base import Raw
 from saccade.models.fine_cells import FineCells
 from saccade.models.hsal_controller import Controller, Glimpsed, MetaController
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
+from saccade.models.one_size import check_pictures
 from saccade.trace import Look
 
 
@@ -111,7 +112,7 @@ class HsalModel(MultisetModel):
         """The activation volume V, behind it the finer activations under each cell: (B,3,H,W) → (B,C[+F],h,w)."""
         if self.fine is None:
             return super().encode(images)
-        self.check_images(images)
+        check_pictures(images, self.config.input_size)
         lower = self.backbone.between(images, to=self.config.fine_stage)  # (B,F,H,W)
         volume = self.backbone.between(lower, after=self.config.fine_stage)  # (B,C,h,w)
         return torch.cat([volume, self.fine(lower)], dim=1)

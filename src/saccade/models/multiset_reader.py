@@ -18,9 +18,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from saccade.backbones import build_backbone, pretrained
-from saccade.errors import DataError, ShapeError
 from saccade.geometry import Size
 from saccade.models.base import PictureModel, Raw
+from saccade.models.one_size import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
 
 
@@ -88,21 +88,11 @@ class MultisetModel(PictureModel):
 
     def check_input(self, size: Size) -> None:
         """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""
-        if tuple(size) != tuple(self.config.input_size):
-            built, found = ("×".join(map(str, each)) for each in (self.config.input_size, size))
-            raise DataError(
-                f"this model reads pictures of {built} pixels only, found {found}; set input_size to {[*size]}"
-            )
-
-    def check_images(self, images: Tensor) -> None:
-        """Refuse pictures (B,3,H,W) of another size."""
-        if images.shape[1:] != (3, *self.config.input_size):
-            height, width = self.config.input_size
-            raise ShapeError("images", f"(B,3,{height},{width}), the one size this model was built for", images.shape)
+        check_size(self.config.input_size, size, "input_size")
 
     def encode(self, images: Tensor) -> Tensor:
         """The activation volume: (B,3,H,W) → V (B,C,h,w)."""
-        self.check_images(images)
+        check_pictures(images, self.config.input_size)
         volume: Tensor = self.backbone(images)
         return volume
 

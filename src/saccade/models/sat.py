@@ -36,11 +36,12 @@ from torch import Tensor
 from saccade.attention.hard import cell_entropy, log_prob_of
 from saccade.attention.sampling import gumbel_noise
 from saccade.backbones import build_backbone, pretrained
-from saccade.errors import DataError, ShapeError
+from saccade.errors import ShapeError
 from saccade.geometry import Size
 from saccade.models.base import Raw, SeeingModel
 from saccade.models.caption_decoder import CaptionDecoder, Kind, Memory, Pick, Said, Scene
 from saccade.models.caption_decoding import Decoded, decode
+from saccade.models.one_size import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
 from saccade.trace import AttentionTrace, Look, Output
 
@@ -162,19 +163,13 @@ class SatModel(SeeingModel):
 
     def check_input(self, size: Size) -> None:
         """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""
-        if tuple(size) != tuple(self.config.input_size):
-            built, found = ("×".join(map(str, each)) for each in (self.config.input_size, size))
-            raise DataError(
-                f"this model reads pictures of {built} pixels only, found {found}; set input_size to {[*size]}"
-            )
+        check_size(self.config.input_size, size, "input_size")
 
     # ------------------------------------------------------------ captions that are given
 
     def encode(self, images: Tensor) -> Tensor:
         """The annotation vectors: (B,3,H,W) → a (B,L,D), row by row on the :attr:`grid`."""
-        if images.shape[1:] != (3, *self.config.input_size):
-            height, width = self.config.input_size
-            raise ShapeError("images", f"(B,3,{height},{width}), the one size this model was built for", images.shape)
+        check_pictures(images, self.config.input_size)
         features: Tensor = self.backbone(images)  # (B,D,h,w)
         return features.flatten(2).transpose(1, 2)
 

@@ -27,10 +27,10 @@ import torch
 from torch import Tensor
 
 from saccade.attention.spatial_transformer import SpatialTransformer, crop_look
-from saccade.errors import DataError, ShapeError
 from saccade.geometry import Size
 from saccade.models.answer_head import AnswerHead
 from saccade.models.base import Raw
+from saccade.models.one_size import check_pictures, check_size
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.quadrants import quadrant_batch
 from saccade.trace import Look
@@ -104,20 +104,14 @@ class StnModel(PictureQueryModel):
 
     def check_input(self, size: Size) -> None:
         """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""
-        if tuple(size) != tuple(self.config.picture):
-            built, found = ("×".join(map(str, each)) for each in (self.config.picture, size))
-            raise DataError(
-                f"this model reads pictures of {built} pixels only, found {found}; set picture to {[*size]}"
-            )
+        check_size(self.config.picture, size, "picture")
 
     def encode(self, images: Tensor) -> Tensor:
         """What does not depend on the query: the picture, to cut from, and where things are, side by side in a row.
 
         (B,3,H,W) → (B, 3·H·W + F); the size is known, so that :meth:`ask` can take them apart.
         """
-        if images.shape[1:] != (3, *self.config.picture):
-            height, width = self.config.picture
-            raise ShapeError("images", f"(B,3,{height},{width}), the one size this model was built for", images.shape)
+        check_pictures(images, self.config.picture)
         located = self.backbone(images).flatten(1)  # (B,F)
         return torch.cat([images.flatten(1), located], dim=1)
 

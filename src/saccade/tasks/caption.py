@@ -44,7 +44,7 @@ from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.tasks.caption_features import CaptionFeatures
 from saccade.tasks.caption_scores import captions_of, encoded, score_captions, sentences
-from saccade.tasks.picture_task import Batch, PictureTask, Wanted
+from saccade.tasks.picture_task import Batch, PictureTask, Wanted, settings_wanted
 from saccade.tasks.query_scores import numbers_in_batches
 
 DECODER = "decoder"
@@ -197,15 +197,7 @@ class CaptionTask(PictureTask):
     @classmethod
     def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
         """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
-        own = facts.data.get("name", "")
-        if wanted.data is None and own in CAPTION_READERS:
-            raise ConfigError(f"a model does not remember where its pictures were; give --data {own}:PATH")
-        if wanted.protocol is not None:
-            raise ConfigError("--protocol: captions are scored on val or test as the model's data says; leave it out")
-        changes = {"name": wanted.data, "glyphs": wanted.glyphs, "seed": wanted.seed}
-        settings = {**facts.data, **{key: value for key, value in changes.items() if value is not None}}
-        if settings["name"].partition(":")[0] != own.partition(":")[0]:
-            settings.pop("options", None)  # other pictures have other options
+        settings = settings_wanted(facts, wanted, CAPTION_READERS)
         return {"data": settings, "words": facts.answers, "allow_pack": wanted.allow_pack}
 
     @classmethod

@@ -44,7 +44,7 @@ from saccade.models.base import PictureModel
 from saccade.models.facts import ModelFacts
 from saccade.tasks.multiset_pictures import at_size, read_all
 from saccade.tasks.multiset_scores import MultisetScores, add_answers, add_glimpses, score_multisets
-from saccade.tasks.picture_task import Batch, PictureTask, Wanted, in_batches
+from saccade.tasks.picture_task import Batch, PictureTask, Wanted, in_batches, settings_wanted
 from saccade.tasks.query_scores import answers_of, in_parts
 
 ACTIVATION = "activation"
@@ -209,15 +209,7 @@ class MultisetTask(PictureTask):
     @classmethod
     def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
         """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
-        own = facts.data.get("name", "")
-        if wanted.data is None and own in MULTISET_READERS:
-            raise ConfigError(f"a model does not remember where its pictures were; give --data {own}:PATH")
-        if wanted.protocol is not None:
-            raise ConfigError("--protocol: multisets are scored on val or test, which have no protocols; leave it out")
-        changes = {"name": wanted.data, "glyphs": wanted.glyphs, "seed": wanted.seed}
-        settings = {**facts.data, **{key: value for key, value in changes.items() if value is not None}}
-        if settings["name"].partition(":")[0] != own.partition(":")[0]:
-            settings.pop("options", None)  # other pictures have other options
+        settings = settings_wanted(facts, wanted, MULTISET_READERS)
         return {"data": settings, "classes": facts.answers, "allow_pack": wanted.allow_pack}
 
     @classmethod

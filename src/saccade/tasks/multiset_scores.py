@@ -38,6 +38,7 @@ from saccade.metrics.intervals import mean_defined
 from saccade.metrics.map_scores import MapScores, PictureValues
 from saccade.metrics.multisets import before_stop
 from saccade.models.base import PictureModel, Raw
+from saccade.tasks.kept_columns import KeptColumns
 from saccade.tasks.multiset_pictures import read_all
 from saccade.tasks.query_scores import BATCH, answers_of, numbers_in_batches, without_nan
 from saccade.trace import AttentionTrace
@@ -56,21 +57,12 @@ class MultisetScores:
     """Of the baselines of the total map."""
     glimpses: dict[str, PictureValues] = field(default_factory=dict)
     """One value a step, NaN where it does not count: of the model's glimpses and of the baselines'."""
-    columns: dict[str, list[Tensor]] = field(default_factory=dict)
+    columns: KeptColumns = field(default_factory=KeptColumns)
     """``picture`` (B,); ``said`` and ``truth``: counts (B,K+1), the last column for stop; ``step_picture`` (B·T,)."""
-
-    def keep(self, **columns: Tensor) -> None:
-        """Keep tensors of a batch, example axis first."""
-        for name, part in columns.items():
-            self.columns.setdefault(name, []).append(part.detach().cpu())
-
-    def column(self, name: str) -> Tensor:
-        """All examples of one column."""
-        return torch.cat(self.columns[name])
 
     def metrics(self) -> dict[str, float]:
         """Of the answers: ``macro_f1``, ``exact_match`` and ``macro_f1_by_presence``."""
-        said, truth = self.column("said"), self.column("truth")  # (N,K+1)
+        said, truth = self.columns["said"], self.columns["truth"]  # (N,K+1)
         found = {"macro_f1": macro_f1(said[:, :-1], truth[:, :-1]), **self.answers.means()}
         return {**found, "macro_f1_by_presence": macro_f1_by_presence(said, truth)}
 
@@ -84,7 +76,7 @@ class MultisetScores:
         by_count, pictures = self._by_count()
         rivals = {name: held for name, held in {**self.glimpses, **self.maps}.items() if name != "model"}
         found = {
-            "n": len(self.column("said")),
+            "n": len(self.columns["said"]),
             "metrics": {**self.metrics(), "exact_match_by_count": by_count},
             "attention": self.attention(),
             "baselines": {name: means for name, held in rivals.items() if (means := _defined(held.means()))},
@@ -95,27 +87,27 @@ class MultisetScores:
 
     def _by_count(self) -> tuple[dict[str, float], dict[str, int]]:
         """Exact match by the number of objects in the picture, and how many such pictures there are."""
-        right, objects = self.answers.values()["exact_match"], self.column("truth")[:, :-1].sum(1)
+        right, objects = self.answers.values()["exact_match"], self.columns["truth"][:, :-1].sum(1)
         groups = {str(number): right[objects == number] for number in torch.unique(objects).tolist()}
         return {name: float(each.mean()) for name, each in groups.items()}, {n: len(v) for n, v in groups.items()}
 
     def _named(self) -> list[tuple[dict[str, Tensor], Tensor]]:
         """Values by name, with the pictures they belong to: one value a picture, and one a step."""
-        picture = self.column("picture")
+        picture = self.columns["picture"]
         named = [({**self.answers.values(), **self.total.values()}, picture)]
         if "model" in self.glimpses:
-            named.append((self.glimpses["model"].values(), self.column("step_picture")))
+            named.append((self.glimpses["model"].values(), self.columns["step_picture"]))
         return [({name: each for name, each in held.items() if not bool(each.isnan().all())}, of) for held, of in named]
 
     def _intervals(self) -> dict[str, list[float]]:
-        found = {"macro_f1": macro_f1_interval(self.column("said")[:, :-1], self.column("truth")[:, :-1])}
+        found = {"macro_f1": macro_f1_interval(self.columns["said"][:, :-1], self.columns["truth"][:, :-1])}
         for values, of in self._named():
             found |= {name: bootstrap(each, of[: len(each)]) for name, each in values.items()}
         return {name: [interval.low, interval.high] for name, interval in found.items()}
 
     def _counts(self) -> dict[str, int]:
         counted = {name: mean_defined(each).n for values, _ in self._named() for name, each in values.items()}
-        return {"macro_f1": len(self.column("said")), **counted}
+        return {"macro_f1": len(self.columns["said"]), **counted}
 
 
 @torch.no_grad()
@@ -159,7 +151,7 @@ def add_answers(scores: MultisetScores, said: Tensor, batch: MultisetBatch) -> N
     if scores.is_list:
         right = right * _same_order(said, batch.labels, stop)
     stopped = (said == stop).any(1).long()  # (B,): who goes on to the last step has never stopped
-    scores.keep(
+    scores.columns.keep(
         picture=batch.picture,
         said=torch.cat([found, stopped[:, None]], dim=1),
         truth=torch.cat([truth, torch.ones_like(stopped)[:, None]], dim=1),
@@ -187,7 +179,7 @@ def add_glimpses(scores: MultisetScores, raw: Raw, trace: AttentionTrace, batch:
         found = {name: at_glimpses(each, cells, active) for name, cells in chosen.items()}
         for name, there in (found | {"random_glimpse": at_random(each, steps, active)}).items():
             scores.glimpses.setdefault(name, PictureValues()).add_values({score: there.flatten()})  # (B·T,)
-    scores.keep(step_picture=batch.picture.repeat_interleave(steps))
+    scores.columns.keep(step_picture=batch.picture.repeat_interleave(steps))
 
 
 def in_units_of_energy(saliency: Tensor, energy: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -36,6 +36,24 @@ class Wanted:
     glyphs: str | None = None
     seed: int = 0
     allow_pack: bool = True
+
+
+def settings_wanted(facts: ModelFacts, wanted: Wanted, readers: Collection[str]) -> dict[str, Any]:
+    """Settings of the data that a model is scored on: its own, with what is ``wanted`` in their place.
+
+    Raises:
+        ConfigError: the model was trained on files, which it does not remember, or a protocol is named.
+    """
+    own = facts.data.get("name", "")
+    if wanted.data is None and own in readers:
+        raise ConfigError(f"a model does not remember where its pictures were; give --data {own}:PATH")
+    if wanted.protocol is not None:
+        raise ConfigError(f"--protocol: a {facts.task} model is scored on val or test, which have no protocols")
+    changes = {"name": wanted.data, "glyphs": wanted.glyphs, "seed": wanted.seed}
+    settings = {**facts.data, **{key: value for key, value in changes.items() if value is not None}}
+    if settings["name"].partition(":")[0] != own.partition(":")[0]:
+        settings.pop("options", None)  # other pictures have other options
+    return settings
 
 
 class PictureTask(ABC):

@@ -27,6 +27,7 @@ from saccade.metrics.intervals import mean_defined
 from saccade.metrics.map_scores import MapScores, PictureValues
 from saccade.metrics.points import NEAR, at_points, diagonals, disc, exactly_at
 from saccade.models.base import QueryModel
+from saccade.tasks.kept_columns import KeptColumns
 from saccade.tasks.query_scores import (
     BATCH,
     answers_of,
@@ -54,21 +55,12 @@ class QuestionScores:
     total: MapScores = field(default_factory=MapScores)
     by_look: dict[str, MapScores] = field(default_factory=dict)
     baselines: dict[str, MapScores] = field(default_factory=dict)
-    columns: dict[str, list[Tensor]] = field(default_factory=dict)
+    columns: KeptColumns = field(default_factory=KeptColumns)
     """``picture``, ``query``, ``label`` of every question, and what was said: ``logits``, ``swapped``, ``prior…``."""
-
-    def keep(self, **columns: Tensor) -> None:
-        """Keep tensors of a batch, example axis first."""
-        for name, part in columns.items():
-            self.columns.setdefault(name, []).append(part.detach().cpu())
-
-    def column(self, name: str) -> Tensor:
-        """All examples of one column."""
-        return torch.cat(self.columns[name])
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers: ``n``, ``metrics``, ``attention``, ``baselines``, ``intervals`` and ``counts``."""
-        picture = self.column("picture")
+        picture = self.columns["picture"]
         named = {**self.answers.values(), **self.total.values()}
         defined = {name: values for name, values in named.items() if not bool(values.isnan().all())}
         intervals = {name: bootstrap(values, picture[: len(values)]) for name, values in defined.items()}
@@ -92,29 +84,29 @@ class QuestionScores:
 
     def _mean_precisions(self) -> dict[str, float]:
         """Weighted mAP by both interpolations; asked for something else in the picture, it should be far lower."""
-        logits, label = self.column("logits"), self.column("label")
+        logits, label = self.columns["logits"], self.columns["label"]
         found = {
             "weighted_map": weighted_map(logits, label),
             "weighted_map_all_point": weighted_map(logits, label, "all-point"),
         }
-        swapped = self.column("swapped")  # (N,K), NaN where nothing else is asked about the picture
+        swapped = self.columns["swapped"]  # (N,K), NaN where nothing else is asked about the picture
         told = ~swapped.isnan().any(1)  # (N,)
         return found | _defined({"swapped_query": weighted_map(swapped[told], label[told])})
 
     def _by_query(self) -> tuple[dict[str, float], dict[str, int]]:
         """Accuracy for each query that was asked, and how often it was."""
-        right, query = self.answers.values()["accuracy"], self.column("query")
+        right, query = self.answers.values()["accuracy"], self.columns["query"]
         asked = {word: right[query == number] for number, word in enumerate(self.queries)}
         held = {word: values for word, values in asked.items() if len(values)}
         return {word: float(values.mean()) for word, values in held.items()}, {w: len(v) for w, v in held.items()}
 
     def _prior_baselines(self) -> dict[str, dict[str, float]]:
         """What answering by habit scores; nothing without training rows to learn habits from."""
-        label = self.column("label")
+        label = self.columns["label"]
         found: dict[str, dict[str, float]] = {}
         for name in ("training_prior", "training_prior_by_query"):
             if name in self.columns:
-                habit = self.column(name)  # (N,K)
+                habit = self.columns[name]  # (N,K)
                 right = float(right_answers(habit, label).double().mean())
                 found[name] = (
                     {"weighted_map": weighted_map(habit, label), "top1": right}
@@ -157,7 +149,7 @@ def score_questions(
         _add_maps(scores, output.trace, batch, prior)
         if prior is not None:
             habit = prior.answers(batch.query)  # (B,K)
-            scores.keep(training_prior=prior.overall.expand(habit.shape), training_prior_by_query=habit)
+            scores.columns.keep(training_prior=prior.overall.expand(habit.shape), training_prior_by_query=habit)
         if done < sweeps:
             _add_sweeps(scores, model, output.trace[: sweeps - done], batch)
         done += len(batch)
@@ -167,13 +159,13 @@ def score_questions(
 
 def _add_answers(scores: QuestionScores, model: QueryModel, output: Output, batch: QuestionBatch) -> None:
     """The answer, the answer when something else in the picture is asked for, and that of the likeliest location."""
-    scores.keep(picture=batch.picture, query=batch.query, label=batch.label)
+    scores.columns.keep(picture=batch.picture, query=batch.query, label=batch.label)
     other, asked = _other_query(batch)  # (B,), (B,)
     swapped = in_parts(model, batch.images, other)["logits"]  # (B,K)
     kind = "top1" if scores.multi_label else "accuracy"
     found = {kind: right_answers(output.logits, batch.label).double()}
     if scores.multi_label:
-        scores.keep(logits=output.logits, swapped=torch.where(asked[:, None], swapped, torch.nan))
+        scores.columns.keep(logits=output.logits, swapped=torch.where(asked[:, None], swapped, torch.nan))
     else:
         found["swapped_query"] = torch.where(asked, right_answers(swapped, batch.label).double(), torch.nan)
     if "argmax_logits" in output.aux:
