@@ -66,7 +66,7 @@ def baselines() -> str:
 
 
 def birds() -> str:
-    """ "What colour is the crown?": answers and where it looked, beside what habit and position alone give."""
+    """What colour is the crown? Answers and where it looked, beside what habit and position alone give."""
     metrics = ("accuracy", "swapped_query", "pointing_at", "attention_near", "distance")
     tables = []
     for split, title in (("pictures", "new pictures of known species"), ("species", "unseen species")):
