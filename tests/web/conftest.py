@@ -34,7 +34,7 @@ def server(tiny_folder: Path) -> Iterator[object]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[object]:
     """A Chromium for tests of the page."""
     with launched() as running:

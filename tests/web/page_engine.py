@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ def computed(body: str, given: Any, folder: Path, *, runtime: str, modules: tupl
         done = subprocess.run([NODE or "node", str(path)], capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr[-2000:]
         return json.loads(done.stdout)
-    return _in_chromium(script)
+    with ThreadPoolExecutor(1) as thread:  # in this one another test's browser may have left its loop running
+        return thread.submit(_in_chromium, script).result()
 
 
 def _in_chromium(script: str) -> Any:
