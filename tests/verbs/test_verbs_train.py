@@ -81,6 +81,11 @@ def test_settings_reach_the_run(tmp_path: Path) -> None:
     assert read_facts(tmp_path / "r" / "model").seed == 7
 
 
+def test_weights_are_stored_as_the_recipe_says(run: Path, tmp_path: Path) -> None:
+    halves = read_facts(train_tiny(tmp_path / "r", "stored=float16").out / "model")
+    assert (read_facts(run / "model").dtype, halves.dtype) == ("float32", "float16")
+
+
 def test_the_same_seed_gives_the_same_model_and_another_seed_another(run: Path, tmp_path: Path) -> None:
     digests = [read_facts(train_tiny(tmp_path / str(seed), seed=seed).out / "model").sha256 for seed in (0, 1)]
     assert digests[0] == read_facts(run / "model").sha256

@@ -9,6 +9,7 @@ that are in circulation ("v1.5"). Layers are named as in those, so that they loa
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ from saccade.backbones.layers import Normalise, start_weights
 from saccade.backbones.stages import Stages
 
 
-class ResidualBlock(nn.Module):
+class ResidualBlock(nn.Module, ABC):
     """What both kinds of block share: the shortcut, and that the sum lies where the residual branch puts it."""
 
     expansion = 1
@@ -35,9 +36,9 @@ class ResidualBlock(nn.Module):
                 nn.BatchNorm2d(out),
             )
 
+    @abstractmethod
     def branch(self) -> list[nn.Module]:
         """The layers of F, in order."""
-        raise NotImplementedError
 
     @property
     def frame_step(self) -> Tensor:

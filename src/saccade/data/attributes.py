@@ -26,6 +26,7 @@ from saccade.data.distractors import Distractors
 from saccade.data.glyphs import GlyphPolicy, Split, glyphs_for
 from saccade.data.hashing import derive_seed, hash_u32, uniform_below
 from saccade.data.layout import SceneLayout, SceneSpec
+from saccade.data.numbered import checked_numbers
 from saccade.data.palette import COLOURS
 from saccade.data.photographs import photographs_for
 from saccade.data.pictures import as_float
@@ -224,13 +225,7 @@ class AttributeData:
 
     def take(self, indices: Tensor) -> AttributeBatch:
         """The triples ``indices`` (B,), in that order."""
-        indices = indices.long().cpu()
-        if indices.ndim != 1 or not len(indices):
-            raise DataError(f"triples are asked for by a list of numbers, found shape {tuple(indices.shape)}")
-        lowest, highest = int(indices.min()), int(indices.max())
-        if lowest < 0 or (self.size is not None and highest >= self.size):
-            upper = "" if self.size is None else f"{self.size - 1}"
-            raise DataError(f"{self.split} triples are numbered 0..{upper}, found {lowest}..{highest}")
+        indices = checked_numbers(indices, self.size, self.split, "triples")
         scene, obj = self._locate(indices)
         layout, images = self.stream.scenes(scene)
         obj = obj.to(self.device)

@@ -31,6 +31,7 @@ from saccade.data.caption_scenes import LONGEST, SCENE_VOCABULARY, CaptionSceneS
 from saccade.data.caption_table import CaptionTable
 from saccade.data.glyphs import GlyphPolicy, Split, glyphs_for
 from saccade.data.hashing import derive_seed
+from saccade.data.numbered import checked_numbers
 from saccade.data.pictures import as_float
 from saccade.data.question_table import SPLITS
 from saccade.data.references import split_reference
@@ -197,25 +198,16 @@ class CaptionData:
 
     def take(self, indices: Tensor) -> CaptionBatch:
         """The captions ``indices`` (B,) with their pictures, in that order."""
-        return self.source.batch(self._checked(indices, self.size, "captions"))
+        return self.source.batch(checked_numbers(indices, self.size, self.split, "captions"))
 
     def pictures(self, indices: Tensor) -> CaptionBatch:
         """The pictures ``indices`` (B,), in that order, each with one caption: the first that it has."""
-        return self.source.pictures(self._checked(indices, self.picture_count, "pictures"))
+        return self.source.pictures(checked_numbers(indices, self.picture_count, self.split, "pictures"))
 
     def references(self, number: int) -> tuple[str, ...]:
         """What people said of the picture ``number``, as they wrote it: what an answer is compared with."""
-        return self.source.references(int(self._checked(torch.tensor([number]), self.picture_count, "pictures")))
-
-    def _checked(self, indices: Tensor, count: int | None, what: str) -> Tensor:
-        indices = indices.long().cpu()
-        if indices.ndim != 1 or not len(indices):
-            raise DataError(f"{what} are asked for by a list of numbers, found shape {tuple(indices.shape)}")
-        lowest, highest = int(indices.min()), int(indices.max())
-        if lowest < 0 or (count is not None and highest >= count):
-            upper = "" if count is None else f"{count - 1}"
-            raise DataError(f"{self.split} {what} are numbered 0..{upper}, found {lowest}..{highest}")
-        return indices
+        (checked,) = checked_numbers(torch.tensor([number]), self.picture_count, self.split, "pictures").tolist()
+        return self.source.references(checked)
 
 
 class CaptionScenes:

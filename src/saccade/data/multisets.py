@@ -28,6 +28,7 @@ from saccade.data.multiset_files import MultisetFiles
 from saccade.data.multiset_readers import MULTISET_READERS, read_multisets
 from saccade.data.multiset_scenes import MultisetSpec, MultisetStream
 from saccade.data.multiset_table import Kind, MultisetTable
+from saccade.data.numbered import checked_numbers
 from saccade.data.pictures import as_float
 from saccade.data.question_table import SPLITS
 from saccade.data.references import split_reference
@@ -208,13 +209,7 @@ class MultisetData:
             order_seed: shuffle the labels of each picture by it; those of a list stay. Else labels are in reading
                 order, or as their table has them.
         """
-        indices = indices.long().cpu()
-        if indices.ndim != 1 or not len(indices):
-            raise DataError(f"pictures are asked for by a list of numbers, found shape {tuple(indices.shape)}")
-        lowest, highest = int(indices.min()), int(indices.max())
-        if lowest < 0 or (self.size is not None and highest >= self.size):
-            upper = "" if self.size is None else f"{self.size - 1}"
-            raise DataError(f"{self.split} pictures are numbered 0..{upper}, found {lowest}..{highest}")
+        indices = checked_numbers(indices, self.size, self.split, "pictures")
         batch = self.source.batch(indices)
         return batch if order_seed is None or self.kind == "list" else batch.shuffled(order_seed)
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from saccade.data.augment import Augmentation, augment
 from saccade.data.byte_store import ByteStore
+from saccade.data.numbered import checked_numbers
 from saccade.data.prepared import PreparedPictures, prepared_mask
 from saccade.data.question_batch import QuestionBatch
 from saccade.data.question_table import SPLITS, Question, QuestionTable, summarised, with_known_words
@@ -119,12 +120,7 @@ class QuestionData:
             indices: numbers of questions.
             augment_seed: for training, vary the pictures by it. Boxes and points follow them; masks are left out.
         """
-        indices = indices.long().cpu()
-        if indices.ndim != 1 or not len(indices):
-            raise DataError(f"questions are asked for by a list of numbers, found shape {tuple(indices.shape)}")
-        lowest, highest = int(indices.min()), int(indices.max())
-        if lowest < 0 or highest >= self.size:
-            raise DataError(f"{self.split} questions are numbered 0..{self.size - 1}, found {lowest}..{highest}")
+        indices = checked_numbers(indices, self.size, self.split, "questions")
         indices = indices.to(self.device)
         picture = self._picture[indices]  # (B,)
         images, canvas = self.pictures.take(picture), self.pictures.canvas[picture]  # (B,3,H,W), (B,2,3)
