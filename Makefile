@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 
-.PHONY: run test quick lint bench tables install clean
+.PHONY: run test quick lint bench tables chromium install clean
 
 run: $(STAMP)  ## install, then show what saccade does: tour/report.html
 	$(BIN)/saccade tour --quick --out tour
@@ -27,6 +27,9 @@ bench: $(DEV)  ## speed and memory, measured side by side
 
 tables: $(DEV)  ## write the tables of README and docs anew from docs/results
 	$(BIN)/python tools/tables.py
+
+chromium: $(DEV)  ## where a browser for the tests of the page is; brings one into .venv where there is none
+	@$(BIN)/python tools/chromium.py --get
 
 install: $(STAMP)
 

@@ -9,7 +9,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHMARKS = ("bench_scenes.py", "bench_engine.py", "bench_look.py", "bench_memory.py", "bench_captions.py")
+BENCHMARKS = (
+    "bench_scenes.py",
+    "bench_engine.py",
+    "bench_look.py",
+    "bench_memory.py",
+    "bench_captions.py",
+    "bench_multisets.py",
+    "bench_page.py",
+    "bench_serve.py",
+)
 
 
 def main() -> int:

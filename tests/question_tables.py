@@ -35,7 +35,7 @@ def write_table(folder: Path, *, evidence: str = "box", several: bool = False) -
             name = f"{number:02}.png"
             left = 4 + 7 * number % (SIDE - SQUARE - 8)
             corners = {"upper": (left, 6), "lower": (left, 30)}
-            picture = Image.new("RGB", (SIDE, SIDE), (90, 90, 90))
+            picture = Image.new("RGB", (SIDE, SIDE), (90 + number // 36,) * 3)  # no two pictures are alike
             for (query, (x, y)), colour in zip(corners.items(), pairs[number % len(pairs)]):
                 ImageDraw.Draw(picture).rectangle((x, y, x + SQUARE - 1, y + SQUARE - 1), fill=COLOURS[colour])
                 ImageDraw.Draw(picture).rectangle(

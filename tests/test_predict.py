@@ -1,8 +1,10 @@
 """Predictor and Sighting: questions, batches, maps on the right pixels, files, and what is not imported."""
 
+import base64
 import dataclasses
 import errno
 import html.parser
+import io
 import os
 import subprocess
 import sys
@@ -260,6 +262,12 @@ def test_the_notebook_view_escapes_words_and_embeds_the_picture() -> None:
     assert tags == ["figure", "img", "figcaption", "b", "small"]
     assert "data:image/png;base64," in page
     assert repr(seen).count("\n") == 0
+
+
+def test_the_notebook_view_of_a_large_picture_is_small(tiny: Predictor) -> None:
+    page = tiny.look(noise(1500, 1000), ask=0)._repr_html_()
+    data = base64.b64decode(page.partition("base64,")[2].partition('"')[0])
+    assert max(Image.open(io.BytesIO(data)).size) == 640
 
 
 def test_inference_leaves_no_graph_and_holds_no_batch_state(tiny: Predictor) -> None:

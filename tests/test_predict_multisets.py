@@ -129,7 +129,9 @@ def test_a_saved_sighting_reads_back_and_is_drawn_label_by_label(tmp_path: Path)
     assert "{cat, owl}" in seen._repr_html_()
 
 
-def test_a_saved_model_says_the_same_together_and_one_by_one(tmp_path: Path) -> None:
+@pytest.fixture
+def predictor(tmp_path: Path) -> Predictor:
+    """An untaught HSAL, from its folder."""
     torch.manual_seed(0)
     config = HsalModel.tiny()
     facts = ModelFacts(
@@ -137,7 +139,20 @@ def test_a_saved_model_says_the_same_together_and_one_by_one(tmp_path: Path) -> 
         preprocessing=Preprocessing(config.input_size),
     )  # fmt: skip
     save_model(HsalModel(config), tmp_path / "hsal", facts)
-    predictor = saccade.load(tmp_path / "hsal", "cpu")
+    return saccade.load(tmp_path / "hsal", "cpu")
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 700), (900, 2), (1200, 900)])
+def test_pictures_of_any_size_are_read(size: tuple[int, int], predictor: Predictor) -> None:
+    for colour in ("black", "white"):
+        seen = predictor.look(Image.new("RGB", size, colour))
+        seen.trace.validate()
+        assert 0 <= seen.confidence <= 1
+        assert seen.trace.image_map().shape == (1, size[1], size[0])
+        assert bool(seen.trace.image_map().isfinite().all())
+
+
+def test_a_saved_model_says_the_same_together_and_one_by_one(predictor: Predictor) -> None:
     pictures = [torch.rand(3, 31, 34, generator=torch.Generator().manual_seed(n)) for n in range(4)]
     alone = [predictor.look(picture) for picture in pictures]
     for one, other in zip(alone, predictor.look_many(pictures, batch_size=3), strict=True):

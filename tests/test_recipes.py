@@ -10,6 +10,7 @@ import pytest
 
 from saccade.backbones import build_backbone
 from saccade.config import from_dict
+from saccade.data.attributes import AttributeDataConfig
 from saccade.engine.phases import trainable_names
 from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes, read_recipe
 from saccade.errors import ConfigError
@@ -45,8 +46,8 @@ generated = pytest.mark.parametrize(("name", "protocol"), [case for case in case
 def test_recipes_are_packaged_and_have_protocols() -> None:
     assert {"soft-mref", "attributes", "soft-cub", "soft-vg"} <= set(packaged_recipes())
     for name in packaged_recipes():
-        by_name = {"sat-soft": CAPTIONS, "sat-hard": CAPTIONS}
-        known = SPLITS if name.endswith("-cub") else by_name.get(name, set()) if on_pictures(name) else PROTOCOLS
+        of_files = SPLITS if name.endswith("-cub") else CAPTIONS if name.startswith("sat-") else set()
+        known = of_files if on_pictures(name) else PROTOCOLS
         assert {protocol for recipe, protocol in cases() if recipe == name and protocol} <= known
         assert load_recipe(name).protocol in known or not known
 
@@ -123,6 +124,24 @@ def test_rows_about_captions_differ_in_the_attention_alone(data: str) -> None:
         assert getattr(soft, key) == getattr(hard, key), key
 
 
+@pytest.mark.parametrize(
+    ("name", "settings", "loss"),
+    [
+        ("sat-none", {"attention_kind": "none"}, "soft:0"),
+        ("sat-soft-ungated", {"gate": False}, "soft:1"),
+        ("sat-soft-unpenalised", {}, "soft:0"),
+    ],
+)
+def test_ablations_of_captions_differ_in_what_they_are_called_for(name: str, settings: dict, loss: str) -> None:
+    for protocol in sorted(CAPTIONS):
+        soft, other = (load_recipe(each, protocol=protocol) for each in ("sat-soft", name))
+        assert other.model.config == soft.model.config | settings
+        assert other.phases == (replace(soft.phases[0], loss=loss),)
+        for key in ("task", "data", "batch_size", "accumulate", "precision", "ema", "seed", "graph", "protocol"):
+            assert getattr(soft, key) == getattr(other, key), key
+        assert CATALOG[other.model.name].target == "saccade.models.sat:SatModel"
+
+
 def test_the_encoder_of_photographs_rests() -> None:
     """The phase called decoder learns from kept features: training the encoder there would be for nothing."""
     for name in ("sat-soft", "sat-hard"):
@@ -171,11 +190,16 @@ def _built(recipe: Recipe) -> dict[str, Any]:
     return {key: value for key, value in recipe.model.config.items() if key != "pretrained"}
 
 
+def _data_meant(recipe: Recipe) -> Any:
+    """The settings of generated scenes with their defaults; of pictures, as they are."""
+    return from_dict(AttributeDataConfig, recipe.data) if recipe.task == "attribute" else recipe.data
+
+
 def test_soft_mref_by_protocol() -> None:
     fresh, authors = (load_recipe("soft-mref", protocol=protocol) for protocol in ("unlimited", "authors"))
-    assert (fresh.batch_size, fresh.phases[0].steps, fresh.phases[0].epochs) == (256, 16_000, None)
+    assert (fresh.batch_size, fresh.phases[0].steps, fresh.phases[0].epochs) == (1024, 6_000, None)
     assert (authors.batch_size, authors.phases[0].steps, authors.phases[0].epochs) == (200, None, 54)
-    assert fresh.phases[0].optimizer.lr == 2e-3
+    assert fresh.phases[0].optimizer.lr == 4e-3
     assert authors.phases[0].optimizer.lr == 5e-3
     assert load_recipe("soft-mref") == fresh  # what it does when nothing is said
     assert authors.data == fresh.data
@@ -192,7 +216,9 @@ def test_the_recipe_of_a_shipped_model_still_is_the_one_that_made_it(name: str) 
         recorded.data.pop("name")
         now.model.config.update(queries=len(facts.queries), answers=len(facts.answers))
         recorded.model.config.update(queries=len(facts.queries), answers=len(facts.answers))
-    for key in ("task", "model", "data", "phases", "batch_size", "accumulate", "replicas", "precision", "ema", "seed"):
+    for key in ("task", "phases", "batch_size", "accumulate", "replicas", "precision", "ema", "seed"):
         assert getattr(recorded, key) == getattr(now, key), key
+    assert recorded.model.name == now.model.name
+    assert _data_meant(recorded) == _data_meant(now)  # whether or not a default is written out
     built = CATALOG[now.model.name].build(now.model.config)
     assert built.config == from_dict(type(built.config), facts.model)

@@ -1,18 +1,18 @@
 """Make the screenshots of the live page that the documentation shows: ``python tools/screenshots.py [FOLDER]``.
 
-Needs the extra ``dev`` (playwright) and a Chromium on the PATH. The page is the offline one, opened as a file; what it
-shows is a function of the code and the shipped weights alone.
+Needs the extra ``dev`` (playwright) and a Chromium (``make chromium``). The page is the offline one, opened as a file;
+what it shows is a function of the code and the shipped weights alone.
 """
 
 from __future__ import annotations
 
 import io
-import shutil
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from chromium import ARGUMENTS, found
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
@@ -25,8 +25,7 @@ FOLDER = Path(__file__).parent.parent / "docs" / "images"
 
 def compose(page: Any) -> None:
     """Two models on one cluttered scene, asked for the 3."""
-    page.locator('[data-part="background"]').select_option("distractors")
-    page.keyboard.press("3")
+    page.locator('[data-part="example"]').select_option("Coloured clutter")
 
 
 def looks(page: Any) -> None:
@@ -38,20 +37,20 @@ def looks(page: Any) -> None:
 
 
 SHOTS = {
-    "page-compare": (compose, {"viewport": {"width": 1440, "height": 940}, "color_scheme": "light"}),
-    "page-looks": (looks, {"viewport": {"width": 1240, "height": 1000}, "color_scheme": "dark"}),
+    "page-compare": (compose, {"viewport": {"width": 1440, "height": 980}, "color_scheme": "light"}),
+    "page-looks": (looks, {"viewport": {"width": 1240, "height": 940}, "color_scheme": "dark"}),
 }
 
 
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    chromium = found()
     if chromium is None:
-        sys.exit("no Chromium is on the PATH: install it, then run this again")
+        sys.exit("no Chromium is here; 'make chromium' brings one")
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         file = Path(scratch) / "page.html"
         file.write_text(offline_page([saccade.load(name, "cpu") for name in LIVE]), encoding="utf-8")
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
         for name, (arrange, options) in SHOTS.items():
             page = browser.new_page(**options)
             page.goto(file.as_uri())

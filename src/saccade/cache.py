@@ -1,7 +1,7 @@
 """The cache folder, and what lies in it: files of others that are known by their digest.
 
-Weights are fetched by one room (``data``) and loaded by another (``backbones``), and neither knows the other; the facts
-that both need are here.
+Weights are fetched by one room (``data``) and loaded by another (``backbones``), METEOR is fetched by the same and run
+by ``metrics``, and neither knows the other; the facts that both need are here.
 """
 
 from __future__ import annotations
@@ -49,3 +49,16 @@ WEIGHTS: dict[str, RemoteFile] = {
     ),
 }
 """Weights that ``saccade data get NAME`` brings, by that name, which is also their folder in the cache."""
+
+METEOR = "meteor"
+"""What ``saccade data get`` calls the program METEOR 1.5, and its folder in the cache."""
+METEOR_JAR = RemoteFile(
+    "meteor-1.5.jar",
+    6_318_693,
+    "1e57b4c72c0830ebe68558f1c799a624e96cbc1b6045c9f6330e26dcff6eafc2",
+)
+METEOR_PARAPHRASES = RemoteFile(
+    "paraphrase-en.gz",
+    61_813_011,
+    "c147ac7d2c91f2fbb3ad31e4b352235061eb83145e0434daf217ee9ca5975f48",
+)

@@ -20,6 +20,9 @@ from saccade.data.pictures import Picture
 from saccade.record import Record, write_record
 from saccade.trace import AttentionTrace
 
+_INLINE = 640
+"""The longer side of the picture in a notebook, in pixels."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sighting:
@@ -164,7 +167,9 @@ class Sighting:
     def _repr_html_(self) -> str:
         asked = "" if self.question is None else f"{html.escape(self.question)} → "
         others = ", ".join(f"{html.escape(word)} {share:.0%}" for word, share in self.alternatives[:3])
-        data = base64.b64encode(_png(self.overlay())).decode()
+        shown = self.overlay()
+        shown.thumbnail((_INLINE, _INLINE))  # a photograph at full size would swell the notebook by megabytes
+        data = base64.b64encode(_png(shown)).decode()
         return (
             f'<figure style="margin:0"><img alt="where {html.escape(self.model)} looked" '
             f'src="data:image/png;base64,{data}" style="max-width:400px">'

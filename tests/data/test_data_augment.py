@@ -79,6 +79,23 @@ def test_brightness_changes_all_channels_alike():
     assert float(bright.max()) == 1
 
 
+def test_contrast_moves_pixels_from_the_mean_of_their_picture(assert_near):
+    images = torch.tensor([0.4, 0.6]).repeat(100, 3, 4, 2)
+    varied, _ = augment(images, Augmentation(area=(1.0, 1.0), aspect=1.0, mirror=False, contrast=0.5), 4)
+    assert_near(varied.mean((1, 2, 3)), torch.full((100,), 0.5))
+    spread = (varied.amax((1, 2, 3)) - varied.amin((1, 2, 3))) / 0.2
+    assert 0.5 <= float(spread.min()) < 0.55 < 1.45 < float(spread.max()) <= 1.5
+
+
+def test_tint_changes_each_channel_in_its_own_way():
+    images = torch.full((100, 3, 4, 4), 0.5)
+    varied, _ = augment(images, Augmentation(area=(1.0, 1.0), aspect=1.0, tint=0.2), 4)
+    light = varied[..., 0, 0] / 0.5  # (100,3)
+    assert 0.8 <= float(light.min()) < 0.82 < 1.18 < float(light.max()) <= 1.2
+    assert abs(float(torch.corrcoef(light.T)[0, 1])) < 0.3
+    torch.testing.assert_close(varied, light[..., None, None].expand_as(varied) * 0.5)  # and a whole channel alike
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -87,6 +104,8 @@ def test_brightness_changes_all_channels_alike():
         ({"area": (0.5, 1.1)}, "area"),
         ({"aspect": 0.5}, "aspect: must be at least 1"),
         ({"brightness": 1.0}, "brightness"),
+        ({"contrast": -0.1}, "contrast: must lie in 0 .. 1, found -0.1"),
+        ({"tint": 1.0}, "tint"),
     ],
 )
 def test_settings_that_cannot_be(settings, message):

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from saccade.data.augment import Augmentation
 from saccade.data.multisets import SCENES, MultisetBatch, MultisetData, MultisetDataConfig
 from saccade.errors import ConfigError, DataError
 
@@ -283,6 +284,27 @@ def test_written_scenes_are_read_again(tmp_path):
         write_multisets(read.config, "test", 1, tmp_path / "more")
     with pytest.raises(DataError, match=r"mnist-multiset test has 10000 scenes, asked for 9999\.\.10000"):
         write_multisets(config, "test", 2, tmp_path / "more", start=9_999)
+
+
+# ---------------------------------------------------------------- variation
+
+
+def test_training_pictures_are_varied_by_a_seed_and_their_boxes_follow():
+    turned = MultisetDataConfig(glyphs="pack", augment=Augmentation(area=(1.0, 1.0), aspect=1.0))  # mirrors half
+    plain, numbers = MultisetData(MultisetDataConfig(glyphs="pack"), "train"), torch.arange(40)
+    data = MultisetData(turned, "train")
+    varied, again, still = data.take(numbers, augment_seed=3), data.take(numbers, augment_seed=3), plain.take(numbers)
+    assert torch.equal(varied.images, again.images)
+    assert torch.equal(data.take(numbers).images, still.images)  # nobody asked
+    assert torch.equal(plain.take(numbers, augment_seed=3).images, still.images)  # nobody said how
+    assert torch.equal(varied.labels, still.labels)
+    mirrored = (varied.images - still.images).abs().flatten(1).amax(1) > 0.01
+    assert 8 < int(mirrored.sum()) < 32
+    torch.testing.assert_close(varied.images[mirrored], still.images[mirrored].flip(-1))
+    flipped = still.boxes[mirrored][..., [2, 1, 0, 3]] * torch.tensor([-1, 1, -1, 1]) + torch.tensor([100, 0, 100, 0])
+    torch.testing.assert_close(varied.boxes[mirrored], flipped, equal_nan=True)
+    ink = varied.images[:, 0] > 0
+    assert (varied.masks().any(1) & ink).sum() > 0.9 * ink.sum()  # boxes hold the digits, and clutter is little
 
 
 # ---------------------------------------------------------------- bad input

@@ -18,10 +18,10 @@ STRICT = TableOptions(strict=True)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Files that stand for pictures; a reader opens none of them."""
+    """Files that stand for pictures, none a copy of another; a reader decodes none of them."""
     for name in ("a.png", "b.png", "sub/c.png", "m.png"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(b"not read")
+        (tmp_path / name).write_bytes(name.encode())
     return tmp_path
 
 

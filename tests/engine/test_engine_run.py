@@ -205,3 +205,23 @@ def test_a_folder_of_a_run_that_never_began_can_be_used(tmp_path):
     assert result.stopped == "finished"
     with pytest.raises(OutputError, match="not empty"):
         fit(TinyTask(), tiny_recipe({"steps": 2}), tmp_path / "run", device="cpu", progress="quiet")
+
+
+def test_a_run_whose_data_cannot_be_opened_leaves_nothing(tmp_path):
+    class NoPictures(TinyTask):
+        def steps_per_epoch(self, batch_size):
+            raise DataError("no picture can be read")
+
+    with pytest.raises(DataError, match="no picture"):
+        fit(NoPictures(), tiny_recipe({"steps": 2}), tmp_path / "run", **QUIET)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_that_has_begun_is_never_removed(tmp_path):
+    class Ends(TinyTask):
+        def validate(self, model):
+            raise DataError("the data is gone")
+
+    with pytest.raises(DataError, match="is gone"):
+        fit(Ends(), tiny_recipe({"steps": 4, "validate_every": 2}, log_every=1), tmp_path / "run", **QUIET)
+    assert (tmp_path / "run" / "metrics.jsonl").exists()

@@ -14,7 +14,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.losses import hsal_loss, list_reward, multiset_reward, stop_cross_entropy
+from saccade.losses import (
+    hsal_expected_loss,
+    hsal_loss,
+    list_reward,
+    list_rewards,
+    multiset_reward,
+    stop_cross_entropy,
+)
 from saccade.models.base import Raw
 from saccade.models.hsal import HsalConfig, HsalModel
 
@@ -121,6 +128,25 @@ def test_the_two_objectives_differ(case: Enumerated) -> None:
     assert any((myopic[name] - total[name]).abs().max() > 1e-3 for name in myopic)
 
 
+@pytest.mark.parametrize("settings", [{}, {"carry_state": False}])
+def test_the_mean_over_what_could_be_drawn_has_the_gradient_that_draws_estimate(settings: dict[str, object]) -> None:
+    case = Enumerated(2, **settings)
+    losses = [hsal_expected_loss(one, case.labels[:1])["policy_loss"] for one in rows(case.raw)]
+    exact = case.gradients((case.chance * torch.stack(losses)).sum())
+    assert_same(exact, case.gradients(case.expected("policy_loss")))
+    assert max(gradient.abs().max() for gradient in exact.values()) > 1e-3
+
+
+def test_it_tells_no_draws_apart_that_share_their_states(case: Enumerated) -> None:
+    """What was said last changes no state before it: REINFORCE judges that by luck, this does not."""
+    first, other = rows(case.raw)[0], rows(case.raw)[1]  # another class in the second step, nothing else
+    labels = torch.tensor([[0, -1]])
+    assert hsal_expected_loss(first, labels)["policy_loss"] == hsal_expected_loss(other, labels)["policy_loss"]
+    said = dict(first, said=torch.tensor([[1, 0, 0]]))
+    assert hsal_expected_loss(said, labels)["policy_loss"] == hsal_expected_loss(first, labels)["policy_loss"]
+    assert hsal_loss(said, labels)["policy_loss"] != hsal_loss(first, labels)["policy_loss"]
+
+
 def test_the_baseline_learns_what_to_expect(case: Enumerated, assert_near: Near) -> None:
     """Its gradient is that of the squared error to the rewards of the two steps that count."""
     values = torch.stack([case.raw["location_value"].squeeze(-1), case.raw["class_value"]], -1)[:, :2]  # (144,2,2)
@@ -172,6 +198,11 @@ def test_the_loss_is_the_sum_of_its_parts(case: Enumerated, assert_near: Near) -
     loss = hsal_loss(case.raw, case.labels)
     assert_near(loss["loss"], loss["policy_loss"] + loss["value_loss"] + loss["stop_loss"])
     assert all(value.dim() == 0 for value in loss.values())
+    means = hsal_expected_loss(case.raw, case.labels, entropy_weight=0.5)
+    assert_near(means["loss"], means["policy_loss"] + means["stop_loss"] - 0.5 * means["entropy"])
+    assert {name: means[name] for name in means.keys() - {"loss", "policy_loss"}} == {
+        name: loss[name] for name in loss.keys() - {"loss", "policy_loss", "value_loss"}
+    }
 
 
 def test_lists_are_rewarded_in_their_order(case: Enumerated) -> None:
@@ -181,6 +212,8 @@ def test_lists_are_rewarded_in_their_order(case: Enumerated) -> None:
     labels = case.labels[which]
     assert hsal_loss(swapped, labels)["class_reward"] == 1
     assert hsal_loss(swapped, labels, reward=list_reward)["class_reward"] == -1
+    assert hsal_expected_loss(swapped, labels)["class_reward"] == 1
+    assert hsal_expected_loss(swapped, labels, rewards=list_rewards)["class_reward"] == -1
 
 
 # ---------------------------------------------------------------- what reaches what
@@ -195,6 +228,7 @@ REACHED: dict[str, tuple[Callable[[Raw, Tensor], Tensor], set[str]]] = {
     "policy of glimpses": (lambda raw, _: raw["location_log_prob"].sum(), {"controller.locate"}),
     "policy of classes": (lambda raw, _: raw["said_log_prob"].sum(), SAYING),
     "value": (lambda raw, labels: hsal_loss(raw, labels)["value_loss"], {"controller.value"}),
+    "means": (lambda raw, labels: hsal_expected_loss(raw, labels)["policy_loss"], {*SAYING, "controller.locate"}),
     "stop": (lambda raw, labels: hsal_loss(raw, labels)["stop_loss"], SAYING),
     "single object": (lambda raw, _: raw["single_logits"].sum(), {"backbone", "single"}),
 }

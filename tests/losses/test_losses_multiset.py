@@ -16,8 +16,10 @@ from saccade.errors import ShapeError
 from saccade.losses import (
     count_loss,
     list_reward,
+    list_rewards,
     multiset_loss,
     multiset_reward,
+    multiset_rewards,
     sequence_cross_entropy,
     stop_cross_entropy,
 )
@@ -83,6 +85,17 @@ def test_lists_have_an_order() -> None:
     said, labels = torch.tensor([[1, 2, 0, STOP]]), torch.tensor([[1, 0, 0]])
     assert list_reward(said, labels).tolist() == [[1, -1, 1, -1]]
     assert list_reward(torch.tensor([[-1]]), torch.tensor([[-1]])).tolist() == [[-1]]
+
+
+@pytest.mark.parametrize(("reward", "rewards"), [(multiset_reward, multiset_rewards), (list_reward, list_rewards)])
+@given(said=classes_said, labels=some_labels)
+def test_the_rewards_of_all_classes_are_those_of_saying_each_instead(
+    reward: Callable[..., Tensor], rewards: Callable[..., Tensor], said: list[int], labels: list[int]
+) -> None:
+    found = rewards(torch.tensor([said]), padded(labels), STOP + 1)  # (1,T,Y)
+    for step, other in itertools.product(range(len(said)), range(STOP + 1)):
+        instead = torch.tensor([[*said[:step], other, *said[step + 1 :]]])
+        assert found[0, step, other] == reward(instead, padded(labels))[0, step]
 
 
 @pytest.mark.parametrize("reward", [multiset_reward, list_reward])

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from saccade.cache import METEOR, METEOR_JAR, METEOR_PARAPHRASES
+from saccade.data.fetch import DOWNLOADS
 from saccade.errors import ConfigError, DataError, MissingExtraError
 from saccade.metrics import meteor_jar, meteor_missing
 
@@ -15,8 +17,10 @@ from saccade.metrics import meteor_jar, meteor_missing
 def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, program: str = "print(0.25)") -> Path:
     """A ``java`` that keeps its arguments and files in ``folder`` and then runs ``program``; a jar for it."""
     jar = folder / "site" / "pycocoevalcap" / "meteor" / "meteor-1.5.jar"
-    jar.parent.mkdir(parents=True)
+    (jar.parent / "data").mkdir(parents=True)
     jar.write_bytes(b"not really")
+    (jar.parent / "data" / "paraphrase-en.gz").write_bytes(b"nor this")
+    monkeypatch.setenv("SACCADE_HOME", str(folder / "home"))
     java = folder / "bin" / "java"
     java.parent.mkdir()
     java.write_text(
@@ -44,8 +48,8 @@ def test_captions_go_line_by_line_and_references_are_made_equally_many(tmp_path,
     assert lines(tmp_path / "said") == ["a dog", "two birds"]
     assert lines(tmp_path / "known") == ["a dog runs"] * 3 + ["birds", "two birds", "b"]
     arguments = (tmp_path / "arguments").read_text()
-    assert str(jar) in arguments
-    assert arguments.endswith("-l en -norm -q -r 3")
+    assert f"-jar {jar} " in arguments
+    assert arguments.endswith(f"-l en -norm -a {jar.parent}/data/paraphrase-en.gz -q -r 3")
 
 
 def test_no_caption_can_break_the_lines(tmp_path, monkeypatch):
@@ -107,9 +111,29 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch):
     with pytest.raises(MissingExtraError, match="no 'java' on the PATH; install a Java runtime"):
         meteor_jar(["a"], [("a",)])
     (tmp_path / "site" / "pycocoevalcap" / "meteor" / "meteor-1.5.jar").unlink()
-    assert "pip install 'saccade[meteor]'" in (meteor_missing() or "")
-    with pytest.raises(MissingExtraError, match="not installed"):
+    why = meteor_missing() or ""
+    assert "'saccade data get meteor' brings it" in why
+    assert "pip install 'saccade[meteor]'" in why
+    with pytest.raises(MissingExtraError, match="it is not here"):
         meteor_jar([], [])
+
+
+def test_what_was_fetched_comes_before_what_is_installed(tmp_path, monkeypatch):
+    stand_in(tmp_path, monkeypatch)
+    fetched = tmp_path / "home" / "meteor"
+    fetched.mkdir(parents=True)
+    (fetched / "meteor-1.5.jar").write_bytes(b"not really")
+    meteor_jar(["a"], [("a",)])
+    assert str(fetched) not in (tmp_path / "arguments").read_text()  # half a program is none
+    (fetched / "paraphrase-en.gz").write_bytes(b"nor this")
+    meteor_jar(["a"], [("a",)])
+    arguments = (tmp_path / "arguments").read_text()
+    assert f"-jar {fetched}/meteor-1.5.jar " in arguments
+    assert f"-a {fetched}/paraphrase-en.gz " in arguments
+
+
+def test_the_download_brings_the_files_that_are_looked_for():
+    assert DOWNLOADS[METEOR].files == (METEOR_JAR, METEOR_PARAPHRASES)
 
 
 def test_no_pictures_start_nothing(tmp_path, monkeypatch):

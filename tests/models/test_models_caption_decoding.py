@@ -85,6 +85,20 @@ def padded(words: list[int], longest: int) -> list[int]:
 # ---------------------------------------------------------------- what is found
 
 
+@pytest.mark.parametrize(("method", "asked"), [("greedy", [1, 1, 1]), ("beam", [1, 3, 3]), ("sample", [3, 3, 3])])
+def test_the_first_word_of_a_beam_is_computed_once(
+    method: str, asked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Captions of a beam begin as one; those that are drawn do not."""
+    table, places = random_table(2, 9, seed=0), []
+    table.log_prob[..., END] = -torch.inf
+    say = table.say
+    monkeypatch.setattr(table, "say", lambda *given: places.append(given[2].shape[1]) or say(*given))
+    found = decode(table, pictures(2), method=method, width=3, captions=3 if method == "sample" else 1, longest=3)
+    assert places == asked
+    assert found.words.shape == (2, 3 if method == "sample" else 1, 3)
+
+
 def test_greedy_takes_the_likeliest_word_each_time() -> None:
     table = torch.full((1, 5, 4), -9.0)
     table[0, NOTHING, 3] = table[0, 3, 2] = table[0, 2, END] = 0.0

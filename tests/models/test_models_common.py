@@ -43,7 +43,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "caption": {"mobilenetv2": {**DEEP, "input_size": (62, 68)}, "plain": {"gate": False, "deep_output": False}},
 }
 """By task, settings that every model of it has."""
-ONE_BACKBONE = {"stn"}
+ONE_BACKBONE = {"stn", "stn-tuned"}
 """Models that are tied to the small stack."""
 
 every_model = pytest.mark.parametrize("name", sorted(CATALOG))
@@ -430,10 +430,10 @@ def loss_of(raw: dict[str, Tensor], labels: Tensor) -> Tensor:
         if "count_logits" in raw:
             return single + count_loss(raw["count_logits"], labels)
         return single + hsal_loss(raw, labels)["loss"] + sequence_cross_entropy(raw["class_logits"], labels)
-    logits = raw["logits"]
+    answered = [raw["logits"], *([raw["helper_logits"]] if "helper_logits" in raw else [])]
     if labels.is_floating_point():
-        return F.binary_cross_entropy_with_logits(logits, labels)
-    return F.cross_entropy(logits.flatten(0, -2), labels.flatten())
+        return torch.stack([F.binary_cross_entropy_with_logits(logits, labels) for logits in answered]).sum()
+    return torch.stack([F.cross_entropy(logits.flatten(0, -2), labels.flatten()) for logits in answered]).sum()
 
 
 def right_answers(output: Output, labels: Tensor) -> Tensor:

@@ -128,8 +128,9 @@ def test_the_classifier_never_sees_the_query() -> None:
 
 
 def test_encoding_stops_where_the_query_enters() -> None:
-    assert published().encode(scene()).shape == (2, 32, 49, 49)
-    assert published(gated=["stage2", "stage3"]).encode(scene()).shape == (2, 32, 23, 23)
+    """The first gated stage's features and, in as many channels as it has units, what that gate sees of them."""
+    assert published().encode(scene()).shape == (2, 32 + 32, 49, 49)
+    assert published(gated=["stage2", "stage3"]).encode(scene()).shape == (2, 32 + 32, 23, 23)
     assert published(gated=[]).encode(scene()).shape == (2, 32, 4, 4)
 
 
@@ -227,14 +228,38 @@ def test_the_penalty_by_hand(assert_near: Near) -> None:
     assert_near(raw["penalty"], [0.25, 0.25, 0.25])  # one for each example, however many cells a stage has
 
 
-def test_the_price_of_an_even_gate_by_hand(assert_near: Near) -> None:
-    """One of four cells open costs half of what four do, however wide it is open; the stages count alike."""
+def spread_price(*openings: list[float]) -> Tensor:
+    """Of gates on four cells in a row, for 0.4; of their features one channel varies: 2, 2, 2 and 6, mean 3.
+
+    The squared distances from the mean are 1, 1, 1 and 9: the last cell has 9 of 12 parts of the weight.
+    """
     model = HAttNetModel(HAttNetConfig(queries=2, channels=4, depth=3, spread_penalty=0.4))
-    even, one = torch.full((1, 2, 2), 0.03), torch.tensor([[[0.9, 0.0], [0.0, 0.0]]])
-    assert_near(model._price([even, even]), [0.4])
-    assert_near(model._price([one, 0.001 * one]), [0.2])
-    assert_near(model._price([even, one]), [0.3])
-    assert_near(model._price([0 * even, 0 * even]), [0.0])
+    features = torch.stack([torch.tensor([[2.0, 2.0, 2.0, 6.0]]), torch.full((1, 4), 5.0)])[None]  # (1,2,1,4)
+    raw = {}
+    for name, opening in zip(model.gates, openings, strict=True):
+        raw |= {f"{name}.weights": torch.tensor([[opening]]), f"{name}.values": features}
+    return model._price(raw)
+
+
+def test_the_price_of_an_even_gate_by_hand(assert_near: Near) -> None:
+    """Open on the cell that stands out: (1/4) / √(9/12); on another: (1/4) / √(1/12); the stages count alike."""
+    even, there, elsewhere = [0.03] * 4, [0.0, 0.0, 0.0, 0.9], [0.9, 0.0, 0.0, 0.0]
+    assert_near(spread_price(even, even), [0.4])
+    assert_near(spread_price(there, [0.001 * opening for opening in there]), [0.4 * 0.25 / 0.75**0.5])
+    assert_near(spread_price(elsewhere, elsewhere), [0.4 * 0.25 * 12**0.5])
+    assert_near(spread_price(even, there), [0.2 + 0.2 * 0.25 / 0.75**0.5])
+    assert_near(spread_price([0.0] * 4, [0.0] * 4), [0.0])
+
+
+def test_an_even_gate_is_drawn_to_what_stands_out() -> None:
+    """At an even gate the price of its shape has a slope: less of the empty cells, more of the one that is not."""
+    opening = torch.full((1, 1, 4), 0.5, requires_grad=True)
+    features = torch.tensor([[[[2.0, 2.0, 2.0, 6.0]]]])
+    model = HAttNetModel(HAttNetConfig(queries=2, channels=4, depth=2, spread_penalty=1.0))
+    model._price({"stage1.weights": opening, "stage1.values": features}).sum().backward()
+    slope = opening.grad.flatten()  # type: ignore[union-attr]
+    assert (slope[:3] > 0).all()
+    assert slope[3] < 0
 
 
 def test_without_a_price_there_is_no_penalty() -> None:

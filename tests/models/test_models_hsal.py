@@ -10,9 +10,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from saccade.attention.saliency import SALIENCY, register_saliency
+from saccade.attention.sampling import gumbel_noise
 from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.losses import hsal_expected_loss, hsal_loss
 from saccade.models.base import Raw
 from saccade.models.catalog import CATALOG, model_spec
 from saccade.models.fine_cells import FineCells
@@ -229,12 +232,49 @@ def test_a_training_rollout_is_one_graph() -> None:
         torch.testing.assert_close(raw[key], again[key], rtol=1e-5, atol=1e-5)
 
 
+class Asked(TorchDispatchMode):
+    """Which operations made the host wait for a number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.by: list[str] = []
+
+    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if operation.name().partition(".")[0] in ("aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select"):
+            self.by.append(operation.name())
+        return operation(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("loss", [hsal_loss, hsal_expected_loss])
+def test_no_step_of_training_waits_for_the_device(loss: Callable[..., dict[str, Tensor]]) -> None:
+    model, pictures, labels = tiny().train(), images(), torch.tensor([[2, 2], [0, -1], [-1, -1], [1, 0]])
+    with Asked() as asked:
+        loss(model.forward_raw(pictures), labels, entropy_weight=0.1)["loss"].backward()
+    assert asked.by == []
+    with Asked() as asked:
+        float(pictures.sum())
+    assert asked.by == ["aten::_local_scalar_dense"]
+
+
 def test_half_precision_around_it_does_no_harm() -> None:
     model = tiny().train()
     with torch.autocast("cpu", torch.bfloat16):
         output = model(images())
     output.trace.validate()
     assert output.logits.isfinite().all()
+
+
+def test_what_is_drawn_and_rewarded_is_in_full_precision() -> None:
+    """Under autocast the rollout of coarse activations is exactly that of the same numbers without it."""
+    model = tiny().train()
+    coarse = model.encode(images()).detach().bfloat16()
+    noise = gumbel_noise((4, T, K, CELLS), like=coarse), gumbel_noise((4, T, CLASSES + 1), like=coarse)
+    with torch.autocast("cpu", torch.bfloat16):
+        raw = model.read(coarse, *noise)
+    plain = model.read(coarse.float(), *noise)
+    assert {key for key in raw if raw[key].dtype == torch.bfloat16} == set()
+    for key in raw:
+        assert torch.equal(raw[key], plain[key]), key
 
 
 # ---------------------------------------------------------------- options
@@ -309,6 +349,12 @@ def test_finer_activations_reach_the_controller() -> None:
     assert (before["class_logits"] - after["class_logits"]).abs().max() > 1e-4
 
 
+def test_finer_cells_can_have_wider_spotlights() -> None:
+    models = [tiny(sharpness=each).eval() for each in ((1.5, 2.0), (0.4, 0.5))]  # of the same weights
+    masks = [model.forward_raw(images())["covert.weights"][:, 0] for model in models]
+    assert (masks[1] > masks[0]).all()
+
+
 # ---------------------------------------------------------------- bad input
 
 
@@ -320,6 +366,8 @@ def test_finer_activations_reach_the_controller() -> None:
         ({"glimpses": 0}, "glimpses must be 1"),
         ({"hidden": -3}, "hidden must be 1 or more, found -3"),
         ({"gaussians": 0}, "gaussians must be 1"),
+        ({"sharpness": [2.0, 1.5]}, "sharpness is two numbers above 0, the smaller first"),
+        ({"sharpness": [0.0, 1.5]}, "sharpness"),
         ({"saliency": "enrgy"}, "no saliency model 'enrgy': did you mean 'energy'"),
         ({"fine_stage": "layer5"}, "no stage 'layer5'"),
         ({"fine_stage": "layer4"}, "'layer4' is the stage that is attended already"),
@@ -330,6 +378,19 @@ def test_finer_activations_reach_the_controller() -> None:
 def test_settings_that_cannot_be_are_named(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         CATALOG["hsal"].build(wrong)
+
+
+def test_a_picture_without_anything_on_it_does_no_harm() -> None:
+    """Its saliency is the same everywhere, hence 0, and so is every priority."""
+    model = tiny().train()
+    flat = model.encode(images(2)).detach()[:, :, :1, :1].expand(-1, -1, *GRID)
+    raw = model.answer(flat)
+    assert not raw["saliency.weights"].any()
+    assert not raw["priority.weights"].any()
+    hsal_loss(raw, torch.tensor([[-1, -1], [2, 2]]))["loss"].backward()
+    learnt = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    assert learnt
+    assert all(bool(gradient.isfinite().all()) for gradient in learnt)
 
 
 def test_an_input_too_small_for_the_stages_is_named() -> None:

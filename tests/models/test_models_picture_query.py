@@ -73,7 +73,9 @@ def test_settings_that_cannot_be(settings: dict[str, object], said: str) -> None
 
 
 def test_stn_keeps_to_the_small_stack() -> None:
-    with pytest.raises(ConfigError, match=r"stn flattens .* small stack, found 'resnet18'; choose small, or another"):
+    with pytest.raises(
+        ConfigError, match=r"cuts out flattens .* small stack, found 'resnet18'; choose small, or another"
+    ):
         model_spec("stn").build({"backbone": "resnet18"})
 
 

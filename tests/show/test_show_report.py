@@ -207,3 +207,8 @@ def test_an_empty_report_is_a_page():
     page = Page(Report("only a title").html())
     assert page.open == []
     assert "nav" not in [tag for tag, _ in page.tags]
+
+
+def test_a_note_under_a_table_is_not_called_its_source():
+    page = Table(["a"], [["1"]], source="`x.json`", note="read it `so`").html(Notes())
+    assert '<p class="source">read it <code>so</code></p><p class="source">Source: <code>x.json</code></p>' in page

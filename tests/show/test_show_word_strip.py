@@ -45,14 +45,14 @@ def test_the_picture_comes_first_and_then_a_panel_for_every_word(monkeypatch) ->
     panels = drawn(monkeypatch)
     assert [panel.word for panel in panels] == ["", "a", "small", "red", "seven"]
     assert [panel.gate for panel in panels] == [None, *GATES]
-    assert list(panels[2].notes) == ["75% · β 0.50", "peak 0.810"]
+    assert list(panels[2].notes) == ["p 75% · β 0.50", "peak 0.810"]
     assert panels[0].notes == ["50 × 40 px"]
 
 
 def test_without_a_gate_there_is_no_bar_and_no_word_of_it(monkeypatch) -> None:
     panels = drawn(monkeypatch, trace=word_trace(gates=False))
     assert {panel.gate for panel in panels} == {None}
-    assert list(panels[1].notes) == ["90%", "peak 0.810"]
+    assert list(panels[1].notes) == ["p 90%", "peak 0.810"]
 
 
 @pytest.mark.parametrize("cells", [False, True])

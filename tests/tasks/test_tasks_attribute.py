@@ -68,6 +68,23 @@ def test_a_picture_that_is_asked_several_times_comes_once():
         batches(thrice, 1, batch_size=10)
 
 
+def test_pictures_of_a_finite_set_are_varied_anew_each_time_and_fresh_ones_not():
+    how = {"area": [0.7, 0.9], "mirror": False}
+    plain, varied = new_task(protocol="authors"), new_task(protocol="authors", augment=how)
+    data, indices = varied.split("train"), torch.arange(6)
+    first, again, later = (varied.training_batch(data, indices, number) for number in (0, 0, 1))
+    as_it_is = plain.training_batch(plain.split("train"), indices, 0)
+    assert torch.equal(first.images, again.images)
+    assert not torch.equal(first.images, later.images)
+    assert not torch.allclose(first.images, as_it_is.images, atol=0.05)
+    assert torch.equal(first.label, as_it_is.label)
+    fresh = new_task(augment=how)
+    assert torch.equal(
+        fresh.training_batch(fresh.split("train"), indices, 0).images,
+        new_task().training_batch(new_task().split("train"), indices, 0).images,
+    )
+
+
 def test_a_finite_split_asks_every_digit_whatever_asks_says():
     one, three = (batches(new_task(protocol="authors", asks=asks), 2, batch_size=10) for asks in (1, 3))
     assert all(same(*pair) for pair in zip(one, three))
@@ -332,8 +349,8 @@ def test_the_model_folder_says_how_it_was_made(tmp_path):
     task.save_model(task.model, tmp_path / "m", {"recipe": {"name": "r"}, "revision": "abc", "step": 7, "minutes": 0.5})
     model, facts = load_model(tmp_path / "m")
     assert all(torch.equal(value, task.model.state_dict()[name]) for name, value in model.state_dict().items())
-    expected = {"name": "mref", "glyphs": "pack", "backgrounds": None, "protocol": "unlimited", "asks": 1, "seed": 0}
-    assert facts.data == expected
+    expected = {"name": "mref", "glyphs": "pack", "backgrounds": None, "protocol": "unlimited", "asks": 1}
+    assert facts.data == expected | {"augment": None, "seed": 0}
     assert (facts.architecture, facts.task, facts.seed, facts.protocol) == ("soft", "attribute", 2, "unlimited")
     assert facts.model["channels"] == 4
     assert (facts.recipe, facts.revision) == ({"name": "r"}, "abc")

@@ -17,7 +17,7 @@ from saccade.losses import hsal_loss
 from saccade.models.facts import read_facts
 from saccade.models.folder import load_model
 from saccade.tasks import task_class
-from saccade.tasks.multiset import MultisetTask
+from saccade.tasks.multiset import LOSSES, MultisetTask
 from saccade.tasks.picture_task import Wanted
 
 COUNTING = {"backbone": "small", "through": "stage2", "hidden": 8}
@@ -52,6 +52,27 @@ def test_only_the_activation_phase_sees_scenes_of_one_object() -> None:
     assert (single["labels"] >= 0).sum(1).tolist() == [1] * 6
     assert int((several["labels"] >= 0).sum(1).max()) > 1
     assert single["images"].shape == several["images"].shape == (6, 3, 100, 100)
+
+
+def test_digits_can_be_learnt_among_others() -> None:
+    """Whole scenes then, one label of each as the target; nothing is read, and the validation stays the same."""
+    task = new_task(data={**PACK, "options": {"among": True}})
+    among, later = batches(task, 1, phase="activation")[0], batches(task, 1, phase="controllers")[0]
+    assert int((among["labels"] >= 0).sum(1).max()) > 1
+    assert torch.equal(among["images"], later["images"])
+    assert (among["single"], later["single"]) == (True, False)
+    assert set(task.model.forward_raw(**task.inputs(among))) == {"single_logits"}
+    assert task.split("val/single").take(torch.arange(3)).labels.shape == (3, 1)
+
+
+def test_pictures_are_varied_in_training_alone() -> None:
+    still, varied = new_task(), new_task(data={**PACK, "augment": {"area": [0.5, 0.6], "mirror": False}})
+    one, other = (batches(task, 2) for task in (still, varied))
+    assert not torch.equal(one[1]["images"], other[1]["images"])
+    assert torch.equal(one[1]["labels"], other[1]["labels"])
+    assert torch.equal(batches(varied, 1, start=1)[0]["images"], other[1]["images"])  # a function of the number
+    first = torch.arange(4)
+    assert torch.equal(still.split("val").take(first).images, varied.split("val").take(first).images)
 
 
 @pytest.mark.parametrize("phase", ["activation", "controllers"])
@@ -92,10 +113,7 @@ def test_pictures_are_enlarged_to_the_networks_size() -> None:
 # ---------------------------------------------------------------- losses
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["reinforce", "reinforce:0.01", "reinforce_to_go", "cross_entropy", "cross_entropy_ordered", "multiset_loss"],
-)
+@pytest.mark.parametrize("name", [*LOSSES[1:-1], "reinforce:0.01"])
 def test_every_loss_is_finite_and_tells_where_was_looked(name: str) -> None:
     found = losses(new_task(), name)
     assert all(value.dim() == 0 and bool(value.isfinite()) for value in found.values())
@@ -109,6 +127,7 @@ def test_reinforce_is_the_papers_and_the_bonus_is_subtracted() -> None:
     torch.testing.assert_close(plain["loss"], parts)
     torch.testing.assert_close(bonus["loss"], plain["loss"] - 0.5 * plain["entropy"])
     assert plain["entropy"].item() > 1
+    assert losses(task, "reinforce_expected:0.5")["entropy"] == plain["entropy"]
 
 
 def test_orders_matter_to_cross_entropy_and_to_nothing_else() -> None:

@@ -22,6 +22,7 @@ def variant(*sets, **options):
         (["model.config.gated=[]"], "no gates"),
         (["model.config.gate_penalty=0.1", "data.glyphs=disjoint"], "gate penalty 0.1"),
         (["phases.0.optimizer.lr=5e-3", "phases.0.steps=12000"], "learning rate 5e-3, 12000 steps"),
+        (["phases.0.optimizer.weight_decay=0.1", "precision=auto", "compile=true"], "weight decay 0.1, precision auto"),
         (["ema=0.99"], "ema=0.99"),
         ([], "its-own-name"),
     ],

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from fake_runs import fake_run
+from saccade.engine.recipe import packaged_recipes
 from saccade.errors import ConfigError
 from saccade.recorded import RecordedRun
 from saccade.verbs import reproduce as verb
-from saccade.verbs.reproduction.caption_table import DEV, CaptionTable, likelihood_figure
+from saccade.verbs.reproduction.caption_table import ABLATIONS, DEV, CaptionTable, likelihood_figure
 
 
 def run(system: str = "sat-soft", data: str = "flickr8k", seed: int = 0, protocol: str = "official", b1: float = 0.66):
@@ -52,9 +53,16 @@ def test_what_the_paper_does_not_print_has_a_table_of_its_own() -> None:
 
 
 def test_ablations_get_rows_and_other_data_do_not() -> None:
-    table = CaptionTable([run("sat-none"), fake_run("soft", "mref")])
-    assert "sat-none" in table.systems
+    runs = [run("sat-none", b1=0.5), run("sat-lambda-2", b1=0.4), run("sat-soft-ungated"), fake_run("soft", "mref")]
+    table = CaptionTable(runs, ("flickr8k",))
+    assert [row[0] for row in table.printed("flickr8k").rows][2:5] == ["Soft, no β", "No attention", "sat-lambda-2"]
+    assert table.printed("flickr8k").rows[3][1] == "50.00\n1 × 1,000"
     assert "soft" not in table.systems
+    assert [row[0] for row in CaptionTable([]).printed("flickr8k").rows][2] == "Google NIC"  # no run, no row
+
+
+def test_ablations_are_recipes() -> None:
+    assert set(ABLATIONS) <= set(packaged_recipes())
 
 
 def test_runs_on_dev_pictures_are_another_table() -> None:
@@ -112,6 +120,7 @@ def test_the_curve_comes_from_run_folders(tmp_path: Path, monkeypatch) -> None:
     assert likelihood_figure(tmp_path, ["flickr8k"]) == []
     validations(tmp_path / "sat-soft-flickr8k-dev-seed0", [(-4.0, 0.05), (-3.0, 0.2), (-3.2, 0.21)])
     validations(tmp_path / "sat-hard-flickr8k-dev-seed0", [(-4.0, 0.05)])  # one point is no curve
+    validations(tmp_path / "sat-none-flickr8k-dev-seed0", [(-4.0, 0.04), (-3.5, 0.1)])
     kept = {}
     monkeypatch.setattr(
         "saccade.verbs.reproduction.caption_table.line_panels",
@@ -119,7 +128,8 @@ def test_the_curve_comes_from_run_folders(tmp_path: Path, monkeypatch) -> None:
     )
     (drawing,) = likelihood_figure(tmp_path, ["flickr8k", "coco"])
     drawing.draw("light")
-    (line,) = kept["Flickr8k"].values()
+    assert list(kept["Flickr8k"]) == ["Soft attention", "No attention"]
+    line = kept["Flickr8k"]["Soft attention"]
     assert (list(line.x), list(line.y)) == ([-4.0, -3.0, -3.2], [0.05, 0.2, 0.21])  # in the order of training
 
 

@@ -67,6 +67,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
         ("soft", ["stage2.weights"]),
         ("hard", ["stage2.weights"]),
         ("stn", ["crop.frame"]),
+        ("stn-tuned", ["crop.frame"]),
         ("hattnet", ["stage1.weights", "stage2.weights", "stage3.weights"]),
     ],
 )

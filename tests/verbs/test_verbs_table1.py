@@ -40,6 +40,12 @@ def test_other_photographs_are_marked_in_every_table_of_mbg():
     table = Table1(RUNS)
     for made in (table.accuracy("mbg"), table.strength("mbg"), table.looking("mbg")):
         assert OTHER_PHOTOGRAPHS in made.title
+    line = row(table.accuracy("mbg"), "HAttNet-CTX")
+    assert line["paper"] == "81.01 on SUN"
+    assert line["difference [95 %]"] == "+3.99\n[+1.99, +5.99]\nnot comparable"
+    assert row(table.accuracy("mbg"), "STN")["difference [95 %]"] == "–"
+    assert row(table.short(), "HAttNet-CTX")["MBG as published"] == "85.00 (81.01 on SUN)\n1 × 10,000"
+    assert row(table.short(), "SOFT")["MREF as published"].startswith("82.00±2.00 (82.94)\n")
     assert OTHER_PHOTOGRAPHS in table.short().note
     assert all(OTHER_PHOTOGRAPHS in cell.not_comparable for cell in table.cells() if cell.data == "mbg")
     assert not any(cell.not_comparable for cell in table.cells() if cell.data != "mbg")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import functools
 import http.server
+import io
 import os
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,13 +16,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chromium import ARGUMENTS, found
+from PIL import Image
 
 try:
     from playwright.sync_api import expect, sync_playwright
 except ImportError:  # the tests are skipped when they ask for a browser
     expect = sync_playwright = None
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = found()
 REQUIRED = os.environ.get("SACCADE_BROWSER_TESTS") == "required"
 """Set where a missing browser must be a failure and not a skip."""
 
@@ -31,10 +33,10 @@ REQUIRED = os.environ.get("SACCADE_BROWSER_TESTS") == "required"
 def launched() -> Iterator[Any]:
     """A headless browser; the test is skipped where there is none."""
     if sync_playwright is None or CHROMIUM is None:
-        missing = "playwright is not installed" if sync_playwright is None else "no Chromium is on the PATH"
-        (pytest.fail if REQUIRED else pytest.skip)(missing)
+        missing = "no Chromium is here" if sync_playwright else "playwright is not installed"
+        (pytest.fail if REQUIRED else pytest.skip)(f"{missing}; 'make chromium' brings it")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         browser.close()
 
@@ -121,6 +123,11 @@ def opened(browser: Any, address: str, *, width: int = 1280, height: int = 900, 
     origin = address.rpartition("/")[0] if address.startswith("http") else address
     elsewhere = [url for url in watched.asked if not url.startswith((origin, "data:", "blob:"))]
     assert not elsewhere, f"the page asked for {elsewhere}"
+
+
+def stage_pixels(page: Opened) -> np.ndarray:
+    """What the first picture shows on the screen, (H,W,3)."""
+    return np.array(Image.open(io.BytesIO(page.page.locator(".stage").first.screenshot())).convert("RGB")).astype(int)
 
 
 def floats(entry: dict[str, Any]) -> np.ndarray:

@@ -11,13 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from chromium import ARGUMENTS, found
+
 import saccade.web
 
 ENGINE = Path(saccade.web.__file__).parent / "static" / "js" / "engine"
 IN_ORDER = ("tensor", "layers", "scorer", "soft", "hattnet", "projection", "sighting", "looker")
 """The modules that compute, each behind those that it imports."""
 NODE = shutil.which("node")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = found()
 RUNTIMES = [
     *(["node"] if NODE else []),
     *(["chromium"] if CHROMIUM and importlib.util.find_spec("playwright") else []),
@@ -48,7 +50,7 @@ def _in_chromium(script: str) -> Any:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         try:
             return browser.new_page().evaluate(f"async () => {{ {script} return work(); }}")
         finally:

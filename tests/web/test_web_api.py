@@ -18,6 +18,7 @@ from saccade.config import to_dict
 from saccade.models.folder import ModelFacts, Preprocessing, save_model
 from saccade.models.hsal import HsalModel
 from saccade.predict import load
+from saccade.web.page import offline_page
 from saccade.web.service import Service
 from saccade.web.views import view_of
 from tiny_models import ANSWERS, QUERIES, save_tiny
@@ -260,6 +261,17 @@ def test_an_answer_can_be_fetched_again_in_every_form(server: LiveServer) -> Non
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert page.headers["content-disposition"].startswith("attachment")
     assert b'http-equiv="Content-Security-Policy"' in page.body
+    assert page.body.decode() == offline_page(views=[view])  # what the page itself would save
+
+
+def test_what_is_taken_along_has_its_picture_whether_or_not_the_answer_had(server: LiveServer) -> None:
+    view = server.post("/api/ask", {"model": "digits", "scene": SCENE, "question": "3", "picture": False}).json
+    assert view["picture"]["png"] is None
+    record = f"/api/records/{view['record']}"
+    whole = server.get(f"{record}/view.json").json
+    assert pixels(whole["picture"]["png"]).shape[:2] == (100, 100)
+    assert {**whole, "picture": view["picture"]} == view
+    assert whole["picture"]["png"].encode() in server.get(f"{record}/page.html").body
 
 
 def test_only_the_latest_answers_are_kept(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from page_browser import Opened, expect, floats, opened
+from page_browser import Opened, expect, floats, opened, stage_pixels
 from PIL import Image
 
 import saccade
@@ -145,6 +145,20 @@ def test_digits_are_added_resized_and_strewn_anew(page: Opened) -> None:
     assert page.part("background").input_value() == "distractors"
 
 
+def test_an_example_brings_its_question(page: Opened) -> None:
+    chooser = page.part("example")
+    names = chooser.locator("option").all_inner_texts()
+    assert "Nine of them" in names
+    assert "On a photograph" not in names  # a page without a server has no photograph to draw
+    chooser.select_option("Nine of them")
+    expect(page.part("question-list").locator("[aria-pressed=true]")).to_have_text("4")
+    page.wait_for("blue")
+    expect(page.part("digit-list").locator("button")).to_have_count(9)
+    page.part("colour-list").get_by_label("green").click()
+    page.wait_for("green")
+    expect(chooser).to_have_value("")  # changed, it is that example no more
+
+
 # ---------------------------------------------------------------- looking
 
 
@@ -182,13 +196,9 @@ def test_the_pointer_reads_weights_in_every_lens(page: Opened, tmp_path: Path) -
     assert float(shown) == pytest.approx(float(weights[0, 0]), rel=6e-3)
 
 
-def pixels(page: Opened) -> np.ndarray:
-    return np.array(Image.open(io.BytesIO(page.page.locator(".stage").first.screenshot())).convert("RGB")).astype(int)
-
-
 def test_opacity_colours_and_cells_change_the_picture(page: Opened) -> None:
     page.part("outline").uncheck()
-    shown = [pixels(page)]
+    shown = [stage_pixels(page)]
     for change in (
         lambda: page.part("opacity").fill("0"),
         lambda: page.part("opacity").fill("90"),
@@ -198,7 +208,7 @@ def test_opacity_colours_and_cells_change_the_picture(page: Opened) -> None:
     ):
         change()
         page.page.wait_for_timeout(80)
-        shown.append(pixels(page))
+        shown.append(stage_pixels(page))
     for before, after in itertools.pairwise(shown):
         assert np.abs(before - after).max() > 30
 
@@ -291,6 +301,33 @@ def test_any_picture_can_be_shown_to_the_models(page: Opened, tmp_path: Path) ->
     assert view["total"]["frame"] == [[3, 0, 0], [0, 3, -75]]  # the square around a picture twice as wide as high
 
 
+@pytest.mark.parametrize("kind", ["paste", "drop"])
+def test_a_picture_is_pasted_or_dropped(page: Opened, kind: str) -> None:
+    buffer = io.BytesIO()
+    Image.new("RGB", (60, 120), (16, 98, 192)).save(buffer, "PNG")
+    page.page.evaluate(
+        """([kind, data]) => {
+          const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
+          const carried = new DataTransfer();
+          carried.items.add(new File([bytes], "mine.png", { type: "image/png" }));
+          const stage = document.querySelector(".stage");
+          const root = document.getElementById("saccade");
+          const send = (event) => stage.dispatchEvent(event);
+          if (kind === "paste") return send(new ClipboardEvent("paste", { clipboardData: carried, bubbles: true }));
+          const options = { dataTransfer: carried, bubbles: true, cancelable: true };
+          send(new DragEvent("dragover", options));
+          if (!root.hasAttribute("data-dropping")) throw new Error("nothing shows that it can be dropped here");
+          send(new DragEvent("drop", options));
+          if (root.hasAttribute("data-dropping")) throw new Error("it still waits for a drop");
+        }""",
+        [kind, base64.b64encode(buffer.getvalue()).decode()],
+    )
+    expect(page.page.locator(".stage").first).to_have_attribute("width", "320")  # upright, as the picture is
+    expect(page.part("digit-list")).to_be_hidden()
+    page.settle()
+    assert page.answers()[0] == "blue"
+
+
 def test_what_went_wrong_is_said(page: Opened) -> None:
     for name, content, said in (
         ("a.json", b"{", "a.json: not JSON"),
@@ -324,6 +361,9 @@ def test_it_fits_every_screen(browser: Any, file: Path, width: int, scheme: str)
     with opened(browser, file.as_uri(), width=width, color_scheme=scheme) as page:
         page.wait_for("red")
         assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+        inside = "lens => Math.max(...[...lens.children].map((e) => e.getBoundingClientRect().right))"
+        edge = page.lens().bounding_box()
+        assert page.lens().evaluate(inside) <= edge["x"] + edge["width"]  # nothing leaves its card
         ground = page.page.evaluate("getComputedStyle(document.querySelector('.saccade')).backgroundColor")
         assert ground == {"light": "rgb(244, 246, 248)", "dark": "rgb(13, 16, 20)"}[scheme]
         page.part("theme").click()  # light by choice
@@ -344,61 +384,3 @@ def test_the_report_is_alive_as_a_file(browser: Any, tmp_path: Path) -> None:
     with opened(browser, saved.as_uri()) as alone:
         alone.wait_for("blue")
         expect(alone.page.locator("h1")).to_have_count(0)
-
-
-# ---------------------------------------------------------------- models of other kinds, by their views alone
-
-
-def encoded(*values: float) -> str:
-    return base64.b64encode(np.array(values, dtype="<f4").tobytes()).decode()
-
-
-def view(looks: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-    """A view on a picture of 40 × 20 pixels."""
-    buffer = io.BytesIO()
-    Image.new("RGB", (40, 20), (90, 90, 90)).save(buffer, "PNG")
-    png = f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
-    common = {"role": "multiplier", "norm": "softmax", "steps": 1, "dtype": "float32", "active": None, "gain": None,
-              "choice": None, "emits": None, "box": None}  # fmt: skip
-    return {
-        "schema": "saccade.view/1", "model": "a model", "task": "caption", "question": None, "answer": "a dog",
-        "confidence": 0.5, "alternatives": [], "labels": None, "words": None, "total": None, "evidence": None,
-        "scores": None, "picture": {"width": 40, "height": 20, "png": png}, "looks": [{**common, **x} for x in looks],
-        **more,
-    }  # fmt: skip
-
-
-def grid(**more: Any) -> dict[str, Any]:
-    return {"name": "word", "kind": "soft", "grid": [1, 2], "frame": [[20, 0, 0], [0, 20, 0]], **more}
-
-
-def test_words_of_a_caption_light_their_map(browser: Any, tmp_path: Path) -> None:
-    said = view([grid(steps=2, weights=encoded(1, 0, 0.25, 0.75), active=[True, True])], words=["a", "dog"])
-    path = tmp_path / "caption.html"
-    path.write_text(offline_page(views=[said]), encoding="utf-8")
-    with opened(browser, path.as_uri()) as page:
-        page.wait_for("a dog")
-        page.page.get_by_role("button", name="dog", exact=True).hover()
-        expect(page.part("act-name")).to_have_text("word 2: dog (2 of 2)")
-        page.page.mouse.move(*page.stage_point(75, 50))
-        expect(page.lens().locator(".readout")).to_have_text("word 2: dog · column 2, row 1 of 1×2 · weight 0.750")
-
-
-def test_crops_choices_and_stories_are_drawn(browser: Any, tmp_path: Path) -> None:
-    crop = {"name": "crop", "kind": "crop", "role": "crop", "grid": [4, 4], "weights": None, "box": [4, 4, 16, 16]}
-    hard = grid(name="glimpse", kind="hard", weights=encoded(0.5, 0.5), choice=[1])
-    story = {"name": "hop", "kind": "slots", "steps": 2, "slots": ["Mary went home.", "<i>John</i> left."],
-             "weights": encoded(0.9, 0.1, 0.2, 0.8)}  # fmt: skip
-    path = tmp_path / "viewer.html"
-    path.write_text(offline_page(views=[view([crop, hard, story])]), encoding="utf-8")
-    with opened(browser, path.as_uri()) as page:
-        page.wait_for("a dog")
-        page.part("act-slider").fill("0")
-        expect(page.lens().locator(".readout")).to_contain_text("crop · crop crop")
-        framed = pixels(page)
-        page.part("act-slider").fill("1")
-        expect(page.lens().locator(".readout")).to_contain_text("glimpse")
-        assert np.abs(framed - pixels(page)).max() > 100
-        cells = page.lens().locator("table.slots td").all_inner_texts()
-        assert cells == ["0.900", "0.200", "0.100", "0.800"]
-        expect(page.lens().locator("table.slots tbody th").nth(1)).to_have_text("<i>John</i> left.")

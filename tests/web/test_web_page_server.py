@@ -13,6 +13,8 @@ import pytest
 from page_browser import Opened, expect, opened
 from PIL import Image
 
+from tiny_models import save_tiny
+
 pytestmark = [pytest.mark.web, pytest.mark.slow]
 
 
@@ -60,6 +62,54 @@ def test_models_are_compared_in_one_page(page: Opened) -> None:
     expect(page.page.locator(".lens")).to_have_count(2)
     page.settle()
     assert len(set(page.answers())) == 1
+
+
+def test_a_model_that_does_not_know_the_question_says_so_in_its_own_card(page: Opened) -> None:
+    page.part("question-list").get_by_text("3", exact=True).click()
+    page.part("compare").select_option("words")
+    expect(page.lens(1).locator(".answer")).to_have_text("It knows no “3”; it can be asked 0, 1, 2, north.")
+    expect(page.part("notice")).to_be_hidden()
+    assert page.answers() == page.answers()[:1]  # the other one goes on as before
+    page.lens(1).locator("select").select_option("digits")
+    expect(page.lens(1).locator(".asked")).to_have_text("3 → ")
+
+
+def test_a_model_that_is_new_to_a_card_does_not_inherit_an_answer(page: Opened) -> None:
+    held: list[Any] = []
+    page.page.route("**/api/ask", lambda route: held.append(route))
+    page.lens().locator("select").select_option("words")
+    expect(page.lens().locator(".answer")).to_have_text("waiting for the model …")
+    expect(page.lens()).to_have_attribute("aria-busy", "true")
+    for route in held:
+        route.continue_()
+    expect(page.lens().locator(".asked")).to_be_visible()
+
+
+def test_a_model_that_cannot_be_loaded_has_no_answer(browser: Any, tmp_path: Path) -> None:
+    from live_server import live_server
+
+    from saccade.web.service import Service
+
+    save_tiny(tmp_path / "broken", name="broken")
+    service = Service([tmp_path / "broken"], "cpu")
+    (tmp_path / "broken" / "model.safetensors").write_bytes(b"not weights")
+    with live_server(service) as broken, opened(browser, f"http://127.0.0.1:{broken.port}/") as page:
+        expect(page.lens().locator(".answer")).to_have_text("no answer")
+        expect(page.part("notice-text")).to_contain_text("cannot be loaded")
+        page.wrong[:] = [line for line in page.wrong if "Failed to load resource" not in line]  # the 4xx itself
+
+
+def test_a_model_of_something_else_asks_for_a_picture_of_it(browser: Any, tmp_path: Path) -> None:
+    from live_server import live_server
+
+    from saccade.web.service import Service
+
+    save_tiny(tmp_path / "birds", name="birds", queries=("back", "crown", "nape", "wing"))
+    service = Service([tmp_path / "birds"], "cpu")
+    with live_server(service) as birds, opened(browser, f"http://127.0.0.1:{birds.port}/") as page:
+        page.settle()
+        expect(page.part("question-note")).to_contain_text("has not learned from digits")
+        expect(page.part("question-list").locator(".absent")).to_have_count(0)
 
 
 def test_a_picture_is_sent_once_and_asked_many_times(page: Opened, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from saccade.attention.cross import CrossAttention
 from saccade.attention.gaussian import GaussianMixtureAttention
 from saccade.attention.hard import HardAttention
+from saccade.attention.pointing import PointingTransformer
 from saccade.attention.progressive import LocalContextScorer, ProgressiveAttention
 from saccade.attention.saliency import InhibitionOfReturn, SaliencyMap, register_saliency
 from saccade.attention.scores import AdditiveScorer, spatial_softmax
@@ -16,6 +17,7 @@ __all__ = [
     "HardAttention",
     "InhibitionOfReturn",
     "LocalContextScorer",
+    "PointingTransformer",
     "ProgressiveAttention",
     "SaliencyMap",
     "SoftAttention",

@@ -68,9 +68,13 @@ class ProgressiveAttention(nn.Module):
         with torch.no_grad():
             self.scorer.to_score.bias.add_(math.log(start / (1 - start)))  # type: ignore[union-attr]  # σ⁻¹(start)
 
-    def attend(self, features: Tensor, query: Tensor) -> Attended:
-        """The act as plain tensors: context (B,C,H,W), the map that goes on; weights (B,H,W), scores (B,H,W)."""
-        scores = self.scorer(features, query)  # Eq. (6) left, or Eq. (9): (B,H,W)
+    def attend(self, features: Tensor, query: Tensor, seen: Tensor | None = None) -> Attended:
+        """The act as plain tensors: context (B,C,H,W), the map that goes on; weights (B,H,W), scores (B,H,W).
+
+        Whoever asks the same features many times gives what the scorer has ``seen`` of them (B,D,H,W).
+        """
+        # Eq. (6) left, or Eq. (9): (B,H,W)
+        scores = self.scorer(features, query) if seen is None else self.scorer.judge(seen, query)
         weights = torch.sigmoid(scores)  # Eq. (6) right: (B,H,W)
         return Attended(weights.unsqueeze(1) * features, weights, scores)  # Eq. (5): (B,C,H,W)
 

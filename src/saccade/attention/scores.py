@@ -11,8 +11,8 @@ Deviations from the paper: none. It leaves g_att open; here features and query a
 **added**, rectified and read out by one linear unit, as in the released code; ``bend`` is for papers that bend the sum
 in another way.
 
-Several queries of one feature map share what does not depend on them: :meth:`AdditiveScorer.see` it once, then
-:meth:`AdditiveScorer.meet` it as often as there are queries.
+Several queries of one feature map share what does not depend on them: :meth:`AdditiveScorer.see` it once,
+:meth:`AdditiveScorer.ask` all queries in one product, and let both :meth:`AdditiveScorer.meet`.
 
 Axes: B examples, K queries of each, C channels, D hidden, H and W cells.
 """
@@ -36,7 +36,7 @@ class AdditiveScorer(nn.Module):
         query_size: Q of the query vector.
         hidden: D of the space in which they meet.
         context: side of the neighbourhood that each cell may see (odd); 1 looks at the cell alone.
-        bend: the non-linearity on the sum of both.
+        bend: the non-linearity on the sum of both, which it may change in place.
 
     >>> scorer = AdditiveScorer(8, 4, hidden=16, context=3)
     >>> scorer(torch.randn(2, 8, 5, 7), torch.randn(2, 4)).shape
@@ -64,7 +64,10 @@ class AdditiveScorer(nn.Module):
         """Scores (B,H,W), one for each cell."""
         check_features(features, self.channels)
         check_query(query, self.query_size, features)
-        seen = self.from_features(features)  # (B,D,H,W)
+        return self.judge(self.from_features(features), query)  # from_features: (B,D,H,W)
+
+    def judge(self, seen: Tensor, query: Tensor) -> Tensor:
+        """The scores (B,H,W) of what ``from_features`` made of the features (B,D,H,W), which knows no query yet."""
         asked = self.from_query(query)[:, :, None, None]  # (B,D,1,1)
         scores: Tensor = self.to_score(self.bend(seen + asked))  # (B,1,H,W)
         return scores.squeeze(1)  # (B,H,W)
@@ -74,10 +77,14 @@ class AdditiveScorer(nn.Module):
         seen: Tensor = self.from_features(features)
         return seen.permute(0, 2, 3, 1)
 
-    def meet(self, seen: Tensor, queries: Tensor) -> Tensor:
-        """The scores, for several queries (B,K,Q), of what was seen (B,H,W,D): (B,K,H,W)."""
-        asked = self.from_query(queries)[:, :, None, None]  # (B,K,1,1,D)
-        bent = self.bend(seen.unsqueeze(1) + asked)  # (B,K,H,W,D)
+    def ask(self, queries: Tensor) -> Tensor:
+        """What of the scores depends on the queries (…,Q) alone: (…,D)."""
+        asked: Tensor = self.from_query(queries)
+        return asked
+
+    def meet(self, seen: Tensor, asked: Tensor) -> Tensor:
+        """The scores of what was seen (B,H,W,D) for several queries that were asked (B,K,D): (B,K,H,W)."""
+        bent = self.bend(seen.unsqueeze(1) + asked[:, :, None, None])  # (B,K,H,W,D)
         # the last axis lies together in memory, where a product with one vector beats a convolution with one channel
         scores = F.linear(bent.flatten(0, 3), self.to_score.weight.flatten(1), self.to_score.bias)  # (BKHW,1)
         return scores.reshape(bent.shape[:-1])  # (B,K,H,W)

@@ -12,6 +12,8 @@ import typer
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+_LONGEST_NAME = 22
+
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
     """One JSON value on stdout; not-a-number becomes null, because JSON has no word for it."""
@@ -28,7 +30,13 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     table = Table(box=SIMPLE)
     for number, column in enumerate(columns):
         is_number = bool(rows) and all(_is_number(row[number]) for row in rows)
-        table.add_column(Text(column), justify="right" if is_number else "left", overflow="fold")
+        named = max((len(word) for row in rows for word in _shown(row[0]).split()), default=0) if number == 0 else 0
+        table.add_column(
+            Text(column),
+            justify="right" if is_number else "left",
+            overflow="fold",
+            min_width=min(named, _LONGEST_NAME) or None,  # names of rows are not broken to make room for numbers
+        )
     for row in rows:
         table.add_row(*(Text(_shown(cell)) for cell in row))
     console = Console()

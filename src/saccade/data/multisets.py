@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from saccade.config import from_dict
+from saccade.data.augment import Augmentation, augment
 from saccade.data.glyphs import CLASSES, GlyphPolicy, Split, glyphs_for
 from saccade.data.hashing import derive_seed
 from saccade.data.multiset_batch import NO_LABEL, MultisetBatch
@@ -56,6 +57,9 @@ class SceneOptions:
     """Patches of clutter in a scene."""
     empty_held_out: float = 0.0
     """Share of empty scenes in val and test."""
+    among: bool = False
+    """Teach the backbone digits by whole scenes, one of the labels each time, as it is taught by pictures in files;
+    else by scenes of one digit, as the paper does."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,8 @@ class MultisetDataConfig:
     """Settings of the reader, or of the scenes (``SceneOptions``)."""
     cache_mb: int = 4096
     """Decoded pictures of a split kept on the device at most; the 33,402 of SVHN need 300 at 56 × 56."""
+    augment: Augmentation | None = None
+    """How training pictures are varied; None: not at all."""
 
     def __post_init__(self) -> None:
         if self.name not in SCENES:
@@ -107,6 +113,11 @@ class MultisetDataConfig:
     def is_generated(self) -> bool:
         """Whether the pictures are generated scenes."""
         return self.name in SCENES
+
+    @property
+    def has_single(self) -> bool:
+        """Whether a backbone learns from scenes of one object, and not from these very pictures."""
+        return self.is_generated and not from_dict(SceneOptions, self.options, where="options").among
 
     def scenes(self, split: str) -> MultisetSpec:
         """How the scenes of a split are drawn."""
@@ -201,16 +212,19 @@ class MultisetData:
             raise TypeError("training scenes are unlimited and have no length; see .size")
         return self.size
 
-    def take(self, indices: Tensor, order_seed: int | None = None) -> MultisetBatch:
+    def take(self, indices: Tensor, order_seed: int | None = None, *, augment_seed: int | None = None) -> MultisetBatch:
         """The pictures ``indices`` (B,), in that order.
 
         Args:
             indices: numbers of pictures.
             order_seed: shuffle the labels of each picture by it; those of a list stay. Else labels are in reading
                 order, or as their table has them.
+            augment_seed: for training, vary the pictures by it, if ``config.augment`` says how.
         """
         indices = checked_numbers(indices, self.size, self.split, "pictures")
         batch = self.source.batch(indices)
+        if augment_seed is not None and self.config.augment is not None:
+            batch = batch.framed(*augment(batch.images, self.config.augment, augment_seed))
         return batch if order_seed is None or self.kind == "list" else batch.shuffled(order_seed)
 
 

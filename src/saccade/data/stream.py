@@ -23,6 +23,7 @@ from saccade.data.scenes import sample_layout
 
 CACHE_BYTES = 256 << 20
 _CHUNK = {"cpu": 512, "cuda": 8192}  # a GPU needs some 3 GB for a moment to make 8192
+_SETTLED = 16  # batches before work in the background begins: the first steps compile, and both at once may hang
 _FEW = 8  # fewer scenes than this are a look at single pictures, not a pass through the set
 
 
@@ -60,6 +61,7 @@ class GlyphStream(ABC, Generic[Layout]):
         self._chunks: OrderedDict[int, tuple[Layout, Tensor]] = OrderedDict()
         # A CPU has no hands free while it trains, and a finite set is soon made.
         self._ahead = MadeAhead(self._make, self.device) if length is None and self.device.type == "cuda" else None
+        self._asked = 0
 
     @abstractmethod
     def _draw(self, numbers: Tensor) -> tuple[Layout, Tensor]:
@@ -67,6 +69,7 @@ class GlyphStream(ABC, Generic[Layout]):
 
     def scenes(self, numbers: Tensor) -> tuple[Layout, Tensor]:
         """The scenes ``numbers`` (B,): layout and pictures (B, 3, H, W) uint8, repeats allowed."""
+        self._asked += 1
         numbers = numbers.cpu()  # chunk arithmetic is host work
         wanted, row = torch.unique(numbers, return_inverse=True)
         chunk_of = wanted // self.chunk
@@ -79,8 +82,9 @@ class GlyphStream(ABC, Generic[Layout]):
             places = [(wanted[chunk_of == chunk] - chunk * self.chunk).to(self.device) for chunk in chunks]
             layout = join_layouts([part[0][place] for part, place in zip(made, places)])
             images = torch.cat([part[1][place] for part, place in zip(made, places)])
-            if self._ahead is not None and int(wanted[-1]) % self.chunk >= self.chunk // 4:
-                self._ahead.start(chunks[-1] + 1)
+            settled = self._ahead is not None and self._asked > _SETTLED
+            if settled and int(wanted[-1]) % self.chunk >= self.chunk // 4:
+                self._ahead.start(chunks[-1] + 1)  # type: ignore[union-attr]
         row = row.to(self.device)
         return layout[row], images[row]
 

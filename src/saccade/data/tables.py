@@ -14,14 +14,17 @@ mask      optional: path of a picture of the same size, black where there is no 
 ======== =============================================================================================================
 
 Other columns are ignored. Without ``split``, 70 / 15 / 15 % of the groups (of the pictures, where no group is named)
-are train / val / test by a hash of the name: a picture is in one split only, and stays there when the table grows.
+are train / val / test by a hash of the name: a picture is in one split only, and stays there when the table grows. With
+it, a picture or a group in two splits is refused, and copies of a picture are named (:mod:`saccade.data.leaks`).
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from saccade.data.leaks import refuse_torn, warn_of_copies
 from saccade.data.question_table import Question, QuestionTable, make_table
 from saccade.data.table_rows import (
     Cells,
@@ -70,8 +73,13 @@ def _table(reader: str, path: Path, rows: Rows, skipped: list[str], options: Tab
             continue
         if first_line.setdefault(question, line) != line:
             skipped.append(f"duplicate: line {line} repeats line {first_line[question]}")
+    name = f"{reader}:{path}"
+    placed = list(dict.fromkeys((row.image, row.split) for row in first_line))  # each picture once, in order
+    refuse_torn(name, "picture", ((os.path.relpath(image, path.parent), split) for image, split in placed))
+    refuse_torn(name, "group", ((row.group, row.split) for row in first_line))
+    warn_of_copies(name, dict(placed))
     found = [(f"line {line}", question) for question, line in first_line.items()]
-    return make_table(f"{reader}:{path}", found, skipped, multi_label=multi_label, strict=options.strict)
+    return make_table(name, found, skipped, multi_label=multi_label, strict=options.strict)
 
 
 def _question(cells: Cells, files: FilesFrom, has_split: bool) -> Question:

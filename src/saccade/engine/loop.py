@@ -19,7 +19,7 @@ from saccade.engine.run_folder import RunFolder, versions
 from saccade.engine.seeding import seed_all
 from saccade.engine.stop import StopRequest
 from saccade.engine.trainer import RunResult, Trainer
-from saccade.errors import ConfigError, MissingExtraError, nearest
+from saccade.errors import ConfigError, DataError, MissingExtraError, nearest
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -111,10 +111,15 @@ class _Run:
     def _train(self, fabric: Fabric) -> RunResult:
         reporter = make_reporter(self.progress) if fabric.is_global_zero else Reporter()
         with StopRequest(self.max_minutes) as stop, reporter:
-            trainer = Trainer(fabric, self.task, self.recipe, self.folder, reporter, stop)
-            if self.resume:
-                trainer.resume()
-            return trainer.run()
+            try:
+                trainer = Trainer(fabric, self.task, self.recipe, self.folder, reporter, stop)
+                if self.resume:
+                    trainer.resume()
+                return trainer.run()
+            except (ConfigError, DataError):
+                if fabric.is_global_zero and not self.resume:
+                    self.folder.discard_if_never_began()
+                raise
 
     def _prepare_folder(self, fabric: Fabric) -> None:
         if self.resume:

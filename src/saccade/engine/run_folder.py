@@ -55,6 +55,11 @@ class RunFolder:
         content = yaml.safe_dump({"recipe": to_dict(recipe), "run": dict(facts)}, sort_keys=False, allow_unicode=True)
         write_bytes(self.path / "config.yaml", content.encode())
 
+    def discard_if_never_began(self) -> None:
+        """Remove what a run left that was refused before its first checkpoint: a mistake leaves nothing behind."""
+        if self._never_began():
+            shutil.rmtree(self.path, ignore_errors=True)
+
     def _never_began(self) -> bool:
         """Whether all there is was left by a run that failed before its first checkpoint: it may start anew."""
         found = {entry.name for entry in self.path.iterdir()}

@@ -6,13 +6,15 @@ from saccade.losses.captions import (
     hard_attention_loss,
     word_log_likelihood,
 )
-from saccade.losses.hsal import hsal_loss
+from saccade.losses.hsal import hsal_expected_loss, hsal_loss
 from saccade.losses.likelihood import binary_cross_entropy, cross_entropy, log_likelihood_of_set
 from saccade.losses.multiset import (
     count_loss,
     list_reward,
+    list_rewards,
     multiset_loss,
     multiset_reward,
+    multiset_rewards,
     sequence_cross_entropy,
     stop_cross_entropy,
 )
@@ -27,12 +29,15 @@ __all__ = [
     "cross_entropy",
     "doubly_stochastic",
     "hard_attention_loss",
+    "hsal_expected_loss",
     "hsal_loss",
     "leave_one_out",
     "list_reward",
+    "list_rewards",
     "log_likelihood_of_set",
     "multiset_loss",
     "multiset_reward",
+    "multiset_rewards",
     "policy_gradient",
     "reinforce",
     "rewards_to_go",

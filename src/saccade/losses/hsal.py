@@ -13,6 +13,7 @@ detached state. So the recurrent networks and the mask learn from what was said,
 
 Deviations from the paper: none by default. Its objective is the total reward while its surrogate judges each action by
 its own; the surrogate is followed, and ``to_go`` is the other reading. The entropy bonus is the authors' later code's.
+Beyond the paper, :func:`hsal_expected_loss` is the same surrogate without the noise of the draws that it judges.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from saccade.losses.multiset import label_steps, multiset_reward, stop_cross_entropy
+from saccade.losses.multiset import label_steps, multiset_reward, multiset_rewards, stop_cross_entropy
 from saccade.losses.policy_gradient import policy_gradient, rewards_to_go
 
 
@@ -54,14 +55,53 @@ def hsal_loss(
         _in_time(raw["location_value"], raw["class_value"]),
         counts,
     )
+    told = _told(raw, labels, steps, said_reward, entropy_weight)
+    told["loss"] = told["loss"] + parts.policy + parts.value
+    return told | {"policy_loss": parts.policy, "value_loss": parts.value}
+
+
+def hsal_expected_loss(
+    raw: Mapping[str, Tensor],
+    labels: Tensor,
+    *,
+    rewards: Callable[[Tensor, Tensor, int], Tensor] = multiset_rewards,
+    entropy_weight: float = 0.0,
+) -> dict[str, Tensor]:
+    """As :func:`hsal_loss`, each action judged by what all its alternatives were worth: −Σ_a p(a) R(a), summed.
+
+    In every state of a rollout the reward of every class and cell is known, not only of the one drawn. The gradient of
+    their mean is what REINFORCE estimates from one draw, so there is no baseline to learn; rollouts are drawn as ever.
+
+    Args:
+        raw: as there.
+        labels: (B,M), padded with -1.
+        rewards: of every class (B,T,Y), given the classes said, the labels and Y; for lists
+            :func:`saccade.losses.list_rewards`.
+        entropy_weight: as there.
+    """
+    said, logits, priority = raw["said"], raw["class_logits"], raw["priority.weights"].detach()
+    steps = label_steps(labels, said.shape[1])  # (B,T)
+    worth = rewards(said, labels, logits.shape[-1]).to(logits.dtype)  # (B,T,Y)
+    named = (logits.softmax(-1) * worth).sum(-1)  # (B,T)
+    looks = raw["glimpse.weights"].reshape(*priority.shape[:2], -1, *priority.shape[2:])  # (B,T,k,h,w)
+    looked = (looks * priority.unsqueeze(2)).sum((2, 3, 4))  # of all k: (B,T)
+    policy = -((named + looked) * steps).sum() / labels.shape[0]
+    drawn = worth.gather(-1, said.unsqueeze(-1)).squeeze(-1)  # (B,T)
+    told = _told(raw, labels, steps, drawn, entropy_weight)
+    told["loss"] = told["loss"] + policy
+    return told | {"policy_loss": policy}
+
+
+def _told(
+    raw: Mapping[str, Tensor], labels: Tensor, steps: Tensor, said_reward: Tensor, entropy_weight: float
+) -> dict[str, Tensor]:
+    """What both have in common: "stop", the entropy bonus, and the mean rewards of the draws (B,T) at ``steps``."""
     stop = stop_cross_entropy(raw["class_logits"], labels).mean()
-    undecided = _in_time(raw["location_entropy"], raw["class_entropy"])  # (B,T·(k+1))
-    entropy = (undecided * counts).sum() / labels.shape[0]
+    undecided = raw["location_entropy"].sum(-1) + raw["class_entropy"]  # (B,T)
+    entropy = (undecided * steps).sum() / labels.shape[0]
     many = steps.sum().clamp_min(1)
     return {
-        "loss": parts.policy + parts.value + stop - entropy_weight * entropy,
-        "policy_loss": parts.policy,
-        "value_loss": parts.value,
+        "loss": stop - entropy_weight * entropy,
         "stop_loss": stop,
         "entropy": entropy,
         "class_reward": (said_reward * steps).sum() / many,

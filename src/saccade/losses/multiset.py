@@ -7,6 +7,7 @@ Section 4; Welleck et al., "Loss Functions for Multiset Prediction", 2018 (arXiv
 2017, Section 4.2  +1 if ŷ_t is among the labels still free, which it then leaves,     :func:`multiset_reward`
                    else −1
 2017, Section 4.2  the same for lists: A_t = {y_t}                                     :func:`list_reward`
+2017, Section 4.2  what saying any other class would have been worth                   :func:`multiset_rewards`
 2017, Appendix A   cross-entropy of "stop" at step m + 1                               :func:`stop_cross_entropy`
 2017, Section 5    the baseline: cross-entropy of y_t at step t ≤ m, and of "stop"     :func:`sequence_cross_entropy`
 2018, Section 3    KL(π* ‖ π_θ) at step t ≤ m, π* uniform over the labels still free   :func:`multiset_loss`
@@ -49,6 +50,22 @@ def list_reward(said: Tensor, labels: Tensor) -> Tensor:
     return _signed((said == _in_turn(labels, said.shape[1])) & (said >= 0))
 
 
+def multiset_rewards(said: Tensor, labels: Tensor, classes: int) -> Tensor:
+    """What each of ``classes`` Y would be worth at each step, after what was ``said`` (B,T) before it: (B,T,Y).
+
+    >>> multiset_rewards(torch.tensor([[1, 1]]), torch.tensor([[1, 0]]), 3).tolist()
+    [[[1.0, 1.0, -1.0], [1.0, -1.0, -1.0]]]
+    """
+    return _signed(_left(said, labels, classes) > 0)
+
+
+def list_rewards(said: Tensor, labels: Tensor, classes: int) -> Tensor:
+    """The same for lists, where nothing that was said before matters: (B,T,Y)."""
+    _check(said, labels)
+    wanted = _in_turn(labels, said.shape[1])  # (B,T)
+    return _signed(wanted.unsqueeze(2) == torch.arange(classes, device=labels.device))
+
+
 def label_steps(labels: Tensor, steps: int) -> Tensor:
     """Which of ``steps`` T have a label to say, the first m: (B,M) → (B,T) bool."""
     return torch.arange(steps, device=labels.device) < (labels >= 0).sum(1, keepdim=True)
@@ -79,12 +96,8 @@ def multiset_loss(class_logits: Tensor, said: Tensor, labels: Tensor) -> Tensor:
     The divergence itself less the entropy of π*, which no parameter reaches.
     """
     _check_logits(class_logits, labels)
-    _check(said, labels)
     steps, classes = class_logits.shape[1], class_logits.shape[2]
-    free = _counts(labels, classes).unsqueeze(1)  # (B,1,Y)
-    mentions = F.one_hot(said, classes)  # (B,T,Y)
-    taken = mentions.cumsum(1) - mentions  # before each step: (B,T,Y)
-    left = (free - taken).clamp_min(0).to(class_logits.dtype)  # (B,T,Y)
+    left = _left(said, labels, classes).to(class_logits.dtype)  # (B,T,Y)
     oracle = left / left.sum(-1, keepdim=True).clamp_min(1)  # π*: (B,T,Y)
     each = -(oracle * class_logits.log_softmax(-1)).sum(-1)  # (B,T)
     told = (each * label_steps(labels, steps)).sum(1)  # (B,)
@@ -119,6 +132,14 @@ def _counts(labels: Tensor, classes: int) -> Tensor:
     """How often each class occurs among the labels (B,M): (B,C)."""
     every = torch.arange(classes, device=labels.device)  # (C,)
     return (labels.unsqueeze(2) == every).sum(1)
+
+
+def _left(said: Tensor, labels: Tensor, classes: int) -> Tensor:
+    """How many labels (B,M) of each class are still free before each step of what was ``said`` (B,T): (B,T,Y)."""
+    _check(said, labels)
+    mentions = (said.unsqueeze(2) == torch.arange(classes, device=said.device)).long()  # (B,T,Y)
+    taken = mentions.cumsum(1) - mentions  # before each step: (B,T,Y)
+    return (_counts(labels, classes).unsqueeze(1) - taken).clamp_min(0)
 
 
 def _in_turn(labels: Tensor, steps: int) -> Tensor:

@@ -1,8 +1,9 @@
 """METEOR 1.5 itself, run as the Java program that its authors published: the only number beside a printed METEOR.
 
-Denkowski and Lavie, "Meteor Universal", WMT 2014. The program and its paraphrase table are inside the package
-``pycocoevalcap`` (extra ``meteor``), which is never imported; Java must be on the PATH. Where either is missing
-:func:`meteor_missing` says which, and :func:`saccade.metrics.meteor_lite` is what remains.
+Denkowski and Lavie, "Meteor Universal", WMT 2014. ``saccade data get meteor`` puts the program and its paraphrase table
+into the cache folder; else those inside the package ``pycocoevalcap`` (extra ``meteor``) are taken, which is never
+imported. Java must be on the PATH. What is missing :func:`meteor_missing` says, and :func:`saccade.metrics.meteor_lite`
+is what remains.
 
 The captions go through two files, one caption a line, instead of the program's dialogue over pipes: nothing can block,
 and no caption can be mistaken for the ``|||`` between fields. Every picture needs the same number of references there,
@@ -16,21 +17,27 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from saccade.cache import METEOR, METEOR_JAR, METEOR_PARAPHRASES, cache_home
 from saccade.errors import ConfigError, MissingExtraError
 from saccade.metrics.caption_words import Words, judged_captions
 
-_PACKAGE, _JAR = "pycocoevalcap", Path("meteor", "meteor-1.5.jar")
+_PACKAGE = "pycocoevalcap"
 _FEATURE, _EXTRA = "METEOR 1.5", "meteor"
 _NUMBER = re.compile(r"[\d.]+(E-?\d+)?")  # as Java prints one
 
 
+class _Files(NamedTuple):
+    jar: Path
+    paraphrases: Path
+
+
 class _Program(NamedTuple):
     java: str
-    jar: Path
+    files: _Files
 
 
 def meteor_missing() -> str | None:
@@ -66,23 +73,32 @@ def meteor_jar(
         said_file, reference_file = Path(folder, "said.txt"), Path(folder, "references.txt")
         _write(said_file, [picture.said for picture in pictures])
         _write(reference_file, padded)
-        options = ["-l", "en", "-norm", "-q", "-r", str(most)]  # quiet: the score of the set alone goes to stdout
-        java = [program.java, "-Xmx2G", "-Dfile.encoding=UTF-8", "-jar", str(program.jar)]
+        jar, paraphrases = map(str, program.files)
+        options = ["-l", "en", "-norm", "-a", paraphrases, "-q", "-r", str(most)]  # quiet: the score alone, to stdout
+        java = [program.java, "-Xmx2G", "-Dfile.encoding=UTF-8", "-jar", jar]
         return _final_score([*java, str(said_file), str(reference_file), *options], timeout_seconds)
 
 
 def _program() -> _Program:
     """Where Java and METEOR are."""
-    found = importlib.util.find_spec(_PACKAGE)
-    homes = (found.submodule_search_locations or []) if found else []
-    jar = next((path for home in homes if (path := Path(home, _JAR)).is_file()), None)
-    if jar is None:
-        raise MissingExtraError(_FEATURE, _EXTRA)
+    files = next((files for files in _places() if all(file.is_file() for file in files)), None)
+    if files is None:
+        raise MissingExtraError(_FEATURE, _EXTRA, f"it is not here; 'saccade data get {METEOR}' brings it, as does")
     java = shutil.which("java")
     if java is None:
         without = "it is a Java program and there is no 'java' on the PATH; install a Java runtime too"
         raise MissingExtraError(_FEATURE, _EXTRA, without)
-    return _Program(java, jar)
+    return _Program(java, files)
+
+
+def _places() -> Iterator[_Files]:
+    """Where METEOR may be: in the cache folder, then in the package that carries it."""
+    fetched = cache_home() / METEOR
+    yield _Files(fetched / METEOR_JAR.name, fetched / METEOR_PARAPHRASES.name)
+    found = importlib.util.find_spec(_PACKAGE)
+    for home in (found.submodule_search_locations or []) if found else []:
+        inside = Path(home, "meteor")
+        yield _Files(inside / METEOR_JAR.name, inside / "data" / METEOR_PARAPHRASES.name)
 
 
 def _write(file: Path, captions: list[Words]) -> None:

@@ -100,7 +100,11 @@ class QueryModel(SeeingModel):
     def forward_raw(self, images: Tensor, query: Tensor, *, asks: int = 1) -> Raw:
         """Pictures (B,3,H,W) and query ids (B·k,), for each picture ``asks`` = k of them in a row → plain tensors."""
         encoding = self.encode(images)  # (B,…)
-        return self.ask(encoding if asks == 1 else encoding.repeat_interleave(asks, dim=0), query)
+        if asks > 1:
+            layout = torch.channels_last if _channels_last(encoding) else torch.contiguous_format
+            encoding = encoding.unsqueeze(1).expand(-1, asks, *encoding.shape[1:]).flatten(0, 1)  # (B·k,…)
+            encoding = encoding.contiguous(memory_format=layout)
+        return self.ask(encoding, query)
 
     def forward(self, images: Tensor, query: Tensor) -> Output:
         """Pictures (B,3,H,W) and query ids (B,) → logits, trace and the tensors behind them."""
@@ -109,3 +113,7 @@ class QueryModel(SeeingModel):
     def wrap(self, raw: Raw, input_size: Size) -> Output:
         """Give plain tensors their meaning; ``input_size`` is the network input's (height, width)."""
         return self.traced(raw, raw["logits"], raw["logits"].argmax(-1), input_size)
+
+
+def _channels_last(encoding: Tensor) -> bool:
+    return encoding.dim() == 4 and encoding.is_contiguous(memory_format=torch.channels_last)

@@ -110,13 +110,16 @@ def decode(
     if longest < 1:
         raise ConfigError(f"longest: a caption has 1 word or more, found {longest}")
     scene, memory = model.begin(encoding)
-    count = encoding.shape[0]
-    memory = type(memory)(*(tensor.expand(-1, places, *tensor.shape[2:]) for tensor in memory))  # (B,K,…)
-    before = torch.full((count, places), NOTHING, device=encoding.device)  # (B,K)
-    found = _Captions(_start(before, method), torch.zeros_like(before), torch.zeros_like(before, dtype=torch.bool))
+    nothing = torch.full((encoding.shape[0], places), NOTHING, device=encoding.device)  # (B,K)
+    found = _Captions(_start(nothing, method), torch.zeros_like(nothing), torch.zeros_like(nothing, dtype=torch.bool))
+    if method == "sample":
+        memory, before = _spread(memory, places), nothing
+    else:
+        before = nothing[:, :1]  # a beam begins as one caption: its first word is computed once
     steps: list[tuple[Looked, _Chosen]] = []
     while len(steps) < longest and not (steps and bool(found.ended.all())):
         said = model.say(scene, memory, before, generator)
+        said = Said(said.logits.expand(-1, places, -1), _spread(said.looked, places), _spread(said.memory, places))
         logits = said.logits.float()  # (B,K,V)
         surplus = logits.logsumexp(-1)  # of the logits over log p: (B,K)
         logits = _allowed(logits, first=not steps)
@@ -148,6 +151,11 @@ def _start(places: Tensor, method: str) -> Tensor:
     if method != "sample":
         log_prob[:, 1:] = -torch.inf
     return log_prob
+
+
+def _spread(parts: Any, places: int) -> Any:
+    """A named tuple of tensors (B,1,…) for all ``places``: (B,K,…), views of the same; those of K as they are."""
+    return type(parts)(*(None if part is None else part.expand(-1, places, *part.shape[2:]) for part in parts))
 
 
 def _allowed(logits: Tensor, *, first: bool) -> Tensor:

@@ -57,6 +57,12 @@ CATALOG: dict[str, ModelSpec] = {
         summary="a spatial transformer that cuts out what it was asked for",
         paper="Jaderberg et al. 2015, arXiv:1506.02025, as the baseline of Seo et al. 2016, arXiv:1606.02393",
     ),
+    "stn-tuned": ModelSpec(
+        target="saccade.models.stn_tuned:StnTunedModel",
+        task="attribute",
+        summary="the same, changed until it uses its query: attention points, and half of the picture is the most",
+        paper="after the baseline STN of Seo et al. 2016, arXiv:1606.02393, which did not",
+    ),
     "soft": ModelSpec(
         target="saccade.models.soft:SoftModel",
         task="attribute",

@@ -21,8 +21,10 @@ next stage. The authors' released code has it, the text does not; without it eac
 the signal (``norm_after_gates: false`` shows what that costs). The released code averages the last attended map where
 Eq. (8) sums; the BatchNorm of the head makes both the same. ``gate_penalty`` is not in the paper: on a black background
 open gates cost nothing, so nothing closes them; the penalty is that cost. With a norm behind it a gate can pay it by
-shrinking everywhere alike, which sharpens nothing; ``spread_penalty`` is the price of the shape alone: mean over root
-mean square of the openings, 1 for an even gate and 1/√n for one open cell in n.
+shrinking everywhere alike, which sharpens nothing; ``spread_penalty`` is the price of the shape alone: the mean of the
+openings over their root mean square where there is something to see. An even gate costs 1, whatever its width; one that
+opens on few cells, whose features stand out from their picture's mean, costs less; one that opens on the empty
+background costs more.
 """
 
 from __future__ import annotations
@@ -65,7 +67,8 @@ class HAttNetConfig(PictureQueryConfig):
     gate_penalty: float = 0.0
     """Price of open gates in the loss: this times the mean opening, each gated stage counting alike."""
     spread_penalty: float = 0.0
-    """Price of even gates in the loss: this times mean ÷ root mean square of the openings, however wide they are."""
+    """Price of gates that are open where nothing is: this times the mean opening ÷ the root mean square opening where
+    features stand out, however wide they are."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -113,32 +116,40 @@ class HAttNetModel(PictureQueryModel):
         return quadrant_batch(count, seed, each=True)
 
     def encode(self, images: Tensor) -> Tensor:
-        """The stages before the query enters: (B,3,H,W) → f¹ (B,C,h,w)."""
-        return self.backbone.between(images, to=self.first)
+        """What comes before the query: (B,3,H,W) → f¹ and, in D more channels, what the first gate sees of it."""
+        features = self.backbone.between(images, to=self.first)  # f¹: (B,C,h,w)
+        if self.first not in self.gates:
+            return features
+        seen = self.gates[self.first].scorer.from_features(features)  # type: ignore[union-attr, operator]  # (B,D,h,w)
+        return torch.cat((features, seen), dim=1)  # (B,C+D,h,w)
 
     def ask(self, encoding: Tensor, query: Tensor) -> Raw:
         """Eq. (5)-(9): gate by gate to the last stage, then the classifier."""
         asked = self.asked(encoding, query)  # (B,Q)
         raw: Raw = {}
-        features, here = encoding, self.first
+        features, here = encoding[:, : self.backbone.channels[self.first]], self.first  # f¹: (B,C,h,w)
+        seen = encoding[:, features.shape[1] :]  # (B,D,h,w); only the first gate's has no query in it
         for name, gate in self.gates.items():
             features = self.backbone.between(features, after=here, to=name)  # f: (B,C,h,w)
-            attended = gate.attend(features, asked)  # type: ignore[operator]
+            attended = gate.attend(features, asked, seen if name == self.first else None)  # type: ignore[operator]
             raw |= act(name, features, attended)
             features = self.norms[name](attended.context) if name in self.norms else attended.context  # f̂: (B,C,h,w)
             here = name
         features = self.backbone.between(features, after=here)  # Eq. (7): (B,C,h,w)
         raw |= self.answered(features, self.attention.attend(features, asked), asked)
         if self.gates and (self.config.gate_penalty or self.config.spread_penalty):
-            raw["penalty"] = self._price([raw[f"{name}.weights"] for name in self.gates])  # (B,)
+            raw["penalty"] = self._price(raw)  # (B,)
         return raw
 
-    def _price(self, gates: list[Tensor]) -> Tensor:
-        """What the gates, each (B,h,w), cost every example: (B,); each gated stage counts alike."""
-        mean = torch.stack([gate.float().mean((1, 2)) for gate in gates])  # (G,B)
-        size = torch.stack([_root_mean_square(gate.float()) for gate in gates])  # (G,B)
-        spread = mean / size.clamp(min=1e-6)  # (G,B); a gate that is shut everywhere costs nothing
-        price: Tensor = self.config.gate_penalty * mean.mean(0) + self.config.spread_penalty * spread.mean(0)
+    def _price(self, raw: Raw) -> Tensor:
+        """What the gates cost every example: (B,); each gated stage counts alike."""
+        gates = [(raw[f"{name}.weights"].float(), raw[f"{name}.values"]) for name in self.gates]
+        mean = torch.stack([opening.mean((1, 2)) for opening, _ in gates])  # (G,B)
+        price: Tensor = self.config.gate_penalty * mean.mean(0)  # (B,)
+        if self.config.spread_penalty:
+            size = torch.stack([_where_features_stand_out(*gate) for gate in gates])  # (G,B)
+            spread = mean / size.clamp(min=1e-6)  # (G,B); a gate that is shut everywhere costs nothing
+            price = price + self.config.spread_penalty * spread.mean(0)
         return price
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
@@ -150,10 +161,14 @@ class HAttNetModel(PictureQueryModel):
         return (*gates, *super().looks(raw))
 
 
-def _root_mean_square(gate: Tensor) -> Tensor:
-    """Of the cells of each example: (B,h,w) → (B,). By the norm, whose gradient is defined at zero too."""
-    norm: Tensor = torch.linalg.vector_norm(gate.flatten(1), dim=1) / gate[0].numel() ** 0.5
-    return norm
+def _where_features_stand_out(opening: Tensor, features: Tensor) -> Tensor:
+    """Root mean square (B,) of openings (B,h,w), a cell as heavy as its features (B,C,h,w) are far from their mean."""
+    features = features.detach().float()
+    apart = (features - features.mean((2, 3), keepdim=True)).square().sum(1)  # (B,h,w)
+    share = apart / apart.sum((1, 2), keepdim=True).clamp(min=1e-12)  # (B,h,w), sums to 1
+    # By the norm, whose gradient is defined at zero too.
+    size: Tensor = torch.linalg.vector_norm((share.sqrt() * opening).flatten(1), dim=1)
+    return size
 
 
 def _gated_stages(backbone: Stages, config: HAttNetConfig) -> list[str]:

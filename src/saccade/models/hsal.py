@@ -43,7 +43,7 @@ from saccade.attention.saliency import InhibitionOfReturn, SaliencyMap, min_max,
 from saccade.attention.sampling import gumbel_noise
 from saccade.models.base import Raw
 from saccade.models.fine_cells import FineCells
-from saccade.models.hsal_controller import Controller, Glimpsed, MetaController
+from saccade.models.hsal_controller import Controller, Glimpsed, Judged, MetaController
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
 from saccade.models.one_size import check_pictures
 from saccade.trace import Look
@@ -57,6 +57,8 @@ class HsalConfig(MultisetConfig):
     """k, the glimpses before each class."""
     gaussians: int = 5
     """Spotlights of the covert mask."""
+    sharpness: tuple[float, float] = (1.5, 2.0)
+    """The least and the largest β of a spotlight; the paper's are for 7×7 cells, finer ones need smaller numbers."""
     meta_hidden: int = 128
     """Units of the meta-controller."""
     hidden: int = 256
@@ -75,6 +77,8 @@ class HsalConfig(MultisetConfig):
         for field in ("glimpses", "gaussians", "meta_hidden", "hidden", "location_hidden"):
             if getattr(self, field) < 1:
                 raise ValueError(f"{field} must be 1 or more, found {getattr(self, field)}")
+        if not 0 < self.sharpness[0] <= self.sharpness[1]:
+            raise ValueError(f"sharpness is two numbers above 0, the smaller first, found {self.sharpness}")
 
 
 class HsalModel(MultisetModel):
@@ -89,7 +93,9 @@ class HsalModel(MultisetModel):
         finer = config.fine_stage
         self.fine = None if finer is None else FineCells(self.backbone, finer, config.input_size)
         self.saliency = SaliencyMap(config.saliency)
-        self.meta = MetaController(self.grid, said, hidden=config.meta_hidden, gaussians=config.gaussians)
+        self.meta = MetaController(
+            self.grid, said, hidden=config.meta_hidden, gaussians=config.gaussians, sharpness=config.sharpness
+        )
         self.controller = Controller(
             cells,
             said,
@@ -128,10 +134,20 @@ class HsalModel(MultisetModel):
         return self.read_single(encoding) | self.read(encoding, location_noise, class_noise)
 
     def read(self, encoding: Tensor, location_noise: Tensor | None = None, class_noise: Tensor | None = None) -> Raw:
-        """The rollout: T meta steps, drawn with the noise (B,T,k,N) and (B,T,Y), or the likeliest without."""
+        """The rollout: T meta steps, drawn with the noise (B,T,k,N) and (B,T,Y), or the likeliest without.
+
+        In float32 or wider whatever the backbone computed in: bfloat16 is too coarse for what is compared and drawn.
+        """
+        with torch.autocast(encoding.device.type, enabled=False):
+            return self._read(
+                encoding.to(torch.promote_types(encoding.dtype, torch.float32)), location_noise, class_noise
+            )
+
+    def _read(self, encoding: Tensor, location_noise: Tensor | None, class_noise: Tensor | None) -> Raw:
         energy = self.saliency(encoding[:, : self.channels]).detach()  # (B,h,w)
         saliency = min_max(energy)  # S_1: (B,h,w)
         projected = self.controller.project(encoding)
+        one_hot = torch.eye(self.config.classes + 1, dtype=encoding.dtype, device=encoding.device)  # (Y,Y)
         said = encoding.new_zeros(encoding.shape[0], self.config.classes + 1)  # ŷ_0: (B,Y)
         meta_state = encoding.new_zeros(encoding.shape[0], self.config.meta_hidden)
         fresh = state = encoding.new_zeros(encoding.shape[0], self.config.hidden)
@@ -148,8 +164,8 @@ class HsalModel(MultisetModel):
                 location_noise=None if location_noise is None else location_noise[:, number],
                 class_noise=None if class_noise is None else class_noise[:, number],
             )
-            state = step.states[:, -1]  # (B,D)
-            said = F.one_hot(step.said, self.config.classes + 1).to(encoding.dtype)  # ŷ_t: (B,Y)
+            state = step.states[-1]  # (B,D)
+            said = F.embedding(step.said, one_hot)  # ŷ_t: (B,Y)
             saliency = self.inhibit(saliency, mask, step.cells)  # S_t+1: (B,h,w)
             masks.append(mask)
             priorities.append(priority)
@@ -164,39 +180,37 @@ class HsalModel(MultisetModel):
             "priority.weights": torch.stack(priorities, dim=1),  # (B,T,h,w)
         }
         maps["covert.context"] = torch.einsum("bthw,bchw->btc", maps["covert.weights"], encoding)  # g_0: (B,T,C[+F])
-        return maps | self._classes(steps) | self._glimpses(steps, maps["priority.weights"].detach())
+        judged = self.controller.judge(steps)
+        return maps | self._classes(steps, judged) | self._glimpses(steps, judged, maps["priority.weights"].detach())
 
-    def _classes(self, steps: list[Glimpsed]) -> Raw:
+    def _classes(self, steps: list[Glimpsed], judged: Judged) -> Raw:
         """What was said, how likely that was, and what it was expected to be worth."""
-        logits = torch.stack([step.class_logits for step in steps], dim=1)  # (B,T,Y)
         said = torch.stack([step.said for step in steps], dim=1)  # (B,T)
-        states = torch.stack([step.states[:, -1] for step in steps], dim=1)  # (B,T,D)
         stops = (said == self.stop).int()  # (B,T)
         active = stops.cumsum(1) == stops  # no stop before: (B,T)
-        log_prob = logits.log_softmax(-1)  # (B,T,Y)
+        log_prob = judged.class_logits.log_softmax(-1)  # (B,T,Y)
         return {
-            "class_logits": logits,
+            "class_logits": judged.class_logits,
             "said": said if self.training else torch.where(active, said, self.stop),
             "said_log_prob": log_prob.gather(-1, said.unsqueeze(-1)).squeeze(-1),
             "class_entropy": -(log_prob.exp() * log_prob).sum(-1),
-            "class_value": self.controller.value(states.detach()).squeeze(-1),
+            "class_value": judged.class_values,
             "active": active,
         }
 
-    def _glimpses(self, steps: list[Glimpsed], priority: Tensor) -> Raw:
+    def _glimpses(self, steps: list[Glimpsed], judged: Judged, priority: Tensor) -> Raw:
         """Where was looked, how likely that was, and what it was worth: ``priority`` (B,T,h,w) there."""
-        logits = torch.stack([step.location_logits for step in steps], dim=1)  # (B,T,k,N)
         cells = torch.stack([step.cells for step in steps], dim=1)  # (B,T,k)
-        states = torch.stack([step.states[:, :-1] for step in steps], dim=1)  # (B,T,k,D)
-        every = logits.log_softmax(-1)  # (B,T,k,N)
+        every = judged.location_logits.log_softmax(-1)  # (B,T,k,N)
+        shares = every.exp()  # (B,T,k,N)
         log_prob = every.gather(-1, cells.unsqueeze(-1)).squeeze(-1)  # (B,T,k)
         return {
             "location": cells,
             "location_log_prob": log_prob,
-            "location_entropy": -(every.exp() * every).sum(-1),  # (B,T,k)
-            "location_value": self.controller.value(states.detach()).squeeze(-1),  # (B,T,k)
+            "location_entropy": -(shares * every).sum(-1),  # (B,T,k)
+            "location_value": judged.location_values,
             "location_reward": priority.flatten(2).gather(2, cells),  # (B,T,k)
-            "glimpse.weights": every.exp().reshape(every.shape[0], -1, *self.grid),  # (B,T·k,h,w)
+            "glimpse.weights": shares.reshape(every.shape[0], -1, *self.grid),  # (B,T·k,h,w)
             "glimpse.choice": cells.flatten(1),  # (B,T·k)
             "glimpse.log_prob": log_prob.flatten(1),  # (B,T·k)
         }

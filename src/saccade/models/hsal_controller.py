@@ -10,17 +10,20 @@ Section 3 and Appendix A.
 "Controller"       i = k+1: what it is, a_i ~ softmax(W_class h_i)                 :meth:`Controller.step`
 Appendix A         locations by an MLP with 64 hidden units, classes linear        ``locate``, ``classify``
 Section 4.2        V(s_t,i), linear in the controller's state                      ``value``
-Appendix A         location and value heads do not reach the state                 ``.detach()``
+Appendix A         location and value heads do not reach the state                 :meth:`Controller.judge`
 =================  ==============================================================  =======================
 
 W x_i is linear, so the part of it that a glimpse decides, W_a a + W_g g, is computed once for all cells
-(:meth:`Controller.project`) and then only picked up: fewer and larger products, the same numbers.
+(:meth:`Controller.project`) and then only picked up. What is drawn needs its scores at once, step by step; what is
+learnt from them is computed from the states of a whole rollout (:meth:`Controller.judge`), so that the way back is one.
+Both make fewer and larger products of the same numbers.
 
 Axes: B examples, N cells, k glimpses, D units of state, C channels of the volume, Y classes with "nothing more".
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -35,12 +38,14 @@ from saccade.geometry import Size
 class MetaController(nn.Module):
     """What is still salient and what was said last → where to attend."""
 
-    def __init__(self, grid: Size, classes: int, *, hidden: int, gaussians: int) -> None:
+    def __init__(
+        self, grid: Size, classes: int, *, hidden: int, gaussians: int, sharpness: tuple[float, float]
+    ) -> None:
         super().__init__()
         self.grid = grid
         self.encode = nn.Linear(grid[0] * grid[1] + classes, hidden)
         self.remember = nn.GRUCell(hidden, hidden)
-        self.attention = GaussianMixtureAttention(hidden, components=gaussians)
+        self.attention = GaussianMixtureAttention(hidden, components=gaussians, sharpness=sharpness)
 
     def forward(self, saliency: Tensor, said: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """S_t (B,h,w), ŷ_t-1 one-hot (B,Y) and the state (B,D) → the mask M_t (B,h,w) and the new state."""
@@ -63,16 +68,25 @@ class Projected(NamedTuple):
 class Glimpsed(NamedTuple):
     """One meta step of the controller."""
 
-    location_logits: Tensor
-    """(B,k,N)"""
     cells: Tensor
     """(B,k), numbered row by row."""
-    class_logits: Tensor
-    """(B,Y)"""
     said: Tensor
     """(B,)"""
-    states: Tensor
-    """(B,k+1,D): h_1 … h_k+1."""
+    states: tuple[Tensor, ...]
+    """h_1 … h_k+1, (B,D) each."""
+
+
+class Judged(NamedTuple):
+    """What the states of T meta steps say."""
+
+    location_logits: Tensor
+    """(B,T,k,N)"""
+    location_values: Tensor
+    """(B,T,k): V(s) of each glimpse."""
+    class_logits: Tensor
+    """(B,T,Y)"""
+    class_values: Tensor
+    """(B,T)"""
 
 
 class Controller(nn.Module):
@@ -121,22 +135,29 @@ class Controller(nn.Module):
         """
         told = F.linear(torch.cat([priority.flatten(1), said], dim=1), projected.told, self.encode.bias)  # (B,D)
         seen = (mask.flatten(1).unsqueeze(1) @ projected.covert).squeeze(1)  # W_g g_0, and a_0 is nothing: (B,D)
-        states, logits, cells = [], [], []
+        states, cells = [], []
         for number in range(self.glimpses):
             state = self.remember(told + seen, state)  # h_i: (B,D)
-            scores = self.locate(state.detach())  # the reward of a glimpse teaches where to look, and only that: (B,N)
-            cell = draw(scores, None if location_noise is None else location_noise[:, number])  # a_i: (B,)
+            cell = draw(self.locate(state), None if location_noise is None else location_noise[:, number])  # a_i: (B,)
             picked = cell[:, None, None].expand(-1, 1, projected.overt.shape[2])  # (B,1,D)
             seen = projected.overt.gather(1, picked).squeeze(1)  # W_a a_i + W_g g_i: (B,D)
             states.append(state)
-            logits.append(scores)
             cells.append(cell)
         state = self.remember(told + seen, state)  # h_k+1: (B,D)
-        class_logits = self.classify(state)  # (B,Y)
-        return Glimpsed(
-            torch.stack(logits, dim=1),
-            torch.stack(cells, dim=1),
-            class_logits,
-            draw(class_logits, class_noise),
-            torch.stack([*states, state], dim=1),
+        said = draw(self.classify(state), class_noise)  # ŷ_t: (B,)
+        return Glimpsed(torch.stack(cells, dim=1), said, (*states, state))
+
+    def judge(self, steps: Sequence[Glimpsed]) -> Judged:
+        """The scores and values of the states of a rollout, T meta steps in their order.
+
+        The reward of a glimpse teaches where to look, and only that, as the error of a value teaches the value.
+        """
+        looking = torch.stack([state.detach() for step in steps for state in step.states[:-1]], dim=1)  # (B,T·k,D)
+        naming = torch.stack([step.states[-1] for step in steps], dim=1)  # (B,T,D)
+        by_glimpse = (len(steps), self.glimpses)
+        return Judged(
+            self.locate(looking).unflatten(1, by_glimpse),
+            self.value(looking).squeeze(-1).unflatten(1, by_glimpse),
+            self.classify(naming),
+            self.value(naming.detach()).squeeze(-1),
         )

@@ -221,6 +221,7 @@ def line_panels(
             panel.set_xlim(-0.3, len(ticks) - 0.7)
         elif percent == "both":
             panel.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
+            panel.xaxis.set_major_locator(MaxNLocator(5))
         if span is not None:
             panel.set_xlim(*span)
         _dress(panel, look)

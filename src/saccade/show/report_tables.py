@@ -61,6 +61,8 @@ class Table:
     """Where the whole table comes from, in a line under it."""
     best_row: int | None = None
     """Index of the row to set off."""
+    note: str = ""
+    """What a reader must know of all of it, in a line under it."""
 
     def html(self, notes: Notes) -> str:
         """The table, able to scroll sideways on a narrow screen."""
@@ -81,7 +83,7 @@ class Table:
         caption = f"<caption>{inline(self.caption)}</caption>" if self.caption else ""
         return (
             f'<figure class="table"><div class="scroll" tabindex="0"><table>{caption}<thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div>{source_line(self.source)}</figure>"
+            f"<tbody>{body}</tbody></table></div>{note_line(self.note)}{source_line(self.source)}</figure>"
         )
 
     def _row(self, row: Sequence[Cell], classes: Sequence[str], notes: Notes, *, best: bool) -> str:
@@ -168,6 +170,11 @@ class Code:
         caption = f"<figcaption>{inline(self.caption)}</figcaption>" if self.caption else ""
         command = f'<pre tabindex="0"><code>{escaped(self.command.strip())}</code></pre>'
         return f'<figure class="code">{caption}{command}</figure>'
+
+
+def note_line(note: str) -> str:
+    """The small line under a table that says how to read it."""
+    return f'<p class="source">{inline(note)}</p>' if note else ""
 
 
 def source_line(source: str) -> str:

@@ -98,7 +98,7 @@ def word_strip(
         image = draw_marks(image, drawing.act_marks(trace, act, (shown.height, shown.width)), shown.size)
         gate = None if act.look.gain is None else float(act.look.gain.float().mean())
         peak = float(act.look.weights.max()) if act.look.weights is not None else 0.0
-        sure = f"{share:.0%}" if gate is None else f"{share:.0%} · β {gate:.2f}"
+        sure = f"p {share:.0%}" if gate is None else f"p {share:.0%} · β {gate:.2f}"
         panels.append(_Panel(image, word, [sure, f"peak {peak:.3f}"], gate))
     top = "the peak of all panels" if scale == "shared" else "each panel's own peak"
     return _Sheet(panels, shown.size, columns, answer, top).draw()

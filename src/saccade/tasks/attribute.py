@@ -15,7 +15,9 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.data.attributes import SPECS, AttributeBatch, AttributeData, AttributeDataConfig
+from saccade.data.augment import augment
 from saccade.data.glyphs import Split
+from saccade.data.hashing import derive_seed
 from saccade.errors import ConfigError
 from saccade.models.base import QueryModel
 from saccade.models.facts import ModelFacts
@@ -65,11 +67,17 @@ class AttributeTask(QueryTask):
         return AttributeData(config, cast(Split, name), device=self.device)
 
     def training_batch(self, data: AttributeData, indices: Tensor, number: int) -> AttributeBatch:
-        """The triples ``indices`` (B,); of fresh scenes, each picture once for all that is asked of it."""
+        """The triples ``indices`` (B,); of fresh scenes, each picture once for all that is asked of it.
+
+        Those of a finite set are varied if the settings say how; their layouts are not, which training does not see.
+        """
         asks = self.data_config.asks if data.size is None else 1
         if len(indices) % asks:
             raise ConfigError(f"a batch of {len(indices)} cannot be split into scenes that are asked {asks} times each")
         made = data.take(indices)
+        if data.size is not None and self.data_config.augment is not None:
+            varied, _ = augment(made.images, self.data_config.augment, derive_seed(self.seed, number))
+            return replace(made, images=varied)
         if asks == 1:
             return made
         return replace(made, images=made.images[::asks].contiguous(memory_format=torch.channels_last))

@@ -9,15 +9,16 @@ single objects, then everything else learns on the frozen backbone. What a phase
 ``reinforce[:λ]``          the paper's: myopic REINFORCE with a learnt baseline, and cross-entropy of the stop; λ, an
                            entropy bonus, is 0 unless given
 ``reinforce_to_go[:λ]``    the same with the rewards of later actions too
+``reinforce_expected[:λ]`` the same by the mean over what could have been drawn, not by what was; no baseline
 ``cross_entropy``          the paper's baseline: cross-entropy of the labels in a random order
 ``cross_entropy_ordered``  the same in reading order
 ``multiset_loss``          the authors' later loss (Welleck et al. 2018, arXiv:1711.05246)
 ``counts``                 cross-entropy of how often each label occurs, for ``multiset-counts``
 =========================  ========================================================================================
 
-Of generated scenes the phase called ``activation`` sees scenes of one object (mnist-single); of given pictures it sees
-the same ones as the other phases. Deviation from the paper: a few per cent of the training scenes are empty
-(``data.empty``), so that the empty multiset can be answered.
+Of generated scenes the phase called ``activation`` sees scenes of one object (mnist-single), unless the option
+``among`` says otherwise; of given pictures it sees the same ones as the other phases. Deviation from the paper: a few
+per cent of the training scenes are empty (``data.empty``), so that the empty multiset can be answered.
 """
 
 from __future__ import annotations
@@ -37,7 +38,17 @@ from saccade.data.multiset_readers import MULTISET_READERS, read_multisets
 from saccade.data.multisets import DIGITS, MultisetData, MultisetDataConfig, MultisetScenes
 from saccade.data.references import split_reference
 from saccade.errors import ConfigError, DataError, nearest
-from saccade.losses import count_loss, hsal_loss, list_reward, multiset_loss, multiset_reward, sequence_cross_entropy
+from saccade.losses import (
+    count_loss,
+    hsal_expected_loss,
+    hsal_loss,
+    list_reward,
+    list_rewards,
+    multiset_loss,
+    multiset_reward,
+    multiset_rewards,
+    sequence_cross_entropy,
+)
 from saccade.losses.multiset import label_steps
 from saccade.metrics import at_glimpses
 from saccade.models.base import PictureModel
@@ -55,6 +66,7 @@ LOSSES = (
     "single_object",
     "reinforce",
     "reinforce_to_go",
+    "reinforce_expected",
     "cross_entropy",
     "cross_entropy_ordered",
     "multiset_loss",
@@ -132,15 +144,16 @@ class MultisetTask(PictureTask):
     # ------------------------------------------------------------ training
 
     def training_split(self, phase: str) -> MultisetData:
-        """Scenes of one object for the phase ``activation``, if they are generated; else the pictures themselves."""
-        single = phase == ACTIVATION and self.data_config.is_generated
+        """Scenes of one object for the phase ``activation``, where they can be made; else the pictures themselves."""
+        single = phase == ACTIVATION and self.data_config.has_single
         data: MultisetData = self.split("train/single" if single else "train")
         return data
 
     def batch(self, data: MultisetData, indices: Tensor, number: int) -> Batch:
         """Pictures with their labels in reading order and ``shuffled``, anew for each batch; a list keeps its order."""
-        made = data.take(indices)
-        mixed = made if data.kind == "list" else made.shuffled(derive_seed(self.seed, number))
+        drawn = derive_seed(self.seed, number)
+        made = data.take(indices, augment_seed=drawn)
+        mixed = made if data.kind == "list" else made.shuffled(drawn)
         return {"images": made.images, "labels": made.labels, "shuffled": mixed.labels}
 
     def train_batches(
@@ -165,7 +178,10 @@ class MultisetTask(PictureTask):
             _needs(raw, "count_logits", kind, "multiset-counts")
             return {"loss": count_loss(raw["count_logits"], labels)}
         _needs(raw, "location", kind, "hsal")
-        if kind.startswith("reinforce"):
+        if kind == "reinforce_expected":
+            rewards = list_rewards if self.is_list else multiset_rewards
+            found = hsal_expected_loss(raw, labels, rewards=rewards, entropy_weight=weight)
+        elif kind.startswith("reinforce"):
             reward = list_reward if self.is_list else multiset_reward
             to_go = kind == "reinforce_to_go"
             found = hsal_loss(raw, labels, reward=reward, entropy_weight=weight, to_go=to_go)

@@ -92,6 +92,7 @@ class QueryTask(PictureTask):
     def loss(self, raw: dict[str, Tensor], batch: Batch, phase_loss: str) -> dict[str, Tensor]:
         """Cross-entropy of the answer plus whatever penalty the model names, and the share of right answers.
 
+        What a part of a model answers by itself (``helper_logits``), for training alone, is taught the same answer.
         Where several answers may hold, each has a cross-entropy of its own, and the likeliest is right if it holds. A
         model that draws locations in training is by default taught by REINFORCE instead.
         """
@@ -109,6 +110,9 @@ class QueryTask(PictureTask):
             "loss": sampled_loss(raw, label) if sampled else answer_loss(logits, label),
             ("top1" if label.dim() == 2 else "accuracy"): right_answers(logits, label).float().mean(),
         }
+        if "helper_logits" in raw:
+            found["helper_loss"] = answer_loss(raw["helper_logits"], label)
+            found["loss"] = found["loss"] + found["helper_loss"]
         if "penalty" in raw:
             found["penalty"] = raw["penalty"].mean()
             found["loss"] = found["loss"] + found["penalty"]

@@ -17,18 +17,20 @@ from saccade.verbs.reproduction.ablations import ablation_table, penalty_curve, 
 from saccade.verbs.reproduction.caption_table import LEGEND as CAPTION_LEGEND
 from saccade.verbs.reproduction.caption_table import OFFICIAL, CaptionTable, caption_page, likelihood_figure
 from saccade.verbs.reproduction.confirm import Confirmation, Progress, confirm, confirmation_table
+from saccade.verbs.reproduction.cost import cost_table
 from saccade.verbs.reproduction.figures import Drawing, penalty_figure, recall_figure, scale_figure, scenes_figure
 from saccade.verbs.reproduction.multiset_table import DATA as MULTISETS
 from saccade.verbs.reproduction.multiset_table import LEGEND as MULTISET_LEGEND
 from saccade.verbs.reproduction.multiset_table import MultisetTable, multiset_page, training_figures
 from saccade.verbs.reproduction.page import hattnet_page
 from saccade.verbs.reproduction.projections import projection_table, study_projections
+from saccade.verbs.reproduction.reading_figures import reading_figures
 from saccade.verbs.reproduction.table1 import DATA, LEGEND, Protocol, Table1
 from saccade.verbs.reproduction.training import RESULTS, RUNS, Job, missing_jobs, train_missing
 
 TABLES: dict[str, str] = {
     "hattnet-table1": "Seo et al. 2016, Tables 1a and 1b, Figures 5 to 7: five attention systems on MREF, MDIST, MBG",
-    "hsal-table1": "Welleck et al. 2017, Table 1, Figures 5 and 6: multisets read by saliency and reinforcement",
+    "hsal-table1": "Welleck et al. 2017, Table 1, Figures 3 to 6, 12: multisets read by saliency and reinforcement",
     "sat-table1": "Xu et al. 2015, Table 1: captions with soft and hard attention; --data flickr8k:FOLDER and the like",
 }
 """Name → what it is."""
@@ -120,7 +122,7 @@ def reproduce(
     if table == "hsal-table1":
         held = MultisetTable(recorded_runs(), tuple(data or MULTISETS))
         held = held if folder is None else held.with_runs(recorded_runs(folder / RESULTS))
-        return _multisets(held.with_runs(trained(held.missing(seeds))), folder, started)
+        return _multisets(held.with_runs(trained(held.missing(seeds))), folder, device, started)
     if table == "sat-table1":
         told = CaptionTable.of_references(recorded_runs(), data, OFFICIAL if protocol == "all" else protocol)
         told = told if folder is None else told.with_runs(recorded_runs(folder / RESULTS))
@@ -137,6 +139,7 @@ def reproduce(
     looking = [found for name in shown.data if (found := shown.looking(name)).rows]
     beyond = [ablation_table(shown.runs, variants)] if variants else []
     beyond += [penalty_table(points)] if len(points) > 1 else []
+    beyond += [cost] if (cost := cost_table(shown.runs, shown.data)).rows else []
     beyond += _projections([each.model for each in confirmed], count, device)
     checked = [confirmation_table(confirmed)] if confirmed else []
 
@@ -159,13 +162,16 @@ def reproduce(
     )
 
 
-def _multisets(shown: MultisetTable, folder: Path | None, started: float) -> Reproduction:
-    """Table 1 of Welleck et al. (2017), from the records and, where there are run folders, their curves."""
+def _multisets(shown: MultisetTable, folder: Path | None, device: str, started: float) -> Reproduction:
+    """Table 1 of Welleck et al. (2017), from the records; figures where there are run folders or shipped models."""
     looking = [found for name in shown.data if (found := shown.looking(name)).rows]
     figures: list[Path] = []
     report = None
     if folder is not None:
-        drawings = training_figures(folder / RUNS, shown.data)
+        drawings = [
+            *training_figures(folder / RUNS, shown.data),
+            *reading_figures(folder / RUNS, shown.data, MULTISETS, device),
+        ]
         figures = [drawing.write(folder) for drawing in drawings]
         report = multiset_page(shown, looking, drawings).save(folder / "report.html")
     return Reproduction(

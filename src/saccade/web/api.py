@@ -84,7 +84,8 @@ def api_of(service: Service) -> APIRouter:
     @router.get("/records/{record}/view.json", response_model=View, summary="… as a file that the page opens again")
     async def view_file(record: Id) -> Response:
         kept = service.records.find(record)
-        return _file(kept, json.dumps(kept.view, indent=1).encode("ascii"), "application/json", "json")
+        view = await service.studio.run(lambda: kept.whole_view)
+        return _file(kept, json.dumps(view, indent=1).encode("ascii"), "application/json", "json")
 
     @router.get("/records/{record}/strip.png", response_class=Response, summary="… as a strip of its looks")
     async def strip(record: Id) -> Response:
@@ -95,7 +96,7 @@ def api_of(service: Service) -> APIRouter:
     async def page(record: Id) -> Response:
         kept = service.records.find(record)
         html = await service.studio.run(kept.page)
-        return _file(kept, html.encode("utf-8", "replace"), "text/html; charset=utf-8", "html")
+        return _file(kept, html.encode("utf-8"), "text/html; charset=utf-8", "html")
 
     @router.api_route("/{rest:path}", methods=["GET", "POST"], include_in_schema=False)
     async def nothing_here(rest: str) -> Response:

@@ -7,12 +7,12 @@ import re
 import secrets
 from dataclasses import dataclass
 
-from saccade.show.report_sources import report_from_records
 from saccade.sighting import Sighting
 from saccade.web.errors import ApiError
 from saccade.web.limits import Limits
+from saccade.web.page import offline_page
 from saccade.web.shelf import Shelf
-from saccade.web.views import Json
+from saccade.web.views import Json, picture_url
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +34,17 @@ class KeptAnswer:
         self.sighting.filmstrip().save(buffer, "PNG")
         return buffer.getvalue()
 
+    @property
+    def whole_view(self) -> Json:
+        """The view with its picture inside, so that it can stand alone, whether or not it was asked for so."""
+        picture = self.view["picture"]
+        if picture["png"]:
+            return self.view
+        return {**self.view, "picture": {**picture, "png": picture_url(self.sighting.picture.image)}}
+
     def page(self) -> str:
-        """One HTML file that loads nothing from anywhere; what users wrote is escaped in it."""
-        return report_from_records([self.sighting.record()]).html()
+        """One HTML file that loads nothing from anywhere, the same that the page itself saves."""
+        return offline_page(views=[self.whole_view])
 
 
 class Records:

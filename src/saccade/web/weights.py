@@ -24,6 +24,7 @@ from saccade.attention.scores import AdditiveScorer
 from saccade.backbones import Stages
 from saccade.errors import ConfigError
 from saccade.models.answer_head import AnswerHead
+from saccade.models.catalog import model_spec
 from saccade.models.hattnet import HAttNetModel
 from saccade.models.soft import SoftModel
 from saccade.predict import Predictor
@@ -56,6 +57,7 @@ def page_model(predictor: Predictor) -> dict[str, Any]:
         "kind": KINDS[type(model)],
         "architecture": facts.architecture,
         "task": facts.task,
+        "summary": model_spec(facts.architecture).summary,
         "queries": list(facts.queries),
         "answers": list(facts.answers),
         "size": [height, width],

@@ -12,6 +12,7 @@ from saccade.recorded import Measured, RecordedRun, measure
 from saccade.verbs.plain_table import PlainTable
 from saccade.verbs.reproduction.table1 import LABELS, SETTINGS, Setting, mean_text, seeds_text
 
+UNTOLD = ("data.glyphs=", "data.backgrounds=", "seed=", "compile=", "graph=", "channels_last=")
 METRICS = ("accuracy", "true_positive_strength", "selectivity", "causal_follow", "causal_hold")
 
 
@@ -64,6 +65,8 @@ _PHRASES = {
     r"model\.config\.gated=\[?(.+?)\]?": r"gates after \1 only",
     r"model\.config\.gate_penalty=(.+)": r"gate penalty \1",
     r"phases\.\d+\.optimizer\.lr=(.+)": r"learning rate \1",
+    r"phases\.\d+\.optimizer\.weight_decay=(.+)": r"weight decay \1",
+    r"precision=(.+)": r"precision \1",
     r"phases\.\d+\.(steps|epochs)=(.+)": r"\2 \1",
     r"model\.config\.(\w+)=(.+)": r"\1 \2",
 }
@@ -72,11 +75,11 @@ _PHRASES = {
 def changed(run: RecordedRun) -> str:
     """In words, what the command of ``run`` set otherwise than its recipe; its name where the command does not say.
 
-    Glyphs and seed are no changes: they have columns of their own.
+    Glyphs and seed are no changes: they have columns of their own. How a run was made to go faster is none either.
     """
     words = shlex.split(run.command)
     given = [value for option, value in pairwise(words) if option == "--set"]
-    told = [_phrase(text) for text in given if not text.startswith(("data.glyphs=", "data.backgrounds=", "seed="))]
+    told = [_phrase(text) for text in given if not text.startswith(UNTOLD)]
     return ", ".join(told) or run.name
 
 

@@ -155,7 +155,7 @@ def penalty_figure(points: Sequence[PenaltyPoint]) -> Drawing | None:
 
     def draw(theme: Theme) -> Figure:
         named = ("true-positive strength", "selectivity")
-        return line_panels(panels, xlabel=named, ylabel="accuracy lost (points)", percent="both", theme=theme)[0]
+        return line_panels(panels, xlabel=named, ylabel="accuracy lost", percent="both", theme=theme)[0]
 
     runs = sum(len(point.accuracy.seeds) for point in points)
     return Drawing(
@@ -197,7 +197,7 @@ def scenes_figure(confirmed: Sequence[Confirmation], data: str, device: str) -> 
         notes += [f"{LABELS[system]}: {each.answer}" for system, each in seen.items()]
         shown = [Shown(LABELS[system], each.trace, COMPARED[system]) for system, each in seen.items()]
         examples.append(Example(batch.images[row], notes, shown, Mask(masks[row])))
-    warning = f" {OTHER_PHOTOGRAPHS}." if data == "mbg" else ""
+    warning = f" MBG: {OTHER_PHOTOGRAPHS}." if data == "mbg" else ""
     return Drawing(
         f"figure-{number}-{data}",
         f"Figure {number}. {', '.join(LABELS[system] for system in predictors)} on {data.upper()}. Upper rows: the "

@@ -2,7 +2,8 @@
 
 Measured on test scenes of glyphs that training never saw, from training without end; the paper's sizes are 60,000 and
 10,000 scenes. SVHN is not fetched by saccade, so its cells are trained by hand and only shown here. Figures 5 and 6,
-saliency at the glimpses and F1 over training, are drawn from run folders, which records do not hold.
+saliency at the glimpses and F1 over training, are drawn from run folders, which records do not hold; Figures 3, 4 and
+12, which need a model, in :mod:`saccade.verbs.reproduction.reading_figures`.
 """
 
 from __future__ import annotations

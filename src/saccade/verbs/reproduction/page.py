@@ -13,8 +13,13 @@ from saccade.verbs.reproduction.table1 import LEGEND
 
 def table_block(table: PlainTable) -> Table:
     """A table of words as a block of a report."""
-    rows = [[cell.replace("\n", " · ") for cell in row] for row in table.rows]
-    return Table([column.replace("\n", " ") for column in table.columns], rows, caption=table.title, source=table.note)
+    rows = [[" · ".join(map(_unbroken, cell.split("\n"))) for cell in row] for row in table.rows]
+    return Table([column.replace("\n", ", ") for column in table.columns], rows, caption=table.title, note=table.note)
+
+
+def _unbroken(line: str) -> str:
+    """A count such as ``1 × 10,000``, or an interval, with spaces that no browser breaks."""
+    return line.replace(" ", "\u00a0") if " × " in line or line.startswith("[") else line
 
 
 def hattnet_page(

@@ -49,9 +49,10 @@ LABELS = {row.system: row.label for row in ROWS}
 LEGEND = (
     "Each cell: mean ± standard deviation over seeds, and seeds × test examples. Published numbers are compared with "
     "the authors' sizes and merged glyphs, as their code has them; the interval of a difference counts the published "
-    "number as exact. sparse: a price on open gates. Controls: one cross-attention head; the query at every stage "
-    "(FiLM) and no attention; no query. Bounds, through the same projection: attention spread evenly, on all digits "
-    "alike, on the best single cell of the 4×4 grid."
+    "number as exact. sparse: a price on open gates. STN, tuned: attention points, the window is at most half of the "
+    "picture, and in training the localisation has to answer too. Controls: one cross-attention head; the query at "
+    "every stage (FiLM) and no attention; no query. Bounds, through the same projection: attention spread evenly, on "
+    "all digits alike, on the best single cell of the 4×4 grid."
 )
 
 
@@ -214,7 +215,7 @@ class Table1:
                 cell = self.cell(metric, row.system, data, setting)
                 line += [printed(cell)] if setting.compared else []
                 line += [measured_text(cell.measured)]
-                line += [difference_text(cell.difference)] if setting.compared else []
+                line += [difference_text(cell.difference, cell.not_comparable)] if setting.compared else []
             rows.append(line)
         note = f"{data.upper()}: {OTHER_PHOTOGRAPHS}." if data == "mbg" else ""
         return PlainTable(f"{title} ({OTHER_PHOTOGRAPHS})" if note else title, columns, rows, note)
@@ -252,7 +253,10 @@ class Table1:
             for data in self.data:
                 cell, fresh = (self.cell("accuracy", row.system, data, setting) for setting in (compared, unlimited))
                 found |= cell.measured is not None or fresh.measured is not None
-                line += [measured_text(cell.measured, beside=cell.published), measured_text(fresh.measured)]
+                line += [
+                    measured_text(cell.measured, beside=cell.published, where=_where(cell)),
+                    measured_text(fresh.measured),
+                ]
             if found or row.kind == "paper":
                 rows.append(line)
         note = (
@@ -266,9 +270,9 @@ class Table1:
 # ---------------------------------------------------------------- words
 
 
-def measured_text(measured: Measured | None, *, beside: float | None = None) -> str:
+def measured_text(measured: Measured | None, *, beside: float | None = None, where: str = "") -> str:
     """``84.29±0.21 (82.94)`` over ``3 × 10,000``; a cell without a run says so."""
-    published = "" if beside is None else f" ({100 * beside:.2f})"
+    published = "" if beside is None else f" ({100 * beside:.2f}{where})"
     if measured is None:
         return NO_RUN + published
     return f"{mean_text(measured)}{published}\n{seeds_text(measured)}"
@@ -288,14 +292,19 @@ def seeds_text(measured: Measured) -> str:
 
 
 def printed(cell: TableCell) -> str:
-    """The published number in percent."""
-    return "–" if cell.published is None else f"{100 * cell.published:.2f}"
+    """The published number in percent; that of a cell made on other photographs says where it was measured."""
+    return "–" if cell.published is None else f"{100 * cell.published:.2f}{_where(cell)}"
 
 
-def difference_text(apart: Difference | None) -> str:
-    """``+1.35 [+0.69, +2.05]`` points."""
+def _where(cell: TableCell) -> str:
+    return " on SUN" if cell.not_comparable else ""
+
+
+def difference_text(apart: Difference | None, not_comparable: str = "") -> str:
+    """``+1.35 [+0.69, +2.05]`` points, and whether the two can be compared at all."""
     if apart is None:
         return "–"
-    if apart.low is None or apart.high is None:
-        return f"{100 * apart.value:+.2f}"
-    return f"{100 * apart.value:+.2f}\n[{100 * apart.low:+.2f}, {100 * apart.high:+.2f}]"
+    lines = [f"{100 * apart.value:+.2f}"]
+    if apart.low is not None and apart.high is not None:
+        lines.append(f"[{100 * apart.low:+.2f}, {100 * apart.high:+.2f}]")
+    return "\n".join([*lines, *(["not comparable"] if not_comparable else [])])

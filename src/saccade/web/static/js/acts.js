@@ -39,6 +39,7 @@ function actsOfLook(look, view) {
     acts.push({
       key: look.steps > 1 ? `${look.name}:${step}` : look.name,
       title: titleOf(look, step, view),
+      said: look.steps > 1 ? saidAt(view, step) : undefined,
       note: noteOf(look, step),
       look: look.name,
       step,
@@ -52,9 +53,14 @@ function actsOfLook(look, view) {
 }
 
 function titleOf(look, step, view) {
-  const said = view.words?.[step] ?? view.labels?.[step]?.[0];
+  const said = saidAt(view, step);
   if (look.steps > 1 && said !== undefined) return `${look.name} ${step + 1}: ${said}`;
   return look.steps > 1 ? `${look.name} ${step + 1}` : look.name;
+}
+
+/** The word or label of a step; undefined where nothing was said. */
+function saidAt(view, step) {
+  return view.words?.[step] ?? view.labels?.[step]?.[0];
 }
 
 function noteOf(look, step) {

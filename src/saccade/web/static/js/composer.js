@@ -1,12 +1,13 @@
 // Composing a scene: digits are dragged on the picture, by pointer or by keys, and changed in the panel.
 
 import { element, part } from "./dom.js";
+import { EXAMPLES } from "./examples.js";
 import { VARIANTS } from "./glyphs.js";
 import { COLOURS } from "./palette.js";
 import { changed, LARGEST, randomScene, SIDE, SMALLEST } from "./scene.js";
 
 const DIGIT_PARTS = ["digit-list", "digit-fields", "digit-size", "colour-list", "handwriting", "remove"];
-const SCENE_PARTS = ["add-list", "background", "shuffle"];
+const SCENE_PARTS = ["add-list", "background", "shuffle", "example"];
 const HANDLE = 5; // pixels of the picture around the corner that resizes
 
 export class Composer {
@@ -21,6 +22,7 @@ export class Composer {
     parts.handwriting.addEventListener("click", () => this.change({ glyph: (this.selected.glyph + 1) % VARIANTS }));
     parts.remove.addEventListener("click", () => this.remove());
     parts.shuffle.addEventListener("click", () => this.shuffle());
+    parts.example.addEventListener("change", () => this.#choose(EXAMPLES[parts.example.value]));
     parts.background.addEventListener("change", () => this.#set({ background: parts.background.value }));
     for (const [name, [red, green, blue]] of Object.entries(COLOURS)) {
       const swatch = element("button", {
@@ -59,6 +61,11 @@ export class Composer {
       element("option", { value: name, text: words[name] ?? name.replace("photo:", "photo: ") }),
     );
     this.parts.background.replaceChildren(...options);
+    const drawable = Object.keys(EXAMPLES).filter((name) => backgrounds.includes(EXAMPLES[name].scene.background));
+    this.parts.example.replaceChildren(
+      element("option", { value: "", text: "Example …" }),
+      ...drawable.map((name) => element("option", { value: name, text: name })),
+    );
   }
 
   /** Bring the panel up to date. */
@@ -86,6 +93,8 @@ export class Composer {
     for (const swatch of parts["colour-list"].children)
       swatch.setAttribute("aria-pressed", String(swatch.dataset.colour === selected?.colour));
     parts.background.value = background;
+    const name = Object.keys(EXAMPLES).find((key) => EXAMPLES[key].scene === this.scene);
+    parts.example.value = name ?? ""; // a scene that was changed is an example no more
   }
 
   /** Select the digit that is asked for, if it is there: what is changed next is most likely that one. */
@@ -130,6 +139,13 @@ export class Composer {
   shuffle() {
     const scene = randomScene(this.scene.seed + 1, this.scene.background);
     this.store.set({ scene, selected: 0, question: String(scene.digits[0].digit), mode: "scene" });
+  }
+
+  #choose(example) {
+    if (!example) return;
+    const { scene, question } = example;
+    const asked = scene.digits.findIndex(({ digit }) => String(digit) === question);
+    this.store.set({ scene, question, selected: Math.max(0, asked) });
   }
 
   /** Select the next digit, or with -1 the one before. */

@@ -4,6 +4,7 @@ import { COLOUR_MAPS, colourTable } from "./colours.js";
 import { element, part } from "./dom.js";
 
 const THEMES = ["", "light", "dark"];
+const WORDS = { cividis: "cividis (for the colour-blind)" };
 
 export class Controls {
   constructor(root, store) {
@@ -13,7 +14,7 @@ export class Controls {
     this.legend = part(root, "legend");
     this.help = part(root, "help");
     this.opacity.addEventListener("input", () => store.set({ opacity: Number(this.opacity.value) / 100 }));
-    this.palette.append(...COLOUR_MAPS.map((name) => element("option", { value: name, text: name })));
+    this.palette.append(...COLOUR_MAPS.map((name) => element("option", { value: name, text: WORDS[name] ?? name })));
     this.palette.addEventListener("change", () => store.set({ palette: this.palette.value }));
     for (const name of ["outline", "cells"]) {
       part(root, name).addEventListener("change", (event) => store.set({ [name]: event.target.checked }));

@@ -22,9 +22,15 @@ export function listenForFiles(root, on) {
       field.value = ""; // so that the same file can be chosen again
     });
   }
-  root.addEventListener("dragover", (event) => event.preventDefault());
+  const dropping = (isSo) => root.toggleAttribute("data-dropping", isSo);
+  root.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    dropping(event.dataTransfer?.types.includes("Files") ?? false);
+  });
+  root.addEventListener("dragleave", (event) => dropping(root.contains(event.relatedTarget)));
   root.addEventListener("drop", (event) => {
     event.preventDefault();
+    dropping(false);
     open([...event.dataTransfer.files]);
   });
   document.addEventListener("paste", (event) => {

@@ -5,13 +5,13 @@ import { answerOf, answerOfRecord, subjectOf } from "./answers.js";
 import { Composer } from "./composer.js";
 import { Controls } from "./controls.js";
 import { element, part } from "./dom.js";
+import { FIRST } from "./examples.js";
 import { listen } from "./keyboard.js";
 import { Latest } from "./latest.js";
 import { Notices } from "./notices.js";
 import { listenForFiles } from "./opening.js";
 import { Player } from "./player.js";
 import { Questions } from "./questions.js";
-import { firstScene } from "./scene.js";
 import { savePage, savePng, saveRecord } from "./share.js";
 import { Store } from "./store.js";
 import { Lens } from "./view.js";
@@ -28,9 +28,9 @@ export class Page {
     this.store = new Store({
       mode: "record",
       models: [],
-      scene: firstScene(),
+      scene: FIRST.scene,
       selected: 0,
-      question: "7",
+      question: FIRST.question,
       picture: null,
       views: [],
       act: TOTAL,
@@ -109,7 +109,9 @@ export class Page {
     while (this.entries.length > names.length) this.entries.pop().lens.element.remove();
     names.forEach((name, number) => {
       if (number === this.entries.length) this.entries.push(this.#newEntry(number));
-      this.entries[number].model = name;
+      const entry = this.entries[number];
+      if (entry.model !== name) entry.lens.refuse("waiting for the model …"); // what another one said is not its answer
+      entry.model = name;
     });
   }
 
@@ -153,23 +155,33 @@ export class Page {
   }
 
   async #ask(entry, { subject, question }) {
-    const model = this.source.models.find(({ name }) => name === entry.model);
+    const model = this.#model(entry.model);
+    if (!knows(model, question)) {
+      entry.lens.refuse(`It knows no “${question}”; it can be asked ${model.queries.slice(0, 10).join(", ")}.`);
+      this.notices.settled(entry);
+      return this.#paint();
+    }
     entry.lens.element.setAttribute("aria-busy", "true");
     try {
       const answer = await answerOf(this.source, model, subject, question);
-      if (!answer || this.store.state.mode === "record") return;
+      if (!answer || this.store.state.mode === "record" || entry.model !== model.name) return;
       this.#take(entry, answer);
       this.notices.settled(entry);
     } catch (error) {
+      if (!entry.lens.view) entry.lens.refuse("no answer");
       this.notices.say(error, entry);
     } finally {
       entry.lens.element.removeAttribute("aria-busy");
     }
-    this.#paint();
+    return this.#paint();
   }
 
   #firstModel() {
-    return this.source.models.find(({ name }) => name === this.store.state.models[0]);
+    return this.#model(this.store.state.models[0]);
+  }
+
+  #model(wanted) {
+    return this.source.models.find(({ name }) => name === wanted);
   }
 
   #take(entry, { view, picture, evidence, masks }) {
@@ -200,26 +212,31 @@ export class Page {
     this.player.show(titles, state.act);
     this.controls.show();
     this.lenses.dataset.count = String(this.entries.length);
-    const names = state.mode === "record" ? null : this.source.models.map(({ name }) => name);
+    const offered = state.mode === "record" ? null : this.source.models;
     const selection = state.mode === "scene" ? this.composer.selected : null;
     for (const { lens, model, picture } of this.entries) {
-      lens.offer(names ?? [model], model, this.entries.length === 1 || !names);
+      lens.offer(offered ?? [{ name: model }], model, this.entries.length === 1 || !offered);
       if (picture) lens.paint({ picture, act: state.act, pointer: state.pointer, selection, ...this.#style() });
     }
-    if (names) this.#paintPanel(state, names);
+    if (offered) this.#paintPanel(state, offered);
   }
 
-  #paintPanel(state, names) {
+  #paintPanel(state, offered) {
     this.composer.show();
     this.questions.show(this.#firstModel(), presentIn(state));
     const options = [
       element("option", { value: "", text: "Compare with …" }),
-      ...names.map((name) => element("option", { value: name, text: name })),
+      ...offered.map(({ name }) => element("option", { value: name, text: name })),
     ];
     if (this.adder.length !== options.length) this.adder.replaceChildren(...options);
     this.adder.value = "";
     this.adder.disabled = state.models.length >= MOST_LENSES;
   }
+}
+
+/** Whether `model` can be asked `question`; one that takes no question can always be asked. */
+function knows(model, question) {
+  return !model.queries?.length || model.queries.includes(question);
 }
 
 /** The digits of a composed scene; null where what is on the picture is not known. */

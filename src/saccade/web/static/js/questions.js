@@ -21,9 +21,11 @@ export class Questions {
     return questions.find((word) => present?.includes(word)) ?? questions[0];
   }
 
-  /** Show the questions of `model`; `present` are the digits of a composed scene, null where that is not known. */
-  show(model, present) {
+  /** Show the questions of `model`; `digits` are those of a composed scene, null where that is not known. */
+  show(model, digits) {
     const questions = model?.queries ?? NONE;
+    const isAboutDigits = questions.some((word) => /^[0-9]$/.test(word));
+    const present = isAboutDigits ? digits : null;
     this.title.textContent = model?.task === "attribute" ? "What colour is the …" : "Ask";
     this.group.hidden = questions.length === 0;
     const asked = this.store.state.question;
@@ -39,7 +41,11 @@ export class Questions {
       button.classList.toggle("absent", Boolean(present) && !present.includes(word));
     }
     const absent = present && asked !== null && !present.includes(asked);
-    this.note.textContent = absent ? `There is no ${asked} in the scene: watch what the model does.` : "";
+    this.note.textContent = absent
+      ? `There is no ${asked} in the scene: watch what the model does.`
+      : digits && questions.length && !isAboutDigits
+        ? "This model has not learned from digits: open a picture of its own kind."
+        : "";
   }
 
   #button(word) {

@@ -13,18 +13,6 @@ export const SMALLEST = 14;
 export const LARGEST = 84;
 export const CLUTTER = { count: 17, crop: 5, scale: [0.5, 3] };
 
-/** The scene that the page opens with. */
-export function firstScene() {
-  const digits = [
-    { digit: 7, glyph: 0, x: 6, y: 8, size: 34, colour: "red" },
-    { digit: 3, glyph: 2, x: 50, y: 4, size: 44, colour: "blue" },
-    { digit: 2, glyph: 1, x: 34, y: 48, size: 30, colour: "green" },
-    { digit: 5, glyph: 4, x: 4, y: 62, size: 26, colour: "yellow" },
-    { digit: 9, glyph: 0, x: 64, y: 60, size: 32, colour: "white" },
-  ];
-  return { digits, background: "black", seed: 1 };
-}
-
 /** Five to nine different digits at random places that do not touch. */
 export function randomScene(seed, background) {
   const random = randomNumbers(seed);

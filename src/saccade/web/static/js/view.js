@@ -30,6 +30,7 @@ export class Lens {
       "aria-label": "Close this model",
       onclick: on.close,
     });
+    this.about = element("p", { class: "about" });
     this.readout = element("p", { class: "readout" });
     this.answer = element("p", { class: "answer", "aria-live": "polite" });
     this.said = element("p", { class: "said", hidden: true });
@@ -41,6 +42,7 @@ export class Lens {
       "article",
       { class: "lens" },
       element("div", { class: "lens-head" }, this.chooser, this.closer),
+      this.about,
       element("div", { class: "stage-frame" }, this.stage.element),
       this.readout,
       element("div", { class: "lens-body" }, element("div", {}, this.answer, this.said, this.confidences), this.scores),
@@ -49,13 +51,21 @@ export class Lens {
     );
   }
 
-  /** Offer `models` (names) with `chosen` among them; a lens that is alone cannot be closed. */
+  /** Offer `models` ({name, summary}) with `chosen` among them; a lens that is alone cannot be closed. */
   offer(models, chosen, alone) {
     this.chooser.replaceChildren(
-      ...models.map((name) => element("option", { value: name, text: name, selected: name === chosen })),
+      ...models.map(({ name }) => element("option", { value: name, text: name, selected: name === chosen })),
     );
     this.chooser.disabled = models.length < 2;
     this.closer.hidden = alone;
+    this.about.textContent = this.about.title = models.find(({ name }) => name === chosen)?.summary ?? "";
+  }
+
+  /** Show no answer but `why` there is none. */
+  refuse(why) {
+    Object.assign(this, { view: null, acts: [], evidence: null });
+    this.answer.replaceChildren(element("span", { class: "sure", text: why }));
+    for (const part of [this.said, this.confidences, this.scores]) part.replaceChildren();
   }
 
   /** Take a new view; `masks` are those of all objects, where they are known. */
@@ -66,12 +76,16 @@ export class Lens {
     const shares = [[view.answer, view.confidence ?? 0], ...view.alternatives].slice(0, ANSWERS_SHOWN);
     this.answer.replaceChildren(
       ...(view.question === null ? [] : [element("span", { class: "asked", text: `${view.question} → ` })]),
-      element("strong", { text: view.answer }),
+      view.words?.length
+        ? element("strong", {}, ...this.#lighting(view.words))
+        : element("strong", { text: view.answer }),
       element("span", { class: "sure", text: view.confidence === null ? "" : ` ${percent(view.confidence)} sure` }),
     );
     const ordered = shares.map(([label, value], rank) => ({ label, value, own: rank === 0 }));
     this.confidences.replaceChildren(...(view.alternatives.length ? [barList(ordered, "confidence")] : []));
-    this.#showSaid(view);
+    const labels = view.words ? [] : (view.labels ?? []);
+    this.said.hidden = labels.length === 0;
+    this.said.replaceChildren(...this.#lighting(labels.map(([word]) => word)));
     const total = this.acts.find((act) => act.key === TOTAL);
     const live = total?.map && evidence ? [onTarget(total.map, evidence, masks)] : [];
     const tables = live.length ? live : scoresOfView(view.scores);
@@ -80,25 +94,15 @@ export class Lens {
     );
   }
 
-  /** Words and labels light their act when hovered or focused. */
-  #showSaid(view) {
-    const spoken = view.words ?? view.labels?.map(([word]) => word) ?? [];
-    this.said.hidden = spoken.length === 0;
+  /** `spoken` with spaces between; each lights its act when hovered or focused. */
+  #lighting(spoken) {
     const stepped = this.acts.filter((act) => act.step !== undefined && act.key.includes(":"));
-    this.said.replaceChildren(
-      ...spoken.map((word, step) => {
-        const act = stepped.find((candidate) => candidate.step === step);
-        const show = () => act && this.on.act(act.key);
-        return element("button", {
-          type: "button",
-          class: "word",
-          text: word,
-          onpointerenter: show,
-          onfocus: show,
-          onclick: show,
-        });
-      }),
-    );
+    return spoken.flatMap((word, step) => {
+      const act = stepped.find((candidate) => candidate.step === step);
+      const show = () => act && this.on.act(act.key);
+      const light = { "data-act": act?.key, onpointerenter: show, onfocus: show, onclick: show };
+      return [...(step ? [" "] : []), element("button", { type: "button", class: "word", text: word, ...light })];
+    });
   }
 
   /** Paint what the page shows now: {picture, act (key), style, outline, selection, pointer}. */
@@ -109,6 +113,8 @@ export class Lens {
     this.stage.paint({ ...shown, act, cell, evidence });
     this.stage.element.setAttribute("aria-label", this.#described(act));
     this.readout.textContent = this.#read(shown, act, cell);
+    for (const word of this.element.querySelectorAll(".word"))
+      word.setAttribute("aria-current", String(word.dataset.act === shown.act));
     this.#paintStrip(shown);
     const slots = this.acts.filter((candidate) => candidate.slots);
     this.slots.replaceChildren(...(slots.length ? [slotTable(slots, shown.act, shown.style.palette)] : []));
@@ -143,7 +149,9 @@ export class Lens {
       Object.assign(canvas, { width: THUMBNAIL, height: Math.max(1, Math.round(THUMBNAIL * ratio)) });
       const area = { x: 0, y: 0, width: canvas.width, height: canvas.height };
       paintAct(canvas.getContext("2d"), area, picture, act, style);
-      button.lastChild.textContent = act.title;
+      button.lastChild.textContent = act.said ?? act.title;
+      button.title = act.title;
+      button.setAttribute("aria-label", act.title);
       button.setAttribute("aria-pressed", String(act.key === shown.act));
       button.onclick = () => this.on.act(act.key);
     });

@@ -1,0 +1,67 @@
+"""STN, tuned: the spatial transformer of Table 1, changed until it uses its query.
+
+Paper: the baseline STN of Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), which ends at the
+level of a model without a query. What is new against :mod:`saccade.models.stn`:
+
+* the window is a square around the point that attention over the localisation map names, and never larger than half
+  of the picture (:class:`saccade.attention.PointingTransformer`);
+* in training the localisation has to answer the question itself, by a head of its own on what it attended
+  (``helper_logits``, whose cross-entropy the task adds). The gradient of a crop compares a window with its neighbours a
+  pixel away; that of attention compares all cells at once. The helper is taught nothing but the answer: no place.
+
+The answer is still read from the crop alone: the helper's is thrown away, and not computed outside of training.
+
+Deviations from the paper: all of the above; it has no such row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from saccade.attention.pointing import PointingTransformer
+from saccade.models.base import Raw
+from saccade.models.cropping import CroppingConfig, CroppingModel
+
+
+@dataclass(frozen=True)
+class StnTunedConfig(CroppingConfig):
+    """Sizes of the tuned STN."""
+
+    crop: tuple[int, int] = (50, 50)
+    """(height, width) at which the window is read: as fine as the picture where the window is largest."""
+    largest: float = 0.5
+    """Extent of the largest window, as a share of the picture."""
+
+
+class StnTunedModel(CroppingModel):
+    """The window lies where attention over the localisation map points."""
+
+    Config = StnTunedConfig
+
+    def __init__(self, config: StnTunedConfig) -> None:
+        super().__init__(config)
+        self.transformer = PointingTransformer(
+            self.channels,
+            config.queries,
+            crop=config.crop,
+            hidden=config.hidden,
+            smallest=config.smallest,
+            largest=config.largest,
+        )
+        self.head = self.new_head()
+        self.helper = self.new_head()
+
+    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+        """Locate, cut out, read."""
+        images, located = self.taken_apart(encoding)  # (B,3,H,W), (B,C,h,w)
+        asked = self.asked(encoding, query)  # (B,Q)
+        pointed = self.transformer.attend(images, located, asked)
+        raw = {
+            "logits": self.classified(self.read(pointed.crop), asked),  # (B,K)
+            **self.cut(images, pointed.theta, pointed.crop),
+        }
+        if self.training:
+            raw["helper_logits"] = self.helper(pointed.attended.context)  # (B,K)
+        return raw

@@ -1,0 +1,162 @@
+"""Pointing: the mean place of attention, windows that stay inside, and a window that finds what was asked for."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from saccade import geometry
+from saccade.attention import PointingTransformer
+from saccade.attention.pointing import expected_point, square_window
+from saccade.errors import ConfigError, ShapeError
+
+Near = Callable[..., None]
+
+
+def test_the_expected_point_by_hand(assert_near: Near) -> None:
+    """Columns at −1, 0, 1 and rows at −1, 1: three quarters upper right, one quarter lower left."""
+    weights = torch.zeros(1, 2, 3)
+    weights[0, 0, 2], weights[0, 1, 0] = 0.75, 0.25
+    assert_near(expected_point(weights), [[0.75 * 1 - 0.25, -0.75 + 0.25]])
+
+
+def test_even_attention_points_at_the_middle_and_one_cell_has_no_other_place(assert_near: Near) -> None:
+    assert_near(expected_point(torch.full((1, 4, 5), 1 / 20)), [[0.0, 0.0]], atol=1e-6)
+    assert_near(expected_point(torch.ones(2, 1, 1)), [[0.0, 0.0]] * 2)
+    assert_near(expected_point(torch.tensor([[[0.0, 1.0]]])), [[1.0, 0.0]])
+
+
+def test_a_square_window_by_hand(assert_near: Near) -> None:
+    """A window of 0.4 has 0.6 to go each way: half of it to the right is 0.3, all of it up is −0.6."""
+    theta = square_window(torch.tensor([[0.5, -1.0]]), torch.tensor([[0.4]]))
+    assert_near(theta, [[[0.4, 0, 0.3], [0, 0.4, -0.6]]])
+
+
+@given(
+    st.lists(st.floats(-1, 1), min_size=2, max_size=2),
+    st.floats(0.01, 1.0),
+)
+def test_windows_stay_inside(point: list[float], extent: float) -> None:
+    theta = square_window(torch.tensor([point], dtype=torch.float64), torch.tensor([[extent]], dtype=torch.float64))[0]
+    corners = torch.tensor(list(itertools.product((-1.0, 1.0), repeat=2)), dtype=torch.float64)
+    assert geometry.apply(theta, corners).abs().max() <= 1 + 1e-12
+
+
+def extents(transformer: PointingTransformer, bias: float) -> Tensor:
+    with torch.no_grad():
+        transformer.to_extent.bias.fill_(bias)
+        theta = transformer.attend(torch.zeros(1, 3, 9, 9), torch.zeros(1, 4, 3, 3), torch.zeros(1, 2)).theta
+    return theta[:, :, :2].diagonal(dim1=1, dim2=2).flatten()
+
+
+def test_the_extent_starts_in_the_middle_and_keeps_its_bounds(assert_near: Near) -> None:
+    """At a tenth of the pace: σ(0.1 · 10 ln 3) = 3/4 of the way from 0.2 to 0.6."""
+    transformer = PointingTransformer(4, 2, crop=(5, 5), smallest=0.2, largest=0.6)
+    assert_near(extents(transformer, 0.0), [0.4, 0.4])
+    assert_near(extents(transformer, 10 * math.log(3)), [0.5, 0.5])
+    assert_near(extents(transformer, -1e4), [0.2, 0.2])
+    assert_near(extents(transformer, 1e4), [0.6, 0.6])
+
+
+def test_the_crop_is_what_lies_under_the_attended_cell() -> None:
+    """Only the lower left quarter is lit; attention goes where the feature is, so the crop is lit all over."""
+    transformer = PointingTransformer(1, 1, crop=(4, 4), hidden=1, smallest=0.2, largest=0.4)
+    scorer = transformer.attention.scorer
+    with torch.no_grad():
+        for parameter in scorer.parameters():
+            parameter.zero_()
+        scorer.from_features.weight.fill_(1.0)
+        scorer.to_score.weight.fill_(100.0)
+    picture = torch.zeros(1, 3, 20, 20)
+    picture[:, :, 10:, :10] = 1
+    features = torch.zeros(1, 1, 4, 4)
+    features[0, 0, 3, 0] = 1
+    pointed = transformer.attend(picture, features, torch.ones(1, 1))
+    assert pointed.attended.weights[0, 3, 0] > 0.999
+    assert pointed.crop.min() > 0.999
+
+
+def test_the_look_is_what_was_used(assert_near: Near) -> None:
+    transformer = PointingTransformer(4, 3, crop=(5, 7))
+    picture = torch.rand(3, 2, 11, 9)
+    crop, look = transformer(picture, torch.randn(3, 4, 4, 5), torch.randn(3, 3), name="window")
+    look.validate()
+    assert (look.name, look.kind, look.grid) == ("window", "crop", (5, 7))
+    assert_near(look.rebuild(picture), crop, atol=1e-5)
+
+
+def test_gradients() -> None:
+    """Finite differences against autograd, through attention, point, window and reading."""
+    torch.manual_seed(2)
+    transformer = PointingTransformer(2, 2, crop=(3, 4), hidden=5).double()
+    nn.init.normal_(transformer.to_extent.weight)
+    given_ = [
+        torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in ((2, 1, 7, 6), (2, 2, 3, 2), (2, 2))
+    ]
+    assert torch.autograd.gradcheck(lambda *each: transformer.attend(*each)[:2], given_)
+
+
+def test_the_query_moves_the_window_toward_what_it_names() -> None:
+    """Two marks at random cells; the crop is to be full of the one asked for. Nothing says where it is."""
+    torch.manual_seed(0)
+    transformer = PointingTransformer(2, 2, crop=(6, 6), hidden=16)
+    optimizer = torch.optim.Adam(transformer.parameters(), lr=2e-2)
+
+    def found(count: int) -> Tensor:
+        cells = torch.stack([torch.randperm(16)[:2] for _ in range(count)])  # (B,2)
+        features = nn.functional.one_hot(cells, 16).float().reshape(count, 2, 4, 4)
+        picture = nn.functional.interpolate(features, size=(24, 24), mode="bilinear")
+        query = torch.randint(2, (count,))
+        crop = transformer.attend(picture, features, nn.functional.one_hot(query, 2).float()).crop  # (B,2,6,6)
+        return crop.mean((2, 3))[torch.arange(count), query]  # (B,)
+
+    with torch.no_grad():
+        before = found(300).mean()
+    for _ in range(200):
+        optimizer.zero_grad()
+        (-found(64).mean()).backward()
+        optimizer.step()
+    with torch.no_grad():
+        after = found(300).mean()
+    assert after > 5 * before
+
+
+def test_coordinates_stay_exact_where_the_rest_is_computed_coarsely() -> None:
+    transformer = PointingTransformer(6, 3, crop=(4, 4))
+    with torch.autocast("cpu", torch.bfloat16):
+        pointed = transformer.attend(torch.rand(5, 3, 9, 9), torch.rand(5, 6, 4, 4), torch.rand(5, 3))
+    assert pointed.theta.dtype == torch.float32
+    assert pointed.crop.dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"crop": (0, 7)}, r"crop: .*found 0×7"),
+        ({"smallest": 0.0}, "0 < smallest < largest ≤ 1, found 0.0 and 0.5"),
+        ({"smallest": 0.5}, "found 0.5 and 0.5"),
+        ({"largest": 1.1}, "found 0.1 and 1.1"),
+        ({"largest": float("nan")}, "found 0.1 and nan"),
+    ],
+)
+def test_settings_that_cannot_be(settings: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        PointingTransformer(4, 3, **{"crop": (5, 7), **settings})  # type: ignore[arg-type]
+
+
+def test_bad_input_is_refused() -> None:
+    transformer = PointingTransformer(4, 3, crop=(5, 7))
+    for picture, features, query, said in (
+        ((2, 3, 9, 9), (2, 5, 4, 4), (2, 3), r"features: expected shape \(B,4,H,W\)"),
+        ((2, 3, 9, 9), (2, 4, 4, 4), (2, 2), r"query: expected shape \(B,3\)"),
+        ((3, 3, 9, 9), (2, 4, 4, 4), (2, 3), r"picture: expected shape \(2,C,H,W\)"),
+    ):
+        with pytest.raises(ShapeError, match=said):
+            transformer.attend(torch.zeros(picture), torch.zeros(features), torch.zeros(query))

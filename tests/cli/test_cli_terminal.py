@@ -1,0 +1,23 @@
+"""Tables in a narrow terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from saccade.cli.terminal import print_table
+
+
+def test_the_name_of_a_row_is_not_broken_to_make_room(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    rows = [("HAttNet-CTX", *["a long cell of words"] * 5), ("hattnet-ctx-sparse-mdist-again", *["x"] * 5)]
+    print_table("t", ("system", "a", "b", "c", "d", "e"), rows)
+    shown = capsys.readouterr().out
+    assert "HAttNet-CTX" in shown
+    assert "hattnet-ctx-sparse-mdi\n" in "".join(line.strip().split("  ")[0] + "\n" for line in shown.splitlines())
+
+
+def test_a_table_without_rows_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table("nothing", ("a", "b"), [])
+    assert "nothing" in capsys.readouterr().out

@@ -1,0 +1,71 @@
+"""The example notebooks: committed with their outputs, small, without an error, and their code still runs."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parent.parent / "docs" / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+SMALL = {"SCENES": 6, "PICTURES": 40, "EPOCHS": 2}
+"""Sizes at which the code runs in seconds; what it says then is worth nothing."""
+
+each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def cells(path: Path, kind: str = "code") -> list[dict[str, Any]]:
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == kind]
+
+
+def source(cell: dict[str, Any]) -> str:
+    return "".join(cell["source"])
+
+
+def test_there_are_three() -> None:
+    assert {path.stem for path in NOTEBOOKS} == {"look_and_compare", "head_on_your_pictures", "score_an_attribution"}
+
+
+@each
+def test_it_is_small_and_was_run_from_top_to_bottom(path: Path) -> None:
+    assert path.stat().st_size < 300_000
+    assert [cell["execution_count"] for cell in cells(path)] == list(range(1, len(cells(path)) + 1))
+    kinds = [output["output_type"] for cell in cells(path) for output in cell["outputs"]]
+    assert len(kinds) >= 4
+    assert "error" not in kinds
+
+
+@each
+def test_a_cell_that_ends_in_a_value_shows_it(path: Path) -> None:
+    for cell in cells(path):
+        last = ast.parse(source(cell)).body[-1]
+        printed = isinstance(last, ast.Expr) and getattr(getattr(last.value, "func", None), "id", "") == "print"
+        if isinstance(last, ast.Expr) and not printed:
+            assert cell["outputs"][-1]["output_type"] == "execute_result", source(cell)
+
+
+@each
+def test_it_shows_a_picture_and_names_no_machine(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert '"image/png"' in text
+    assert not re.search(r"/(?:home|root|tmp|Users|work)/", text)
+    assert source(cells(path, "markdown")[0]).startswith("# ")
+
+
+@each
+@pytest.mark.slow
+@pytest.mark.filterwarnings("error::FutureWarning")
+def test_its_code_still_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)  # read the environment again
+    names: dict[str, Any] = {"__name__": path.stem}
+    for number, cell in enumerate(cells(path), start=1):
+        code = re.sub(
+            r"^([A-Z]+) = (\d+)$", lambda line: f"{line[1]} = {SMALL.get(line[1], line[2])}", source(cell), flags=re.M
+        )
+        exec(compile(code, f"{path.name}, cell {number}", "exec"), names)
