@@ -67,8 +67,8 @@ def test_the_kept_model_knows_its_run(run: Path) -> None:
     facts = read_facts(run / "model")
     checked_weights(run / "model", facts)
     assert facts.recipe["phases"][0]["steps"] == STEPS
-    expected = {"name": "mref", "glyphs": "pack", "backgrounds": None, "protocol": "unlimited", "asks": 1, "seed": 0}
-    assert facts.data == expected
+    expected = {"name": "mref", "glyphs": "pack", "backgrounds": None, "protocol": "unlimited", "asks": 4}
+    assert facts.data == expected | {"augment": None, "seed": 0}
     best = max(values["accuracy"] for _, values in metrics(run, "validation"))
     assert facts.training["metrics"]["accuracy"] == best
 
@@ -82,8 +82,8 @@ def test_settings_reach_the_run(tmp_path: Path) -> None:
 
 
 def test_weights_are_stored_as_the_recipe_says(run: Path, tmp_path: Path) -> None:
-    halves = read_facts(train_tiny(tmp_path / "r", "stored=float16").out / "model")
-    assert (read_facts(run / "model").dtype, halves.dtype) == ("float32", "float16")
+    whole = read_facts(train_tiny(tmp_path / "r", "stored=float32").out / "model")
+    assert (read_facts(run / "model").dtype, whole.dtype) == ("float16", "float32")
 
 
 def test_the_same_seed_gives_the_same_model_and_another_seed_another(run: Path, tmp_path: Path) -> None:
