@@ -42,7 +42,8 @@ def test_nearest_suggests_the_close_one_and_lists_all() -> None:
 
 
 def test_nearest_does_not_guess_wildly() -> None:
-    assert nearest("zzzz", ["soft", "hard"]) == "(choices: hard, soft)"
+    assert nearest("zzzz", ["soft", "hard"]) == "choose from hard, soft"
+    assert nearest("zzzz", []) == "there is nothing to choose from"
 
 
 def test_nearest_takes_any_iterable() -> None:

@@ -42,6 +42,11 @@ WEIGHTS: dict[str, RemoteFile] = {
         14_212_972,
         "b03531047ffacf1e2488318dcd2aba1126cde36e3bfe1aa5cb07700aeeee9889",
     ),
+    "efficientnet-lite0-imagenet": RemoteFile(
+        "efficientnet-lite0-57934424.pth",
+        18_826_032,
+        "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+    ),
     "vgg19-imagenet": RemoteFile(
         "vgg_normalized.pth",
         80_102_481,

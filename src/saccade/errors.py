@@ -47,12 +47,16 @@ class ShapeError(SaccadeError):
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:
-    """A ready-made hint: ``did you mean 'x'?`` or the whole list of choices.
+    """A ready-made hint: ``did you mean 'x'?`` with the choices behind it, or the choices alone.
 
     >>> nearest("sfot", ["soft", "hard"])
     "did you mean 'soft'? (choices: hard, soft)"
+    >>> nearest("7", ["soft", "hard"])
+    'choose from hard, soft'
     """
     known = sorted(str(choice) for choice in choices)
+    if not known:
+        return "there is nothing to choose from"
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    listed = f"choices: {', '.join(known)}"
-    return f"did you mean '{close[0]}'? ({listed})" if close else f"({listed})"
+    listed = ", ".join(known)
+    return f"did you mean '{close[0]}'? (choices: {listed})" if close else f"choose from {listed}"

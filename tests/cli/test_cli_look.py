@@ -129,7 +129,7 @@ def test_if_all_are_bad_the_exit_code_is_2(model: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "word"),
     [
-        (["--ask", "7"], "choices: 0, 1, 2, north"),
+        (["--ask", "7"], "choose from 0, 1, 2, north"),
         ([], "needs a question; ask one of: 0, 1, 2, north"),
         (["--ask", "1", "--device", "gpu"], "no device 'gpu'"),
     ],

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from saccade.data.caption_table import CaptionOptions, CaptionTable, read_caption_csv
 from saccade.data.leaks import refuse_torn, warn_of_copies
+from saccade.data.multiset_table import MultisetTable, MultisetTableOptions, read_multiset_csv
 from saccade.data.question_table import QuestionTable
 from saccade.data.tables import TableOptions, read_csv, read_jsonl
 from saccade.errors import DataError
@@ -24,6 +27,16 @@ def folder(tmp_path: Path) -> Path:
 def table(folder: Path, *rows: str, columns: str = "image,query,label,split") -> QuestionTable:
     (folder / "t.csv").write_text("\n".join([columns, *rows]), encoding="utf-8")
     return read_csv(folder / "t.csv", TableOptions())
+
+
+def captions(folder: Path, *rows: str) -> CaptionTable:
+    (folder / "t.csv").write_text("\n".join(["image,caption,split,group", *rows]), encoding="utf-8")
+    return read_caption_csv(folder / "t.csv", CaptionOptions())
+
+
+def multisets(folder: Path, *rows: str) -> MultisetTable:
+    (folder / "t.csv").write_text("\n".join(["image,labels,split,group", *rows]), encoding="utf-8")
+    return read_multiset_csv(folder / "t.csv", MultisetTableOptions())
 
 
 def test_a_picture_in_two_splits_is_refused_by_name(folder: Path) -> None:
@@ -47,6 +60,22 @@ def test_a_group_in_two_splits_is_refused_by_name(folder: Path) -> None:
         table(folder, "a.png,q,x,train,ann", "b.png,q,y,val,ann", "c.png,q,y,train,bob", columns=columns)
 
 
+@pytest.mark.parametrize("read", [captions, multisets])
+def test_tables_of_captions_and_multisets_are_held_to_the_same(
+    folder: Path, read: Callable[..., CaptionTable | MultisetTable]
+) -> None:
+    with pytest.raises(DataError, match=r"1 picture is in more than one split.*: a\.png \(train, test\); give each"):
+        read(folder, "a.png,one,train,", "a.png,two,test,")
+    with pytest.raises(DataError, match=r"1 group is in more than one split.*: ann \(train, val\); give each group"):
+        read(folder, "a.png,one,train,ann", "b.png,one,val,ann")
+    (folder / "b.png").write_bytes((folder / "a.png").read_bytes())
+    with pytest.warns(UserWarning, match=r"byte for byte, .* b\.png \(val\) = a\.png \(train\)"):
+        assert len(read(folder, "a.png,one,train,ann", "b.png,one,val,bob").rows) == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(read(folder, "a.png,one,train,ann", "c.png,one,val,bob").rows) == 2
+
+
 def test_many_are_counted_and_the_first_are_named() -> None:
     found = [(f"p{number}", split) for number in range(1200) for split in ("train", "val")]
     with pytest.raises(DataError, match=r"1,200 pictures are .*: p0 \(train, val\); .*; p4 \(train, val\); …; give"):
@@ -62,7 +91,7 @@ def test_copies_in_two_splits_are_named(folder: Path) -> None:
         found = table(folder, "a.png,q,x,train", "b.png,q,x,train", "c.png,q,x,test", "g.png,q,x,test")
     assert len(found.rows) == 4
     (text,) = [str(each.message) for each in told]
-    assert "1 picture is a copy, byte for byte, of one in another split" in text
+    assert "1 picture is the same, byte for byte, as one in another split" in text
     assert "c.png (test) = a.png (train); keep one of each" in text
 
 

@@ -25,9 +25,9 @@ STRICT = MultisetTableOptions(strict=True)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Files that stand for pictures; a reader opens none of them."""
+    """Files that stand for pictures; a reader decodes none of them."""
     for name in ("a.png", "b.png", "c.png"):
-        (tmp_path / name).write_bytes(b"not read")
+        (tmp_path / name).write_bytes(f"not decoded: {name}".encode())
     return tmp_path
 
 
@@ -92,7 +92,7 @@ def test_without_a_split_the_picture_decides_as_in_tables_of_questions(tmp_path)
     from saccade.data.tables import TableOptions, read_csv
 
     for n in range(60):
-        (tmp_path / f"{n}.png").touch()
+        (tmp_path / f"{n}.png").write_text(str(n))
     table = csv(tmp_path, "image,labels\n" + "".join(f"{n}.png,x\n" for n in range(60)))
     (tmp_path / "q.csv").write_text("image,query,label\n" + "".join(f"{n}.png,q,x\n" for n in range(60)))
     questions = read_csv(tmp_path / "q.csv", TableOptions())

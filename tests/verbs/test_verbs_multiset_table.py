@@ -42,18 +42,19 @@ def test_cells_stand_beside_the_published_ones() -> None:
         "", "MNIST Set F1", "MNIST Set 0-1", "MNIST Multiset F1", "MNIST Multiset 0-1", "SVHN Multiset F1",
         "SVHN Multiset 0-1",
     ]  # fmt: skip
-    first, second = shown.rows[:2]
+    first, plain, second = shown.rows[:3]
     assert first[:2] == ["HSAL-RL", "98.00±1.41 (99.00)\n2 × 10,000"]
     assert first[3] == "no run (97.80)"
     assert second[5:] == ["60.00 (58.90)\n1 × 10,000", "57.00 (30.70)\n1 × 10,000"]
-    assert [row[0] for row in shown.rows[2:]] == [
+    assert plain[:2] == ["HSAL-RL as published", "no run"]
+    assert [row[0] for row in shown.rows[3:]] == [
         "control: CE in reading order", "control: multiset loss", "control: counts",
     ]  # fmt: skip
 
 
 def test_other_systems_get_rows_of_their_own_and_other_data_do_not() -> None:
-    table = MultisetTable([run("hsal-plain"), fake_run("soft", "mref")])
-    assert list(table.systems)[-1] == "hsal-plain"
+    table = MultisetTable([run("hsal-deep"), fake_run("soft", "mref")])
+    assert list(table.systems)[-1] == "hsal-deep"
     assert "soft" not in table.systems
 
 
@@ -70,7 +71,7 @@ def test_what_is_missing_is_trained_where_scenes_can_be_made() -> None:
     jobs = table.missing(2)
     assert {job.data for job in jobs} == {"mnist-set"}
     assert [job.seed for job in jobs if job.system == "hsal"] == [1]
-    assert len(jobs) == 1 + 4 * 2
+    assert len(jobs) == 1 + 5 * 2
     assert jobs[0].name == "hsal-mnist-set-unlimited-seed1"
     assert table.with_runs([run(seed=0, f1=0.1)]).runs == tuple(table.runs)  # a cell's run of a seed stays
 
@@ -94,12 +95,12 @@ def test_the_verb_prints_and_writes_it(tmp_path: Path, monkeypatch: pytest.Monke
     here = [run(), run("hsal-ce", f1=0.7)]
     monkeypatch.setattr(verb, "recorded_runs", lambda folder=None, **options: [] if folder else here)
     found = verb.reproduce("hsal-table1", out=tmp_path)
-    assert found.tables[0].rows[1][1].startswith("70.00 (73.50)")
-    assert len(found.cells) == 5 * 3 * 2
+    assert found.tables[0].rows[2][1].startswith("70.00 (73.50)")
+    assert len(found.cells) == 6 * 3 * 2
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Cross-Entropy" in page
     assert "arXiv:1711.05165" in page
     only = verb.reproduce("hsal-table1", data=["mnist-set"])
-    assert (only.report, len(only.cells)) == (None, 5 * 2)
+    assert (only.report, len(only.cells)) == (None, 6 * 2)
     with pytest.raises(ConfigError, match="data 'mref'"):
         verb.reproduce("hsal-table1", data=["mref"])

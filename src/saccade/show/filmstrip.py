@@ -1,7 +1,7 @@
 """One picture that tells how the answer came about: the question, every act in order, the total last.
 
 Each column has the overlay above, below it the attended image (for a crop: what was cut out), and under both the name
-of the act with the raw peak weight. Strips longer than a row wrap.
+of the act with the raw peak weight. Strips longer than a row wrap, and so does what stands under a narrow panel.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from saccade import geometry
 from saccade.errors import DataError, nearest
 from saccade.show import acts as drawing
 from saccade.show.acts import Act
-from saccade.show.colours import FAINT_INK, INK, PAPER, RULE, legend_bar
-from saccade.show.lettering import elide, font, line_height, wrap
+from saccade.show.colours import FAINT_INK, INK, PAPER, RULE, Rgb, legend_bar
+from saccade.show.lettering import Font, font, line_height, wrap
 from saccade.show.marks import Mark, draw_marks
 from saccade.show.overlay import OPACITY, as_marks, let_through, paint
 from saccade.show.picture import PictureLike, as_picture, fit_panel
@@ -171,6 +171,30 @@ def _legend(acts: Sequence[Act], scaled: Sequence[Scaled], scale: Scale) -> str:
 
 
 @dataclass(frozen=True)
+class _Caption:
+    """The lines under a panel, each with its font and ink."""
+
+    lines: Sequence[tuple[str, Font, Rgb]]
+
+    @classmethod
+    def of(cls, entry: _Column, width: int) -> _Caption:
+        """Name and note of a column, wrapped: under a narrow picture they need more than a line each."""
+        title, small = font(_TITLE, bold=True), font(_SMALL)
+        named = [(line, title, INK) for line in wrap(entry.title, title, width, 2)]
+        noted = [(line.removesuffix(" ·"), small, FAINT_INK) for line in wrap(entry.note, small, width, 3)]
+        return cls([*named, *noted])
+
+    @property
+    def height(self) -> int:
+        return sum(line_height(face) for _, face, _ in self.lines)
+
+    def draw(self, pen: ImageDraw.ImageDraw, x: int, y: int) -> None:
+        for text, face, ink in self.lines:
+            pen.text((x, y), text, ink, font=face)
+            y += line_height(face)
+
+
+@dataclass(frozen=True)
 class _Sheet:
     """Columns set out in rows, with the question card and the legend."""
 
@@ -184,38 +208,31 @@ class _Sheet:
     def draw(self) -> Image.Image:
         per_row = min(self.columns, len(self.strip))
         rows = -(-len(self.strip) // per_row)
-        title, small = font(_TITLE, bold=True), font(_SMALL)
         width, height = self.panel
         column = max(width, 120)  # captions need room under a narrow picture
-        row_height = 2 * height + SEAM + 8 + line_height(title) + line_height(small)
+        captions = [_Caption.of(entry, column) for entry in self.strip]
         card = self._card(column)
-        first = height + SEAM + 8 + line_height(title) + line_height(small) + card.height
-        row_height = max(row_height, first)
+        below = max(height + max(each.height for each in captions), captions[0].height + card.height)
+        row_height = height + SEAM + 8 + below
         sheet_width = max(2 * MARGIN + per_row * column + (per_row - 1) * GUTTER, 320)
-        sheet_height = 2 * MARGIN + rows * row_height + (rows - 1) * 2 * GUTTER
-        sheet_height += 2 * line_height(small) if self.legend else 0
+        footer = self._footer(sheet_width - 2 * MARGIN)
+        sheet_height = 2 * MARGIN + rows * row_height + (rows - 1) * 2 * GUTTER + footer.height
         sheet = Image.new("RGB", (sheet_width, sheet_height), PAPER)
-        for number, entry in enumerate(self.strip):
+        for number, (entry, caption) in enumerate(zip(self.strip, captions)):
             x = MARGIN + number % per_row * (column + GUTTER)
             y = MARGIN + number // per_row * (row_height + 2 * GUTTER)
-            self._column(sheet, entry, x, y, column)
+            self._column(sheet, entry, caption, x, y)
             if number == 0:
-                below = y + height + 8 + line_height(title) + line_height(small) + SEAM
-                sheet.paste(card, (x, below))
-        if self.legend:
-            self._footer(sheet)
+                sheet.paste(card, (x, y + height + 8 + caption.height + SEAM))
+        sheet.paste(footer, (MARGIN, sheet_height - MARGIN - footer.height))
         return sheet
 
-    def _column(self, sheet: Image.Image, entry: _Column, x: int, y: int, room: int) -> None:
-        pen = ImageDraw.Draw(sheet)
-        title, small = font(_TITLE, bold=True), font(_SMALL)
+    def _column(self, sheet: Image.Image, entry: _Column, caption: _Caption, x: int, y: int) -> None:
         _paste_framed(sheet, entry.upper, x, y)
         if entry.lower is not None:
-            _paste_framed(sheet, entry.lower, x, y + self.panel[1] + SEAM)
             y += self.panel[1] + SEAM
-        y += self.panel[1] + 8
-        pen.text((x, y), elide(entry.title, title, room), INK, font=title)
-        pen.text((x, y + line_height(title)), elide(entry.note, small, room), FAINT_INK, font=small)
+            _paste_framed(sheet, entry.lower, x, y)
+        caption.draw(ImageDraw.Draw(sheet), x, y + self.panel[1] + 8)
 
     def _card(self, width: int) -> Image.Image:
         """Question and answer, as tall as they need."""
@@ -234,14 +251,20 @@ class _Sheet:
                 y += line_height(text)
         return card
 
-    def _footer(self, sheet: Image.Image) -> None:
-        small = font(_SMALL)
-        bar = legend_bar(120, 10)
-        y = sheet.height - MARGIN - line_height(small) // 2
-        sheet.paste(bar, (MARGIN, y - bar.height // 2))
-        room = sheet.width - 2 * MARGIN - bar.width - 10
-        text = elide(f"weight: {self.legend}", small, room)
-        ImageDraw.Draw(sheet).text((MARGIN + bar.width + 10, y), text, FAINT_INK, font=small, anchor="lm")
+    def _footer(self, width: int) -> Image.Image:
+        """What the colours mean, as tall as it needs; nothing where nothing is painted."""
+        if not self.legend:
+            return Image.new("RGB", (width, 0), PAPER)
+        small, bar = font(_SMALL), legend_bar(120, 10)
+        lines = wrap(f"weight: {self.legend}", small, width - bar.width - 10, 3)
+        step = line_height(small)
+        legend = Image.new("RGB", (width, (1 + len(lines)) * step), PAPER)
+        pen = ImageDraw.Draw(legend)
+        for number, line in enumerate(lines):
+            middle = (1 + number) * step + step // 2
+            pen.text((bar.width + 10, middle), line, FAINT_INK, font=small, anchor="lm")
+        legend.paste(bar, (0, step + step // 2 - bar.height // 2))
+        return legend
 
 
 def _paste_framed(sheet: Image.Image, image: Image.Image, x: int, y: int) -> None:
