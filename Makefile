@@ -12,6 +12,7 @@ run: $(STAMP)  ## install, then show what saccade does: tour/report.html
 
 test: $(DEV) lint  ## lint, types, and every test; those that need ImageNet weights are skipped without them
 	-$(BIN)/saccade data get mobilenetv2-imagenet --quiet
+	-$(BIN)/saccade data get efficientnet-lite0-imagenet --quiet
 	$(BIN)/pytest -n 2 --dist loadfile
 
 quick: $(DEV)  ## the tests that take seconds

@@ -103,6 +103,24 @@ def test_gradients() -> None:
     assert torch.autograd.gradcheck(lambda *each: transformer.attend(*each)[:2], given_)
 
 
+def test_what_is_not_steered_keeps_the_crop_from_teaching_the_place() -> None:
+    """The same crop; its gradient reaches the number of the extent, and of the attention what that number sees."""
+    torch.manual_seed(3)
+    picture, features, query = torch.rand(2, 3, 9, 9), torch.rand(2, 6, 4, 4), torch.rand(2, 3)
+    free = PointingTransformer(6, 3, crop=(4, 4))
+    held = PointingTransformer(6, 3, crop=(4, 4), steered=False)
+    held.load_state_dict(free.state_dict())
+    crops = [transformer.attend(picture, features, query).crop for transformer in (free, held)]
+    assert torch.equal(*crops)
+    moved = []
+    for transformer, crop in zip((free, held), crops):
+        crop.square().sum().backward()
+        moved.append(transformer.attention.scorer.to_score.weight.grad)
+        assert transformer.to_extent.bias.grad.abs() > 0  # type: ignore[union-attr]
+    assert moved[0].abs().max() > 0  # type: ignore[union-attr]
+    assert moved[1] is None or moved[1].abs().max() == 0  # the extent's weight starts at 0, so nothing comes that way
+
+
 def test_the_query_moves_the_window_toward_what_it_names() -> None:
     """Two marks at random cells; the crop is to be full of the one asked for. Nothing says where it is."""
     torch.manual_seed(0)

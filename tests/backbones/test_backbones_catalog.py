@@ -26,6 +26,7 @@ PARAMETERS = {
     "vgg16": 14_714_688,
     "vgg19": 20_024_384,
     "mobilenetv2": 3_504_872 - 1_281_000,
+    "efficientnet-lite0": 4_652_008 - 1_281_000,
 }
 # The maps that recipes attend to, for a picture of 224 × 224: (channels, side).
 MAPS = {
@@ -39,6 +40,14 @@ MAPS = {
         "block6": (32, 28),
         "block13": (96, 14),
         "block17": (320, 7),
+        "head": (1280, 7),
+    },
+    "efficientnet-lite0": {
+        "block0": (32, 112),
+        "block3": (24, 56),
+        "block5": (40, 28),
+        "block11": (112, 14),
+        "block16": (320, 7),
         "head": (1280, 7),
     },
 }
@@ -93,7 +102,7 @@ def test_wrong_names(name: str, through: str | None, message: str) -> None:
         build_backbone(name, through=through)
 
 
-@pytest.mark.parametrize("name", ["resnet18", "vgg16", "mobilenetv2"])
+@pytest.mark.parametrize("name", ["resnet18", "vgg16", "mobilenetv2", "efficientnet-lite0"])
 def test_published_names_are_told_apart(name: str) -> None:
     """No two of our tensors claim the same published one."""
     ours = list(build_backbone(name).state_dict())
@@ -114,6 +123,12 @@ def test_published_names_are_told_apart(name: str) -> None:
         ("mobilenetv2", "stages.block1.conv.1.weight", "features.1.conv.1.weight"),
         ("mobilenetv2", "stages.block17.conv.3.running_var", "features.17.conv.3.running_var"),
         ("mobilenetv2", "stages.head.1.bias", "features.18.1.bias"),
+        ("efficientnet-lite0", "stages.block0.0.weight", "_conv_stem.weight"),
+        ("efficientnet-lite0", "stages.block1.conv.0.0.weight", "_blocks.0._depthwise_conv.weight"),
+        ("efficientnet-lite0", "stages.block1.conv.2.bias", "_blocks.0._bn2.bias"),
+        ("efficientnet-lite0", "stages.block2.conv.0.1.running_mean", "_blocks.1._bn0.running_mean"),
+        ("efficientnet-lite0", "stages.block16.conv.2.weight", "_blocks.15._project_conv.weight"),
+        ("efficientnet-lite0", "stages.head.1.running_var", "_bn1.running_var"),
     ],
 )
 def test_published_names(name: str, ours: str, theirs: str) -> None:
@@ -121,7 +136,7 @@ def test_published_names(name: str, ours: str, theirs: str) -> None:
     assert BACKBONES[name].module.published_name(ours) == theirs
 
 
-@pytest.mark.parametrize("name", ["compact", "resnet18", "vgg16", "mobilenetv2"])
+@pytest.mark.parametrize("name", ["compact", "resnet18", "vgg16", "mobilenetv2", "efficientnet-lite0"])
 def test_features_are_alive_at_the_start(name: str) -> None:
     """Fresh weights neither silence a picture nor blow it up, and training reaches the first layer."""
     backbone = build_backbone(name)

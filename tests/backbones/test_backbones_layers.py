@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 from saccade import geometry
+from saccade.backbones.inverted_residual import InvertedResidual
 from saccade.backbones.layers import Normalise, start_weights
-from saccade.backbones.mobilenet import InvertedResidual, mobilenet_v2
+from saccade.backbones.mobilenet import mobilenet_v2
 from saccade.backbones.resnet import BasicBlock, Bottleneck, ResidualBlock
 
 

@@ -36,7 +36,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def narrowed(monkeypatch: pytest.MonkeyPatch, name: str, **changes: object) -> None:
     """Replace the backbone ``name`` by a narrow one, which is quick to write and read."""
-    narrow = {"mobilenetv2": {"width": 0.1}}.get(name, {"width": 2})
+    narrow = {"width": 0.1 if name in ("mobilenetv2", "efficientnet-lite0") else 2}
     spec = BACKBONES[name]
     monkeypatch.setitem(BACKBONES, name, replace(spec, arguments={**spec.arguments, **narrow}, **changes))
 
@@ -46,7 +46,7 @@ def published_state(name: str) -> dict[str, Tensor]:
     spec = BACKBONES[name]
     torch.manual_seed(3)
     state = {spec.module.published_name(key): tensor for key, tensor in build_backbone(name).state_dict().items()}
-    classifier = "fc" if name.startswith("resnet") else "classifier.1"
+    classifier = {"resnet": "fc", "effici": "_fc"}.get(name[:6], "classifier.1")
     return {**state, f"{classifier}.weight": torch.zeros(4, 4), f"{classifier}.bias": torch.zeros(4)}
 
 
@@ -57,7 +57,7 @@ def put(home: Path, name: str, tensors: dict[str, Tensor]) -> None:
 # ---------------------------------------------------------------- finding and naming
 
 
-@pytest.mark.parametrize("name", ["resnet18", "resnet50", "vgg16", "mobilenetv2"])
+@pytest.mark.parametrize("name", ["resnet18", "resnet50", "vgg16", "mobilenetv2", "efficientnet-lite0"])
 def test_weights_under_published_names(home: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     narrowed(monkeypatch, name)
     put(home, name, published_state(name))
@@ -184,6 +184,8 @@ def test_missing_weights_say_how_to_get_them(home: Path) -> None:
     assert str(home / "weights") in str(raised.value)
     with pytest.raises(DataError, match=r"models/resnet34-b627a593\.pth, or your own resnet34\.safetensors"):
         weights_digest("resnet34")
+    with pytest.raises(DataError, match=r"get efficientnet-lite0-imagenet \(or put efficientnet-lite0-5793\w+\.pth,"):
+        imagenet_weights("efficientnet-lite0")
     with pytest.raises(DataError, match="pretrained: false"):
         imagenet_weights("small")
     with pytest.raises(ConfigError, match="did you mean 'vgg19'"):

@@ -222,7 +222,8 @@ def test_pip_package_that_does_not_come(tmp_path, monkeypatch):
 
 
 def test_weights_are_registered_by_the_digest_in_their_published_name():
-    assert WEIGHTS["mobilenetv2-imagenet"].name == f"mobilenet_v2-{WEIGHTS['mobilenetv2-imagenet'].sha256[:8]}.pth"
+    for name in ("mobilenetv2-imagenet", "efficientnet-lite0-imagenet"):
+        assert WEIGHTS[name].name.endswith(f"-{WEIGHTS[name].sha256[:8]}.pth")
     assert all(DOWNLOADS[name].files == (file,) for name, file in WEIGHTS.items())
 
 

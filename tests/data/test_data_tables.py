@@ -108,7 +108,7 @@ def test_another_encoding_is_named(folder, encoding, byte):
 def test_without_a_split_no_picture_is_in_two(tmp_path):
     lines = ["image,query,label"]
     for n in range(400):
-        (tmp_path / f"{n}.png").touch()
+        (tmp_path / f"{n}.png").write_text(str(n))
         lines += [f"{n}.png,q,x", f"./{n}.png,r,x"]
     table = csv(tmp_path, "\n".join(lines), STRICT)
     of_picture = {row.image.name: set() for row in table.rows}
@@ -124,7 +124,7 @@ def test_a_picture_keeps_its_split_when_the_table_grows_or_moves(tmp_path):
     for place, names in (("one", range(20)), ("two", range(15, 60))):
         (tmp_path / place).mkdir()
         for n in names:
-            (tmp_path / place / f"{n}.png").touch()
+            (tmp_path / place / f"{n}.png").write_text(str(n))
         table = csv(tmp_path / place, "image,query,label\n" + "".join(f"{n}.png,q,x\n" for n in names))
         kept[place] = {row.image.name: row.split for row in table.rows}
     both = kept["one"].keys() & kept["two"].keys()
@@ -134,7 +134,7 @@ def test_a_picture_keeps_its_split_when_the_table_grows_or_moves(tmp_path):
 
 def test_a_group_stays_together(tmp_path):
     for n in range(60):
-        (tmp_path / f"{n}.png").touch()
+        (tmp_path / f"{n}.png").write_text(str(n))
     table = csv(tmp_path, "image,query,label,group\n" + "".join(f"{n}.png,q,x,patient {n % 6}\n" for n in range(60)))
     assert len({(row.group, row.split) for row in table.rows}) == 6
 

@@ -10,12 +10,12 @@ from saccade.backbones import build_backbone, pretrained
 from saccade.errors import DataError
 
 
-def publish(monkeypatch: pytest.MonkeyPatch, seed: int = 7) -> dict[str, Tensor]:
-    """From now on "mobilenetv2" has published weights, drawn from ``seed``; returns them."""
+def publish(monkeypatch: pytest.MonkeyPatch, seed: int = 7, backbone: str = "mobilenetv2") -> dict[str, Tensor]:
+    """From now on ``backbone`` alone has published weights, drawn from ``seed``; returns them."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        weights = build_backbone("mobilenetv2").state_dict()
-    monkeypatch.setattr(pretrained, "imagenet_weights", lambda name: {"mobilenetv2": weights}[name])
+        weights = build_backbone(backbone).state_dict()
+    monkeypatch.setattr(pretrained, "imagenet_weights", lambda name: {backbone: weights}[name])
     return weights
 
 

@@ -19,6 +19,8 @@ from saccade.models.resolutions import resolution_ends
         ("vgg16", "conv3", ("pool1", "conv3")),  # pool2 has the grid of conv3
         ("mobilenetv2", "block7", ("block1", "block3", "block6", "block7")),
         ("mobilenetv2", None, ("block1", "block3", "block6", "block13", "head")),
+        ("efficientnet-lite0", "block8", ("block1", "block3", "block5", "block8")),
+        ("efficientnet-lite0", None, ("block1", "block3", "block5", "block11", "head")),
     ],
 )
 def test_the_last_stage_of_each_grid(backbone: str, through: str | None, ends: tuple[str, ...]) -> None:

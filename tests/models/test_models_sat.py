@@ -297,6 +297,7 @@ def test_the_bound_of_a_model_is_below_its_marginal(seed: int) -> None:
         ({"pick": "best"}, "no one cell to pick"),
         ({"backbone": "compact", "through": None, "pretrained": True}, "no ImageNet weights"),
         ({"backbone": "mobilenetv2"}, "no stage 'conv5'"),
+        ({"backbone": "efficientnet-lite0", "through": "block17"}, "no stage 'block17'"),
         ({"input_size": [2, 2], "backbone": "small", "through": None}, "too small"),
     ],
 )

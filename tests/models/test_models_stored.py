@@ -83,10 +83,13 @@ def test_types_are_taken_at_the_word_of_the_facts(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- on top of published weights
 
 
-def deep_model() -> SoftModel:
+DEEP_BACKBONES = ["mobilenetv2", "efficientnet-lite0"]
+
+
+def deep_model(backbone: str = "mobilenetv2") -> SoftModel:
     """Started from the published weights; then its last block, one norm's statistics and the head have learnt."""
     torch.manual_seed(0)
-    sizes = dataclasses.replace(SoftModel.tiny(), backbone="mobilenetv2", pretrained=True, through="block4")
+    sizes = dataclasses.replace(SoftModel.tiny(), backbone=backbone, pretrained=True, through="block4")
     model = SoftModel(sizes)
     model.start_pretrained()
     with torch.no_grad():
@@ -108,10 +111,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "deep"
 
 
+@pytest.mark.parametrize("backbone", DEEP_BACKBONES)
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_only_what_differs_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
-    weights = publish(monkeypatch)
-    model = deep_model()
+def test_only_what_differs_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str, backbone: str
+) -> None:
+    weights = publish(monkeypatch, backbone=backbone)
+    model = deep_model(backbone)
     facts = save_model(model, tmp_path / "m", deep_facts(model, dtype=dtype))
     names = set(written(tmp_path / "m"))
     assert "backbone.stages.block3.conv.3.running_mean" in names
@@ -121,7 +127,7 @@ def test_only_what_differs_is_written(tmp_path: Path, monkeypatch: pytest.Monkey
         *(f"backbone.stages.block4.{name}" for name, _ in model.backbone.stages["block4"].named_parameters()),
     }
     assert facts.base is not None
-    assert (facts.base.backbone, facts.base.sha256) == ("mobilenetv2", pretrained.weights_digest("mobilenetv2"))
+    assert (facts.base.backbone, facts.base.sha256) == (backbone, pretrained.weights_digest(backbone))
     loaded, read = load_model(tmp_path / "m")
     assert read == facts
     state = loaded.state_dict()

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from saccade import geometry
 from saccade.errors import DataError, ShapeError
@@ -138,6 +138,20 @@ def test_captions_name_the_steps_and_are_checked(word_trace):
         filmstrip(picture, word_trace, captions={"words": "x"})
     with pytest.raises(DataError, match="2 captions came"):
         filmstrip(picture, word_trace, captions={"word": ["a", "b"]})
+
+
+def test_nothing_is_cut_under_a_narrow_picture(monkeypatch, grey_picture):
+    frame = geometry.scale_shift((15, 50), (0, 0))
+    look = Look("stage1", "gate", "multiplier", torch.full((1, 2, 2), 0.5), "sigmoid", frame)
+    last = dataclasses.replace(look, name="stage2", kind="soft", norm="none")
+    trace = AttentionTrace((look, last), image_size=torch.tensor([[100, 30]]), total="product").validate()
+    written = []
+    monkeypatch.setattr(ImageDraw.ImageDraw, "text", lambda pen, xy, text, *ink, **how: written.append(text))
+    filmstrip(grey_picture[:, :30], trace, answer="green (98%)", columns=2, panel=100)
+    assert not [text for text in written if text.endswith("…")]
+    assert written[written.index("stage1") + 1 :][:2] == ["peak 0.500", "mean 0.500"]
+    assert "product of all looks" in " ".join(written)
+    assert "weight: 0 … each panel's own peak" in " ".join(written)
 
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 2000), (900, 2)])

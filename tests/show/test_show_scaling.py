@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from saccade.errors import DataError, ShapeError
-from saccade.show.scaling import as_map, by_own_peak, by_percentile, by_shared_peak
+from saccade.show.scaling import as_map, by_own_peak, by_shared_peak
 
 
 def test_own_peak_divides_by_the_maximum_and_says_so():
@@ -24,27 +24,6 @@ def test_shared_peak_keeps_maps_comparable():
     np.testing.assert_allclose(high.values, [[1, 0]], rtol=1e-6)
     assert low.top == high.top
     assert by_shared_peak([]) == []
-
-
-def test_percentile_caps_an_outlier():
-    values = np.ones((10, 10))
-    values[0, 0] = 1000
-    scaled = by_percentile(values, 90)
-    assert scaled.top == 1
-    assert scaled.values.min() == scaled.values.max() == 1
-    assert "percentile 90" in scaled.rule
-
-
-def test_percentile_that_misses_every_lit_cell_falls_back_to_the_peak():
-    values = np.zeros((20, 20))
-    values[3, 4] = 0.5
-    assert by_percentile(values, 99).values[3, 4] == 1
-
-
-@pytest.mark.parametrize("percentile", [0, -1, 100.5])
-def test_percentile_out_of_range(percentile):
-    with pytest.raises(DataError, match="percentile"):
-        by_percentile(np.ones((2, 2)), percentile)
 
 
 def test_a_uniform_map_stays_uniform_and_zero_stays_zero():
@@ -64,7 +43,7 @@ def test_negative_weights_are_named_in_the_legend():
 def test_the_trace_is_never_touched():
     weights = torch.rand(1, 4, 4, requires_grad=True)
     before = weights.detach().clone()
-    for scaled in (by_own_peak(weights), by_percentile(weights), *by_shared_peak([weights])):
+    for scaled in (by_own_peak(weights), *by_shared_peak([weights])):
         scaled.values[:] = -1
     as_map(weights)[:] = -1
     assert torch.equal(weights.detach(), before)

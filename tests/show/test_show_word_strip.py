@@ -110,6 +110,14 @@ def test_rows_are_equally_long() -> None:
     assert one.height < three.height
 
 
+def test_a_long_word_widens_the_columns_of_small_panels_up_to_a_point() -> None:
+    def width(word: str) -> int:
+        return word_strip(PICTURE, word_trace(), words=[*WORDS[:3], (word, 0.5)], columns=5, panel=50).width
+
+    assert width("seven") == 2 * MARGIN + 5 * 110 + 4 * GUTTER
+    assert width("seven") < width("photographer") < width("x" * 100) == 2 * MARGIN + 5 * 180 + 4 * GUTTER
+
+
 def test_the_sentence_stands_above() -> None:
     told = word_strip(PICTURE, word_trace(), words=WORDS, answer="a small red seven")
     untold = word_strip(PICTURE, word_trace(), words=WORDS)

@@ -21,6 +21,7 @@ def variant(*sets, **options):
         (["model.config.gated=[stage3]"], "gates after stage3 only"),
         (["model.config.gated=[]"], "no gates"),
         (["model.config.gate_penalty=0.1", "data.glyphs=disjoint"], "gate penalty 0.1"),
+        (["model.config.spread_penalty=0.03"], "spread penalty 0.03"),
         (["phases.0.optimizer.lr=5e-3", "phases.0.steps=12000"], "learning rate 5e-3, 12000 steps"),
         (["phases.0.optimizer.weight_decay=0.1", "precision=auto", "compile=true"], "weight decay 0.1, precision auto"),
         (["ema=0.99"], "ema=0.99"),
@@ -47,11 +48,12 @@ def test_seeds_of_one_variant_share_a_row():
 
 def test_the_curve_of_the_gates_takes_what_differs_in_the_penalty_alone():
     plain = fake_run("hattnet-ctx", **FRESH, accuracy=0.99, strength=0.1)
-    sparse = fake_run("hattnet-ctx-sparse", **FRESH, model="hattnet-ctx", config={"gate_penalty": 0.1}, accuracy=0.985)
+    sparse = fake_run("hattnet-ctx-sparse", **FRESH, model="hattnet-ctx", config={"spread_penalty": 0.1}, accuracy=0.985)
     others = [
-        variant(config={"gate_penalty": 1.0, "dropout": 0.0}, accuracy=0.97, strength=0.4),
-        variant(config={"gate_penalty": 0.3, "norm_after_gates": False}),
-        variant(config={"gate_penalty": 0.1}, accuracy=0.1, name="hattnet-ctx-mref-again"),
+        variant(config={"spread_penalty": 1.0, "dropout": 0.0}, accuracy=0.97, strength=0.4),
+        variant(config={"spread_penalty": 0.3, "norm_after_gates": False}),
+        variant(config={"spread_penalty": 0.5, "gate_penalty": 0.1}),
+        variant(config={"spread_penalty": 0.1}, accuracy=0.1, name="hattnet-ctx-mref-again"),
         fake_run("soft", **FRESH),
         fake_run("hattnet-ctx", "mdist", **FRESH),
     ]

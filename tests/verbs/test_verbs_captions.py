@@ -22,6 +22,7 @@ from saccade.engine.stop import StopRequest
 from saccade.errors import ConfigError
 from saccade.models.facts import Score, read_facts
 from saccade.models.folder import load_model, save_model
+from saccade.verbs.run_looks import run_looks
 from tiny_models import save_tiny
 
 SIZES = "embed: 4, hidden: 8, attention: 4, dropout: 0.0, longest: 12"
@@ -205,6 +206,18 @@ def test_wrong_options_end_in_one_line(run: Path, tmp_path: Path, options: list[
     result = runner.invoke(app, ["look", str(tmp_path / "a.png"), "--model", str(run), "--device", "cpu", *options])
     assert result.exit_code == 2
     assert complaint in result.output
+
+
+def test_the_report_shows_captions_of_scenes_and_of_files(run: Path, table: str, tmp_path: Path) -> None:
+    section = run_looks(run, 2, "cpu")
+    assert section is not None
+    (gallery,) = section.blocks
+    assert len(gallery.pictures) == 2
+    assert all(" sure; true: a " in picture.caption for picture in gallery.pictures)
+    files = saccade.train("sat-soft", data=table, out=tmp_path / "f", overrides=[*FILES], device="cpu", quiet=True).out
+    own = run_looks(files, 1, "cpu")
+    assert own is not None
+    assert own.blocks, own.text
 
 
 # ---------------------------------------------------------------- the tour

@@ -16,11 +16,13 @@ import saccade
 from multiset_stubs import short_splits
 from saccade import zoo
 from saccade.cli import app
+from saccade.data.examples import examples_of
 from saccade.data.multisets import MultisetData, MultisetDataConfig
 from saccade.engine.loop import RunResult
 from saccade.engine.stop import StopRequest
 from saccade.models.facts import Score, read_facts
 from saccade.models.folder import load_model, save_model
+from saccade.verbs.run_looks import run_looks
 
 TINY = (
     "data.glyphs=pack",
@@ -172,6 +174,15 @@ def test_the_tour_stops_at_readers_of_multisets(run: Path, tmp_path: Path, monke
     page = result.report.read_text(encoding="utf-8")
     for words in ("glimpses on an object", "glimpses at random", "Read as {", "published macro-F1", "svhn"):
         assert words in page, words
+
+
+def test_the_report_shows_what_was_read(run: Path) -> None:
+    section = run_looks(run, 2, "cpu")
+    assert section is not None
+    (gallery,) = section.blocks
+    val = examples_of(MultisetData(MultisetDataConfig(glyphs="pack"), "val"), 2)
+    assert [picture.caption.partition("true: ")[2] for picture in gallery.pictures] == [each.truth for each in val]
+    assert all(len(each.masks) == each.truth.count(",") + 1 for each in val)
 
 
 def test_facts_have_no_queries_and_the_card_asks_nothing(run: Path) -> None:

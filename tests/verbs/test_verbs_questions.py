@@ -21,6 +21,7 @@ from saccade.cli import app
 from saccade.engine.loop import RunResult
 from saccade.errors import ConfigError, DataError
 from saccade.models.facts import Score, read_facts
+from saccade.verbs.run_looks import run_looks
 from saccade.verbs.train import _anywhere
 
 CONTRACT = {
@@ -71,6 +72,22 @@ def test_the_contract(run: Path, table: Path) -> None:
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     saccade.config.from_dict(Score, found)  # what a record of it is read by
     assert scored(run, f"csv:{table}", split="val", limit=4)["n"] == 4
+
+
+def test_the_report_asks_about_pictures_of_the_table_as_long_as_it_is_there(run: Path, tmp_path: Path) -> None:
+    section = run_looks(run, 3, "cpu")
+    assert section is not None
+    (gallery,) = section.blocks
+    told = [picture.caption for picture in gallery.pictures]
+    assert len(told) == 3
+    assert all(re.fullmatch(rf"\w+: \w+, \d+% sure; true: ({'|'.join(COLOURS)})", caption) for caption in told), told
+    moved = tmp_path / "moved"
+    shutil.copytree(run, moved)
+    settings = moved / "config.yaml"
+    settings.write_text(re.sub(r"csv:\S+", "csv:/nowhere/t.csv", settings.read_text(encoding="utf-8")))
+    gone = run_looks(moved, 3, "cpu")
+    assert gone is not None
+    assert "cannot be shown: /nowhere/t.csv: cannot be read" in gone.text
 
 
 def test_a_model_learns_a_table(table: Path, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_tables_figures_and_page(results, zoo, tmp_path):
     fresh = {"protocol": "unlimited", "glyphs": "disjoint"}
     write_run(results, "soft", **fresh, accuracy=0.9, sha256=sha256)
     for penalty in (0.0, 0.3):
-        config = {"gate_penalty": penalty} if penalty else {}
+        config = {"spread_penalty": penalty} if penalty else {}
         write_run(results / "variants", "hattnet-ctx", **fresh, config=config, name=f"hattnet-ctx-mref-p{penalty}")
     calls = []
     out = tmp_path / "out"

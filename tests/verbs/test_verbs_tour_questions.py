@@ -35,7 +35,7 @@ def test_the_record_stands_beside_its_baselines(model: Path, tmp_path: Path) -> 
     page = result.report.read_text(encoding="utf-8")
     headline, table = result.tables
     assert headline.rows == [["crown-x", "accuracy", "–", "–", "62.50 (1,234)", "–"]]
-    assert table.columns == ("", "accuracy", "swapped query", "attention near")
+    assert table.columns == ("", "right answers", "same answer when asked for another part", "attention near the click")
     assert table.rows == [
         ["this model", "62.5", "30.0", "25.0"],
         ["training prior", "40.0", "–", "–"],

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from page_browser import launched
+from page_browser import Opened, launched, opened
 
 from tiny_models import save_tiny
 
@@ -39,3 +39,24 @@ def browser() -> Iterator[object]:
     """A Chromium for tests of the page."""
     with launched() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page as a file, with the two models of the tour inside."""
+    import saccade
+    from saccade.verbs.tour import LIVE
+    from saccade.web.page import offline_page
+
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    path.write_text(offline_page([saccade.load(name, "cpu") for name in LIVE]), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def page(browser: object, page_file: Path) -> Iterator[Opened]:
+    """That page, opened and answered; modules that watch another page have a fixture of their own."""
+    with opened(browser, page_file.as_uri()) as watched:
+        watched.wait_for("red", 0)
+        watched.wait_for("red", 1)
+        yield watched

@@ -6,6 +6,7 @@ import base64
 import functools
 import http.server
 import io
+import json
 import os
 import threading
 from collections.abc import Iterator
@@ -102,6 +103,12 @@ class Opened:
         path = folder / waiting.value.suggested_filename
         waiting.value.save_as(path)
         return path
+
+    def record(self, folder: Path, lens: int = 0) -> dict[str, Any]:
+        """What the page shows now, as it saves it."""
+        content = json.loads(self.download("save-record", folder).read_text(encoding="utf-8"))
+        view: dict[str, Any] = content["views"][lens] if content["schema"] == "saccade.views/1" else content
+        return view
 
 
 @contextmanager

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import itertools
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,32 +16,10 @@ from PIL import Image
 import saccade
 from saccade.show.report import Report, Section
 from saccade.verbs.tour import LIVE
-from saccade.web.page import live_part, offline_page
+from saccade.web.page import live_part
 
 pytestmark = [pytest.mark.web, pytest.mark.slow]
 CTX, SOFT = LIVE
-
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page with two models, as a file."""
-    path = tmp_path_factory.mktemp("page") / "page.html"
-    path.write_text(offline_page([saccade.load(name, "cpu") for name in LIVE]), encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def page(browser: Any, file: Path) -> Iterator[Opened]:
-    with opened(browser, file.as_uri()) as watched:
-        watched.wait_for("red", 0)
-        watched.wait_for("red", 1)
-        yield watched
-
-
-def record(page: Opened, folder: Path, lens: int = 0) -> dict[str, Any]:
-    """What the page shows now, as it saves it."""
-    content = json.loads(page.download("save-record", folder).read_text(encoding="utf-8"))
-    return content["views"][lens] if content["schema"] == "saccade.views/1" else content
 
 
 def evidence(view: dict[str, Any]) -> np.ndarray:
@@ -69,10 +45,10 @@ def test_it_opens_with_a_scene_and_two_models(page: Opened) -> None:
 
 
 def test_ask_three_and_attention_jumps(page: Opened, tmp_path: Path) -> None:
-    before = record(page, tmp_path)
+    before = page.record(tmp_path)
     page.part("question-list").get_by_text("3", exact=True).click()
     page.wait_for("blue")
-    after = record(page, tmp_path)
+    after = page.record(tmp_path)
     assert (before["question"], after["question"]) == ("7", "3")
     assert evidence(before).any()
     assert peak(before)[0] < 50 < peak(after)[0]  # the 7 is on the left, the 3 on the right
@@ -89,7 +65,7 @@ def test_drag_the_seven_and_attention_follows(page: Opened, tmp_path: Path) -> N
     page.drag((23, 25), (67, 78))  # free room below the 9 is covered: the 7 lies in front there
     page.settle()
     page.page.wait_for_timeout(200)
-    view = record(page, tmp_path)
+    view = page.record(tmp_path)
     columns = np.nonzero(evidence(view).any(0))[0]
     assert columns.min() > 50  # the digit itself has moved
     assert np.hypot(*np.subtract(peak(view), (67, 78))) < 25
@@ -115,7 +91,7 @@ def test_recolour_another_digit_and_the_answer_holds(page: Opened, tmp_path: Pat
 
 def test_composing_by_keys(page: Opened, tmp_path: Path) -> None:
     def box() -> np.ndarray:
-        rows, columns = np.nonzero(evidence(record(page, tmp_path)))
+        rows, columns = np.nonzero(evidence(page.record(tmp_path)))
         return np.array([columns.min(), rows.min(), columns.max(), rows.max()])
 
     before = box()
@@ -190,7 +166,7 @@ def test_the_pointer_reads_weights_in_every_lens(page: Opened, tmp_path: Path) -
     readouts = page.page.locator(".readout")
     expect(readouts.nth(0)).to_contain_text("column 1, row 1 of")
     expect(readouts.nth(1)).to_contain_text("column 1, row 1 of")
-    weights = floats(record(page, tmp_path, 1)["looks"][0])[0]
+    weights = floats(page.record(tmp_path, 1)["looks"][0])[0]
     page.page.mouse.move(*page.stage_point(20.0, 20.0))
     shown = readouts.nth(1).inner_text().rpartition("weight ")[2]
     assert float(shown) == pytest.approx(float(weights[0, 0]), rel=6e-3)
@@ -231,121 +207,6 @@ def test_compare_models_side_by_side(page: Opened) -> None:
     expect(page.lens(1).locator(".thumbnail")).to_have_count(5)
 
 
-# ---------------------------------------------------------------- taking along
-
-
-def test_the_strip_is_a_picture_of_every_look(page: Opened, tmp_path: Path) -> None:
-    path = page.download("save-png", tmp_path)
-    assert path.name == "saccade-comparison-ask-7.png"
-    strip = Image.open(path)
-    assert strip.width > 6 * 240  # the picture and five acts
-    assert len(strip.convert("RGB").getcolors(1 << 20) or []) > 500
-
-
-def test_a_record_opens_again(page: Opened, tmp_path: Path) -> None:
-    page.page.keyboard.press("9")
-    page.wait_for("white")
-    path = page.download("save-record", tmp_path)
-    page.page.keyboard.press("3")
-    page.wait_for("blue")
-    page.part("record-file").set_input_files(path)
-    page.wait_for("white")
-    expect(page.part("ask")).to_be_hidden()
-    page.page.get_by_role("button", name="Compose").click()
-    page.wait_for("blue")
-    expect(page.part("ask")).to_be_visible()
-
-
-def test_what_saccade_look_saved_opens_in_the_page(page: Opened, tmp_path: Path) -> None:
-    picture = Image.new("RGB", (120, 80), (16, 98, 192))
-    seen = saccade.load(CTX, "cpu").look(picture, ask=4)
-    files = seen.save(tmp_path / "saved", "mine")
-    alone = next(path for path in files if path.suffix == ".json")
-    page.part("record-file").set_input_files(alone)
-    expect(page.part("notice-text")).to_contain_text("together with mine.safetensors")
-    page.part("record-file").set_input_files([alone, alone.with_suffix(".safetensors")])
-    expect(page.page.locator(".lens")).to_have_count(1)
-    page.wait_for(seen.answer)
-    expect(page.lens().locator(".asked")).to_have_text("4 → ")
-    expect(page.lens().locator(".thumbnail")).to_have_count(5)
-
-
-def test_a_saved_page_stands_alone(page: Opened, browser: Any, tmp_path: Path) -> None:
-    page.page.keyboard.press("3")
-    page.wait_for("blue")
-    page.settle()
-    path = page.download("save-page", tmp_path)
-    with opened(browser, path.as_uri()) as saved:
-        saved.wait_for("blue", 0)
-        saved.wait_for("blue", 1)
-        expect(saved.part("ask")).to_be_hidden()
-        saved.part("act-slider").fill("1")
-        expect(saved.lens().locator(".readout")).to_contain_text("stage2")
-        again = saved.download("save-page", tmp_path / "again")
-        saved.part("record-file").set_input_files(saved.download("save-record", tmp_path))
-        saved.wait_for("blue", 0)
-    assert len(again.read_text(encoding="utf-8")) == pytest.approx(path.stat().st_size, rel=0.1)
-
-
-# ---------------------------------------------------------------- one's own picture, and mistakes
-
-
-def test_any_picture_can_be_shown_to_the_models(page: Opened, tmp_path: Path) -> None:
-    wide = tmp_path / "wide.png"
-    Image.new("RGB", (300, 150), (200, 30, 30)).save(wide)
-    page.part("picture-file").set_input_files(wide)
-    expect(page.page.locator(".stage").first).to_have_attribute("height", "320")
-    page.settle()
-    view = record(page, tmp_path)
-    assert (view["picture"]["width"], view["picture"]["height"]) == (300, 150)
-    assert view["total"]["frame"] == [[3, 0, 0], [0, 3, -75]]  # the square around a picture twice as wide as high
-
-
-@pytest.mark.parametrize("kind", ["paste", "drop"])
-def test_a_picture_is_pasted_or_dropped(page: Opened, kind: str) -> None:
-    buffer = io.BytesIO()
-    Image.new("RGB", (60, 120), (16, 98, 192)).save(buffer, "PNG")
-    page.page.evaluate(
-        """([kind, data]) => {
-          const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
-          const carried = new DataTransfer();
-          carried.items.add(new File([bytes], "mine.png", { type: "image/png" }));
-          const stage = document.querySelector(".stage");
-          const root = document.getElementById("saccade");
-          const send = (event) => stage.dispatchEvent(event);
-          if (kind === "paste") return send(new ClipboardEvent("paste", { clipboardData: carried, bubbles: true }));
-          const options = { dataTransfer: carried, bubbles: true, cancelable: true };
-          send(new DragEvent("dragover", options));
-          if (!root.hasAttribute("data-dropping")) throw new Error("nothing shows that it can be dropped here");
-          send(new DragEvent("drop", options));
-          if (root.hasAttribute("data-dropping")) throw new Error("it still waits for a drop");
-        }""",
-        [kind, base64.b64encode(buffer.getvalue()).decode()],
-    )
-    expect(page.page.locator(".stage").first).to_have_attribute("width", "320")  # upright, as the picture is
-    expect(page.part("digit-list")).to_be_hidden()
-    page.settle()
-    assert page.answers()[0] == "blue"
-
-
-def test_what_went_wrong_is_said(page: Opened) -> None:
-    for name, content, said in (
-        ("a.json", b"{", "a.json: not JSON"),
-        ("a.json", b'{"schema": "else"}', 'found "else"'),
-        ("a.txt", b"hello", "choose a PNG"),
-        ("a.png", b"not a picture", "cannot be read"),
-        ("<b>x.json", b"", "<b>x.json: not JSON"),
-    ):
-        kind = "image/png" if name.endswith("png") else "application/octet-stream"
-        field = "record-file" if name.endswith("json") else "picture-file"
-        page.part(field).set_input_files({"name": name, "mimeType": kind, "buffer": content})
-        expect(page.part("notice-text")).to_contain_text(said, ignore_case=True)
-        expect(page.part("notice")).to_be_visible()
-        page.part("notice-close").click()
-        expect(page.part("notice")).to_be_hidden()
-    assert page.answers()[0] == "red"
-
-
 # ---------------------------------------------------------------- shapes and themes
 
 
@@ -357,8 +218,8 @@ def test_keys_are_explained(page: Opened) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(340, "light"), (800, "dark"), (1500, "light")])
-def test_it_fits_every_screen(browser: Any, file: Path, width: int, scheme: str) -> None:
-    with opened(browser, file.as_uri(), width=width, color_scheme=scheme) as page:
+def test_it_fits_every_screen(browser: Any, page_file: Path, width: int, scheme: str) -> None:
+    with opened(browser, page_file.as_uri(), width=width, color_scheme=scheme) as page:
         page.wait_for("red")
         assert page.page.evaluate("document.documentElement.scrollWidth") <= width
         inside = "lens => Math.max(...[...lens.children].map((e) => e.getBoundingClientRect().right))"

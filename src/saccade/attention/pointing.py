@@ -59,6 +59,8 @@ class PointingTransformer(nn.Module):
         hidden: units in which feature and query meet.
         smallest: extent of the smallest window, as a share of the picture.
         largest: extent of the largest.
+        steered: whether what becomes of the crop also teaches the point; if not, whatever else learns from the
+            attention does, and the crop teaches the extent alone.
 
     >>> transformer = PointingTransformer(16, 4, crop=(5, 6))
     >>> crop, look = transformer(torch.rand(2, 3, 11, 12), torch.rand(2, 16, 4, 4), torch.rand(2, 4))
@@ -75,6 +77,7 @@ class PointingTransformer(nn.Module):
         hidden: int = 32,
         smallest: float = 0.1,
         largest: float = 0.5,
+        steered: bool = True,
     ) -> None:
         super().__init__()
         if min(crop) < 1:
@@ -84,7 +87,7 @@ class PointingTransformer(nn.Module):
                 f"smallest, largest: windows are shares of the picture, 0 < smallest < largest ≤ 1, found {smallest} "
                 f"and {largest}"
             )
-        self.crop, self.smallest, self.largest = crop, smallest, largest
+        self.crop, self.smallest, self.largest, self.steered = crop, smallest, largest, steered
         self.attention = SoftAttention(channels, query_size, hidden=hidden)
         self.to_extent = nn.Linear(channels + query_size, 1)
         nn.init.zeros_(self.to_extent.weight)
@@ -99,7 +102,8 @@ class PointingTransformer(nn.Module):
             known = torch.cat([attended.context, query], dim=1).to(self.to_extent.weight.dtype)  # (B,F+Q)
             opened = torch.sigmoid(_PACE * self.to_extent(known))  # (B,1)
             extent = self.smallest + (self.largest - self.smallest) * opened  # (B,1)
-            theta = square_window(expected_point(attended.weights.to(extent.dtype)), extent)  # (B,2,3)
+            weights = attended.weights if self.steered else attended.weights.detach()  # (B,I,J)
+            theta = square_window(expected_point(weights.to(extent.dtype)), extent)  # (B,2,3)
         return Pointed(geometry.sample_theta(picture, theta, self.crop), theta, attended)
 
     def forward(self, picture: Tensor, features: Tensor, query: Tensor, *, name: str = "crop") -> tuple[Tensor, Look]:

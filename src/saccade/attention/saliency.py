@@ -85,7 +85,10 @@ class InhibitionOfReturn(nn.Module):
 def min_max(maps: Tensor) -> Tensor:
     """Each map of (B,H,W) shifted and scaled to the range 0 to 1; one without a range becomes 0."""
     flat = maps.flatten(1)  # (B,N)
-    low, high = flat.amin(1, keepdim=True), flat.amax(1, keepdim=True)  # (B,1) each; aminmax has no gradient on CUDA
+    low, high = (
+        flat.amin(1, keepdim=True),
+        flat.amax(1, keepdim=True),
+    )  # (B,1) each; aminmax has no gradient before torch 2.13
     return ((flat - low) / (high - low).clamp_min(NOTHING)).view_as(maps)  # (B,H,W)
 
 

@@ -23,16 +23,18 @@ class Row(NamedTuple):
 
     widening: int
     channels: int
-    count: int
+    blocks: int
     stride: int
     """Of the first block; the others keep the grid."""
     kernel: int = 3
 
 
 class Convolve(Protocol):
-    """Makes a convolution without bias, which has the say of how it is padded."""
+    """Makes the convolutions of a network, and so decides how they are padded."""
 
-    def __call__(self, channels: int, outgoing: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Conv2d: ...
+    def __call__(self, channels: int, outgoing: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:
+        """A convolution without bias."""
+        ...
 
 
 def centred(channels: int, outgoing: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:
@@ -98,7 +100,7 @@ def inverted_residual_stages(
     incoming = stem
     for row in table:
         outgoing = multiple_of_eight(row.channels * width)
-        for position in range(row.count):
+        for position in range(row.blocks):
             name = f"block{len(stages)}"
             stride = row.stride if position == 0 else 1
             stages[name] = InvertedResidual(incoming, outgoing, stride, row.widening, row.kernel, convolve)

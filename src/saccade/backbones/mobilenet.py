@@ -45,5 +45,5 @@ def mobilenet_v2(*, width: float = 1.0) -> Stages:
 def published_name(key: str) -> str:
     """The name, in the weights in circulation, of the entry ``key`` of the state of :func:`mobilenet_v2`."""
     _, stage, layer = key.split(".", 2)
-    number = 1 + sum(row.count for row in TABLE) if stage == "head" else stage.removeprefix("block")
+    number = 1 + sum(row.blocks for row in TABLE) if stage == "head" else stage.removeprefix("block")
     return f"features.{number}.{layer}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,11 +13,10 @@ from saccade.cli.options import Json, Quiet
 from saccade.cli.terminal import bar, print_json, print_table, remark
 
 if TYPE_CHECKING:
-    from PIL import Image
-
     from saccade.data.attributes import AttributeDataConfig
-    from saccade.data.captions import CaptionData, CaptionDataConfig
-    from saccade.data.multisets import MultisetData, MultisetDataConfig
+    from saccade.data.captions import CaptionDataConfig
+    from saccade.data.examples import Data
+    from saccade.data.multisets import MultisetDataConfig
 
 app = typer.Typer(
     help="Generators and readers: write to disk, contact sheet, download with checksum.", no_args_is_help=True
@@ -26,6 +26,8 @@ Name = Annotated[str, typer.Argument(help="A name of 'saccade data list'.")]
 Split = Annotated[str, typer.Option("--split", help="train, val or test.")]
 Glyphs = Annotated[str, typer.Option("--glyphs", help="disjoint, merged, or pack (shipped, no download).")]
 Protocol = Annotated[str, typer.Option("--protocol", help="unlimited or authors.")]
+Update = Callable[[int, "int | None"], None]
+"""Called with what is done and what there is in all."""
 SeedOrZero = Annotated[int, typer.Option("--seed", help="Of the scenes.", min=0)]
 
 
@@ -98,22 +100,19 @@ def show(
 ) -> None:
     """A contact sheet: pictures, questions, answers, and the evidence outlined."""
     from saccade.atomic import write_bytes
-    from saccade.data.caption_readers import holds_captions
-    from saccade.data.multiset_readers import holds_multisets
+    from saccade.data.examples import examples_of
+    from saccade.show.contact_sheet import contact_sheet
+    from saccade.show.marks import Mask
 
     options = _options(option or [])
-    if ":" in name and holds_captions(name):
-        sheet = _caption_file_sheet(name, split, count, options, quiet)
-    elif ":" in name and holds_multisets(name):
-        sheet = _multiset_file_sheet(name, split, count, options, quiet)
-    elif ":" in name:
-        sheet = _question_sheet(name, split, count, options, quiet)
-    elif _task(name) == "multiset":
-        sheet = _multiset_scene_sheet(_multiset_config(name, glyphs, protocol, seed, options), _split(split), count)
-    elif _task(name) == "caption":
-        sheet = _caption_scene_sheet(_caption_config(name, glyphs, protocol, seed, options), _split(split), count)
+    if ":" in name:
+        with bar("decoding", None, shown=not quiet) as update:
+            data = _files(name, _split(split), count, options, update)
     else:
-        sheet = _scene_sheet(_config(name, glyphs, protocol, seed), _split(split), count)
+        data = _scenes(name, _split(split), glyphs, protocol, seed, options)
+    examples = examples_of(data, count)
+    marks = [[Mask(mask.numpy()) for mask in example.masks] for example in examples]
+    sheet = contact_sheet([each.image for each in examples], [each.caption for each in examples], marks=marks)
     buffer = io.BytesIO()
     sheet.save(buffer, "PNG")
     write_bytes(out, buffer.getvalue())
@@ -185,89 +184,39 @@ def _split(split: str) -> Any:
     return split
 
 
-def _scene_sheet(config: AttributeDataConfig, split: Any, count: int) -> Image.Image:
+def _scenes(name: str, split: Any, glyphs: str, protocol: str, seed: int, options: dict[str, Any]) -> Data:
+    """A split of the generated set ``name``."""
     from saccade.data.attributes import AttributeData
-    from saccade.show.contact_sheet import contact_sheet
-    from saccade.show.marks import Mask
-
-    data = AttributeData(config, split, allow_pack=True)
-    batch = data.take(data.one_per_scene(count))
-    captions = [f"{data.queries[q]} → {data.answers[a]}" for q, a in zip(batch.query.tolist(), batch.label.tolist())]
-    return contact_sheet(list(batch.images), captions, marks=[[Mask(mask.numpy())] for mask in batch.evidence()])
-
-
-def _multiset_scene_sheet(config: MultisetDataConfig, split: Any, count: int) -> Image.Image:
+    from saccade.data.captions import CaptionData
     from saccade.data.multisets import MultisetData
 
-    return _multiset_sheet(MultisetData(config, split, allow_pack=True), count)
+    task = _task(name)
+    if task == "multiset":
+        return MultisetData(_multiset_config(name, glyphs, protocol, seed, options), split, allow_pack=True)
+    if task == "caption":
+        return CaptionData(_caption_config(name, glyphs, protocol, seed, options), split, allow_pack=True)
+    return AttributeData(_config(name, glyphs, protocol, seed), split, allow_pack=True)
 
 
-def _multiset_file_sheet(reference: str, split: str, count: int, options: dict[str, Any], quiet: bool) -> Image.Image:
-    from saccade.data.multiset_readers import read_multisets
-    from saccade.data.multisets import MultisetData, MultisetDataConfig
-
-    config = MultisetDataConfig(reference, options=options)
-    table = read_multisets(reference, options).some(_split(split), count)
-    with bar("decoding", None, shown=not quiet) as update:
-        return _multiset_sheet(MultisetData(config, _split(split), table=table, progress=update), count)
-
-
-def _multiset_sheet(data: MultisetData, count: int) -> Image.Image:
-    import torch
-
-    from saccade.show.contact_sheet import contact_sheet
-    from saccade.show.marks import Mask
-
-    batch = data.take(torch.arange(count if data.size is None else min(count, data.size)))
-    words = [[data.classes[label] for label in row if label >= 0] for row in batch.labels.tolist()]
-    captions = [", ".join(said) if data.kind == "list" else f"{{{', '.join(sorted(said))}}}" for said in words]
-    marks = [[Mask(mask.numpy()) for mask in masks if mask.any()] for masks in batch.masks()]
-    return contact_sheet(list(batch.images), captions, marks=marks)
-
-
-def _caption_scene_sheet(config: CaptionDataConfig, split: Any, count: int) -> Image.Image:
-    from saccade.data.captions import CaptionData
-
-    return _caption_sheet(CaptionData(config, split, allow_pack=True), count)
-
-
-def _caption_file_sheet(reference: str, split: str, count: int, options: dict[str, Any], quiet: bool) -> Image.Image:
-    from saccade.data.caption_readers import read_captions
+def _files(reference: str, split: Any, count: int, options: dict[str, Any], update: Update) -> Data:
+    """The first ``count`` pictures of a split of READER:PATH, whichever kind of data its columns say it is."""
+    from saccade.data.caption_readers import holds_captions, read_captions
     from saccade.data.captions import CaptionData, CaptionDataConfig
-
-    config = CaptionDataConfig(reference, options=options, at_least=1)  # a short table has no frequent words
-    table = read_captions(reference, options).some(_split(split), count)
-    with bar("decoding", None, shown=not quiet) as update:
-        return _caption_sheet(CaptionData(config, _split(split), table=table, progress=update), count)
-
-
-def _caption_sheet(data: CaptionData, count: int) -> Image.Image:
-    import torch
-
-    from saccade.show.contact_sheet import contact_sheet
-    from saccade.show.marks import Mask
-
-    numbers = torch.arange(count if data.picture_count is None else min(count, data.picture_count))
-    batch = data.pictures(numbers)
-    captions = [data.references(number)[0] for number in numbers.tolist()]
-    objects = () if batch.layout is None else batch.layout.masks()
-    marks = [[Mask(mask.numpy()) for mask in masks if mask.any()] for masks in objects]
-    return contact_sheet(list(batch.images), captions, marks=marks)
-
-
-def _question_sheet(reference: str, split: str, count: int, options: dict[str, Any], quiet: bool) -> Image.Image:
+    from saccade.data.multiset_readers import holds_multisets, read_multisets
+    from saccade.data.multisets import MultisetData, MultisetDataConfig
     from saccade.data.questions import QuestionData, QuestionDataConfig
     from saccade.data.readers import read_questions
-    from saccade.show.contact_sheet import contact_sheet
-    from saccade.show.marks import Mask
 
-    table = read_questions(reference, options).some(split, count)
-    with bar("decoding", None, shown=not quiet) as update:
-        data = QuestionData(QuestionDataConfig(reference, options=options), split, table=table, progress=update)
-    rows = data.one_per_picture(count)
-    batch = data.take(rows)
-    captions = [f"{row.query} → {', '.join(row.labels)}" for row in (data.rows[number] for number in rows.tolist())]
-    return contact_sheet(list(batch.images), captions, marks=[[Mask(mask.numpy())] for mask in batch.evidence()])
+    if holds_captions(reference):
+        captions = CaptionDataConfig(reference, options=options, at_least=1)  # a short table has no frequent words
+        captioned = read_captions(reference, options).some(split, count)
+        return CaptionData(captions, split, table=captioned, progress=update)
+    if holds_multisets(reference):
+        labels = MultisetDataConfig(reference, options=options)
+        labelled = read_multisets(reference, options).some(split, count)
+        return MultisetData(labels, split, table=labelled, progress=update)
+    questions = QuestionDataConfig(reference, options=options)
+    return QuestionData(questions, split, table=read_questions(reference, options).some(split, count), progress=update)
 
 
 def _options(given: list[str]) -> dict[str, Any]:

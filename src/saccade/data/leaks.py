@@ -84,8 +84,8 @@ def warn_of_copies(table: str, split_of: Mapping[Path, str]) -> None:
             copies += _copies(alike, split_of)
     if copies:
         warnings.warn(
-            f"{table}: {_counted(len(copies), 'picture')} the same, byte for byte, as one in another split, so a "
-            f"score is partly of pictures that were learnt: {_first(copies)}; keep one of each, or give the copies one split",
+            f"{table}: {_counted(len(copies), 'picture')} the same, byte for byte, as one in another split, so a score "
+            f"is partly of pictures that were learnt: {_first(copies)}; keep one of each, or give the copies one split",
             stacklevel=3,
         )
 

@@ -27,8 +27,13 @@ _DRAWN = (
 )  # fmt: skip
 
 
-def report_from_run(folder: str | Path) -> Report:
-    """What a run did: best and last values, curves, and every setting it ran with."""
+def report_from_run(folder: str | Path, looks: Section | None = None) -> Report:
+    """What a run did: best and last values, curves, and every setting it ran with.
+
+    Args:
+        folder: of the run.
+        looks: where its model looks, from those who can ask it; shown behind the curves.
+    """
     folder = Path(folder)
     settings, rows = _read_settings(folder), read_metrics(folder / "metrics.jsonl")
     last = max(int(row["step"]) for row in rows)
@@ -42,6 +47,7 @@ def report_from_run(folder: str | Path) -> Report:
         source=f"`{folder.name}/metrics.jsonl`, {len(rows)} rows",
     )
     sections = [Section("Results", blocks=[results]), *_curve_sections(rows, folder)]
+    sections += [] if looks is None else [looks]
     table = Table(("setting", "value"), list(_flat(settings)), source=f"`{folder.name}/config.yaml`, as resolved")
     sections.append(Section("Settings", "Everything this run was told, defaults included.", [table]))
     again = Code(f"saccade evaluate {folder}")

@@ -1,8 +1,8 @@
 """The only place that rescales maps for display; each rule says what it did, so that a legend can.
 
-A trace keeps the model's own weights. A screen shows 0 … 1. What lies between is one of three rules: each map by its
-own peak, several maps by their common peak, or a map capped at a percentile when one cell drowns the rest. Zero always
-stays zero: a map is never stretched from its minimum, so that a uniform map looks uniform and not empty.
+A trace keeps the model's own weights. A screen shows 0 … 1. What lies between is one of two rules: each map by its
+own peak, or several maps by their common peak. Zero always stays zero: a map is never stretched from its minimum, so
+that a uniform map looks uniform and not empty.
 """
 
 from __future__ import annotations
@@ -48,17 +48,6 @@ def by_shared_peak(maps: Sequence[MapLike]) -> list[Scaled]:
     arrays = [as_map(attention) for attention in maps]
     top = max((float(values.max()) for values in arrays), default=0.0)
     return [_scaled(values, top, "the peak of all maps here") for values in arrays]
-
-
-def by_percentile(attention: MapLike, percentile: float = 99.0) -> Scaled:
-    """The map divided by one of its percentiles; whatever lies above is shown as 1."""
-    if not 0 < percentile <= 100:
-        raise DataError(f"percentile: found {percentile}; it must lie above 0 and be at most 100")
-    values = as_map(attention)
-    top = float(np.percentile(values, percentile))
-    if top <= 0:  # so few cells are lit that the percentile misses them all: the cap would show noise, or nothing
-        return by_own_peak(attention)
-    return _scaled(values, top, f"capped at percentile {percentile:g}")
 
 
 def as_map(attention: MapLike) -> Values:

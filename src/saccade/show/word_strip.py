@@ -127,7 +127,8 @@ class _Sheet:
         width, height = self.panel
         rows = -(-len(self.panels) // self.columns)
         per_row = -(-len(self.panels) // rows)
-        column = max(width, 110)  # notes need room under a narrow picture
+        widest = max(font(_WORD, bold=True).getlength(entry.word) for entry in self.panels)
+        column = max(width, 110, min(round(widest + 0.5), 180))  # under a narrow picture words and notes need room
         row = height + _GATE_HEIGHT + 8 + line_height(font(_WORD, bold=True)) + 2 * line_height(font(_SMALL)) + GUTTER
         sheet_width = max(2 * MARGIN + per_row * column + (per_row - 1) * GUTTER, 480)
         said = font(_SAID, bold=True)

@@ -52,12 +52,8 @@ class AttributeTask(QueryTask):
         settings = dict(data) | ({"protocol": protocol} if protocol else {})
         self.data_config = from_dict(AttributeDataConfig, settings, where="data")
         side = SPECS[self.data_config.name].size
-        super().__init__(model=model, model_config=model_config, size=(side, side), seed=seed)
-
-    @property
-    def protocol(self) -> str:
-        """Sizes and splits by name."""
-        return str(self.data_config.protocol)
+        chosen = str(self.data_config.protocol)
+        super().__init__(model=model, model_config=model_config, size=(side, side), protocol=chosen, seed=seed)
 
     def make_split(self, name: str) -> AttributeData:
         """One split of the scenes, on the device; fresh training scenes are drawn anew for each seed."""

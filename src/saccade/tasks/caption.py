@@ -37,7 +37,7 @@ from saccade.data.captions import CaptionBatch, CaptionData, CaptionDataConfig, 
 from saccade.data.glyphs import Split
 from saccade.data.references import split_reference
 from saccade.data.vocabulary import Vocabulary
-from saccade.errors import ConfigError, DataError, nearest
+from saccade.errors import ConfigError, nearest
 from saccade.losses import caption_cross_entropy, doubly_stochastic, hard_attention_loss, word_log_likelihood
 from saccade.metrics import bleu, same_caption
 from saccade.models.facts import ModelFacts
@@ -46,6 +46,7 @@ from saccade.tasks.caption_features import CaptionFeatures
 from saccade.tasks.caption_scores import captions_of, encoded, score_captions, sentences
 from saccade.tasks.picture_task import Batch, PictureTask, Wanted, settings_wanted
 from saccade.tasks.query_scores import numbers_in_batches
+from saccade.tasks.trainable_tables import check_named, check_trainable
 
 DECODER = "decoder"
 """The phase that learns from kept features."""
@@ -85,27 +86,18 @@ class CaptionTask(PictureTask):
         protocol: str | None = None,
         seed: int = 0,
     ) -> None:
-        if not data.get("name"):
-            readers = ", ".join(CAPTION_READERS)
-            raise ConfigError(f"no captions to train on: give --data READER:PATH; readers: {readers}")
+        check_named(data, CAPTION_READERS, "captions")
         self.data_config = from_dict(CaptionDataConfig, data, where="data")
         config = self.data_config
         self.table = None if config.is_generated else read_captions(config.name, config.options)
-        for split in ("train", "val"):
-            if self.table is not None and not self.table.count(split):
-                raise DataError(f"{config.name}: no picture in split '{split}'; training needs train and val pictures")
-        self._protocol = protocol
+        if self.table is not None:
+            check_trainable(self.table, "picture")
         self.vocabulary = SCENE_VOCABULARY if self.table is None else vocabulary_of(self.table, config)
         settings = {"input_size": config.size, **model_config}
         if settings.setdefault("vocabulary", len(self.vocabulary)) != len(self.vocabulary):
             found = f"found {settings['vocabulary']}, but the data has {len(self.vocabulary)}"
             raise ConfigError(f"model.vocabulary: {found}; leave it out")
-        super().__init__(model=model, model_config=settings, size=config.size, seed=seed)
-
-    @property
-    def protocol(self) -> str | None:
-        """The recipe's name for its splits."""
-        return self._protocol
+        super().__init__(model=model, model_config=settings, size=config.size, protocol=protocol, seed=seed)
 
     @property
     def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -118,11 +110,6 @@ class CaptionTask(PictureTask):
         if config.is_generated and name == "train":
             config = replace(config, seed=config.seed + self.seed)
         return CaptionData(config, cast(Split, name), self.device, self.vocabulary, table=self.table)
-
-    def kept(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings of the data without the path of the pictures, which is nobody else's business."""
-        name = data["name"]
-        return {**data, "name": name if self.data_config.is_generated else split_reference(name, CAPTION_READERS)[0]}
 
     # ------------------------------------------------------------ training
 

@@ -37,7 +37,7 @@ from saccade.data.hashing import derive_seed
 from saccade.data.multiset_readers import MULTISET_READERS, read_multisets
 from saccade.data.multisets import DIGITS, MultisetData, MultisetDataConfig, MultisetScenes
 from saccade.data.references import split_reference
-from saccade.errors import ConfigError, DataError, nearest
+from saccade.errors import ConfigError, nearest
 from saccade.losses import (
     count_loss,
     hsal_expected_loss,
@@ -57,6 +57,7 @@ from saccade.tasks.multiset_pictures import at_size, read_all
 from saccade.tasks.multiset_scores import MultisetScores, add_answers, add_glimpses, score_multisets
 from saccade.tasks.picture_task import Batch, PictureTask, Wanted, in_batches, settings_wanted
 from saccade.tasks.query_scores import answers_of, in_parts
+from saccade.tasks.trainable_tables import check_named, check_trainable
 
 ACTIVATION = "activation"
 """The phase that learns from single objects."""
@@ -100,27 +101,17 @@ class MultisetTask(PictureTask):
         protocol: str | None = None,
         seed: int = 0,
     ) -> None:
-        if not data.get("name"):
-            readers = ", ".join(MULTISET_READERS)
-            raise ConfigError(f"no pictures to train on: give --data READER:PATH; readers: {readers}")
+        check_named(data, MULTISET_READERS, "pictures")
         self.data_config = from_dict(MultisetDataConfig, data, where="data")
         config = self.data_config
         self.table = None if config.is_generated else read_multisets(config.name, config.options)
         if self.table is not None:
-            for split in ("train", "val"):
-                if not self.table.count(split):
-                    raise DataError(f"{config.name}: no picture in split '{split}'; training needs train and val rows")
-        self._protocol = protocol
+            check_trainable(self.table, "picture")
         self.classes = DIGITS if self.table is None else self.table.classes
         most = config.scenes("train").slots if self.table is None else self.table.most
         settings = {"input_size": (config.size, config.size), **_filled_in(model_config, len(self.classes), most)}
         height, width = settings["input_size"]
-        super().__init__(model=model, model_config=settings, size=(height, width), seed=seed)
-
-    @property
-    def protocol(self) -> str | None:
-        """The recipe's name for its splits."""
-        return self._protocol
+        super().__init__(model=model, model_config=settings, size=(height, width), protocol=protocol, seed=seed)
 
     @property
     def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -135,11 +126,6 @@ class MultisetTask(PictureTask):
             kind = SINGLE if single else config.name
             config = replace(config, name=kind, seed=config.seed + (self.seed if split == "train" else 0))
         return MultisetData(config, cast(Split, split), self.device, self.table)
-
-    def kept(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings of the data without the path of the pictures, which is nobody else's business."""
-        name = data["name"]
-        return {**data, "name": name if self.data_config.is_generated else split_reference(name, MULTISET_READERS)[0]}
 
     # ------------------------------------------------------------ training
 

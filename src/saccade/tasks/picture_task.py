@@ -63,6 +63,7 @@ class PictureTask(ABC):
         model: catalog name of the model.
         model_config: settings of the model.
         size: (height, width) of the network input.
+        protocol: sizes and splits by name; kept with the model.
         seed: of the weights and of the order of a finite training set.
     """
 
@@ -75,10 +76,13 @@ class PictureTask(ABC):
     """Whether the answers are words of which the model makes sentences."""
     data_config: Any
 
-    def __init__(self, *, model: str, model_config: Mapping[str, Any], size: Size, seed: int) -> None:
+    def __init__(
+        self, *, model: str, model_config: Mapping[str, Any], size: Size, protocol: str | None, seed: int
+    ) -> None:
         if not 0 <= seed < 1 << 32:
             raise ConfigError(f"seed: must lie in 0 .. 2^32 - 1, found {seed}")
-        self.architecture, self.model_config, self.seed, self.size = model, dict(model_config), seed, size
+        self.architecture, self.model_config, self.size = model, dict(model_config), size
+        self.protocol, self.seed = protocol, seed
         self.model = self.new_model(seed)
         self.model.check_input(size)
         self.device = torch.device("cpu")
@@ -95,17 +99,12 @@ class PictureTask(ABC):
 
     @property
     @abstractmethod
-    def protocol(self) -> str | None:
-        """Sizes and splits by name."""
-
-    @property
-    @abstractmethod
     def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What the model is asked (nothing, perhaps) and what it answers, each in the order of its ids."""
 
     def kept(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings of the data as the model folder keeps them."""
-        return dict(data)
+        """Settings of the data as the model folder keeps them: of READER:PATH the path is nobody else's business."""
+        return {**data, "name": data["name"].partition(":")[0]} if "name" in data else dict(data)
 
     def new_model(self, seed: int) -> SeeingModel:
         """A freshly initialised model, a function of ``seed`` and of published weights, where it starts from them."""

@@ -37,29 +37,6 @@ class QueryBatch(Protocol):
     def __len__(self) -> int: ...
 
 
-class QueryData(Protocol):
-    """One split: numbers of questions to batches."""
-
-    size: int | None
-    """None when it has no end."""
-    split: str
-
-    @property
-    def queries(self) -> tuple[str, ...]:
-        """What is asked, in the order of the ids."""
-
-    @property
-    def answers(self) -> tuple[str, ...]:
-        """What is answered, in the order of the ids."""
-
-    @property
-    def device(self) -> torch.device:
-        """Where batches are made."""
-
-    def take(self, indices: Tensor) -> QueryBatch:
-        """The questions ``indices`` (B,), in that order."""
-
-
 class QueryTask(PictureTask):
     """Trains one query model."""
 

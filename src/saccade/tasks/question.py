@@ -17,13 +17,14 @@ from saccade.data.question_table import QuestionTable
 from saccade.data.questions import QuestionBatch, QuestionData, QuestionDataConfig
 from saccade.data.readers import READERS, read_questions
 from saccade.data.references import split_reference
-from saccade.errors import ConfigError, DataError
+from saccade.errors import ConfigError
 from saccade.models.base import QueryModel
 from saccade.models.facts import ModelFacts
 from saccade.tasks.picture_task import Wanted
 from saccade.tasks.query_task import QueryTask
 from saccade.tasks.question_prior import training_prior
 from saccade.tasks.question_scores import SWEEPS, score_questions
+from saccade.tasks.trainable_tables import check_named, check_trainable
 
 
 class QuestionTask(QueryTask):
@@ -48,21 +49,13 @@ class QuestionTask(QueryTask):
         protocol: str | None = None,
         seed: int = 0,
     ) -> None:
-        if not data.get("name"):
-            raise ConfigError(f"no pictures to train on: give --data READER:PATH; readers: {', '.join(READERS)}")
+        check_named(data, READERS, "pictures")
         self.data_config = from_dict(QuestionDataConfig, data, where="data")
         self.table = read_questions(self.data_config.name, self.data_config.options)
-        for split in ("train", "val"):
-            if not self.table.count(split):
-                raise DataError(f"{self.table.name}: no question in split '{split}'; training needs train and val rows")
-        self._protocol = protocol
+        check_trainable(self.table, "question")
         settings = _filled_in(model_config, self.table)
-        super().__init__(model=model, model_config=settings, size=self.data_config.size, seed=seed)
-
-    @property
-    def protocol(self) -> str | None:
-        """The recipe's name for its splits."""
-        return self._protocol
+        size = self.data_config.size
+        super().__init__(model=model, model_config=settings, size=size, protocol=protocol, seed=seed)
 
     def make_split(self, name: str) -> QuestionData:
         """One split of the table, its pictures on the device where they fit."""
@@ -76,10 +69,6 @@ class QuestionTask(QueryTask):
         """Metrics on the validation split; ``score`` is the one that decides, whichever kind of table it is."""
         found = super().validate(model)
         return {"score": found["weighted_map" if self.table.multi_label else "accuracy"], **found}
-
-    def kept(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings of the data without the path of the table, which is nobody else's business."""
-        return {**data, "name": split_reference(data["name"], READERS)[0]}
 
     @classmethod
     def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -19,7 +19,8 @@ from saccade.tasks.attribute_scores import AttributeScores, score_attributes
 from saccade.tasks.published import PUBLISHED, Published
 from saccade.trace import Look
 from saccade.verbs.plain_table import PlainTable
-from saccade.verbs.tour import Stop
+from saccade.verbs.tour import Progress, Stop
+from saccade.verbs.tour_scores import as_score, headline
 
 QUICK, FULL = 500, 5000  # scenes
 SWEEPS = {True: 50, False: 200}  # scenes for deletion and insertion
@@ -34,7 +35,7 @@ LABELS = {
 }
 
 
-def attribute_stop(name: str, *, quick: bool, device: str, progress: Callable[[str, int, int], None]) -> Stop:
+def attribute_stop(name: str, *, quick: bool, device: str, progress: Progress) -> Stop:
     """Score the shipped model ``name`` on scenes of shipped glyphs and say what came out."""
     predictor = load(name, device)
     config = _data_config(predictor)
@@ -73,7 +74,8 @@ def attribute_stop(name: str, *, quick: bool, device: str, progress: Callable[[s
             _recall_figure(scores, where),
         ],
     )
-    return Stop(section, _headline(name, predictor, found, published), [_terminal_table(name, found)])
+    here = as_score({"data": config.name, "split": "test", **found})
+    return Stop(section, headline(name, predictor.facts, "accuracy", here), [_terminal_table(name, found)])
 
 
 def _data_config(predictor: Predictor) -> AttributeDataConfig:
@@ -292,19 +294,6 @@ def _recall_figure(scores: AttributeScores, where: str) -> Picture:
         figure_svg(drawn["light"]), "The map as a segmentation: precision and recall of its pixels at every threshold.",
         alt="Precision against recall", source=where, dark=figure_svg(drawn["dark"]),
     )  # fmt: skip
-
-
-def _headline(name: str, predictor: Predictor, found: Mapping[str, Any], published: Published | None) -> list[str]:
-    recorded = _recorded(predictor)
-    low, high = found["intervals"]["accuracy"]
-    return [
-        name,
-        "accuracy",
-        f"{100 * found['metrics']['accuracy']:.1f} [{100 * low:.1f}, {100 * high:.1f}]",
-        f"{found['n']}",
-        f"{100 * recorded.metrics['accuracy']:.2f} ({recorded.n:,})" if recorded is not None else "–",
-        f"{100 * published.metrics['accuracy']:.2f}" if published is not None else "–",
-    ]
 
 
 def _terminal_table(name: str, found: Mapping[str, Any]) -> PlainTable:

@@ -51,7 +51,7 @@ def train(
         devices: how many of them on each of ``nodes`` machines.
         nodes: machines.
         strategy: a Fabric strategy, e.g. ddp.
-        precision: 32-true or bf16-mixed.
+        precision: auto, 32-true or bf16-mixed, instead of what the recipe says.
         quiet: no progress.
     """
     from saccade.engine.loop import fit  # brings Fabric, which takes seconds

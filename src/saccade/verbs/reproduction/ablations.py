@@ -18,7 +18,7 @@ METRICS = ("accuracy", "true_positive_strength", "selectivity", "causal_follow",
 
 @dataclass(frozen=True)
 class PenaltyPoint:
-    """HAttNet-CTX at one price of open gates."""
+    """HAttNet-CTX at one price of gates that are open where nothing is."""
 
     penalty: float
     accuracy: Measured
@@ -63,7 +63,7 @@ _PHRASES = {
     r"model\.config\.context=(\d+)": r"gates see \1×\1 cells",
     r"model\.config\.gated=\[\]": "no gates",
     r"model\.config\.gated=\[?(.+?)\]?": r"gates after \1 only",
-    r"model\.config\.gate_penalty=(.+)": r"gate penalty \1",
+    r"model\.config\.(gate|spread)_penalty=(.+)": r"\1 penalty \2",
     r"phases\.\d+\.optimizer\.lr=(.+)": r"learning rate \1",
     r"phases\.\d+\.optimizer\.weight_decay=(.+)": r"weight decay \1",
     r"precision=(.+)": r"precision \1",
@@ -94,13 +94,14 @@ def _phrase(text: str) -> str:
 def penalty_curve(
     runs: Sequence[RecordedRun], variants: Sequence[RecordedRun], data: str = "mref", setting: Setting = SETTINGS[-1]
 ) -> list[PenaltyPoint]:
-    """HAttNet-CTX by its gate penalty, from 0 on: all recorded runs whose models differ in nothing else."""
+    """HAttNet-CTX by its spread penalty, from 0 on: all recorded runs whose models differ in nothing else."""
     by_penalty: dict[float, list[RecordedRun]] = {}
     for run in (*runs, *variants):
         wanted = (run.on, run.protocol, run.glyphs) == (data, setting.protocol, setting.glyphs)
-        others = {key: value for key, value in run.settings.items() if key not in ("gate_penalty", "dropout")}
-        if wanted and run.recipe["model"]["name"] == "hattnet-ctx" and others in ({}, {"context": 3}):
-            by_penalty.setdefault(float(run.settings.get("gate_penalty", 0.0)), []).append(run)
+        others = {key: value for key, value in run.settings.items() if key not in ("spread_penalty", "dropout")}
+        plain = others.pop("gate_penalty", 0.0) == 0 and others in ({}, {"context": 3})
+        if wanted and plain and run.recipe["model"]["name"] == "hattnet-ctx":
+            by_penalty.setdefault(float(run.settings.get("spread_penalty", 0.0)), []).append(run)
     points = []
     for penalty, found in sorted(by_penalty.items()):
         one_each = list({run.seed: run for run in reversed(found)}.values())  # a recorded run before a variant
@@ -118,5 +119,5 @@ def penalty_table(points: Sequence[PenaltyPoint]) -> PlainTable:
         cost = "–" if plain is None else f"{100 * (plain - point.accuracy.mean):+.2f}"
         held = map(mean_text, (point.accuracy, point.strength, point.selectivity))
         rows.append([f"{point.penalty:g}", *held, cost, seeds_text(point.accuracy)])
-    columns = ("gate penalty", "accuracy", "on target", "selective", "accuracy lost", "seeds × n")
+    columns = ("spread penalty", "accuracy", "on target", "selective", "accuracy lost", "seeds × n")
     return PlainTable("sparse gates: HAttNet-CTX on MREF, unlimited, %", columns, rows)

@@ -149,8 +149,8 @@ def penalty_figure(points: Sequence[PenaltyPoint]) -> Drawing | None:
     words = [f"{point.penalty:g}" for point in points]
     lost = [plain - point.accuracy.mean for point in points]
     panels = {
-        "for a map on the target": {"gate penalty": Line([point.strength.mean for point in points], lost, words)},
-        "for a selective map": {"gate penalty": Line([point.selectivity.mean for point in points], lost, words)},
+        "for a map on the target": {"spread penalty": Line([point.strength.mean for point in points], lost, words)},
+        "for a selective map": {"spread penalty": Line([point.selectivity.mean for point in points], lost, words)},
     }
 
     def draw(theme: Theme) -> Figure:
@@ -161,7 +161,7 @@ def penalty_figure(points: Sequence[PenaltyPoint]) -> Drawing | None:
     return Drawing(
         "sparse-gates",
         "Sparse gates: accuracy that HAttNet-CTX loses on MREF (unlimited) for the strength and the selectivity of its "
-        "map; the number at each point is the price of open gates.",
+        "map; the number at each point is the price of gates that are open where nothing is.",
         f"{runs} recorded runs, n = 10,000 each",
         draw,
     )

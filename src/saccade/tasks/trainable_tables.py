@@ -1,0 +1,43 @@
+"""What must be there before a model is trained on a table of one's own pictures: a name, and rows in train and val."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol
+
+from saccade.errors import ConfigError, DataError
+
+
+class SplitTable(Protocol):
+    """A table whose rows are in splits."""
+
+    @property
+    def name(self) -> str:
+        """READER:PATH."""
+
+    def count(self, split: str) -> int:
+        """Rows in ``split``."""
+
+
+def check_named(data: Mapping[str, Any], readers: Collection[str], things: str) -> None:
+    """Refuse settings of data that name none: a recipe for one's own pictures cannot know where they are.
+
+    Args:
+        data: the settings.
+        readers: which READERs there are.
+        things: what is trained on, in the plural.
+    """
+    if not data.get("name"):
+        raise ConfigError(f"no {things} to train on: give --data READER:PATH; readers: {', '.join(readers)}")
+
+
+def check_trainable(table: SplitTable, thing: str) -> None:
+    """Refuse a table with nothing to learn from, or nothing to choose a model by.
+
+    Args:
+        table: the rows.
+        thing: what one of them is.
+    """
+    for split in ("train", "val"):
+        if not table.count(split):
+            raise DataError(f"{table.name}: no {thing} in split '{split}'; training needs train and val rows")

@@ -1,0 +1,42 @@
+"""Runs and records as one self-contained page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from saccade.errors import DataError
+from saccade.record import Record, read_record
+from saccade.show.report import Report
+from saccade.show.report_sources import report_from_records, report_from_run
+
+LOOKS = 4
+
+
+def report(sources: Sequence[Path | str], *, looks: int = LOOKS, device: str = "auto") -> Report:
+    """The page of one run, or of records.
+
+    Args:
+        sources: one run folder; or records and folders of records.
+        looks: validation pictures of a run that its model is asked about.
+        device: on which it answers.
+    """
+    paths = [Path(source) for source in sources]
+    if len(paths) == 1 and (paths[0] / "config.yaml").is_file():
+        from saccade.verbs.run_looks import run_looks  # brings torch and a model; records need neither
+
+        return report_from_run(paths[0], run_looks(paths[0], looks, device))
+    return report_from_records(_records(paths))
+
+
+def _records(sources: Sequence[Path]) -> list[Record]:
+    paths: list[Path] = []
+    for source in sources:
+        if source.is_dir():
+            inside = sorted(path for path in source.glob("*.json") if path.with_suffix(".safetensors").is_file())
+            if not inside:
+                raise DataError(f"{source}: neither a run folder (no config.yaml) nor a folder of records (*.json)")
+            paths += inside
+        else:
+            paths.append(source)
+    return [read_record(path) for path in paths]

@@ -1,0 +1,71 @@
+"""The page of a run: results, curves, settings, and where its model looks on pictures it was not trained on."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from saccade.cli import app
+from saccade.data.attributes import AttributeData, AttributeDataConfig
+from saccade.data.examples import examples_of
+from saccade.errors import DataError
+from saccade.show.report import Gallery
+from saccade.verbs.report import report
+from saccade.verbs.run_looks import TITLE, run_looks
+
+
+def test_a_run_shows_where_its_model_looks(run: Path) -> None:
+    page = report([run], looks=2, device="cpu")
+    section = next(section for section in page.sections if section.title == TITLE)
+    (gallery,) = section.blocks
+    assert isinstance(gallery, Gallery)
+    truths = examples_of(AttributeData(AttributeDataConfig(glyphs="pack"), "val"), 2)
+    told = [picture.caption for picture in gallery.pictures]
+    assert len(told) == 2
+    for caption, example in zip(told, truths):
+        assert caption.startswith(f"{example.question}: ")
+        assert caption.endswith(f"% sure; true: {example.truth}")
+    assert TITLE in page.html()
+
+
+def test_without_looks_or_without_a_model_there_is_no_such_section(run: Path, tmp_path: Path) -> None:
+    assert run_looks(run, 0) is None
+    young = tmp_path / "young"
+    shutil.copytree(run, young, ignore=shutil.ignore_patterns("model", "checkpoints"))
+    assert TITLE not in [section.title for section in report([young]).sections]
+
+
+def test_without_mnist_the_shipped_digits_take_its_place(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "empty"))
+    trained = tmp_path / "trained"
+    shutil.copytree(run, trained, ignore=shutil.ignore_patterns("checkpoints"))
+    config = trained / "model" / "config.json"
+    config.write_text(config.read_text(encoding="utf-8").replace('"glyphs": "pack"', '"glyphs": "disjoint"'))
+    shown, as_trained = run_looks(trained, 1, "cpu"), run_looks(run, 1, "cpu")
+    assert shown is not None
+    assert as_trained is not None
+    assert shown.blocks[0].caption.startswith("The first scenes of the validation split, made of shipped digits")
+    assert as_trained.blocks[0].caption.startswith("The first scenes of the validation split; outlined")
+
+
+def test_pictures_that_are_gone_are_said_to_be(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: object) -> None:
+        raise DataError("no such table; check the path")
+
+    monkeypatch.setattr("saccade.verbs.run_looks._opened", gone)
+    section = run_looks(run, 2, "cpu")
+    assert section is not None
+    assert section.text.endswith("cannot be shown: no such table; check the path")
+    assert not section.blocks
+
+
+def test_by_command(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "r.html"
+    done = CliRunner().invoke(app, ["report", str(run), "--looks", "1", "--device", "cpu", "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    assert out.read_text(encoding="utf-8").count("sure; true: ") == 2  # in the caption, and for those who cannot see it
