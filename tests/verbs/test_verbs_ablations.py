@@ -48,7 +48,9 @@ def test_seeds_of_one_variant_share_a_row():
 
 def test_the_curve_of_the_gates_takes_what_differs_in_the_penalty_alone():
     plain = fake_run("hattnet-ctx", **FRESH, accuracy=0.99, strength=0.1)
-    sparse = fake_run("hattnet-ctx-sparse", **FRESH, model="hattnet-ctx", config={"spread_penalty": 0.1}, accuracy=0.985)
+    sparse = fake_run(
+        "hattnet-ctx-sparse", **FRESH, model="hattnet-ctx", config={"spread_penalty": 0.1}, accuracy=0.985
+    )
     others = [
         variant(config={"spread_penalty": 1.0, "dropout": 0.0}, accuracy=0.97, strength=0.4),
         variant(config={"spread_penalty": 0.3, "norm_after_gates": False}),
