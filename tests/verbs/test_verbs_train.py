@@ -18,6 +18,7 @@ from saccade.cli import app
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.errors import CheckpointError, ConfigError, OutputError
 from saccade.models.facts import checked_weights, read_facts
+from saccade.models.folder import load_model
 from saccade.tasks.attribute import AttributeTask
 
 
@@ -90,6 +91,48 @@ def test_the_same_seed_gives_the_same_model_and_another_seed_another(run: Path, 
     digests = [read_facts(train_tiny(tmp_path / str(seed), seed=seed).out / "model").sha256 for seed in (0, 1)]
     assert digests[0] == read_facts(run / "model").sha256
     assert digests[1] != digests[0]
+
+
+# ---------------------------------------------------------------- beginning elsewhere
+
+
+def test_a_run_begins_with_the_weights_of_another(run: Path, tmp_path: Path) -> None:
+    """With next to no rate the model stays what it began with, whatever its seed; norms alone count on."""
+    still = ("phases.0.optimizer.lr=1e-12", "phases.0.steps=1", "phases.0.validate_every=1")
+    began = train_tiny(tmp_path / "r", *still, seed=5, start=run)
+    old, new = (load_model(folder / "model")[0] for folder in (run, began.out))
+    for (name, before), after in zip(old.named_parameters(), new.parameters(), strict=True):
+        torch.testing.assert_close(before, after, rtol=0, atol=1e-6, msg=name)
+    assert read_facts(began.out / "model").recipe["start"] == str(run)
+
+
+def test_what_does_not_fit_is_said(run: Path, tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="has nothing for attention.scorer.from_features.weight"):
+        train_tiny(tmp_path / "r", "phases.0.steps=1", "model.config.hidden=3", start=run)
+    with pytest.raises(CheckpointError, match="no model 'soft-mreff' in the zoo"):
+        train_tiny(tmp_path / "none", start="soft-mreff")
+    assert not (tmp_path / "none").exists()
+
+
+def test_parts_of_another_model(run: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    still = ("phases.0.optimizer.lr=1e-12", "phases.0.steps=1", "phases.0.validate_every=1")
+    began = train_tiny(tmp_path / "r", *still, "start_parts=[backbone.*]", seed=5, start=run)
+    old, new = (dict(load_model(folder / "model")[0].named_parameters()) for folder in (run, began.out))
+    same = {name for name in old if torch.allclose(old[name], new[name], atol=1e-6)}
+    assert {name for name in same if old[name].std() > 0} == {name for name in old if name.startswith("backbone.")} - {
+        name for name in old if old[name].std() == 0
+    }
+    assert not [warning for warning in recwarn if "begins anew" in str(warning.message)]  # it was asked for
+    with pytest.raises(ConfigError, match=r"start_parts: no weight of .* is called tower"):
+        train_tiny(tmp_path / "none", "start_parts=[tower.*]", start=run)
+
+
+def test_one_phase_alone(tmp_path: Path) -> None:
+    two = "phases=[{name: first, steps: 1}, {name: second, steps: 2}]"
+    result = train_tiny(tmp_path / "r", two, phases=["second"])
+    assert (result.phase, result.step) == ("second", 2)
+    with pytest.raises(ConfigError, match="no phase 'thrid' in the recipe 'soft-mref': choose from first, second"):
+        train_tiny(tmp_path / "none", two, phases=["thrid"])
 
 
 # ---------------------------------------------------------------- resuming

@@ -21,6 +21,12 @@ def train(
     ] = None,
     backbone: Annotated[str | None, typer.Option("--backbone", help="Instead of the recipe's.")] = None,
     protocol: Annotated[str | None, typer.Option("--protocol", help="A protocol of the recipe.")] = None,
+    start: Annotated[
+        str | None, typer.Option("--start", help="Begin with this model's weights where they fit: a name or a folder.")
+    ] = None,
+    phases: Annotated[
+        list[str] | None, typer.Option("--phase", help="Train this phase of the recipe alone; may be repeated.")
+    ] = None,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", help="key=value, as in phases.0.steps=100.", metavar="KEY=VALUE")
     ] = None,
@@ -42,6 +48,8 @@ def train(
         data=data,
         backbone=backbone,
         protocol=protocol,
+        start=start,
+        phases=phases or [],
         overrides=overrides or [],
         out=out,
         resume=resume,

@@ -145,6 +145,10 @@ class Recipe:
     """which entry of ``protocols`` is in force"""
     protocols: dict[str, dict[str, Any]] = field(default_factory=dict)
     seed: int = 0
+    start: str | None = None
+    """model whose weights training begins with, where they fit: a name of the zoo, a run, or a model folder"""
+    start_parts: tuple[str, ...] = ("*",)
+    """patterns of the weights that are taken from it, as in ``backbone.*``; the rest begins anew"""
     batch_size: int = 64
     """samples of one optimiser step, over all micro-batches and devices"""
     accumulate: int = 1

@@ -22,6 +22,7 @@ from saccade.geometry import Size
 from saccade.models.base import SeeingModel
 from saccade.models.catalog import model_spec
 from saccade.models.folder import ModelFacts, Preprocessing, save_model
+from saccade.models.start import take_over
 
 Batch = dict[str, Any]
 """Tensors by name, example axis first; plain values for what holds of the whole batch."""
@@ -81,6 +82,7 @@ class PictureTask(ABC):
     ) -> None:
         if not 0 <= seed < 1 << 32:
             raise ConfigError(f"seed: must lie in 0 .. 2^32 - 1, found {seed}")
+        self._start: tuple[Mapping[str, Tensor], str] | None = None
         self.architecture, self.model_config, self.size = model, dict(model_config), size
         self.protocol, self.seed = protocol, seed
         self.model = self.new_model(seed)
@@ -107,7 +109,7 @@ class PictureTask(ABC):
         return {**data, "name": data["name"].partition(":")[0]} if "name" in data else dict(data)
 
     def new_model(self, seed: int) -> SeeingModel:
-        """A freshly initialised model, a function of ``seed`` and of published weights, where it starts from them."""
+        """A freshly initialised model, a function of ``seed`` and of the weights that it starts from, if any."""
         spec = model_spec(self.architecture)
         if not issubclass(spec.resolve(), self.model_kind):
             raise ConfigError(f"model '{self.architecture}': the task '{self.name}' needs one that {self.model_does}")
@@ -116,7 +118,15 @@ class PictureTask(ABC):
             model = cast(SeeingModel, spec.build(self.model_config))
         if getattr(model.config, "pretrained", False):
             model.start_pretrained()
+        if self._start is not None:
+            take_over(model, *self._start)
         return model
+
+    def begin_with(self, weights: Mapping[str, Tensor], where: str) -> tuple[str, ...]:
+        """Let every model of this task begin with those of ``weights`` that fit; the places that keep their own."""
+        left = take_over(self.model, weights, where)
+        self._start = weights, where
+        return left
 
     def to(self, device: torch.device) -> None:
         """Make batches on ``device`` from now on."""

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from saccade.config import from_dict
 from saccade.engine.recipe import Recipe, load_recipe
-from saccade.errors import ConfigError
+from saccade.errors import ConfigError, nearest
 from saccade.tasks import task_class
 
 if TYPE_CHECKING:
     from saccade.engine.loop import RunResult
     from saccade.engine.protocol import Trainable
+    from saccade.tasks.picture_task import PictureTask
 
 
 def train(
@@ -24,6 +28,8 @@ def train(
     data: str | None = None,
     backbone: str | None = None,
     protocol: str | None = None,
+    start: str | Path | None = None,
+    phases: Sequence[str] = (),
     overrides: Sequence[str] = (),
     seed: int | None = None,
     resume: bool = False,
@@ -43,6 +49,8 @@ def train(
         data: another data set than the recipe's, by name, or READER:PATH.
         backbone: another backbone than the recipe's, for models that can have one.
         protocol: ``authors`` or ``unlimited``.
+        start: begin with the weights of this model where they fit: a name of the zoo, a run, or a model folder.
+        phases: train these phases of the recipe alone, by name; none: all of them.
         overrides: ``key=value`` texts, e.g. ``phases.0.steps=100``; values are read as YAML.
         seed: another seed than the recipe's.
         resume: go on where the run stopped, exactly.
@@ -61,14 +69,19 @@ def train(
         if recipe is None:
             raise ConfigError("no recipe: name one (see 'saccade list recipes'), or go on with a run by --resume")
         chosen = list(overrides)
-        for path, value in (("data.name", _anywhere(data)), ("model.config.backbone", backbone), ("seed", seed)):
+        given = {"data.name": _anywhere(data), "model.config.backbone": backbone, "seed": seed}
+        given["start"] = None if start is None else str(start)
+        for path, value in given.items():
             chosen += [] if value is None else [f"{path}={json.dumps(value)}"]  # a path may hold what YAML reads
         chosen += [] if precision is None else [f"precision={precision}"]
-        resolved = load_recipe(recipe, protocol=protocol, overrides=chosen)
-    elif overrides or any(value is not None for value in (data, backbone, protocol, seed, precision)):
+        resolved = _only(load_recipe(recipe, protocol=protocol, overrides=chosen), phases)
+    elif overrides or phases or any(value is not None for value in (data, backbone, protocol, start, seed, precision)):
         raise ConfigError("a run that goes on keeps its recipe: leave out --set, --data, --protocol and the like")
+    task = build_task(resolved)
+    if resolved.start is not None and not resume:
+        _begin(task, resolved.start, resolved.start_parts)
     return fit(
-        build_task(resolved),
+        task,
         resolved,
         out,
         resume=resume,
@@ -79,6 +92,34 @@ def train(
         strategy=strategy,
         progress="quiet" if quiet else "auto",
     )
+
+
+def _only(recipe: Recipe, phases: Sequence[str]) -> Recipe:
+    """The recipe with the phases of these names alone, in its own order; with all of them where none is named."""
+    known = [phase.name for phase in recipe.phases]
+    for name in phases:
+        if name not in known:
+            raise ConfigError(f"no phase '{name}' in the recipe '{recipe.name}': {nearest(name, known)}")
+    return replace(recipe, phases=tuple(phase for phase in recipe.phases if phase.name in phases)) if phases else recipe
+
+
+def _begin(task: Trainable, start: str, parts: Sequence[str]) -> None:
+    """Give the task's model the weights of another whose names match ``parts``; say what begins anew unasked."""
+    from saccade.models.folder import load_model
+    from saccade.zoo import resolve
+
+    model, _ = load_model(resolve(start))
+    weights = {
+        name: tensor
+        for name, tensor in model.state_dict().items()
+        if any(fnmatchcase(name, pattern) for pattern in parts)
+    }
+    if not weights:
+        raise ConfigError(f"start_parts: no weight of {start} is called {' or '.join(parts)}")
+    left = cast("PictureTask", task).begin_with(weights, start)
+    unasked = [name for name in left if any(fnmatchcase(name, pattern) for pattern in parts)]
+    if unasked:
+        warnings.warn(f"start: {start} has nothing for {', '.join(unasked)}; this begins anew", stacklevel=3)
 
 
 def _anywhere(data: str | None) -> str | None:

@@ -1,0 +1,44 @@
+"""Begin with another model's weights: what fits by name and shape is taken over, the rest stays as it is.
+
+So a head learns anew on a backbone that has learnt already, a model goes on with other answers, or a later phase of a
+recipe is trained again on what an earlier one left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import Tensor, nn
+
+from saccade.errors import ConfigError
+
+
+def take_over(model: nn.Module, weights: Mapping[str, Tensor], where: str) -> tuple[str, ...]:
+    """Give ``model`` those of ``weights`` that fit it.
+
+    Args:
+        model: whatever it has begun with.
+        weights: by the name of their place.
+        where: what they come from, for messages.
+
+    Returns:
+        The places that keep what they had.
+
+    Raises:
+        ConfigError: no weight that can be learnt fits.
+    """
+    places = model.state_dict()
+    fitting = {
+        name: weights[name] for name, own in places.items() if name in weights and weights[name].shape == own.shape
+    }
+    if not fitting.keys() & {name for name, _ in model.named_parameters()}:
+        raise ConfigError(
+            f"start: nothing of {where} fits this model, which has {_few(list(places))} where that has "
+            f"{_few(list(weights))}; start from a model of the same kind and sizes"
+        )
+    model.load_state_dict(fitting, strict=False)
+    return tuple(name for name in places if name not in fitting)
+
+
+def _few(names: list[str], most: int = 2) -> str:
+    return ", ".join(names[:most]) + (" …" if len(names) > most else "")
