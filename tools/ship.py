@@ -27,8 +27,13 @@ def deviations(architecture: str) -> tuple[str, ...]:
         if base.__module__.startswith("saccade.models"):
             text = ast.get_docstring(ast.parse(Path(inspect.getfile(base)).read_text())) or ""
             match = re.search(r"Deviations from the paper:\s*(.*?)(?:\n\n|$)", text, re.DOTALL)
-            found += [" ".join(match[1].split())] if match else []
+            found += [plain(" ".join(match[1].split()))] if match else []
     return tuple(text for text in found if not text.startswith("none"))
+
+
+def plain(text: str) -> str:
+    """Without the marks that documentation puts around the names of things."""
+    return re.sub(r":\w+:`[~.]*([^`]+)`", r"`\1`", text).replace("``", "`")
 
 
 def main() -> None:
@@ -36,6 +41,7 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("result", type=Path, help="its file in docs/results")
     parser.add_argument("--name", required=True)
+    parser.add_argument("--note", action="append", default=[], help="what else its card should say under deviations")
     options = parser.parse_args()
     result = json.loads(options.result.read_text())
     model, facts = load_model(options.run / "model")
@@ -46,7 +52,7 @@ def main() -> None:
         facts,
         name=options.name,
         scores=(score,),
-        deviations=deviations(facts.architecture),
+        deviations=(*deviations(facts.architecture), *options.note),
         revision=result["training"]["revision"],
         training={**result["training"], "command": result["command"]},
     )
