@@ -24,6 +24,7 @@ def run_values(
     half_width: float | None = 0.01,
     strength: float = 0.1,
     selectivity: float = 0.5,
+    steps: int = 1000,
     model: str | None = None,
     config: dict[str, Any] | None = None,
     command: str = "saccade train soft-mref --out runs/x",
@@ -43,6 +44,7 @@ def run_values(
         "command": command,
         "recipe": {
             "name": f"{system}-{data}", "model": {"name": model or system, "config": config or {}}, "seed": seed,
+            "batch_size": 256, "phases": [{"name": "main", "steps": steps, "epochs": None}],
         },
         "data": {"name": data, "glyphs": glyphs, "protocol": protocol},
         "training": {"minutes": 1.5, "machine": "a machine", "sha256": sha256 or f"{system}{data}{seed}"},

@@ -110,15 +110,24 @@ def test_a_clean_table_is_read_in_silence(folder: Path) -> None:
 
 def test_files_of_different_length_are_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "b.png").write_bytes(b"longer than the others")
-    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} was read"))
+    read: list[Path] = []
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path) or b"")
     warn_of_copies("csv:t", {folder / "a.png": "train", folder / "c.png": "train", folder / "b.png": "test"})
+    assert read == []
+    with pytest.warns(UserWarning, match="byte for byte"):  # those of one length are
+        warn_of_copies("csv:t", {folder / "a.png": "train", folder / "c.png": "test"})
+    assert len(read) == 2
 
 
 def test_a_file_that_cannot_be_read_is_no_copy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[Path] = []
+
     def refused(path: Path) -> bytes:
+        tried.append(path)
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "read_bytes", refused)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_copies("csv:t", {folder / "a.png": "train", folder / "b.png": "test"})
+    assert set(tried) == {folder / "a.png", folder / "b.png"}

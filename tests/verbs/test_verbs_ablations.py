@@ -64,3 +64,14 @@ def test_the_curve_of_the_gates_takes_what_differs_in_the_penalty_alone():
     assert points[1].accuracy.mean == 0.985, "a recorded run comes before a variant of the same seed"
     assert [line[4] for line in penalty_table(points).rows] == ["+0.00", "+0.50", "+2.00"]
     assert penalty_table(points[1:]).rows[0][4] == "–", "nothing to lose against"
+
+
+def test_the_curve_compares_what_was_trained_equally_long():
+    plain = fake_run("hattnet-ctx", **FRESH, accuracy=0.99)
+    short = [variant(config={"spread_penalty": price}, steps=500, accuracy=0.9) for price in (0.1, 0.2, 0.3)]
+    assert [point.penalty for point in penalty_curve([plain], short)] == [0.0]
+    short.append(variant(config={}, steps=500, accuracy=0.95))
+    points = penalty_curve([plain], short)
+    assert [point.penalty for point in points] == [0.0, 0.1, 0.2, 0.3]
+    assert points[0].accuracy.mean == 0.95
+    assert penalty_curve([], []) == []

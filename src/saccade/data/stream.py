@@ -82,9 +82,9 @@ class GlyphStream(ABC, Generic[Layout]):
             places = [(wanted[chunk_of == chunk] - chunk * self.chunk).to(self.device) for chunk in chunks]
             layout = join_layouts([part[0][place] for part, place in zip(made, places)])
             images = torch.cat([part[1][place] for part, place in zip(made, places)])
-            settled = self._ahead is not None and self._asked > _SETTLED
-            if settled and int(wanted[-1]) % self.chunk >= self.chunk // 4:
-                self._ahead.start(chunks[-1] + 1)  # type: ignore[union-attr]
+            well_in = int(wanted[-1]) % self.chunk >= self.chunk // 4
+            if self._ahead is not None and self._asked > _SETTLED and well_in:
+                self._ahead.start(chunks[-1] + 1)
         row = row.to(self.device)
         return layout[row], images[row]
 

@@ -15,14 +15,22 @@ from saccade.engine.recipe import OptimizerSpec, Phase
 from saccade.errors import ConfigError, nearest
 
 
+def fits(name: str, patterns: Sequence[str]) -> bool:
+    """Whether the name of a parameter fits one of the patterns, as in ``backbone.*``."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def check_patterns(patterns: Sequence[str], names: Sequence[str], *, where: str) -> None:
+    """Refuse a pattern that fits none of the names."""
+    for pattern in patterns:
+        if not any(fits(name, (pattern,)) for name in names):
+            heads = {name.split(".")[0] + (".*" if "." in name else "") for name in names}
+            raise ConfigError(f"{where}: the pattern '{pattern}' fits no parameter; {nearest(pattern, heads)}")
+
+
 def trainable_names(phase: Phase, names: Sequence[str]) -> list[str]:
     """The names that ``phase`` trains, in order; a pattern that fits nothing is an error."""
-    for pattern in (*phase.train, *phase.freeze):
-        if not any(fnmatchcase(name, pattern) for name in names):
-            heads = {name.split(".")[0] + (".*" if "." in name else "") for name in names}
-            raise ConfigError(
-                f"phase '{phase.name}': the pattern '{pattern}' fits no parameter; {nearest(pattern, heads)}"
-            )
+    check_patterns((*phase.train, *phase.freeze), names, where=f"phase '{phase.name}'")
     chosen = [name for name in names if _learns(name, phase)]
     if not chosen:
         raise ConfigError(f"phase '{phase.name}': everything is frozen; widen 'train' or shorten 'freeze'")
@@ -69,6 +77,4 @@ def build_optimizer(
 
 
 def _learns(name: str, phase: Phase) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in phase.train) and not any(
-        fnmatchcase(name, pattern) for pattern in phase.freeze
-    )
+    return fits(name, phase.train) and not fits(name, phase.freeze)

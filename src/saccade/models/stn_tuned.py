@@ -8,8 +8,8 @@ level of a model without a query. What is new against :mod:`saccade.models.stn`:
 * in training the localisation has to answer the question itself, by a head of its own on what it attended
   (``helper_logits``, whose cross-entropy the task adds). The gradient of a crop compares a window with its neighbours a
   pixel away; that of attention compares all cells at once. The helper is taught nothing but the answer: no place;
-* the crop teaches the extent of the window, not its place: with both at once the attention stayed even for six million
-  questions, with the helper alone it found the digit within a quarter of a million.
+* the crop teaches the extent of the window, not its place: what points is then taught as SOFT is, and by nothing that
+  pulls it elsewhere while it has not learnt to point.
 
 The answer is still read from the crop alone: the helper's is thrown away, and not computed outside of training.
 

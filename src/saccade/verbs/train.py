@@ -6,7 +6,6 @@ import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -105,19 +104,15 @@ def _only(recipe: Recipe, phases: Sequence[str]) -> Recipe:
 
 def _begin(task: Trainable, start: str, parts: Sequence[str]) -> None:
     """Give the task's model the weights of another whose names match ``parts``; say what begins anew unasked."""
+    from saccade.engine.phases import check_patterns, fits
     from saccade.models.folder import load_model
     from saccade.zoo import resolve
 
-    model, _ = load_model(resolve(start))
-    weights = {
-        name: tensor
-        for name, tensor in model.state_dict().items()
-        if any(fnmatchcase(name, pattern) for pattern in parts)
-    }
-    if not weights:
-        raise ConfigError(f"start_parts: no weight of {start} is called {' or '.join(parts)}")
-    left = cast("PictureTask", task).begin_with(weights, start)
-    unasked = [name for name in left if any(fnmatchcase(name, pattern) for pattern in parts)]
+    weights = load_model(resolve(start))[0].state_dict()
+    check_patterns(parts, list(weights), where="start_parts")
+    wanted = {name: tensor for name, tensor in weights.items() if fits(name, parts)}
+    left = cast("PictureTask", task).begin_with(wanted, start)
+    unasked = [name for name in left if fits(name, parts)]
     if unasked:
         warnings.warn(f"start: {start} has nothing for {', '.join(unasked)}; this begins anew", stacklevel=3)
 

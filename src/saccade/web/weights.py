@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import base64
 import copy
-import json
 from typing import Any
 
 import numpy as np
@@ -37,17 +36,12 @@ BLOCK = 4
 """The engine computes so many channels at once."""
 
 
-def page_weights(predictor: Predictor) -> str:
-    """The model of ``predictor`` as one line of JSON, which ``load`` of the engine takes.
+def page_model(predictor: Predictor) -> dict[str, Any]:
+    """The facts and weights of ``predictor``'s model as plain values, which ``load`` of the engine takes.
 
     Raises:
         ConfigError: for a model that the engine cannot compute.
     """
-    return json.dumps(page_model(predictor), separators=(",", ":"), allow_nan=False)
-
-
-def page_model(predictor: Predictor) -> dict[str, Any]:
-    """The facts and weights of ``predictor``'s model as plain values."""
     model, facts = copy.deepcopy(_computable(predictor)).cpu().float().requires_grad_(False), predictor.facts
     height, width = facts.preprocessing.size
     trace = model(torch.zeros(1, 3, height, width), torch.zeros(1, dtype=torch.long)).trace

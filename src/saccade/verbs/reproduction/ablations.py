@@ -12,7 +12,15 @@ from saccade.recorded import Measured, RecordedRun, measure
 from saccade.verbs.plain_table import PlainTable
 from saccade.verbs.reproduction.table1 import LABELS, SETTINGS, Setting, mean_text, seeds_text
 
-UNTOLD = ("data.glyphs=", "data.backgrounds=", "seed=", "compile=", "graph=", "channels_last=")
+UNTOLD = (
+    "data.glyphs=",
+    "data.backgrounds=",
+    "seed=",
+    "compile=",
+    "graph=",
+    "channels_last=",
+    "phases.0.validate_every=",
+)
 METRICS = ("accuracy", "true_positive_strength", "selectivity", "causal_follow", "causal_hold")
 
 
@@ -94,14 +102,20 @@ def _phrase(text: str) -> str:
 def penalty_curve(
     runs: Sequence[RecordedRun], variants: Sequence[RecordedRun], data: str = "mref", setting: Setting = SETTINGS[-1]
 ) -> list[PenaltyPoint]:
-    """HAttNet-CTX by its spread penalty, from 0 on: all recorded runs whose models differ in nothing else."""
-    by_penalty: dict[float, list[RecordedRun]] = {}
+    """HAttNet-CTX by its spread penalty, from 0 on: recorded runs that differ in nothing else.
+
+    They were trained equally long, or the price would be mixed up with the time: of the lengths on record the one with
+    the most prices, first of all with that of 0.
+    """
+    by_length: dict[str, dict[float, list[RecordedRun]]] = {}
     for run in (*runs, *variants):
         wanted = (run.on, run.protocol, run.glyphs) == (data, setting.protocol, setting.glyphs)
         others = {key: value for key, value in run.settings.items() if key not in ("spread_penalty", "dropout")}
         plain = others.pop("gate_penalty", 0.0) == 0 and others in ({}, {"context": 3})
         if wanted and plain and run.recipe["model"]["name"] == "hattnet-ctx":
+            by_penalty = by_length.setdefault(_length(run), {})
             by_penalty.setdefault(float(run.settings.get("spread_penalty", 0.0)), []).append(run)
+    by_penalty = max(by_length.values(), key=lambda prices: (0.0 in prices, len(prices)), default={})
     points = []
     for penalty, found in sorted(by_penalty.items()):
         one_each = list({run.seed: run for run in reversed(found)}.values())  # a recorded run before a variant
@@ -109,6 +123,13 @@ def penalty_curve(
         if accuracy is not None and strength is not None and selectivity is not None:
             points.append(PenaltyPoint(penalty, accuracy, strength, selectivity))
     return points
+
+
+def _length(run: RecordedRun) -> str:
+    """How long a run was trained, in words."""
+    phases = run.recipe.get("phases", ())
+    spans = [f"{phase[unit]} {unit}" for phase in phases for unit in ("steps", "epochs") if phase.get(unit)]
+    return f"{', '.join(spans)} of {run.recipe.get('batch_size')}"
 
 
 def penalty_table(points: Sequence[PenaltyPoint]) -> PlainTable:
