@@ -395,3 +395,12 @@ def test_touched_pixels_of_boxes() -> None:
     assert found[0, 1].int().tolist() == [[0, 0, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
     assert not found[1, 0].any()
     assert found[1, 1].all()
+
+
+def test_shares_of_cells_in_boxes() -> None:
+    """By hand on 2×3 cells: a box of one and a half columns and the lower half of the first row; NaN has none."""
+    boxes = torch.tensor([[0.5, 0.5, 2.0, 1.0], [float("nan")] * 4, [-3.0, -3.0, 9.0, 9.0]])
+    shares = geometry.box_shares(boxes, (2, 3))
+    assert shares[0].tolist() == [[0.25, 0.5, 0.0], [0.0, 0.0, 0.0]]
+    assert not shares[1].any()
+    assert (shares[2] == 1).all()

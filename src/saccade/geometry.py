@@ -267,6 +267,13 @@ def touched(boxes: Tensor, size: Size) -> Tensor:
     return (x + 1 > x0) & (x < x1) & (y + 1 > y0) & (y < y1)  # (…,H,W)
 
 
+def box_shares(boxes: Tensor, grid: Size) -> Tensor:
+    """(…,h,w): the share of each cell of ``grid`` inside each of ``boxes`` (…,4), xyxy in cells; none for NaN."""
+    x0, y0, x1, y1 = boxes.nan_to_num(0.0).unbind(-1)  # (…,) each; NaN becomes an empty box
+    cols, rows = _interval_share(x0, x1, grid[1]), _interval_share(y0, y1, grid[0])  # (…,w), (…,h)
+    return rows.unsqueeze(-1) * cols.unsqueeze(-2)  # (…,h,w)
+
+
 def _interval_share(start: Tensor, stop: Tensor, pixels: int) -> Tensor:
     """(B,P): the share of each unit interval [k, k+1] that lies inside [start, stop] (either order)."""
     low, high = torch.minimum(start, stop).unsqueeze(-1), torch.maximum(start, stop).unsqueeze(-1)

@@ -72,6 +72,19 @@ def test_moving_average_is_what_is_validated_and_saved(tmp_path):
     assert not torch.equal(saved["head.weight"], after["head.weight"])
 
 
+def test_running_statistics_are_averaged_with_the_weights(tmp_path):
+    """Those of the present weights would not fit the average."""
+    from safetensors.torch import load_file
+
+    task = TinyTask()
+    name = next(name for name, _ in task.model.named_buffers() if name.endswith("running_mean"))
+    before = task.model.state_dict()[name].clone()
+    result = fit(task, tiny_recipe({"steps": 1}, ema=0.99), tmp_path / "run", **QUIET)
+    after, saved = task.model.state_dict()[name], load_file(result.model / "model.safetensors")[name]
+    assert not torch.equal(before, after)
+    assert torch.allclose(saved, before + 0.9 * (after - before), atol=1e-7)
+
+
 def test_accumulation_equals_one_large_batch(tmp_path):
     final = []
     for parts in (1, 2, 4):

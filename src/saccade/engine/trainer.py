@@ -78,7 +78,8 @@ class Trainer:
         task.to(fabric.device)
         self.learner = self._make_learner().to(fabric.device)
         parameters = dict(self.learner.model.named_parameters())
-        self.ema = WeightAverage(parameters, recipe.ema) if recipe.ema is not None else None
+        state = self.learner.model.state_dict(keep_vars=True)  # the tensors themselves, running statistics among them
+        self.ema = WeightAverage(state, recipe.ema) if recipe.ema is not None else None
         self.micro_batch = self._micro_batch()
         self.epoch = task.steps_per_epoch(recipe.batch_size)
         for phase in recipe.phases:  # so that a mistake in the last phase is found before the first begins

@@ -15,13 +15,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
+from saccade import geometry
 from saccade.backbones import build_backbone, pretrained
 from saccade.geometry import Size
 from saccade.models.base import PictureModel, Raw
 from saccade.models.one_size import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
+
+MOMENT = 1e-6
+"""Cells; a box that covers less than this covers nothing."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,9 @@ class MultisetModel(PictureModel):
     config: Any
     total = "mean"
 
+    to_cells: Tensor
+    """Pixels of the network's input → cells of the look."""
+
     def __init__(self, config: MultisetConfig) -> None:
         super().__init__()
         self.config = config
@@ -66,6 +74,8 @@ class MultisetModel(PictureModel):
         self.channels = self.backbone.channels[self.look_stage]
         self.grid = self.backbone.grid(config.input_size)[self.look_stage]
         self.single = nn.Linear(self.channels, config.classes)
+        to_cells = geometry.invert(self.backbone.frames[self.look_stage]).float()  # (2,3)
+        self.register_buffer("to_cells", to_cells, persistent=False)
 
     @property
     def stop(self) -> int:
@@ -96,11 +106,28 @@ class MultisetModel(PictureModel):
         volume: Tensor = self.backbone(images)
         return volume
 
-    def forward_raw(self, images: Tensor, *, single: bool = False) -> Raw:
-        """Pictures (B,3,H,W) → plain tensors; ``single``: the classifier of single objects alone, and no reading."""
+    def forward_raw(self, images: Tensor, *, single: bool = False, boxes: Tensor | None = None) -> Raw:
+        """Pictures (B,3,H,W) → plain tensors.
+
+        Args:
+            images: the pictures.
+            single: the classifier of single objects alone, and no reading.
+            boxes: (B,M,4) xyxy in pixels, which that classifier is asked about too: ``object_logits`` (B,M,C).
+        """
         encoding = self.encode(images)  # (B,C…,h,w)
-        return self.read_single(encoding) if single else self.answer(encoding)
+        if not single:
+            return self.answer(encoding)
+        alone = self.read_single(encoding)
+        return alone if boxes is None else alone | {"object_logits": self.read_boxes(encoding, boxes)}
 
     def read_single(self, encoding: Tensor) -> Raw:
         """What the classifier of single objects says of encoded pictures (B,C…,h,w)."""
         return {"single_logits": self.single(encoding[:, : self.channels].mean((2, 3)))}  # (B,C)
+
+    def read_boxes(self, encoding: Tensor, boxes: Tensor) -> Tensor:
+        """What it says of the cells under each of the boxes (B,M,4) alone: (B,C…,h,w) → (B,M,C)."""
+        corners = geometry.apply(self.to_cells, boxes.view(*boxes.shape[:-1], 2, 2))  # pixels → cells: (B,M,2,2)
+        shares = geometry.box_shares(corners.flatten(-2), self.grid).to(encoding.dtype)  # (B,M,h,w)
+        shares = shares / shares.sum((-2, -1), keepdim=True).clamp(min=MOMENT)
+        logits: Tensor = self.single(torch.einsum("bmhw,bchw->bmc", shares, encoding[:, : self.channels]))  # (B,M,C)
+        return logits

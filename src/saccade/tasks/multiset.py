@@ -6,6 +6,7 @@ single objects, then everything else learns on the frozen backbone. What a phase
 
 =========================  ========================================================================================
 ``single_object``          cross-entropy of the one object, or of one label of the picture, drawn anew each time
+``each_object``            the same, and cross-entropy of each label from the cells under its box alone
 ``reinforce[:λ]``          the paper's: myopic REINFORCE with a learnt baseline, and cross-entropy of the stop; λ, an
                            entropy bonus, is 0 unless given
 ``reinforce_to_go[:λ]``    the same with the rewards of later actions too
@@ -53,7 +54,7 @@ from saccade.losses.multiset import label_steps
 from saccade.metrics import at_glimpses
 from saccade.models.base import PictureModel
 from saccade.models.facts import ModelFacts
-from saccade.tasks.multiset_pictures import at_size, read_all
+from saccade.tasks.multiset_pictures import at_size, boxes_at_size, read_all
 from saccade.tasks.multiset_scores import MultisetScores, add_answers, add_glimpses, score_multisets
 from saccade.tasks.picture_task import Batch, PictureTask, Wanted, in_batches, settings_wanted
 from saccade.tasks.query_scores import answers_of, in_parts
@@ -65,6 +66,7 @@ SINGLE = "mnist-single"
 """Where it finds them, of generated scenes."""
 LOSSES = (
     "single_object",
+    "each_object",
     "reinforce",
     "reinforce_to_go",
     "reinforce_expected",
@@ -140,7 +142,7 @@ class MultisetTask(PictureTask):
         drawn = derive_seed(self.seed, number)
         made = data.take(indices, augment_seed=drawn)
         mixed = made if data.kind == "list" else made.shuffled(drawn)
-        return {"images": made.images, "labels": made.labels, "shuffled": mixed.labels}
+        return {"images": made.images, "labels": made.labels, "shuffled": mixed.labels, "boxes": made.boxes}
 
     def train_batches(
         self, start: int, *, batch_size: int, rank: int = 0, world_size: int = 1, phase: str = "main"
@@ -152,7 +154,10 @@ class MultisetTask(PictureTask):
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Keyword arguments of ``forward_raw``; where single objects are learnt, nothing is read."""
-        return {"images": at_size(batch["images"], self.size), "single": batch["single"]}
+        images = at_size(batch["images"], self.size)
+        if not batch["single"]:
+            return {"images": images}
+        return {"images": images, "single": True, "boxes": boxes_at_size(batch["boxes"], batch["images"], self.size)}
 
     def loss(self, raw: dict[str, Tensor], batch: Batch, phase_loss: str) -> dict[str, Tensor]:
         """The loss called ``phase_loss`` (see the module), its parts, and what tells how training goes."""
@@ -160,6 +165,10 @@ class MultisetTask(PictureTask):
         labels, mixed = batch["labels"], batch["shuffled"]  # (B,M)
         if kind == "single_object":
             return _single_object(raw["single_logits"], mixed)
+        if kind == "each_object":
+            if "object_logits" not in raw:
+                raise ConfigError(f"loss '{kind}' belongs to the phase '{ACTIVATION}'; choose another for this one")
+            return _each_object(raw, labels, mixed, batch["boxes"])
         if kind == "counts":
             _needs(raw, "count_logits", kind, "multiset-counts")
             return {"loss": count_loss(raw["count_logits"], labels)}
@@ -284,6 +293,18 @@ def _parsed(phase_loss: str) -> tuple[str, float]:
 def _needs(raw: Mapping[str, Tensor], key: str, kind: str, model: str) -> None:
     if key not in raw:
         raise ConfigError(f"loss '{kind}': this model cannot be taught by it; take model '{model}', or another loss")
+
+
+def _each_object(raw: Mapping[str, Tensor], labels: Tensor, mixed: Tensor, boxes: Tensor) -> dict[str, Tensor]:
+    """The loss of single objects, and the cross-entropy of each label (B,M) that has a box (B,M,4), from its cells."""
+    known = ((labels >= 0) & ~boxes.isnan().any(-1)).to(raw["object_logits"].dtype)  # (B,M)
+    logits = raw["object_logits"].transpose(1, 2)  # (B,C,M)
+    each = F.cross_entropy(logits, labels.clamp(min=0), reduction="none") * known  # (B,M)
+    objects = known.sum().clamp(min=1)
+    right = (logits.argmax(1) == labels).to(each.dtype) * known  # (B,M)
+    alone = _single_object(raw["single_logits"], mixed)
+    own = {"object_loss": each.sum() / objects, "object_accuracy": right.sum() / objects}
+    return {**alone, **own, "loss": alone["loss"] + own["object_loss"]}
 
 
 def _single_object(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:

@@ -19,6 +19,13 @@ def at_size(images: Tensor, size: geometry.Size) -> Tensor:
     return F.interpolate(images, size, mode="bilinear", align_corners=False, antialias=True).clamp(0, 1)
 
 
+def boxes_at_size(boxes: Tensor, images: Tensor, size: geometry.Size) -> Tensor:
+    """Boxes (B,M,4) of pictures (B,3,H,W) where :func:`at_size` puts them."""
+    height, width = images.shape[-2:]
+    x, y = boxes.view(*boxes.shape[:-1], 2, 2).unbind(-1)  # (B,M,2) each
+    return torch.stack([x * (size[1] / width), y * (size[0] / height)], dim=-1).flatten(-2)  # (B,M,4)
+
+
 def read_all(model: PictureModel, images: Tensor, size: geometry.Size) -> tuple[Raw, AttentionTrace]:
     """What ``model`` says of pictures (B,3,H,W), and a trace whose maps lie on them at their own size."""
     raw = in_parts(model, at_size(images, size))
