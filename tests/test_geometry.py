@@ -57,6 +57,30 @@ def test_apply_by_hand(assert_near: Near) -> None:
     assert_near(geometry.apply(frame, torch.tensor([3.0, 5.0])), [7.0, 16.0])
 
 
+def test_a_turned_box_reaches_to_all_four_corners(assert_near: Near) -> None:
+    """A quarter turn, x' = −y, y' = x, and a slant, x' = x − 2y, where (1,2) and (4,6) alone would say −8 … −3."""
+    box = torch.tensor([1.0, 2.0, 4.0, 6.0])
+    assert_near(geometry.apply_to_boxes(torch.tensor([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0]]), box), [-6.0, 1.0, -2.0, 4.0])
+    assert_near(geometry.apply_to_boxes(torch.tensor([[1.0, -2.0, 0.0], [0.0, 1.0, 9.0]]), box), [-11, 11, 0, 15])
+
+
+@given(frames(), st.lists(numbers, min_size=4, max_size=4), st.floats(0, 1), st.floats(0, 1))
+def test_what_is_in_a_box_is_in_the_mapped_box(frame: Tensor, box: list[float], right: float, down: float) -> None:
+    x0, y0, x1, y1 = box
+    inside = torch.tensor([x0 + right * (x1 - x0), y0 + down * (y1 - y0)], dtype=torch.float64)
+    mapped = geometry.apply_to_boxes(frame, torch.tensor(box, dtype=torch.float64))
+    found = geometry.apply(frame, inside)
+    assert bool((mapped[:2] - 1e-9 <= found).all() & (found <= mapped[2:] + 1e-9).all())
+
+
+def test_boxes_of_a_batch_each_go_through_its_frame_and_none_stays_none(assert_near: Near) -> None:
+    frames = torch.stack([geometry.scale_shift((-1.0, 1.0), (10.0, 0.0)), turned(90)])  # (2,2,3)
+    boxes = torch.tensor([[1.0, 2.0, 4.0, 6.0], [float("nan")] * 4]).expand(2, 2, 4)
+    mapped = geometry.apply_to_boxes(frames[:, None], boxes)  # (2,2,4)
+    assert_near(mapped[:, 0], [[6.0, 2.0, 9.0, 6.0], [-6.0, 1.0, -2.0, 4.0]])
+    assert bool(mapped[:, 1].isnan().all())
+
+
 def test_batches_broadcast(assert_near: Near) -> None:
     many = torch.stack([geometry.scale_shift((2, 2), (0, 0)), geometry.scale_shift((1, 1), (5, 6))])  # (2,2,3)
     assert_near(geometry.apply(many, torch.tensor([[1.0, 1.0], [1.0, 1.0]])), [[2.0, 2.0], [6.0, 7.0]])
@@ -160,6 +184,16 @@ def test_crop_frame_by_hand(assert_near: Near) -> None:
     assert_near(frame, [[5.0, 0.0, 10.0], [0.0, 2.0, 5.0]])
     corners = geometry.apply(frame, torch.tensor([[0.0, 0.0], [4.0, 2.0]]))
     assert_near(corners, [[10.0, 5.0], [30.0, 9.0]])
+
+
+def test_tilt_by_hand(assert_near: Near) -> None:
+    """On 8×6 the centre (4,3) stays; slanted by 0.5 its lower neighbour moves by half, turned by 90° it goes left."""
+    turn, slant = torch.tensor([[0.0, math.pi / 2, math.pi / 2], [0.5, 0.0, 0.5]], dtype=torch.float64)
+    frames = geometry.tilt_frame(turn, slant, (6, 8))  # (3,2,3)
+    assert_near(geometry.apply(frames, torch.tensor([4.0, 3.0])), [[4.0, 3.0]] * 3)
+    assert_near(geometry.apply(frames, torch.tensor([4.0, 4.0])), [[4.5, 4.0], [3.0, 3.0], [3.0, 3.5]])
+    assert_near(geometry.apply(frames, torch.tensor([5.0, 3.0])), [[5.0, 3.0], [4.0, 4.0], [4.0, 4.0]])
+    assert_near(torch.linalg.det(frames[..., :2]), [1.0] * 3)
 
 
 def test_crop_inside_a_crop(assert_near: Near) -> None:

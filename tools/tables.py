@@ -15,6 +15,9 @@ from saccade.config import from_dict
 from saccade.recorded import RecordedRun, recorded_runs
 from saccade.verbs.plain_table import PlainTable
 from saccade.verbs.reproduction.ablations import ablation_table, penalty_curve, penalty_table
+from saccade.verbs.reproduction.caption_table import DEV, CaptionTable
+from saccade.verbs.reproduction.multiset_table import LEGEND as MULTISET_LEGEND
+from saccade.verbs.reproduction.multiset_table import MultisetTable
 from saccade.verbs.reproduction.projections import ProjectionStudy, projection_table
 from saccade.verbs.reproduction.table1 import LEGEND, Table1, measured_text
 
@@ -82,6 +85,20 @@ def birds() -> str:
     return titled(*tables)
 
 
+def captions() -> str:
+    """Captions of scenes, and of the photographs that have a run."""
+    table = CaptionTable(recorded_runs(RESULTS), protocol=DEV)
+    told = [data for data in table.data if any(table.of(system, data) for system in table.systems)]
+    return titled(table.scenes(), *(make(data) for data in told for make in (table.printed, table.beside)))
+
+
+def multisets() -> str:
+    """What was read, and where the glimpses fell."""
+    table = MultisetTable(recorded_runs(RESULTS))
+    looking = [found for data in table.data if (found := table.looking(data)).rows]
+    return titled(table.answers(), *looking) + f"\n{MULTISET_LEGEND}\n"
+
+
 def _percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f}"
 
@@ -91,15 +108,24 @@ def runs() -> str:
     return listed(recorded_runs(RESULTS))
 
 
+SCORES = ("accuracy", "exact_match", "bleu_4_nobp")
+"""The first that a run has stands for it in the list of runs."""
+
+
 def listed(found: tuple[RecordedRun, ...]) -> str:
+    """Runs, one a line: the score that stands for it, on how much, in how long, by which command."""
     rows = []
     for run in found:
-        value, interval = run.value("accuracy"), run.interval("accuracy")
+        score = next((name for name in SCORES if run.value(name) is not None), SCORES[0])
+        value, interval = run.value(score), run.interval(score)
         around = "" if interval is None else f" [{100 * interval[0]:.2f}, {100 * interval[1]:.2f}]"
         minutes = f"{run.training['minutes']:.1f} min, {run.training['machine']}"
-        told = "–" if value is None else f"{100 * value:.2f}{around}"
+        named = "" if score == SCORES[0] else f"{score.removesuffix('_nobp').replace('_', ' ')} "
+        told = "–" if value is None else f"{named}{100 * value:.2f}{around}"
         rows.append([run.name, told, f"{run.evaluation.n:,}", minutes, f"`{run.command}`"])
-    return PlainTable("", ("run", "accuracy % [95 %, by picture]", "n", "trained in", "command"), rows).markdown()
+    return PlainTable(
+        "", ("run", "accuracy or other score, % [95 %, by picture]", "n", "trained in", "command"), rows
+    ).markdown()
 
 
 def variants() -> str:
@@ -139,6 +165,8 @@ TABLES = {
     "looking": looking,
     "baselines": baselines,
     "birds": birds,
+    "captions": captions,
+    "multisets": multisets,
     "runs": runs,
     "projections": projections,
     "variants": variants,

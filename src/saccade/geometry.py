@@ -63,6 +63,14 @@ def apply(frame: Tensor, points: Tensor) -> Tensor:
     return (frame[..., :2] * points.unsqueeze(-2)).sum(-1) + frame[..., 2]  # (…,2)
 
 
+def apply_to_boxes(frame: Tensor, boxes: Tensor) -> Tensor:
+    """Map boxes (…,4) xyxy through ``frame``: the upright box round where the four corners go; NaN stays NaN."""
+    x0, y0, x1, y1 = boxes.unbind(-1)
+    corners = torch.stack([x0, y0, x1, y0, x0, y1, x1, y1], dim=-1).unflatten(-1, (4, 2))  # (…,4,2)
+    placed = apply(frame.unsqueeze(-3), corners)  # (…,4,2)
+    return torch.cat([placed.amin(-2), placed.amax(-2)], dim=-1)  # (…,4)
+
+
 def _same_kind(*tensors: Tensor) -> tuple[Tensor, ...]:
     """The tensors in their widest common float type, on the device of the last one."""
     dtype = tensors[0].dtype
@@ -143,6 +151,19 @@ def crop_frame(box: Tensor, grid: Size) -> Tensor:
     return torch.stack(
         [(x1 - x0) / grid[1], zero, x0, zero, (y1 - y0) / grid[0], y0], dim=-1
     ).unflatten(-1, (2, 3))  # fmt: skip
+
+
+def tilt_frame(turn: Tensor, slant: Tensor, picture: Size) -> Tensor:
+    """Frame of a picture turned and slanted about its centre, from its pixels to those of the upright one.
+
+    Upright, a thing lies ``turn`` radians (…) further round, from the x axis to the y axis, and ``slant`` (…) further
+    right for each pixel below the centre. Areas stay: [x', y'] = R(turn) [x + slant · y, y], x and y from the centre.
+    """
+    x, y = picture[1] / 2, picture[0] / 2
+    cos, sin = turn.cos(), turn.sin()
+    a, b, c, d = cos, slant * cos - sin, sin, slant * sin + cos  # (…) each
+    rows = torch.stack([a, b, x - a * x - b * y, c, d, y - c * x - d * y], dim=-1)  # (…,6)
+    return rows.unflatten(-1, (2, 3))  # (…,2,3)
 
 
 def theta_to_frame(theta: Tensor, grid: Size, picture: Size) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 
 from saccade.config import from_dict
+from saccade.data.augment import Augmentation
 from saccade.data.captions import CaptionData, CaptionDataConfig, bucketed_order
 from saccade.data.palette import COLOURS
 from saccade.data.vocabulary import Vocabulary
@@ -184,6 +185,57 @@ def test_captions_without_a_known_word_are_no_pairs_but_stay_references(table):
     assert data.pictures(torch.tensor([1])).words.tolist() == [[1, 1, 1, 0]]
     with pytest.raises(DataError, match=r"no caption can be used .*left out 9 × no known word"):
         CaptionData(config, "train", vocabulary=Vocabulary(("dog",)))
+
+
+def test_all_that_was_said_of_pictures_in_words(table):
+    """Two captions of each, three of the first, in their order; what has no known word is not among them."""
+    data = opened(table, at_least=1)
+    found = data.source.references_in_words(torch.tensor([2, 0, 2]))
+    assert found.shape == (3, 3, 7)
+    said = [[data.vocabulary.decode(row) for row in rows] for rows in found.tolist()]
+    assert said[1] == ["a red picture", "a red picture", "a red picture on this page"]
+    assert said[0] == said[2] == ["a green picture", "a green picture", ""]
+    assert (found[0, 2] == -1).all()
+    assert (found[0, :2, 3] == 0).all()  # their ends
+    assert data.source.references_in_words(torch.tensor([1])).shape == (1, 2, 4)  # no longer than need be
+    known = Vocabulary(("blue",))
+    with pytest.warns(UserWarning, match="no known word"):
+        data = CaptionData(CaptionDataConfig(f"jsonl:{table}", size=(32, 32)), "train", vocabulary=known)
+    numbers = data.source.captions(torch.tensor([0]))[1]
+    assert data.source.references_in_words(numbers).tolist() == [[[1, 2, 1, 0]] * 2]
+
+
+# ---------------------------------------------------------------- varied pictures
+
+VARIED = {"area": (0.5, 0.6), "mirror": True, "brightness": 0.2}
+
+
+def test_training_pictures_are_varied_by_a_seed_and_their_way_back_follows(table):
+    data = opened(table, augment=from_dict(Augmentation, VARIED))
+    numbers = torch.arange(4)
+    plain = data.take(numbers)
+    one, again, other = (data.take(numbers, augment_seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(one.images, again.images)
+    assert not torch.equal(one.images, plain.images)
+    assert not torch.equal(one.images, other.images)
+    assert torch.equal(one.words, plain.words)
+    areas = (one.canvas[:, 0, 0] * one.canvas[:, 1, 1]).abs() / (plain.canvas[:, 0, 0] * plain.canvas[:, 1, 1])
+    assert ((areas > 0.49) & (areas < 0.61)).all()
+    assert torch.equal(data.pictures(numbers).images, opened(table).pictures(numbers).images)  # as they are scored
+
+
+def test_without_a_seed_or_a_word_about_it_pictures_stay_as_they_are(table):
+    numbers = torch.arange(4)
+    varied, plain = opened(table, augment=Augmentation()), opened(table)
+    assert torch.equal(varied.take(numbers).images, plain.take(numbers, augment_seed=3).images)
+
+
+def test_scenes_are_not_varied():
+    with pytest.raises(ConfigError, match="augment: scenes are new each time"):
+        from_dict(CaptionDataConfig, {"name": "scenes", "augment": {"mirror": False}})
+    batch = generated().take(torch.arange(2))
+    with pytest.raises(DataError, match="does not follow"):
+        batch.framed(batch.images, torch.eye(2, 3).expand(2, 2, 3))
 
 
 def test_unreadable_pictures_are_left_out_and_named(table):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from saccade.data.augment import Augmentation
+from saccade.data.augment import Augmentation, augment
 from saccade.data.multisets import SCENES, MultisetBatch, MultisetData, MultisetDataConfig
 from saccade.errors import ConfigError, DataError
 
@@ -89,6 +89,17 @@ def test_options_and_size_reach_the_scenes():
     bare = generated(options={"clutter": 0}).take(torch.arange(5))
     assert torch.equal(bare.images[:, 0] > 0, bare.masks().any(1))
     assert generated(size=60).take(torch.arange(2)).images.shape == (2, 3, 60, 60)
+
+
+@pytest.mark.parametrize("name", ["mnist-multiset", "mnist-set", "mnist-single"])
+def test_objects_are_learnt_from_scenes_where_none_occurs_twice(name):
+    alone, among = (MultisetDataConfig(name, options={"among": which}).teaches_objects for which in (False, True))
+    assert (alone, among) == ("mnist-single", "mnist-set")
+    for scenes, most in ((alone, 1), (among, 4)):
+        counts = generated(scenes, "train").take(torch.arange(256)).counts(10)
+        assert counts.amax() == 1
+        assert counts.sum(1).amax() == most
+    assert MultisetDataConfig("svhn:somewhere").teaches_objects == "svhn:somewhere"
 
 
 # ---------------------------------------------------------------- order
@@ -305,6 +316,36 @@ def test_training_pictures_are_varied_by_a_seed_and_their_boxes_follow():
     torch.testing.assert_close(varied.boxes[mirrored], flipped, equal_nan=True)
     ink = varied.images[:, 0] > 0
     assert (varied.masks().any(1) & ink).sum() > 0.9 * ink.sum()  # boxes hold the digits, and clutter is little
+
+
+def test_a_turned_and_a_slanted_picture_have_upright_boxes_round_theirs(assert_near):
+    """By hand: x = 20 − y', y = x' on one; x = x' + y'/2, y = y' on the other; the corners are those of the old box."""
+    frames = torch.tensor([[[0.0, -1.0, 20.0], [1.0, 0.0, 0.0]], [[1.0, 0.5, 0.0], [0.0, 1.0, 0.0]]]).double()
+    boxes = torch.tensor([[[2.0, 4.0, 6.0, 12.0], [float("nan")] * 4]]).repeat(2, 1, 1)
+    images, labels = torch.zeros(2, 3, 20, 20), torch.tensor([[3, -1], [3, -1]])
+    framed = MultisetBatch(images, labels, torch.arange(2), boxes).framed(images, frames)
+    assert_near(framed.boxes[:, 0], [[4.0, 14.0, 12.0, 18.0], [-4.0, 4.0, 4.0, 12.0]])
+    assert bool(framed.boxes[:, 1].isnan().all())
+    assert framed.boxes.dtype == torch.float32
+
+
+@pytest.mark.parametrize("tilt", [{"turn": 25.0}, {"slant": 0.4}, {"turn": 15.0, "slant": 0.2, "area": (0.9, 1.6)}])
+def test_what_was_drawn_in_a_box_is_found_in_the_box_that_follows(tilt):
+    """White squares on black: of their pixels all are in the new box, which they touch on every side."""
+    images, box = torch.zeros(50, 3, 60, 60), torch.tensor([20.0, 26.0, 36.0, 44.0])
+    images[:, :, 26:44, 20:36] = 1.0
+    batch = MultisetBatch(images, torch.zeros(50, 1).long(), torch.arange(50), box.repeat(50, 1, 1))
+    how = Augmentation(**{"area": (1.0, 1.0), "aspect": 1.0, **tilt})
+    varied = batch.framed(*augment(images, how, 4))
+    grown = (varied.boxes[:, 0, 2:] - varied.boxes[:, 0, :2]).prod(-1)
+    assert float(grown.max()) > 1.3 * 16 * 18  # not what two of the corners would say
+    white = varied.images[:, 0] > 0.5
+    assert not bool((white & ~varied.masks()[:, 0]).any())
+    columns, rows = white.any(1), white.any(2)  # (50,60) each
+    for edge, seen in ((0, columns), (1, rows)):
+        first, last = seen.int().argmax(1), 60 - seen.flip(1).int().argmax(1)
+        assert float((first - varied.boxes[:, 0, edge]).abs().max()) < 2  # a sharp corner is not quite white
+        assert float((last - varied.boxes[:, 0, edge + 2]).abs().max()) < 2
 
 
 # ---------------------------------------------------------------- bad input

@@ -15,7 +15,7 @@ from saccade.data.question_batch import POINT_RADIUS, QuestionBatch
 from saccade.data.question_table import Question, make_table
 from saccade.data.questions import QuestionData, QuestionDataConfig
 from saccade.errors import ConfigError, DataError
-from saccade.geometry import apply
+from saccade.geometry import apply, touched
 
 NAN = float("nan")
 
@@ -195,6 +195,23 @@ def test_varied_pictures_take_their_evidence_along(tmp_path):
     back = apply(batch.canvas, batch.point.double())
     torch.testing.assert_close(back, torch.tensor([[17.5, 27.5]]).double().expand(40, 2), rtol=0, atol=1e-4)
     assert torch.equal(batch.images, data.take(torch.zeros(40, dtype=torch.long), augment_seed=3).images)
+
+
+def test_evidence_follows_a_turned_and_slanted_picture(tmp_path):
+    """The box holds every white pixel and goes no further; the point stays in the middle of them."""
+    image = Image.new("RGB", (60, 60))
+    image.paste((255, 255, 255), (20, 26, 36, 44))
+    image.save(tmp_path / "a.png")
+    row = Question(tmp_path / "a.png", "q", ("x",), "train", box=(20, 26, 36, 44), point=(28, 35))
+    how = Augmentation(area=(0.9, 1.6), aspect=1.2, turn=25.0, slant=0.3)
+    batch = opened(row, size=(60, 60), augment=how).take(torch.zeros(40, dtype=torch.long), augment_seed=3)
+    white = batch.images[:, 0] > 0.5
+    assert not bool((white & ~touched(batch.box, (60, 60))).any())
+    for b in range(40):
+        y, x = white[b].nonzero().float().T + 0.5
+        assert batch.point[b].tolist() == pytest.approx([x.mean().item(), y.mean().item()], abs=0.5)
+        edges = [x.min().item() - 0.5, y.min().item() - 0.5, x.max().item() + 0.5, y.max().item() + 0.5]
+        assert batch.box[b].tolist() == pytest.approx(edges, abs=2)  # a sharp corner is not quite white
 
 
 def test_batches_move_whole(tmp_path):

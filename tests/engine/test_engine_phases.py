@@ -42,6 +42,16 @@ def test_statistics_move_when_the_recipe_lets_them(tmp_path):
     assert torch.equal(before["stem.1.weight"], after["stem.1.weight"])
 
 
+def test_statistics_can_be_frozen_by_themselves(tmp_path):
+    """As where a pretrained network is tuned: everything learns, and the norms keep what they know."""
+    task = TinyTask()
+    before = weights(task)
+    run(tmp_path, task, {"steps": 5, "freeze": ["stem.*.running_*"]})
+    after = weights(task)
+    frozen = {name for name in before if torch.equal(before[name], after[name])}
+    assert frozen == {"stem.1.running_mean", "stem.1.running_var", "stem.1.num_batches_tracked"}
+
+
 def test_second_phase_thaws(tmp_path):
     task = TinyTask()
     before = weights(task)
@@ -55,6 +65,8 @@ def test_second_phase_thaws(tmp_path):
 def test_patterns_that_fit_nothing_name_the_nearest():
     with pytest.raises(ConfigError, match=r"'haed\.\*' fits no parameter; did you mean 'head\.\*'"):
         trainable_names(Phase(steps=1, train=("haed.*",)), ["stem.0.weight", "head.weight"])
+    with pytest.raises(ConfigError, match=r"'stem\.\*\.runing_\*' fits no parameter"):
+        trainable_names(Phase(steps=1, freeze=("stem.*.runing_*",)), ["stem.0.weight"], ["stem.1.running_mean"])
     with pytest.raises(ConfigError, match="everything is frozen"):
         trainable_names(Phase(steps=1, freeze=("*",)), ["head.weight"])
 

@@ -11,8 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from saccade.errors import ShapeError
-from saccade.losses import caption_cross_entropy, doubly_stochastic, hard_attention_loss, word_log_likelihood
+from saccade.errors import ConfigError, ShapeError
+from saccade.losses import (
+    caption_cross_entropy,
+    doubly_stochastic,
+    hard_attention_loss,
+    smoothed_cross_entropy,
+    word_log_likelihood,
+)
 
 CELLS, WORDS, VOCABULARY = 4, 2, 3
 
@@ -43,6 +49,35 @@ def test_padding_earns_nothing_and_has_no_gradient() -> None:
 def test_words_that_do_not_fit_their_logits_are_named(logits: tuple[int, ...], words: tuple[int, ...]) -> None:
     with pytest.raises(ShapeError, match="words"):
         caption_cross_entropy(torch.zeros(logits), torch.zeros(words, dtype=torch.long))
+
+
+# ---------------------------------------------------------------- smoothed labels
+
+
+def test_a_smoothed_word_shares_with_all_words() -> None:
+    """p = (1/4, 3/4) and the second word said: (1 − ε) log 3/4 + ε (log 1/4 + log 3/4) / 2; padding has no share."""
+    logits = torch.tensor([[[0.0, math.log(3)], [5.0, -5.0]]])
+    words = torch.tensor([[1, -1]])
+    expected = -(0.8 * math.log(3 / 4) + 0.2 * (math.log(1 / 4) + math.log(3 / 4)) / 2)
+    assert smoothed_cross_entropy(logits, words, 0.2).item() == pytest.approx(expected)
+    assert smoothed_cross_entropy(logits, words, 0.0) == caption_cross_entropy(logits, words)
+
+
+@given(seed=st.integers(0, 99), smoothing=st.floats(0, 0.9))
+def test_smoothing_is_that_of_torch(seed: int, smoothing: float) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(2, 3, 5, generator=generator, dtype=torch.float64)
+    words = torch.tensor([[3, 0, -1], [4, 1, 0]])
+    expected = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), words.flatten(), ignore_index=-1, label_smoothing=smoothing, reduction="sum"
+    )
+    torch.testing.assert_close(smoothed_cross_entropy(logits, words, smoothing), expected / 2)
+
+
+@pytest.mark.parametrize("smoothing", [-0.1, 1.0])
+def test_a_share_that_is_none_is_refused(smoothing: float) -> None:
+    with pytest.raises(ConfigError, match="smoothing is a share"):
+        smoothed_cross_entropy(torch.zeros(1, 1, 2), torch.tensor([[1]]), smoothing)
 
 
 # ---------------------------------------------------------------- doubly stochastic
@@ -208,6 +243,17 @@ def test_parts_by_hand() -> None:
     assert found["loss"].item() == pytest.approx(expected)
     each = hard_attention_loss(raw, words, torch.tensor(-1.0), per_word=True)
     assert each["policy_loss"].item() == pytest.approx(-advantage * math.log(0.5), abs=1e-6)
+
+
+def test_smoothing_changes_what_words_learn_by_and_not_what_draws_are_judged_by() -> None:
+    example = Example(2)
+    raw, words, baseline = example.raw((1, 2)), example.words, torch.tensor(-1.0)
+    plain, smoothed = (hard_attention_loss(raw, words, baseline, smoothing=each) for each in (0.0, 0.3))
+    for name in ("cross_entropy", "policy_loss", "entropy", "reward"):
+        assert torch.equal(plain[name], smoothed[name])
+    difference = smoothed_cross_entropy(raw["logits"], words, 0.3) - plain["cross_entropy"]
+    torch.testing.assert_close(smoothed["loss"] - plain["loss"], difference)
+    assert abs(float(difference.detach())) > 1e-3
 
 
 def test_entropy_is_rewarded() -> None:

@@ -67,7 +67,10 @@ def plain_rollout(model: HsalModel, volume: Tensor, cells: Tensor, said: Tensor)
             x = torch.cat([priority.flatten(1), previous, action, glimpse], 1)
             state = model.controller.remember(model.controller.encode(x), state)
             if i < K:
-                found["locations"].append(model.controller.locate(state).softmax(-1))
+                scores = model.controller.locate(state)
+                if model.controller.follow is not None:
+                    scores = scores + model.controller.follow * priority.flatten(1)
+                found["locations"].append(scores.softmax(-1))
                 action = F.one_hot(cells[:, t, i], h * w).float()
                 glimpse = volume.flatten(2)[torch.arange(count), :, cells[:, t, i]]
         found["class_logits"].append(model.controller.classify(state))
@@ -83,7 +86,7 @@ def plain_rollout(model: HsalModel, volume: Tensor, cells: Tensor, said: Tensor)
     return {key: torch.stack(values, 1) for key, values in found.items()}
 
 
-@pytest.mark.parametrize("changes", [{}, {"carry_state": False}, {"fine_stage": "stage1"}])
+@pytest.mark.parametrize("changes", [{}, {"carry_state": False}, {"fine_stage": "stage1"}, {"follow_priority": True}])
 def test_the_rollout_is_the_papers(changes: dict[str, Any], assert_near: Near) -> None:
     model = tiny(**changes).train()
     cells, said = torch.randint(CELLS, (4, T, K)), torch.randint(CLASSES + 1, (4, T))
@@ -108,6 +111,21 @@ def test_the_state_is_carried_or_not() -> None:
     first, second = (model.forward_raw(images())["class_logits"] for model in (carried, fresh))
     torch.testing.assert_close(first[:, 0], second[:, 0])
     assert (first[:, 1:] - second[:, 1:]).abs().max() > 1e-4
+
+
+def test_glimpses_can_follow_the_priority() -> None:
+    """Untrained already they go to the cell of the highest priority; their reward teaches by how much."""
+    model = tiny(follow_priority=True).eval()
+    with torch.no_grad():
+        for parameter in model.controller.locate.parameters():
+            parameter.zero_()
+    raw = model.forward_raw(images())
+    assert torch.equal(raw["location"], raw["priority.weights"].flatten(2).argmax(-1, keepdim=True).expand(-1, -1, K))
+    model.train().forward_raw(images())["location_log_prob"].sum().backward()
+    assert model.controller.follow is not None
+    assert model.controller.follow.grad is not None
+    assert float(model.controller.follow.grad) != 0
+    assert model.meta.encode.weight.grad is None  # and nothing of where the mask lies
 
 
 def test_saliency_follows_from_step_to_step() -> None:

@@ -11,7 +11,7 @@ import torch
 from caption_stubs import SENTENCES, captioned_files, short_splits
 from saccade.data.caption_scenes import SCENE_VOCABULARY
 from saccade.errors import ConfigError, DataError
-from saccade.losses import caption_cross_entropy, doubly_stochastic, hard_attention_loss
+from saccade.losses import caption_cross_entropy, doubly_stochastic, hard_attention_loss, smoothed_cross_entropy
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.tasks.caption import DECODER, CaptionTask
 from saccade.tasks.caption_features import CaptionFeatures
@@ -158,6 +158,16 @@ def test_hard_attention_is_taught_by_equations_10_to_12(loss: str, options: dict
     assert {"policy_loss", "entropy", "reward", "gate"} <= set(found)
 
 
+@pytest.mark.parametrize(("model", "loss"), [("sat-soft", "soft:1:0.2"), ("sat-hard", "hard:0.002:0.2")])
+def test_smoothed_labels_teach_and_the_true_likelihood_is_told(model: str, loss: str) -> None:
+    found, raw, batch = taught(on_scenes(model), loss)
+    plain = on_scenes(model).loss(raw, batch, loss.rpartition(":")[0])
+    smoothed = smoothed_cross_entropy(raw["logits"], batch["words"], 0.2)
+    torch.testing.assert_close(found["loss"] - plain["loss"], smoothed - plain["cross_entropy"])
+    for name in set(plain) - {"loss"}:
+        assert torch.equal(found[name], plain[name]), name
+
+
 def test_ablations_are_settings() -> None:
     """λ = 0 is a loss; no gate and no attention are settings of the model."""
     ungated, _, _ = taught(on_scenes(gate=False), "soft")
@@ -171,7 +181,10 @@ def test_ablations_are_settings() -> None:
     ("loss", "complaint"),
     [
         ("softt", "did you mean 'soft'"),
-        ("soft:much", "the weight after ':' is a number, found 'much'"),
+        ("soft:much", r"what stands after ':' are numbers, found \['much'\]"),
+        ("soft:1:0.1:2", "'soft' takes 2 numbers at most, found 3"),
+        ("soft:1:1.5", "smoothing is a share"),
+        ("self_critical", "the loss 'self_critical' and a phase of that name go together"),
         ("hard", "this model draws no cells; take model 'sat-hard'"),
         ("hard_code:1", "this model draws no cells"),
     ],

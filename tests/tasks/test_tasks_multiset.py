@@ -55,14 +55,24 @@ def test_only_the_activation_phase_sees_scenes_of_one_object() -> None:
 
 
 def test_digits_can_be_learnt_among_others() -> None:
-    """Whole scenes then, one label of each as the target; nothing is read, and the validation stays the same."""
+    """Scenes of different digits then, one label of each as the target; nothing is read, and validation stays as is."""
     task = new_task(data={**PACK, "options": {"among": True}})
-    among, later = batches(task, 1, phase="activation")[0], batches(task, 1, phase="controllers")[0]
-    assert int((among["labels"] >= 0).sum(1).max()) > 1
-    assert torch.equal(among["images"], later["images"])
+    among, later = (batches(task, 1, phase=phase, batch_size=64)[0] for phase in ("activation", "controllers"))
+    assert int((among["labels"] >= 0).sum(1).max()) == 4
+    assert [has_repeats(batch["labels"]) for batch in (among, later)] == [False, True]
     assert (among["single"], later["single"]) == (True, False)
     assert set(task.model.forward_raw(**task.inputs(among))) == {"single_logits", "object_logits"}
-    assert task.split("val/single").take(torch.arange(3)).labels.shape == (3, 1)
+    assert task.split("val/mnist-single").take(torch.arange(3)).labels.shape == (3, 1)
+
+
+def test_where_all_digits_differ_they_are_learnt_from_the_very_scenes() -> None:
+    task = new_task(data={**PACK, "name": "mnist-set", "options": {"among": True}})
+    among, later = (batches(task, 1, phase=phase)[0] for phase in ("activation", "controllers"))
+    assert torch.equal(among["images"], later["images"])
+
+
+def has_repeats(labels: torch.Tensor) -> bool:
+    return any(len(set(row)) < len(row) for row in ([label for label in row if label >= 0] for row in labels.tolist()))
 
 
 def test_pictures_are_varied_in_training_alone() -> None:

@@ -1,8 +1,8 @@
-"""Training pictures varied on the device: crop, mirror, light, contrast, colour, by one resampling of the whole batch.
+"""Training pictures varied on the device: cut, turned, mirrored, in another light, by one resampling of the batch.
 
 A batch is varied by a function of one seed, so a resumed run sees the same pictures. Colours are left alone unless
-``tint`` says otherwise: they are what many questions are about. What a crop cuts away may be the thing asked for; keep
-``area`` near 1 where it is small.
+``tint`` or ``invert`` says otherwise: they are what many questions are about. What a crop cuts away may be the thing
+asked for; keep ``area`` near 1 where it is small. A picture is turned and slanted first, then cut.
 """
 
 from __future__ import annotations
@@ -11,14 +11,20 @@ import math
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.data.hashing import hash_u32
 from saccade.errors import ConfigError
-from saccade.geometry import crop_frame, sample
+from saccade.geometry import Size, compose, crop_frame, sample, tilt_frame
 
-_AREA, _ASPECT, _X, _Y, _MIRROR, _LIGHT, _CONTRAST, _TINT = range(8)
-_DRAWS = _TINT + 3  # a tint for each channel
+_AREA, _ASPECT, _X, _Y, _MIRROR, _LIGHT, _CONTRAST = range(7)
+_TINT = slice(7, 10)  # a draw for each channel
+_TURN, _SLANT, _INVERT, _BLUR = range(10, 14)
+_DRAWS = 14  # a new option takes the next numbers: those before it keep their draws
+
+LARGEST_AREA = 2.0
+"""Of a crop, in pictures: stretched by up to 2 it still shrinks no side by more than 2, and no pixel is skipped."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +32,20 @@ class Augmentation:
     """How much training pictures are varied."""
 
     area: tuple[float, float] = (0.6, 1.0)
-    """Share of the picture that a crop keeps, from … to."""
+    """Area of a crop in pictures, from … to. Where this reaches above 1, a crop may be wider or higher than the
+    picture: it then goes across the whole of it, things become smaller, and the border of the picture goes on."""
     aspect: float = 4 / 3
     """A crop is stretched by at most this, either way."""
     mirror: bool = True
     """Turn left and right round in half of them; not where a query says left or right, nor for letters."""
+    turn: float = 0.0
+    """Pictures are turned about their centre by ± this many degrees at most."""
+    slant: float = 0.0
+    """Rows of pixels are shifted by ± this at most for each row from the centre: 0.2 leans a letter by 11 degrees."""
+    blur: float = 0.0
+    """Share of the pictures that are blurred, at most as if shrunk to half and enlarged again."""
+    invert: float = 0.0
+    """Share of the pictures whose light and dark are exchanged; not where a question is about colours."""
     brightness: float = 0.0
     """Pixels are multiplied by 1 ± this at most."""
     contrast: float = 0.0
@@ -40,10 +55,17 @@ class Augmentation:
 
     def __post_init__(self) -> None:
         low, high = self.area
-        if not 0 < low <= high <= 1:
-            raise ConfigError(f"area: shares between 0 and 1, the smaller first, found {low} and {high}")
-        if self.aspect < 1:
+        if not 0 < low <= high <= LARGEST_AREA:
+            raise ConfigError(
+                f"area: two numbers above 0 and at most {LARGEST_AREA:g}, the smaller first, found {low} and {high}"
+            )
+        if not 1 <= self.aspect < math.inf:
             raise ConfigError(f"aspect: must be at least 1, found {self.aspect}")
+        if not 0 <= self.turn <= 180:
+            raise ConfigError(f"turn: degrees between 0 and 180, found {self.turn}")
+        for name in ("slant", "blur", "invert"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"{name}: must be 0 to 1, found {getattr(self, name)}")
         for name in ("brightness", "contrast", "tint"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name}: must lie in 0 .. 1, found {getattr(self, name)}")
@@ -58,27 +80,52 @@ def augment(images: Tensor, how: Augmentation, seed: int) -> tuple[Tensor, Tenso
     height, width = images.shape[-2:]
     draws = torch.arange(_DRAWS, device=images.device)
     rows = torch.arange(len(images), device=images.device)
-    share = hash_u32(seed, rows[:, None], draws).double() / 2**32  # (B,10) in [0,1)
+    share = hash_u32(seed, rows[:, None], draws).double() / 2**32  # (B,14) in [0,1)
+    frames = _cut(how, share, (height, width))  # (B,2,3)
+    swing = 2 * share - 1  # (B,14) in [-1,1)
+    if how.turn or how.slant:
+        turn, slant = math.radians(how.turn) * swing[:, _TURN], how.slant * swing[:, _SLANT]  # (B,) each
+        frames = compose(tilt_frame(turn, slant, (height, width)), frames)  # (B,2,3)
+    varied = sample(images, frames, (height, width))
+    if how.blur:
+        varied = _blurred(varied, (1 - share[:, _BLUR] / how.blur).clamp(min=0))
+    if how.invert:
+        varied = torch.where((share[:, _INVERT] < how.invert)[:, None, None, None], 1 - varied, varied)
+    if how.brightness or how.contrast or how.tint:
+        varied = _coloured(varied, how, swing)
+    return varied, frames
+
+
+def _cut(how: Augmentation, share: Tensor, size: Size) -> Tensor:
+    """Frames (B,2,3) of crops of pictures of ``size``, upright, some mirrored, by shares (B,14) between 0 and 1."""
+    height, width = size
     area = how.area[0] + (how.area[1] - how.area[0]) * share[:, _AREA]  # (B,)
     stretch = torch.exp((2 * share[:, _ASPECT] - 1) * math.log(how.aspect) / 2)  # (B,) √ of width over height
-    cut_width = (area.sqrt() * stretch).clamp(max=1) * width
-    cut_height = (area.sqrt() / stretch).clamp(max=1) * height
+    most = 1 if how.area[1] <= 1 else math.inf  # sides of the picture
+    cut_width = (area.sqrt() * stretch).clamp(max=most) * width
+    cut_height = (area.sqrt() / stretch).clamp(max=most) * height
+    # A crop smaller than the picture lies inside it; for a larger one the difference is negative: it lies round it.
     left, top = share[:, _X] * (width - cut_width), share[:, _Y] * (height - cut_height)
     right, bottom = left + cut_width, top + cut_height
     mirrored = (share[:, _MIRROR] < 0.5) & how.mirror
     start, end = torch.where(mirrored, right, left), torch.where(mirrored, left, right)
-    frames = crop_frame(torch.stack([start, top, end, bottom], dim=-1), (height, width))  # (B,2,3)
-    varied = sample(images, frames, (height, width))
-    return _coloured(varied, how, 2 * share - 1), frames
+    return crop_frame(torch.stack([start, top, end, bottom], dim=-1), size)  # (B,2,3)
 
 
-def _coloured(images: Tensor, how: Augmentation, share: Tensor) -> Tensor:
-    """The images (B,3,H,W) in other light, by shares (B,10) between -1 and 1 of what ``how`` allows."""
-    if not (how.brightness or how.contrast or how.tint):
-        return images
-    share = share.to(images.dtype)
-    light = (1 + how.brightness * share[:, _LIGHT, None]) * (1 + how.tint * share[:, _TINT:])  # (B,3)
-    contrast = 1 + how.contrast * share[:, _CONTRAST]  # (B,)
+def _blurred(images: Tensor, amount: Tensor) -> Tensor:
+    """The images (B,3,H,W) mixed with what shrinking to half leaves of them, by an ``amount`` (B,) between 0 and 1."""
+    height, width = images.shape[-2:]
+    halved = F.avg_pool2d(images, 2, ceil_mode=True)  # (B,3,⌈H/2⌉,⌈W/2⌉); of an odd side the last pixel stands alone
+    doubled = F.interpolate(halved, scale_factor=2.0, mode="bilinear", align_corners=False)  # so that pixels stay put
+    soft = doubled[..., :height, :width]  # (B,3,H,W)
+    return torch.lerp(images, soft, amount[:, None, None, None].to(images.dtype))
+
+
+def _coloured(images: Tensor, how: Augmentation, swing: Tensor) -> Tensor:
+    """The images (B,3,H,W) in other light, by shares (B,14) between -1 and 1 of what ``how`` allows."""
+    swing = swing.to(images.dtype)
+    light = (1 + how.brightness * swing[:, _LIGHT, None]) * (1 + how.tint * swing[:, _TINT])  # (B,3)
+    contrast = 1 + how.contrast * swing[:, _CONTRAST]  # (B,)
     mean = images.mean((1, 2, 3), keepdim=True)  # (B,1,1,1)
     spread = (images - mean) * contrast[:, None, None, None] + mean  # (B,3,H,W)
     return (spread * light[:, :, None, None]).clamp(0, 1)

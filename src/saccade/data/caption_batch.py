@@ -16,6 +16,7 @@ from saccade.data.pictures import as_float
 from saccade.data.render import render
 from saccade.data.vocabulary import NO_WORD
 from saccade.errors import DataError
+from saccade.geometry import compose
 
 _RECOLOUR = 100  # draws on top of those that make a scene
 
@@ -83,6 +84,12 @@ class CaptionBatch:
         layout = self.layout.recolour(which, colour)
         words, names = self.grammar.describe(layout)
         return replace(self, images=as_float(render(layout)), words=words, names=names, layout=layout)
+
+    def framed(self, images: Tensor, frames: Tensor) -> CaptionBatch:
+        """Other pictures of the same, where ``frames`` (B,2,3) lead from their pixels back to these; of files alone."""
+        if self.canvas is None:
+            raise DataError("framed: what is known of generated scenes does not follow; use pictures of files")
+        return replace(self, images=images, canvas=compose(self.canvas, frames))
 
     def to(self, device: torch.device | str) -> CaptionBatch:
         """The same captions on another device."""

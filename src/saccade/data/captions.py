@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from saccade.config import from_dict
+from saccade.data.augment import Augmentation, augment
 from saccade.data.buckets import bucketed_order
 from saccade.data.caption_batch import CaptionBatch
 from saccade.data.caption_files import CaptionFiles
@@ -66,6 +67,9 @@ class CaptionDataConfig:
     features_mb: int = 32_768
     """What kept features of a frozen encoder may take on disk, those of other trainings among them; 0: keep none. The
     6,000 pictures of Flickr8k need 1,148 on 14 × 14 × 512."""
+    augment: Augmentation | None = None
+    """How training pictures of files are varied; None: not at all. Pictures of which features are kept are seen as they
+    are: this is for phases that see the pictures themselves, above all those that train the encoder."""
     glyphs: GlyphPolicy = "disjoint"
     """Which digits each split of the scenes is made of, see ``glyphs.py``."""
     at_least: int = 5
@@ -94,6 +98,8 @@ class CaptionDataConfig:
                 raise ConfigError(f"size: scenes are square, found {self.size}")
             if self.options:
                 raise ConfigError(f"options: scenes have none, found {', '.join(map(str, self.options))}")
+            if self.augment is not None:
+                raise ConfigError("augment: scenes are new each time, and their words say which is left; leave it out")
             scene_spec(self.size[0])
         else:
             reader, _ = split_reference(self.name, CAPTION_READERS)
@@ -196,9 +202,17 @@ class CaptionData:
             raise TypeError("training scenes are unlimited and have no length; see .size")
         return self.size
 
-    def take(self, indices: Tensor) -> CaptionBatch:
-        """The captions ``indices`` (B,) with their pictures, in that order."""
-        return self.source.batch(checked_numbers(indices, self.size, self.split, "captions"))
+    def take(self, indices: Tensor, *, augment_seed: int | None = None) -> CaptionBatch:
+        """The captions ``indices`` (B,) with their pictures, in that order.
+
+        Args:
+            indices: numbers of captions.
+            augment_seed: for training, vary the pictures by it, if ``config.augment`` says how.
+        """
+        batch = self.source.batch(checked_numbers(indices, self.size, self.split, "captions"))
+        if augment_seed is None or self.config.augment is None:
+            return batch
+        return batch.framed(*augment(batch.images, self.config.augment, augment_seed))
 
     def pictures(self, indices: Tensor) -> CaptionBatch:
         """The pictures ``indices`` (B,), in that order, each with one caption: the first that it has."""

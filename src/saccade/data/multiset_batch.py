@@ -9,7 +9,7 @@ from torch import Tensor
 
 from saccade.data.glyph_layout import GlyphLayout
 from saccade.data.hashing import hash_u32
-from saccade.geometry import apply, invert, touched
+from saccade.geometry import apply_to_boxes, invert, touched
 
 NO_LABEL = -1
 """Fills the columns of ``labels`` that a picture has no label for."""
@@ -71,8 +71,7 @@ class MultisetBatch:
 
     def framed(self, images: Tensor, frames: Tensor) -> MultisetBatch:
         """Other pictures of the same, where ``frames`` (B,2,3) lead from their pixels back to these; boxes follow."""
-        corners = apply(invert(frames)[:, None, None], self.boxes.double().view(*self.labels.shape, 2, 2))  # (B,M,2,2)
-        boxes = torch.cat([corners.amin(-2), corners.amax(-2)], dim=-1)  # mirroring swaps left and right: (B,M,4)
+        boxes = apply_to_boxes(invert(frames)[:, None], self.boxes.double())  # (B,M,4)
         return replace(self, images=images, boxes=boxes.to(self.boxes.dtype), layout=None, slot=None)
 
     def to(self, device: torch.device | str) -> MultisetBatch:

@@ -44,6 +44,9 @@ SCENES: dict[str, dict[str, bool]] = {
 }
 """Generated sets by name: in what they differ from the defaults of ``MultisetSpec``."""
 
+ALONE, AMONG = "mnist-single", "mnist-set"
+"""What a backbone learns digits from: lone ones, or each beside others."""
+
 DIGITS = tuple(str(digit) for digit in range(CLASSES))
 
 _SIZES: dict[str, int | None] = {"train": None, "val": 5_000, "test": 10_000}
@@ -58,8 +61,8 @@ class SceneOptions:
     empty_held_out: float = 0.0
     """Share of empty scenes in val and test."""
     among: bool = False
-    """Teach the backbone digits by whole scenes, one of the labels each time, as it is taught by pictures in files;
-    else by scenes of one digit, as the paper does."""
+    """Teach the backbone digits among others: scenes of different digits, one of the labels each time. Else scenes of
+    one digit, as the paper has it."""
 
 
 @dataclass(frozen=True)
@@ -115,9 +118,16 @@ class MultisetDataConfig:
         return self.name in SCENES
 
     @property
-    def has_single(self) -> bool:
-        """Whether a backbone learns from scenes of one object, and not from these very pictures."""
-        return self.is_generated and not from_dict(SceneOptions, self.options, where="options").among
+    def teaches_objects(self) -> str:
+        """The name of the pictures that a backbone learns objects from; those of files are these very ones.
+
+        Never scenes where a digit may occur twice. What cells say is added up, so that of 3, 3, 8 nearly always 3 would
+        be said, while it is drawn in two cases of three: cells would learn to know of one another, those between the
+        digits most of all, and saliency would lie on them.
+        """
+        if not self.is_generated:
+            return self.name
+        return AMONG if from_dict(SceneOptions, self.options, where="options").among else ALONE
 
     def scenes(self, split: str) -> MultisetSpec:
         """How the scenes of a split are drawn."""

@@ -24,7 +24,7 @@ from saccade.data.question_table import SPLITS, Question, QuestionTable, summari
 from saccade.data.readers import READERS, read_questions
 from saccade.data.references import split_reference
 from saccade.errors import ConfigError, DataError, nearest
-from saccade.geometry import Size, apply, compose, invert
+from saccade.geometry import Size, apply, apply_to_boxes, compose, invert
 
 __all__ = ["Question", "QuestionBatch", "QuestionData", "QuestionDataConfig", "QuestionTable"]
 
@@ -131,7 +131,6 @@ class QuestionData:
         elif self._has_masks:
             mask = self._mask_batch(self._mask[indices])
         to_input = invert(canvas)  # (B,2,3)
-        corners = apply(to_input[:, None], self._box[indices].view(-1, 2, 2))  # (B,2,2)
         label = self._label[indices]
         return QuestionBatch(
             images=images,
@@ -140,7 +139,7 @@ class QuestionData:
             canvas=canvas,
             image_size=self.pictures.image_size[picture],
             picture=picture,
-            box=torch.cat([corners.amin(1), corners.amax(1)], dim=-1).float(),  # mirroring swaps left and right
+            box=apply_to_boxes(to_input, self._box[indices]).float(),
             point=apply(to_input, self._point[indices]).float(),
             mask=mask,
         )

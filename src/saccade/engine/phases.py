@@ -28,19 +28,24 @@ def check_patterns(patterns: Sequence[str], names: Sequence[str], *, where: str)
             raise ConfigError(f"{where}: the pattern '{pattern}' fits no parameter; {nearest(pattern, heads)}")
 
 
-def trainable_names(phase: Phase, names: Sequence[str]) -> list[str]:
-    """The names that ``phase`` trains, in order; a pattern that fits nothing is an error."""
-    check_patterns((*phase.train, *phase.freeze), names, where=f"phase '{phase.name}'")
+def trainable_names(phase: Phase, names: Sequence[str], statistics: Sequence[str] = ()) -> list[str]:
+    """The names that ``phase`` trains, in order; a pattern that fits neither these nor ``statistics`` is an error."""
+    check_patterns((*phase.train, *phase.freeze), [*names, *statistics], where=f"phase '{phase.name}'")
     chosen = [name for name in names if _learns(name, phase)]
     if not chosen:
         raise ConfigError(f"phase '{phase.name}': everything is frozen; widen 'train' or shorten 'freeze'")
     return chosen
 
 
+def statistics_names(learner: Learner) -> list[str]:
+    """The names of running statistics, which a phase may freeze by themselves, as in ``backbone.*.running_*``."""
+    return [name for name, _ in learner.model.named_buffers() if name.rpartition(".")[2].startswith("running_")]
+
+
 def apply_phase(learner: Learner, phase: Phase) -> dict[str, nn.Parameter]:
     """Set requires_grad by the phase's patterns and return the learning parameters by name."""
     parameters = dict(learner.model.named_parameters())
-    chosen = set(trainable_names(phase, list(parameters)))
+    chosen = set(trainable_names(phase, list(parameters), statistics_names(learner)))
     for name, parameter in parameters.items():
         parameter.requires_grad_(name in chosen)
         parameter.grad = None

@@ -83,7 +83,8 @@ class Phase:
     freeze: tuple[str, ...] = ()
     """patterns taken out of ``train`` again"""
     freeze_statistics: bool = True
-    """normalisation layers of frozen parts stay in eval mode; their statistics obey the same patterns"""
+    """normalisation layers of frozen parts stay in eval mode; their statistics obey the same patterns, and
+    ``backbone.*.running_*`` freezes these alone"""
     loss: str = "default"
     """passed to the task's ``loss``"""
     optimizer: OptimizerSpec = field(default_factory=OptimizerSpec)

@@ -21,7 +21,7 @@ from saccade.engine.checkpoint import Checkpoint
 from saccade.engine.ema import WeightAverage
 from saccade.engine.health import Fault, TrainingStopped, origin
 from saccade.engine.learner import Learner
-from saccade.engine.phases import apply_phase, build_optimizer, train_mode, trainable_names
+from saccade.engine.phases import apply_phase, build_optimizer, statistics_names, train_mode, trainable_names
 from saccade.engine.progress import Reporter
 from saccade.engine.protocol import Trainable
 from saccade.engine.ranks import agree, gather_rng, on_first_rank
@@ -83,7 +83,7 @@ class Trainer:
         self.micro_batch = self._micro_batch()
         self.epoch = task.steps_per_epoch(recipe.batch_size)
         for phase in recipe.phases:  # so that a mistake in the last phase is found before the first begins
-            trainable_names(phase, list(parameters))
+            trainable_names(phase, list(parameters), statistics_names(self.learner))
             phase.total_steps(self.epoch)
         self.at = Position()
         self._loaded: Checkpoint | None = None

@@ -4,6 +4,7 @@ from saccade.losses.captions import (
     caption_cross_entropy,
     doubly_stochastic,
     hard_attention_loss,
+    smoothed_cross_entropy,
     word_log_likelihood,
 )
 from saccade.losses.hsal import hsal_expected_loss, hsal_loss
@@ -20,6 +21,7 @@ from saccade.losses.multiset import (
 )
 from saccade.losses.policy_gradient import PolicyLoss, policy_gradient, rewards_to_go
 from saccade.losses.reinforce import leave_one_out, reinforce
+from saccade.losses.self_critical import self_critical_loss
 
 __all__ = [
     "PolicyLoss",
@@ -41,7 +43,9 @@ __all__ = [
     "policy_gradient",
     "reinforce",
     "rewards_to_go",
+    "self_critical_loss",
     "sequence_cross_entropy",
+    "smoothed_cross_entropy",
     "stop_cross_entropy",
     "word_log_likelihood",
 ]

@@ -7,6 +7,7 @@ Eq. (14), left   −log p(y|x), summed over the words                           
 Eq. (14), right  Σ_i (1 − Σ_t α_ti)²                                                         ``doubly_stochastic``
 Eq. (10)         L = Σ_s p(s|a) log p(y|s,a) ≤ log p(y|a), the bound                         ``hard_attention_loss``
 Eq. (11, 12)     ∇L ≈ ∇log p(y|s) + λ_r (log p(y|s) − b) ∇log p(s) + λ_e ∇H[s]                ``hard_attention_loss``
+Beyond it        −Σ_t [(1 − ε) log p(y_t) + ε mean_v log p(v)]                               ``smoothed_cross_entropy``
 ===============  ==========================================================================  ========================
 
 All are sums over the words of a caption (or the cells of a picture) and means over captions. Words (B,T) are ids, then
@@ -16,7 +17,8 @@ The penalty cannot reach 0: a caption of C words has C/L to give to each of L ce
 
 Deviations from the paper: b is the moving average of a word, which a caption pays as often as it has words. The
 released code judges by the mean of the words, a tenth of it (``per_word``, ``reward_weight: 0.1``). A draw has no part
-in the words before it: ``to_go`` judges it by those from it on, which has the same mean and less noise.
+in the words before it: ``to_go`` judges it by those from it on, which has the same mean and less noise. Smoothed
+labels (Szegedy et al. 2016, arXiv:1512.00567) are not in the paper; rewards and what is reported stay the true log p.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from collections.abc import Mapping
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.errors import ShapeError
+from saccade.errors import ConfigError, ShapeError
 from saccade.losses.policy_gradient import rewards_to_go
 
 ENTROPY_WEIGHT = 0.002
@@ -44,6 +46,20 @@ def word_log_likelihood(logits: Tensor, words: Tensor) -> Tensor:
 def caption_cross_entropy(logits: Tensor, words: Tensor) -> Tensor:
     """−log p of a whole caption, its end included, mean over captions: logits (B,T,V), words (B,T) → scalar."""
     return -word_log_likelihood(logits, words).sum() / words.shape[0]
+
+
+def smoothed_cross_entropy(logits: Tensor, words: Tensor, smoothing: float) -> Tensor:
+    """The cross-entropy of a whole caption where each word shares ε = ``smoothing`` with all words alike; scalar.
+
+    With ε = 0 it is :func:`caption_cross_entropy`.
+    """
+    if not 0 <= smoothing < 1:
+        raise ConfigError(f"smoothing is a share, 0 or more and below 1, found {smoothing:g}")
+    true = caption_cross_entropy(logits, words)
+    if not smoothing:
+        return true
+    all_words = logits.log_softmax(-1).mean(-1) * (words >= 0)  # mean_v log p(v): (B,T)
+    return (1 - smoothing) * true - smoothing * all_words.sum() / words.shape[0]
 
 
 def doubly_stochastic(weights: Tensor, words: Tensor) -> Tensor:
@@ -64,6 +80,7 @@ def hard_attention_loss(
     entropy_weight: float = ENTROPY_WEIGHT,
     per_word: bool = False,
     to_go: bool = False,
+    smoothing: float = 0.0,
 ) -> dict[str, Tensor]:
     """Scalars by name: ``loss`` is to be minimised, the others are its parts and the mean reward of a word.
 
@@ -77,6 +94,7 @@ def hard_attention_loss(
         entropy_weight: λ_e.
         per_word: whether the reward is the mean of the words, not their sum.
         to_go: whether a draw is judged by the words from its own on, not by all.
+        smoothing: ε of what the words learn by; what draws are judged by is never smoothed.
     """
     said = words >= 0  # (B,T)
     log_likelihood = word_log_likelihood(raw["logits"], words)  # log p(y_t|s): (B,T)
@@ -89,8 +107,9 @@ def hard_attention_loss(
     cross_entropy = -log_likelihood.sum() / captions
     policy = -(advantage * raw["word.log_prob"] * drawn).sum() / captions
     entropy = (raw["entropy"] * said).sum() / captions
+    taught = smoothed_cross_entropy(raw["logits"], words, smoothing) if smoothing else cross_entropy
     return {
-        "loss": cross_entropy + reward_weight * policy - entropy_weight * entropy,
+        "loss": taught + reward_weight * policy - entropy_weight * entropy,
         "cross_entropy": cross_entropy,
         "policy_loss": policy,
         "entropy": entropy,

@@ -15,6 +15,7 @@ from saccade.metrics.answers import SCALE_EDGES, ScaleBin, accuracy, accuracy_by
 from saccade.metrics.average_precision import Interpolation, average_precision, average_precisions, weighted_map
 from saccade.metrics.caption_bleu import bleu, bleu_intervals
 from saccade.metrics.caption_cider import cider, cider_each
+from saccade.metrics.caption_cider_ids import NGramRarity, cider_of_words
 from saccade.metrics.caption_meteor import meteor_lite
 from saccade.metrics.caption_meteor_jar import meteor_jar, meteor_missing
 from saccade.metrics.caption_rouge import rouge_l, rouge_l_each
@@ -48,6 +49,7 @@ __all__ = [
     "Interventions",
     "Mean",
     "MeanScore",
+    "NGramRarity",
     "PrAuc",
     "PrCounts",
     "PrCurve",
@@ -74,6 +76,7 @@ __all__ = [
     "cells_in_boxes",
     "cider",
     "cider_each",
+    "cider_of_words",
     "correct",
     "deletion",
     "distance",

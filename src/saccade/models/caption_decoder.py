@@ -255,10 +255,15 @@ class CaptionDecoder(nn.Module):
         *,
         pick: Pick = "expected",
         noise: Tensor | None = None,
+        expected: Tensor | None = None,
     ) -> Said:
-        """One word more, for K captions of each picture side by side, after the words ``before`` (B,K)."""
+        """One word more, for K captions of each picture side by side, after the words ``before`` (B,K).
+
+        ``pick``, ``noise`` (B,K,L) and ``expected`` (B,) as in :meth:`look`.
+        """
         embedded = self.embedded(before)  # (B,K,m)
-        looked = self.look(scene, memory, self._scored_in_blocks(scene, memory), pick=pick, noise=noise)
+        scores = self._scored_in_blocks(scene, memory)  # (B,K,h,w)
+        looked = self.look(scene, memory, scores, pick=pick, noise=noise, expected=expected)
         memory = self.memory(self.memory.from_word(embedded), looked.context, memory)  # (B,K,n)
         return Said(self.output(embedded, memory.hidden, looked.context), looked, memory)
 
@@ -294,7 +299,7 @@ class CaptionDecoder(nn.Module):
             memory = self.memory(heard, looked.context, memory)  # (B,1,n)
             looks.append(looked)
             states.append(memory.hidden)
-        looked = _in_a_row(looks)
+        looked = in_a_row(looks)
         return Said(self.output(embedded, torch.cat(states, dim=1), looked.context), looked, memory)
 
     def _scored_in_blocks(self, scene: Scene, memory: Memory) -> Tensor:
@@ -308,7 +313,7 @@ class CaptionDecoder(nn.Module):
         return torch.cat([self.scorer.meet(*part) for part in parts])
 
 
-def _in_a_row(looks: list[Looked]) -> Looked:
+def in_a_row(looks: list[Looked]) -> Looked:
     """Looks of one caption (B,1,…) after each other: (B,T,…)."""
     choices = [look.choice for look in looks if look.choice is not None]
     return Looked(

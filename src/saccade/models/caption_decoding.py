@@ -122,7 +122,7 @@ def decode(
         said = Said(said.logits.expand(-1, places, -1), _spread(said.looked, places), _spread(said.memory, places))
         logits = said.logits.float()  # (B,K,V)
         surplus = logits.logsumexp(-1)  # of the logits over log p: (B,K)
-        logits = _allowed(logits, first=not steps)
+        logits = allowed(logits, first=not steps)
         chosen = _drawn(logits, surplus, found, generator) if method == "sample" else _best(logits, surplus, found)
         found, before = _grown(found, chosen), chosen.words
         memory = type(said.memory)(*(_at(tensor, chosen.parents) for tensor in said.memory))  # (B,K,…)
@@ -158,7 +158,7 @@ def _spread(parts: Any, places: int) -> Any:
     return type(parts)(*(None if part is None else part.expand(-1, places, *part.shape[2:]) for part in parts))
 
 
-def _allowed(logits: Tensor, *, first: bool) -> Tensor:
+def allowed(logits: Tensor, *, first: bool) -> Tensor:
     """The same logits (B,K,V), and -inf of what is not to be said: the unknown word, and the end as the first."""
     silent = torch.zeros(logits.shape[-1], device=logits.device)  # (V,)
     silent[UNKNOWN] = -torch.inf

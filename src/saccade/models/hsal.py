@@ -67,6 +67,9 @@ class HsalConfig(MultisetConfig):
     """Hidden units of the layer that chooses glimpses."""
     carry_state: bool = True
     """Whether the controller's state goes on from one meta step to the next; False: it begins anew."""
+    follow_priority: bool = False
+    """Whether a learnt factor of P_t is added to the scores of where to glimpse; in the paper they come from the state
+    alone, which the reward of glimpses does not reach."""
     saliency: str = "energy"
     """The saliency model by name; see :data:`saccade.attention.saliency.SALIENCY`."""
     fine_stage: str | None = None
@@ -103,6 +106,7 @@ class HsalModel(MultisetModel):
             hidden=config.hidden,
             location_hidden=config.location_hidden,
             glimpses=config.glimpses,
+            follow_priority=config.follow_priority,
         )
         self.inhibit = InhibitionOfReturn()
 
@@ -180,7 +184,7 @@ class HsalModel(MultisetModel):
             "priority.weights": torch.stack(priorities, dim=1),  # (B,T,h,w)
         }
         maps["covert.context"] = torch.einsum("bthw,bchw->btc", maps["covert.weights"], encoding)  # g_0: (B,T,C[+F])
-        judged = self.controller.judge(steps)
+        judged = self.controller.judge(steps, maps["priority.weights"])
         return maps | self._classes(steps, judged) | self._glimpses(steps, judged, maps["priority.weights"].detach())
 
     def _classes(self, steps: list[Glimpsed], judged: Judged) -> Raw:

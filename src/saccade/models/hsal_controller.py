@@ -34,6 +34,10 @@ from saccade.attention.gaussian import GaussianMixtureAttention
 from saccade.attention.sampling import draw
 from saccade.geometry import Size
 
+FOLLOW = 5.0
+"""Where the factor of P in the scores of where to look begins: the cell of the highest priority is e^5 times as likely
+as one of no priority, before anything is learnt."""
+
 
 class MetaController(nn.Module):
     """What is still salient and what was said last → where to attend."""
@@ -93,10 +97,20 @@ class Controller(nn.Module):
     """A priority map and a first covert glimpse → k overt glimpses, then a class."""
 
     def __init__(
-        self, cells: int, classes: int, channels: int, *, hidden: int, location_hidden: int, glimpses: int
+        self,
+        cells: int,
+        classes: int,
+        channels: int,
+        *,
+        hidden: int,
+        location_hidden: int,
+        glimpses: int,
+        follow_priority: bool = False,
     ) -> None:
         super().__init__()
         self.glimpses = glimpses
+        self.follow = nn.Parameter(torch.tensor(FOLLOW)) if follow_priority else None
+        """Learnt factor of P in the scores of where to look."""
         self.parts = [cells + classes, cells, channels]
         """How W_encode divides: [P, ŷ], a and g."""
         self.encode = nn.Linear(sum(self.parts), hidden)
@@ -138,7 +152,8 @@ class Controller(nn.Module):
         states, cells = [], []
         for number in range(self.glimpses):
             state = self.remember(told + seen, state)  # h_i: (B,D)
-            cell = draw(self.locate(state), None if location_noise is None else location_noise[:, number])  # a_i: (B,)
+            scores = self._scores(state, priority.flatten(1))  # (B,N)
+            cell = draw(scores, None if location_noise is None else location_noise[:, number])  # a_i: (B,)
             picked = cell[:, None, None].expand(-1, 1, projected.overt.shape[2])  # (B,1,D)
             seen = projected.overt.gather(1, picked).squeeze(1)  # W_a a_i + W_g g_i: (B,D)
             states.append(state)
@@ -147,17 +162,23 @@ class Controller(nn.Module):
         said = draw(self.classify(state), class_noise)  # ŷ_t: (B,)
         return Glimpsed(torch.stack(cells, dim=1), said, (*states, state))
 
-    def judge(self, steps: Sequence[Glimpsed]) -> Judged:
-        """The scores and values of the states of a rollout, T meta steps in their order.
+    def judge(self, steps: Sequence[Glimpsed], priorities: Tensor) -> Judged:
+        """The scores and values of the states of a rollout, T meta steps in their order, with P_1 … P_T (B,T,h,w).
 
         The reward of a glimpse teaches where to look, and only that, as the error of a value teaches the value.
         """
+        told = priorities.detach().flatten(2).repeat_interleave(self.glimpses, dim=1)  # (B,T·k,N)
         looking = torch.stack([state.detach() for step in steps for state in step.states[:-1]], dim=1)  # (B,T·k,D)
         naming = torch.stack([step.states[-1] for step in steps], dim=1)  # (B,T,D)
         by_glimpse = (len(steps), self.glimpses)
         return Judged(
-            self.locate(looking).unflatten(1, by_glimpse),
+            self._scores(looking, told).view(len(told), *by_glimpse, -1),
             self.value(looking).squeeze(-1).unflatten(1, by_glimpse),
             self.classify(naming),
             self.value(naming.detach()).squeeze(-1),
         )
+
+    def _scores(self, state: Tensor, priority: Tensor) -> Tensor:
+        """How much each cell is worth a glimpse, from states (…,D) and priorities (…,N): (…,N)."""
+        scores: Tensor = self.locate(state)  # (…,N)
+        return scores if self.follow is None else scores + self.follow * priority

@@ -17,6 +17,9 @@ it, ``word.gain``, ``word.active`` and ``word.emits`` (B,T)): ``logits`` (B,T,V)
 ``word.choice`` and ``word.log_prob`` (B,T); and of hard attention in training ``entropy`` (B,T), ``expected`` (B,) and
 ``baseline`` (), the moving average of log p of one word before this batch was seen.
 
+Where no caption is given, the model draws one of each picture for itself (:mod:`.caption_drawing`): the same keys of
+its own words, ``log_prob`` (B,T) of each of them, and ``greedy`` (B,T), what it would have said without drawing.
+
 Deviations from the paper, beside those of the decoder: the moving average is that of a word, not of a caption, so that
 batches of long and of short captions can share it (the released code's choice); it is taken over the pictures whose
 cells were drawn and begins at log 1/V. Its present batch is not in it, so that it does not bias the gradient.
@@ -39,8 +42,9 @@ from saccade.backbones import build_backbone, pretrained
 from saccade.errors import ShapeError
 from saccade.geometry import Size
 from saccade.models.base import Raw, SeeingModel
-from saccade.models.caption_decoder import CaptionDecoder, Kind, Memory, Pick, Said, Scene
+from saccade.models.caption_decoder import CaptionDecoder, Kind, Looked, Memory, Pick, Said, Scene
 from saccade.models.caption_decoding import Decoded, decode
+from saccade.models.caption_drawing import draw_captions
 from saccade.models.one_size import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
 from saccade.trace import AttentionTrace, Look, Output
@@ -173,25 +177,30 @@ class SatModel(SeeingModel):
         features: Tensor = self.backbone(images)  # (B,D,h,w)
         return features.flatten(2).transpose(1, 2)
 
-    def forward_raw(self, images: Tensor | None, words: Tensor, *, features: Tensor | None = None) -> Raw:
+    def forward_raw(self, images: Tensor | None, words: Tensor | None, *, features: Tensor | None = None) -> Raw:
         """Pictures (B,3,H,W) and captions (B,T) → plain tensors: how likely each word is after those before it.
 
-        Where ``features`` (B,L,D) are kept of the pictures, these need not be there.
+        Where ``features`` (B,L,D) are kept of the pictures, these need not be there. Without captions the model draws
+        its own.
         """
         if features is None:
             if images is None:
                 raise ShapeError("images", "(B,3,H,W), or features (B,L,D) in their place", ())
             features = self.encode(images)  # (B,L,D)
-        return self.forward_features(features, words)
+        return self.draw(features) if words is None else self.forward_features(features, words)
 
     def forward_features(self, features: Tensor, words: Tensor) -> Raw:
         """The same of pictures that are encoded already, as by :meth:`encode` or kept from it: (B,L,D)."""
+        noise, expected = self._chances(features, words.shape[-1])
+        return self.tell(features, words, noise=noise, expected=expected)
+
+    def _chances(self, features: Tensor, steps: int) -> tuple[Tensor | None, Tensor | None]:
+        """Of hard attention in training the noise (B,T,L) of its draws, and the pictures (B,) seen by expectation."""
         if not (self.training and self.is_hard):
-            return self.tell(features, words)
-        shape = (*words.shape, features.shape[1])  # (B,T,L)
+            return None, None
         chance = torch.rand(features.shape[0], device=features.device)  # (B,)
-        noise = gumbel_noise(shape, like=features)
-        return self.tell(features, words, noise=noise, expected=chance < self.config.expected_share)
+        noise = gumbel_noise((features.shape[0], steps, features.shape[1]), like=features)  # (B,T,L)
+        return noise, chance < self.config.expected_share
 
     def tell(
         self, features: Tensor, words: Tensor, *, noise: Tensor | None = None, expected: Tensor | None = None
@@ -206,19 +215,7 @@ class SatModel(SeeingModel):
             noise = gumbel_noise((*words.shape, features.shape[1]), like=features)  # (B,T,L)
         scene, memory = self.decoder.begin(features, self.grid)
         logits, looked, _ = self.decoder.tell(scene, memory, words, pick=pick, noise=noise, expected=expected)
-        raw = {
-            "logits": logits,  # (B,T,V)
-            "word.weights": looked.weights,  # (B,T,h,w)
-            "word.scores": looked.scores,  # (B,T,h,w)
-            "word.values": scene.features,  # (B,D,h,w)
-            "word.context": looked.context,  # (B,T,D)
-            "word.gain": looked.gain,  # (B,T)
-            "word.active": words >= 0,  # (B,T)
-            "word.emits": words.clone(),  # (B,T)
-        }
-        if looked.choice is not None:
-            raw["word.choice"] = looked.choice  # (B,T)
-            raw["word.log_prob"] = _log_prob(looked.weights, looked.choice)  # (B,T)
+        raw = _named(logits, looked, scene, words)
         if expected is not None:
             raw["entropy"] = cell_entropy(looked.weights.flatten(0, 1)).reshape(words.shape)  # (B,T)
             raw["expected"] = expected
@@ -264,6 +261,34 @@ class SatModel(SeeingModel):
         """Captions of encoded pictures (B,L,D), at most ``longest`` words; options are those of :func:`.decode`."""
         return decode(self, encoding, **{"longest": self.config.longest, **options})
 
+    def draw(self, features: Tensor) -> Raw:
+        """A caption drawn of each of the encoded pictures (B,L,D), and the greedy one beside it.
+
+        Hard attention in training draws cells too; the greedy caption is said as outside training.
+        """
+        scene, memory = self.begin(features)
+        steps = self.config.longest
+        word_noise = gumbel_noise((features.shape[0], steps, self.config.vocabulary), like=features)  # (B,T,V)
+        noise, expected = self._chances(features, steps)
+        pick: Pick = "expected" if noise is None else "drawn"
+        words, log_prob, logits, looked = draw_captions(
+            self.decoder, scene, memory, word_noise, pick=pick, cell_noise=noise, expected=expected
+        )
+        raw = _named(logits, looked, scene, words)
+        if expected is not None:
+            raw["expected"] = expected
+        # the greedy one last: autocast keeps what it cast, and weights cast without a gradient would never learn
+        return raw | {"log_prob": log_prob, "greedy": self._greedy(features.detach())}
+
+    def _greedy(self, features: Tensor) -> Tensor:
+        """The greedy captions (B,T), without dropout whatever the mode."""
+        was_training = self.decoder.training
+        self.decoder.eval()
+        try:
+            return self.caption(features).words[:, 0]
+        finally:
+            self.decoder.train(was_training)
+
     def trace_of(self, decoded: Decoded, which: int = 0) -> AttentionTrace:
         """The trace of the caption number ``which`` of each picture, the best first."""
         words = decoded.words[:, which]  # (B,T)
@@ -306,6 +331,24 @@ class SatModel(SeeingModel):
             raise ShapeError("features", f"(B,{cells},{self.channels}), as encode makes them", features.shape)
         if words is not None and (words.dim() != 2 or words.shape[0] != features.shape[0] or not words.shape[1]):
             raise ShapeError("words", f"({features.shape[0]},T), a caption for each picture", words.shape)
+
+
+def _named(logits: Tensor, looked: Looked, scene: Scene, words: Tensor) -> Raw:
+    """What was said, word by word, and seen for it, under the names that the module lists."""
+    raw = {
+        "logits": logits,  # (B,T,V)
+        "word.weights": looked.weights,  # (B,T,h,w)
+        "word.scores": looked.scores,  # (B,T,h,w)
+        "word.values": scene.features,  # (B,D,h,w)
+        "word.context": looked.context,  # (B,T,D)
+        "word.gain": looked.gain,  # (B,T)
+        "word.active": words >= 0,  # (B,T)
+        "word.emits": words.clone(),  # (B,T)
+    }
+    if looked.choice is not None:
+        raw["word.choice"] = looked.choice  # (B,T)
+        raw["word.log_prob"] = _log_prob(looked.weights, looked.choice)  # (B,T)
+    return raw
 
 
 def _log_prob(weights: Tensor, choice: Tensor) -> Tensor:

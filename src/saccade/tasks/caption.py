@@ -1,19 +1,24 @@
 """Captions: a picture in, a sentence out, with a look at the picture for every word.
 
 The training side; the scoring side is :mod:`saccade.tasks.caption_scores`. What a phase may be taught by (Xu et al.
-2015, arXiv:1502.03044):
+2015, arXiv:1502.03044, and Rennie et al. 2017, arXiv:1612.00563):
 
 ==================== ==============================================================================================
-``soft[:λ]``         Eq. (14): cross-entropy of the words + λ × the doubly stochastic penalty; λ is 1 unless given
-``hard[:λ_e]``       Eq. (10-12): cross-entropy, REINFORCE on the cells that were drawn, and an entropy bonus; λ_e is
+``soft[:λ[:ε]]``     Eq. (14): cross-entropy of the words + λ × the doubly stochastic penalty; λ is 1 unless given. Of
+                     each word a share ε goes to all words alike (smoothed labels); ε is 0 unless given
+``hard[:λ_e[:ε]]``   Eq. (10-12): cross-entropy, REINFORCE on the cells that were drawn, and an entropy bonus; λ_e is
                      that of the released code, 0.002, unless given
-``hard_to_go[:λ_e]`` the same, a draw judged by the words from it on: the same gradient on average, and less noise
-``hard_code[:λ_e]``  as the released code has it: judged by the mean of the words, a tenth of it
-``default``          soft or hard, as the model is
+``hard_to_go[:…]``   the same, a draw judged by the words from it on: the same gradient on average, and less noise
+``hard_code[:…]``    as the released code has it: judged by the mean of the words, a tenth of it
+``self_critical``    captions that the model draws, judged by CIDEr-D beside its greedy ones; for a last phase, which
+                     has this name too
+``default``          soft or hard, as the model is; in the phase ``self_critical`` the loss of that name
 ==================== ==============================================================================================
 
-A phase called ``decoder`` learns from what the encoder makes of the pictures of files, which is computed once and kept
-on disk (:mod:`saccade.tasks.caption_features`); whatever its recipe says, the encoder stays as it is then.
+What a phase learns from goes by its name. ``decoder`` learns from what the encoder makes of the pictures of files,
+which is computed once and kept on disk (:mod:`saccade.tasks.caption_features`); whatever its recipe says, the encoder
+stays as it is then. ``self_critical`` learns from what the model says (:mod:`saccade.tasks.caption_rewards`). Any other
+learns from pictures and captions. Pictures are varied as ``data.augment`` says wherever they are seen.
 
 Batches have captions of (nearly) one length, as in Section 4.3. A model is chosen by its greedy captions: by BLEU-4 on
 pictures, by exact match on generated scenes, each of which has one true sentence; the log-likelihood is logged beside.
@@ -24,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
@@ -35,14 +40,23 @@ from saccade.data.caption_readers import CAPTION_READERS, read_captions
 from saccade.data.caption_scenes import SCENE_VOCABULARY
 from saccade.data.captions import CaptionBatch, CaptionData, CaptionDataConfig, vocabulary_of
 from saccade.data.glyphs import Split
+from saccade.data.hashing import derive_seed
 from saccade.data.references import split_reference
 from saccade.data.vocabulary import Vocabulary
 from saccade.errors import ConfigError, nearest
-from saccade.losses import caption_cross_entropy, doubly_stochastic, hard_attention_loss, word_log_likelihood
+from saccade.losses import (
+    caption_cross_entropy,
+    doubly_stochastic,
+    hard_attention_loss,
+    self_critical_loss,
+    smoothed_cross_entropy,
+    word_log_likelihood,
+)
 from saccade.metrics import bleu, same_caption
 from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.tasks.caption_features import CaptionFeatures
+from saccade.tasks.caption_rewards import JudgedPictures
 from saccade.tasks.caption_scores import captions_of, encoded, score_captions, sentences
 from saccade.tasks.picture_task import Batch, PictureTask, Wanted, settings_wanted
 from saccade.tasks.query_scores import numbers_in_batches
@@ -50,13 +64,17 @@ from saccade.tasks.trainable_tables import check_named, check_trainable
 
 DECODER = "decoder"
 """The phase that learns from kept features."""
+SELF_CRITICAL = "self_critical"
+"""The phase that learns from captions of the model's own, and its loss."""
 HARD: dict[str, dict[str, Any]] = {
     "hard": {},
     "hard_to_go": {"to_go": True},
     "hard_code": {"reward_weight": 0.1, "per_word": True},
 }
 """How draws are judged: options of :func:`~saccade.losses.hard_attention_loss`."""
-LOSSES = ("default", "soft", *HARD)
+LOSSES = ("default", "soft", *HARD, SELF_CRITICAL)
+Material: TypeAlias = CaptionData | CaptionFeatures | JudgedPictures
+"""What a phase may learn from."""
 BEAM = 5
 VALIDATION_BATCH, VALIDATION_PICTURES = 100, 1000
 
@@ -113,9 +131,11 @@ class CaptionTask(PictureTask):
 
     # ------------------------------------------------------------ training
 
-    def training_split(self, phase: str) -> CaptionData | CaptionFeatures:
-        """The pictures, or in the phase ``decoder`` what is kept of them."""
+    def training_split(self, phase: str) -> Material:
+        """Pictures and captions; in the phase ``decoder`` what is kept of these pictures."""
         data: CaptionData = self.split("train")
+        if phase == SELF_CRITICAL:
+            return self._judged(data)
         if phase != DECODER or self.data_config.is_generated or not self.data_config.features_mb:
             return data
         if DECODER not in self._splits:
@@ -123,37 +143,70 @@ class CaptionTask(PictureTask):
         kept: CaptionFeatures = self._splits[DECODER]
         return kept
 
-    def order(self, data: CaptionData | CaptionFeatures, epoch: int, together: int) -> Tensor:
+    def _judged(self, data: CaptionData) -> JudgedPictures:
+        if SELF_CRITICAL not in self._splits:
+            self._splits[SELF_CRITICAL] = JudgedPictures(data)
+        judged: JudgedPictures = self._splits[SELF_CRITICAL]
+        return judged
+
+    def order(self, data: Material, epoch: int, together: int) -> Tensor:
         """The captions of one epoch, so that those of a batch are (nearly) of one length: (size,)."""
         if data.lengths is None:
             return super().order(data, epoch, together)
         return bucketed_order(data.lengths, together, self.seed, epoch)
 
-    def batch(self, data: CaptionData | CaptionFeatures, indices: Tensor, number: int) -> Batch:
-        """The captions ``indices`` (B,) with their pictures, or with the features of those."""
+    def batch(self, data: Material, indices: Tensor, number: int) -> Batch:
+        """The captions ``indices`` (B,) with their pictures, or with the features of those.
+
+        Where the model says the captions, all ``references`` of their pictures are there in their place.
+        """
         if isinstance(data, CaptionFeatures):
             features, words = data.take(indices)
             return {"features": features, "words": words}
-        made = data.take(indices)
+        varied = derive_seed(self.seed, number)
+        if isinstance(data, JudgedPictures):
+            images, references = data.take(indices, augment_seed=varied)
+            return {"images": images, "references": references}
+        made = data.take(indices, augment_seed=varied)
         return {"images": made.images, "words": made.words}
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Keyword arguments of ``forward_raw``."""
-        return {"images": None, **batch}
+        return {"images": None, "words": None} | {name: batch[name] for name in batch if name != "references"}
 
     def loss(self, raw: dict[str, Tensor], batch: Batch, phase_loss: str) -> dict[str, Tensor]:
         """The loss called ``phase_loss`` (see the module), its parts, and the log-likelihood of a word."""
-        draws, words = "expected" in raw, batch["words"]
-        kind, weight = _parsed(phase_loss, draws=draws)
-        if kind == "soft":
+        asked = _parsed(phase_loss, draws="expected" in raw, own_words="references" in batch)
+        if asked.kind == SELF_CRITICAL:
+            return self._self_critical(raw, batch["references"])
+        words = batch["words"]
+        if asked.kind == "soft":
             likelihood = caption_cross_entropy(raw["logits"], words)
+            taught = smoothed_cross_entropy(raw["logits"], words, asked.smoothing) if asked.smoothing else likelihood
             penalty = doubly_stochastic(raw["word.weights"], words)
-            each = (1.0 if weight is None else weight) * penalty
-            told = {"loss": likelihood + each, "cross_entropy": likelihood, "penalty": penalty}
+            each = (1.0 if asked.weight is None else asked.weight) * penalty
+            told = {"loss": taught + each, "cross_entropy": likelihood, "penalty": penalty}
             return told | {"gate": _mean_gate(raw, words), "log_likelihood": -likelihood * len(words) / _steps(words)}
-        options: dict[str, Any] = {} if weight is None else {"entropy_weight": weight}
-        found = hard_attention_loss(raw, words, raw["baseline"], **HARD[kind], **options)
+        options: dict[str, Any] = {} if asked.weight is None else {"entropy_weight": asked.weight}
+        found = hard_attention_loss(
+            raw, words, raw["baseline"], **HARD[asked.kind], **options, smoothing=asked.smoothing
+        )
         return {**found, "gate": _mean_gate(raw, words)}
+
+    def _self_critical(self, raw: dict[str, Tensor], references: Tensor) -> dict[str, Tensor]:
+        """What drawn captions earn beyond the greedy ones, by the ``references`` (B,R,T) of their pictures."""
+        words, log_prob = raw["word.emits"], raw["log_prob"]  # (B,T)
+        both = torch.stack([words, raw["greedy"]], dim=1)  # (B,2,T)
+        drawn, greedy = self._judged(self.split("train")).rewards(both, references).unbind(1)  # (B,)
+        if "expected" in raw:  # the cells were drawn too, but for the pictures of which all counted
+            log_prob = log_prob + raw["word.log_prob"] * (raw["word.active"] & ~raw["expected"].unsqueeze(1))
+        return {
+            "loss": self_critical_loss(log_prob, drawn, greedy),
+            "reward": drawn.mean(),
+            "greedy_reward": greedy.mean(),
+            "words": (words > 0).sum(1).float().mean(),
+            "gate": _mean_gate(raw, words),
+        }
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
@@ -221,25 +274,37 @@ class CaptionTask(PictureTask):
         return {"data": split_reference(config.name, CAPTION_READERS)[0], **described}
 
 
-def _parsed(phase_loss: str, *, draws: bool) -> tuple[str, float | None]:
-    """The name of a loss and the weight behind its colon, checked against what the model does.
+class _Asked(NamedTuple):
+    """A loss as a phase names it."""
+
+    kind: str
+    weight: float | None = None
+    """λ or λ_e; None: the usual."""
+    smoothing: float = 0.0
+    """ε"""
+
+
+def _parsed(phase_loss: str, *, draws: bool, own_words: bool = False) -> _Asked:
+    """The name of a loss and the numbers behind its colons, checked against what the model does and the phase is.
 
     >>> _parsed("soft:0.5", draws=False), _parsed("default", draws=True)
-    (('soft', 0.5), ('hard', None))
+    (_Asked(kind='soft', weight=0.5, smoothing=0.0), _Asked(kind='hard', weight=None, smoothing=0.0))
     """
-    kind, sign, weight = phase_loss.partition(":")
+    kind, *numbers = phase_loss.split(":")
     if kind not in LOSSES:
         raise ConfigError(f"loss '{phase_loss}': {nearest(kind, LOSSES)}")
     if kind == "default":
-        kind = "hard" if draws else "soft"
+        kind = SELF_CRITICAL if own_words else "hard" if draws else "soft"
+    if (kind == SELF_CRITICAL) != own_words:
+        raise ConfigError(f"loss '{phase_loss}': the loss '{SELF_CRITICAL}' and a phase of that name go together")
     if kind in HARD and not draws:
         raise ConfigError(f"loss '{phase_loss}': this model draws no cells; take model 'sat-hard', or loss 'soft'")
-    if not sign:
-        return kind, None
+    if len(numbers) > (most := 0 if kind == SELF_CRITICAL else 2):
+        raise ConfigError(f"loss '{phase_loss}': '{kind}' takes {most} numbers at most, found {len(numbers)}")
     try:
-        return kind, float(weight)
+        return _Asked(kind, *map(float, numbers))
     except ValueError as error:
-        raise ConfigError(f"loss '{phase_loss}': the weight after ':' is a number, found '{weight}'") from error
+        raise ConfigError(f"loss '{phase_loss}': what stands after ':' are numbers, found {numbers}") from error
 
 
 def _steps(words: Tensor) -> Tensor:

@@ -17,9 +17,9 @@ single objects, then everything else learns on the frozen backbone. What a phase
 ``counts``                 cross-entropy of how often each label occurs, for ``multiset-counts``
 =========================  ========================================================================================
 
-Of generated scenes the phase called ``activation`` sees scenes of one object (mnist-single), unless the option
-``among`` says otherwise; of given pictures it sees the same ones as the other phases. Deviation from the paper: a few
-per cent of the training scenes are empty (``data.empty``), so that the empty multiset can be answered.
+Of generated scenes the phase called ``activation`` sees scenes of one object (mnist-single), or with the option
+``among`` of different ones (mnist-set); of given pictures it sees the same ones as the other phases. Deviation from the
+paper: a few per cent of the training scenes are empty (``data.empty``), so that the empty multiset can be answered.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from saccade.config import from_dict
 from saccade.data.glyphs import Split
 from saccade.data.hashing import derive_seed
 from saccade.data.multiset_readers import MULTISET_READERS, read_multisets
-from saccade.data.multisets import DIGITS, MultisetData, MultisetDataConfig, MultisetScenes
+from saccade.data.multisets import ALONE, DIGITS, MultisetData, MultisetDataConfig, MultisetScenes
 from saccade.data.references import split_reference
 from saccade.errors import ConfigError, nearest
 from saccade.losses import (
@@ -62,8 +62,6 @@ from saccade.tasks.trainable_tables import check_named, check_trainable
 
 ACTIVATION = "activation"
 """The phase that learns from single objects."""
-SINGLE = "mnist-single"
-"""Where it finds them, of generated scenes."""
 LOSSES = (
     "single_object",
     "each_object",
@@ -121,20 +119,21 @@ class MultisetTask(PictureTask):
         return (), self.classes
 
     def make_split(self, name: str) -> MultisetData:
-        """One split of the pictures; ``train/single`` and ``val/single`` are those of one object."""
-        split, _, single = name.partition("/")
+        """One split of the pictures, or SPLIT/SCENES: that of other generated scenes."""
+        split, _, other = name.partition("/")
         config = self.data_config
         if config.is_generated:
-            kind = SINGLE if single else config.name
-            config = replace(config, name=kind, seed=config.seed + (self.seed if split == "train" else 0))
+            seed = config.seed + (self.seed if split == "train" else 0)
+            config = replace(config, name=other or config.name, seed=seed)
         return MultisetData(config, cast(Split, split), self.device, self.table)
 
     # ------------------------------------------------------------ training
 
     def training_split(self, phase: str) -> MultisetData:
-        """Scenes of one object for the phase ``activation``, where they can be made; else the pictures themselves."""
-        single = phase == ACTIVATION and self.data_config.has_single
-        data: MultisetData = self.split("train/single" if single else "train")
+        """For the phase ``activation`` what teaches objects, perhaps other scenes; else the pictures themselves."""
+        config = self.data_config
+        other = phase == ACTIVATION and config.teaches_objects != config.name
+        data: MultisetData = self.split(f"train/{config.teaches_objects}" if other else "train")
         return data
 
     def batch(self, data: MultisetData, indices: Tensor, number: int) -> Batch:
@@ -207,7 +206,7 @@ class MultisetTask(PictureTask):
         return {**told, **scores.attention(), "single_accuracy": self._single_accuracy(reader)}
 
     def _single_accuracy(self, model: PictureModel) -> float:
-        alone = self.split("val/single" if self.data_config.is_generated else "val")
+        alone = self.split(f"val/{ALONE}" if self.data_config.is_generated else "val")
         right, pictures = 0.0, 0
         for batch in in_batches(alone, VALIDATION_BATCH):
             logits = in_parts(model, at_size(batch.images, self.size))["single_logits"]  # (B,C)

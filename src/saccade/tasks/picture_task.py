@@ -89,7 +89,7 @@ class PictureTask(ABC):
         self.model.check_input(size)
         self.device = torch.device("cpu")
         self._splits: dict[str, Any] = {}
-        self._shuffled: tuple[tuple[int, int, int], Tensor] | None = None
+        self._shuffled: tuple[tuple[Any, int, int], Tensor] | None = None
 
     @abstractmethod
     def make_split(self, name: str) -> Any:
@@ -132,6 +132,7 @@ class PictureTask(ABC):
         """Make batches on ``device`` from now on."""
         self.device = torch.device(device)
         self._splits.clear()
+        self._shuffled = None
 
     def split(self, name: str) -> Any:
         """One split of the data, on the device."""
@@ -168,7 +169,7 @@ class PictureTask(ABC):
             return torch.arange(number * together, (number + 1) * together)
         per_epoch = data.size // together
         epoch, place = divmod(number, per_epoch)
-        asked = (epoch, data.size, together)
+        asked = (data, epoch, together)  # of the very data: a phase in the middle of an epoch has an order of its own
         if self._shuffled is None or self._shuffled[0] != asked:  # the last order asked for is kept
             self._shuffled = asked, self.order(data, epoch, together)
         return self._shuffled[1][place * together : (place + 1) * together]

@@ -195,9 +195,10 @@ def _captions(shown: CaptionTable, folder: Path | None, started: float) -> Repro
         figures = [drawing.write(folder) for drawing in drawings]
         report = caption_page(shown, drawings).save(folder / "report.html")
     beside = [found for name in shown.data if (found := shown.beside(name)).rows]
+    scenes = [found for found in (shown.scenes(),) if found.rows]
     return Reproduction(
         table="sat-table1",
-        tables=[*(shown.printed(name) for name in shown.data), *beside],
+        tables=[*(shown.printed(name) for name in shown.data), *beside, *scenes],
         cells=[cell.to_json() for cell in shown.cells()],
         confirmed=[],
         figures=figures,

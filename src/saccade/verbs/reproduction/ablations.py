@@ -22,6 +22,8 @@ UNTOLD = (
     "phases.0.validate_every=",
 )
 METRICS = ("accuracy", "true_positive_strength", "selectivity", "causal_follow", "causal_hold")
+RIGHT = ("accuracy", "exact_match")
+"""What says how often an answer is right: of a question; of a multiset or a caption."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ def ablation_table(runs: Sequence[RecordedRun], variants: Sequence[RecordedRun])
         if plain and told not in {row[0] for row in rows}:
             rows.append(_row(told, "as the recipe has it", plain))
         rows.append(_row(told, key[-1], group))
-    columns = ("system", "changed\nseeds × n", "accuracy", "on target", "selective", "follows", "holds")
+    columns = ("system", "changed\nseeds × n", "right", "on target", "selective", "follows", "holds")
     return PlainTable("ablations: %, mean ± std over seeds", columns, rows)
 
 
@@ -60,7 +62,8 @@ def _cells(variants: Sequence[RecordedRun]) -> dict[tuple[str, str, str, str, st
 
 
 def _row(told: str, what: str, runs: Sequence[RecordedRun]) -> list[str]:
-    held = [measure(runs, metric) for metric in METRICS]
+    right = next((found for metric in RIGHT if (found := measure(runs, metric)) is not None), None)
+    held = [right, *(measure(runs, metric) for metric in METRICS[1:])]
     first = next((found for found in held if found is not None), None)
     count = "" if first is None else f"\n{seeds_text(first)}"
     return [told, f"{what}{count}", *map(mean_text, held)]
@@ -75,6 +78,11 @@ _PHRASES = {
     r"phases\.\d+\.optimizer\.lr=(.+)": r"learning rate \1",
     r"phases\.\d+\.optimizer\.weight_decay=(.+)": r"weight decay \1",
     r"precision=(.+)": r"precision \1",
+    r"start=null": "from nothing",
+    r"ema=(.+)": r"weights averaged with decay \1",
+    r"data\.augment\.area=\[(.+), ?(.+)\]": r"pictures cut to \1–\2 of their area",
+    r"data\.augment\.aspect=(.+)": r"stretched by up to \1",
+    r"data\.augment\.mirror=(?i:false)": "not mirrored",
     r"phases\.\d+\.(steps|epochs)=(.+)": r"\2 \1",
     r"model\.config\.(\w+)=(.+)": r"\1 \2",
 }

@@ -51,6 +51,18 @@ BESIDE = {
     "meteor_lite": "METEOR-lite",
 }
 """Scores that the paper does not print."""
+SCENES = "scenes"
+ON_SCENES = {
+    "exact_match": "exact",
+    "bleu_4": "B-4",
+    "true_positive_strength": "on its digit",
+    "selectivity": "selective",
+    "pointing": "peak on it",
+    "causal_follow": "follows",
+    "causal_hold": "holds",
+}
+"""Scores of captions of scenes, where the place of every word is known."""
+RIVALS = {"uniform": "bound: even", "all_objects": "bound: all digits", "grid_oracle": "bound: best on this grid"}
 OFFICIAL, DEV = "official", "dev"
 """Protocols: the lists as they are; or, without test pictures, the dev pictures in their place."""
 ON_DEV = "on the dev pictures, the model chosen on 500 training pictures; the paper measures on the test pictures"
@@ -58,6 +70,11 @@ LEGEND = (
     "Measured (published); below it, seeds × test pictures; ± is the standard deviation over seeds. BLEU in Table 1 is "
     "without the brevity penalty, as the paper has it, and so gains by short captions: the length ratio stands below. "
     "METEOR is version 1.5 of the jar, where Java was there; METEOR-lite is another score and never stands beside it."
+)
+SCENES_NOTE = (
+    "On its digit: the share of a word's attention that lies on the pixels of what it names, over words of size, "
+    "colour and digit. A digit is drawn in another colour: its colour word follows and no other word changes "
+    "(follows); every other word is as before (holds)."
 )
 
 
@@ -164,6 +181,18 @@ class CaptionTable:
         ]
         return PlainTable(f"with brevity penalty, and more, % on {DATA[data]}", ["", *BESIDE.values()], rows)
 
+    def scenes(self) -> PlainTable:
+        """What is said of generated scenes, and whether each word looked at what it names; one line a system."""
+        rows, reference = [], []
+        for system in sorted({run.system for run in self.runs if run.on == SCENES}, reverse=True):
+            reference = [run for run in self.runs if (run.system, run.on) == (system, SCENES)]
+            rows.append([SYSTEMS.get(system, system), *(mean_text(measure(reference, name)) for name in ON_SCENES)])
+        for rival, label in RIVALS.items():
+            found = [measure(reference, metric, of=rival) for metric in ON_SCENES]
+            rows += [[label, *map(mean_text, found)]] if any(found) else []
+        n = f", n = {reference[0].evaluation.n:,}" if reference else ""
+        return PlainTable(f"captions of scenes, %{n}", ["", *ON_SCENES.values()], rows, SCENES_NOTE if rows else "")
+
     def missing(self, seeds: int) -> list[Job]:
         """The runs of seeds 0 … ``seeds`` − 1 that cells lack whose pictures are there."""
         return [
@@ -216,6 +245,7 @@ def caption_page(table: CaptionTable, figures: Sequence[Drawing]) -> Report:
     sections = [
         Section("Table 1", LEGEND, [table_block(table.printed(data)) for data in table.data]),
         Section("Beside it", "", [table_block(found) for data in table.data if (found := table.beside(data)).rows]),
+        Section("Scenes", "", [table_block(found) for found in (table.scenes(),) if found.rows]),
         Section("Figures", "", [figure.block() for figure in figures]),
     ]
     again: list[Block] = [

@@ -1,0 +1,193 @@
+"""Captions that are drawn: what can be said, how likely it was, and the gradient of what it earns by enumeration."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections import Counter
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from saccade.attention.hard import log_prob_of
+from saccade.attention.sampling import gumbel_noise
+from saccade.losses import self_critical_loss
+from saccade.models.caption_decoder import CaptionDecoder
+from saccade.models.caption_drawing import Drawn, draw_captions
+from saccade.models.sat import SatModel
+
+VOCABULARY, CHANNELS, GRID, STEPS = 4, 3, (1, 2), 2
+CAPTIONS = [(first, second) for first in (2, 3) for second in (0, 2, 3)]
+"""All that can be said in two words: no end first, never the unknown word."""
+REWARDS = {caption: 0.1 + 0.13 * number for number, caption in enumerate(CAPTIONS)}
+
+
+def decoder(kind: str = "soft", seed: int = 0) -> CaptionDecoder:
+    torch.manual_seed(seed)
+    made = CaptionDecoder(
+        VOCABULARY, CHANNELS, embed=3, hidden=4, attention=3, kind=kind, gate=True, deep_output=True, dropout=0.0
+    )  # fmt: skip
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(0.5 * torch.randn_like(parameter))  # words and cells that are not all alike
+    return made.double()
+
+
+def told(made: CaptionDecoder, words: tuple[int, ...], cells: tuple[int, ...] | None = None) -> Drawn:
+    """A draw that comes out as ``words`` and ``cells``: their noise drowns all else."""
+    features = torch.linspace(-1, 1, 2 * CHANNELS, dtype=torch.float64).view(1, 2, CHANNELS)  # (1,L,D)
+    scene, memory = made.begin(features, GRID)
+    noise = torch.zeros(1, STEPS, VOCABULARY, dtype=torch.float64)
+    for step, word in enumerate(words):
+        noise[0, step, word] = 1e6
+    if cells is None:
+        return draw_captions(made, scene, memory, noise)
+    cell_noise = 1e6 * torch.nn.functional.one_hot(torch.tensor([cells]), 2).double()
+    expected = torch.tensor([False])
+    return draw_captions(made, scene, memory, noise, pick="drawn", cell_noise=cell_noise, expected=expected)
+
+
+def gradient_of(value: Tensor, made: CaptionDecoder) -> Tensor:
+    found = torch.autograd.grad(value, list(made.parameters()), allow_unused=True, retain_graph=True)
+    return torch.cat(
+        [torch.zeros(p.numel()).double() if g is None else g.flatten() for g, p in zip(found, made.parameters())]
+    )
+
+
+def cell_log_prob(drawn: Drawn) -> Tensor:
+    weights, choice = drawn.looked.weights, drawn.looked.choice
+    assert choice is not None
+    return log_prob_of(weights.flatten(0, 1), choice.flatten().unsqueeze(1)).reshape(choice.shape)  # (1,T)
+
+
+# ---------------------------------------------------------------- the estimator
+
+
+def test_a_draw_is_what_its_noise_makes_of_it() -> None:
+    for caption, cells in itertools.product(CAPTIONS, itertools.product((0, 1), repeat=STEPS)):
+        drawn = told(decoder("hard"), caption, cells)
+        assert drawn.words.tolist() == [list(caption)]
+        assert drawn.looked.choice is not None
+        assert drawn.looked.choice.tolist() == [list(cells)]
+
+
+@pytest.mark.parametrize("baseline", [0.0, 0.4])
+@pytest.mark.parametrize("kind", ["soft", "hard"])
+def test_on_average_the_gradient_is_that_of_the_expected_reward(kind: str, baseline: float) -> None:
+    """Over all captions, and of hard attention over all cells that can be drawn before their words."""
+    made = decoder(kind)
+    cells = list(itertools.product((0, 1), repeat=STEPS)) if kind == "hard" else [None]
+    certain, estimate, exact = 0.0, torch.zeros(()), torch.zeros(())
+    for caption, seen in itertools.product(CAPTIONS, cells):
+        drawn = told(made, caption, seen)
+        log_prob = drawn.log_prob if seen is None else drawn.log_prob + cell_log_prob(drawn)  # (1,T)
+        chance = log_prob.sum().exp()
+        reward, usual = (torch.tensor([value], dtype=torch.float64) for value in (REWARDS[caption], baseline))
+        estimate = estimate + chance.detach() * gradient_of(self_critical_loss(log_prob, reward, usual), made)
+        exact = exact - REWARDS[caption] * gradient_of(chance, made)
+        certain += float(chance.detach())
+    assert certain == pytest.approx(1.0)
+    assert exact.norm() > 1e-3
+    torch.testing.assert_close(estimate, exact)
+
+
+# ---------------------------------------------------------------- draws
+
+
+def test_draws_come_as_often_as_they_are_likely() -> None:
+    made, many = decoder(seed=1), 20_000
+    features = torch.linspace(-1, 1, 2 * CHANNELS, dtype=torch.float64).view(1, 2, CHANNELS).expand(many, -1, -1)
+    scene, memory = made.begin(features, GRID)
+    noise = gumbel_noise((many, STEPS, VOCABULARY), like=features, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        drawn = draw_captions(made, scene, memory, noise)
+        found = Counter(map(tuple, drawn.words.tolist()))
+        for caption in CAPTIONS:
+            chance = float(told(made, caption).log_prob.sum().exp())
+            assert found[caption] / many == pytest.approx(chance, abs=4 * (chance * (1 - chance) / many) ** 0.5)
+
+
+def build(**changes: Any) -> SatModel:
+    torch.manual_seed(0)
+    return SatModel(dataclasses.replace(SatModel.tiny(), **changes))
+
+
+def pictures(count: int = 6) -> Tensor:
+    return SatModel.example_batch(count, 0)[0]["images"]
+
+
+def test_a_model_without_captions_draws_its_own() -> None:
+    model, images = build().eval(), pictures(64)
+    raw = model.forward_raw(images, None)
+    words, log_prob = raw["word.emits"], raw["log_prob"]
+    assert words.shape == log_prob.shape == (64, 4)
+    assert ((words >= 0) == raw["word.active"]).all()
+    assert (words[:, 0] > 1).all()
+    assert not (words == 1).any()
+    for row in words.tolist():
+        end = row.index(0) if 0 in row else len(row)
+        assert all(word > 1 for word in row[:end])
+        assert all(word == -1 for word in row[end + 1 :])
+    assert (log_prob[words < 0] == 0).all()
+    assert (log_prob[words >= 0] < 0).all()
+    assert len(set(map(tuple, words.tolist()))) > 3
+
+
+def test_a_drawn_caption_is_as_likely_as_when_it_is_given() -> None:
+    model, images = build().eval(), pictures()
+    raw = model.forward_raw(images, None)
+    words = raw["word.emits"]
+    given = model.forward_raw(images, words)
+    active = raw["word.active"]
+    torch.testing.assert_close(raw["logits"][active], given["logits"][active])
+    torch.testing.assert_close(raw["word.weights"][active], given["word.weights"][active])
+    logits = given["logits"].clone()
+    logits[..., 1] = logits[:, 0, 0] = -torch.inf  # what is never said
+    expected = logits.log_softmax(-1).gather(-1, words.clamp_min(0).unsqueeze(-1)).squeeze(-1)
+    torch.testing.assert_close(raw["log_prob"][active], expected[active])
+    model.wrap(raw, (31, 34)).trace.validate()
+
+
+def test_the_greedy_caption_is_that_of_a_model_at_rest() -> None:
+    model, images = build(dropout=0.6), pictures()
+    model.eval()
+    expected = model.caption(model.encode(images)).words[:, 0]
+    model.decoder.train()
+    raw = model.forward_raw(images, None)
+    assert torch.equal(raw["greedy"], expected)
+    assert model.decoder.training
+    assert model.decoder.output.dropout.training
+    assert not model.backbone.training  # whose statistics may be frozen
+    assert raw["log_prob"].requires_grad
+    assert not raw["greedy"].requires_grad
+
+
+@pytest.mark.parametrize("kind", ["soft", "hard"])
+def test_everything_learns_from_a_draw_under_autocast(kind: str) -> None:
+    """Which keeps weights that it has cast: those of the greedy caption, which has no gradient, must not be taken."""
+    model = build(attention_kind=kind).train()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        raw = model.forward_raw(pictures(8), None)
+    assert raw["log_prob"].dtype == torch.float32
+    raw["log_prob"].sum().backward()
+    assert [name for name, parameter in model.named_parameters() if parameter.grad is None] == []
+
+
+def test_hard_attention_draws_cells_in_training_alone() -> None:
+    model, images = build(attention_kind="hard", expected_share=0.5), pictures(32)
+    before = model.baseline.clone()
+    raw = model.train().forward_raw(images, None)
+    assert 0 < int(raw["expected"].sum()) < 32
+    assert raw["word.choice"].shape == raw["word.log_prob"].shape == raw["word.emits"].shape
+    assert torch.equal(model.baseline, before)  # it is about given words
+    raw = model.eval().forward_raw(images, None)
+    assert "expected" not in raw
+    assert "word.choice" not in raw
+
+
+def test_kept_features_do_as_well() -> None:
+    model = build().eval()
+    features = model.encode(pictures())
+    assert model.forward_raw(None, None, features=features)["word.emits"].shape == (6, 4)
