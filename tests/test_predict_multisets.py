@@ -120,7 +120,7 @@ def test_json_has_the_labels_and_every_key_that_was_there_before(tmp_path: Path)
 
 def test_a_saved_sighting_reads_back_and_is_drawn_label_by_label(tmp_path: Path) -> None:
     seen = scripted(2, 0, STOP, STOP).look(PICTURE)
-    shown, record, _ = seen.save(tmp_path, filmstrip=True)
+    shown, record, _ = seen.save(tmp_path)  # a filmstrip: it was read label by label
     assert Image.open(shown).size == seen.filmstrip().size
     read = read_record(record)
     assert read.info["labels"] == [["owl", 0.5], ["cat", 0.5]]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import torch
 from PIL import Image
 
 from saccade.data.attributes import AttributeData, AttributeDataConfig
+from saccade.data.captions import CaptionData, CaptionDataConfig
 from saccade.predict import load
 from saccade.show.comparison_grid import Example, Shown, comparison_grid
 from saccade.show.contact_sheet import contact_sheet
@@ -49,12 +51,26 @@ def birds(photograph: Path) -> Image.Image:
     return contact_sheet(shown, ["what colour is its …?", *captions], columns=4, panel=260)
 
 
+def caption() -> Image.Image:
+    """A scene said word by word by hard attention: the surest of the first few with two digits of fair size."""
+    predictor = load("sat-hard-scenes", device="cpu")
+    data = CaptionData(CaptionDataConfig("scenes", glyphs="pack"), "test")
+    batch = data.pictures(torch.arange(64))
+    masks = batch.word_masks()
+    assert masks is not None, "scenes know where their words are"
+    large = masks.flatten(2).sum(-1).amax(1) > 250  # (B,): pixels of a digit
+    seen = [each for each, fits in zip(predictor.look_many(list(batch.images)), large.tolist(), strict=True) if fits]
+    told = max((each for each in seen if len(each.labels or ()) > 8), key=lambda each: each.confidence)
+    return told.filmstrip(panel=150)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bird", type=Path, help="a photograph of a bird that may be shown")
     options = parser.parse_args()
     IMAGES.mkdir(exist_ok=True)
     beside_soft().save(IMAGES / "hattnet-ctx-beside-soft.png", optimize=True)
+    caption().save(IMAGES / "sat-hard-scenes.png", optimize=True)
     if options.bird is not None:
         birds(options.bird).quantize(128).save(IMAGES / "crown-cub.png", optimize=True)
 

@@ -1,14 +1,17 @@
 """Make the screenshots of the live page that the documentation shows: ``python tools/screenshots.py [FOLDER]``.
 
-Needs the extra ``dev`` (playwright) and a Chromium (``make chromium``). The page is the offline one, opened as a file;
-what it shows is a function of the code and the shipped weights alone.
+Needs the extra ``dev`` (playwright) and a Chromium (``make chromium``). The page is the offline one, opened as a file,
+or for a model that does not run inside a page the served one; what it shows is a function of the code and the shipped
+weights alone.
 """
 
 from __future__ import annotations
 
 import io
+import queue
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,27 +22,45 @@ from playwright.sync_api import sync_playwright
 import saccade
 from saccade.verbs.tour import LIVE
 from saccade.web.page import offline_page
+from saccade.web.serve import serve
 
+CAPTIONS = "sat-soft-scenes"
 FOLDER = Path(__file__).parent.parent / "docs" / "images"
 
 
 def compose(page: Any) -> None:
     """Two models on one cluttered scene, asked for the 3."""
+    page.locator(".lens").nth(1).locator(".answer strong").wait_for()
     page.locator('[data-part="example"]').select_option("Coloured clutter")
 
 
 def looks(page: Any) -> None:
     """One model, its third gate, in the dark."""
+    page.locator(".lens").nth(1).locator(".answer strong").wait_for()
     page.get_by_label("Close this model").nth(1).click()
     page.locator(".thumbnail").nth(2).click()
     page.locator('[data-part="palette"]').select_option("viridis")
     page.keyboard.press("9")
 
 
+def words(page: Any) -> None:
+    """A caption, the word that names the digit on the right lit."""
+    page.locator(".answer .word").last.hover()
+
+
 SHOTS = {
-    "page-compare": (compose, {"viewport": {"width": 1440, "height": 980}, "color_scheme": "light"}),
-    "page-looks": (looks, {"viewport": {"width": 1240, "height": 940}, "color_scheme": "dark"}),
+    "page-compare": ("file", compose, {"viewport": {"width": 1440, "height": 980}, "color_scheme": "light"}),
+    "page-looks": ("file", looks, {"viewport": {"width": 1240, "height": 940}, "color_scheme": "dark"}),
+    "page-words": ("server", words, {"viewport": {"width": 1240, "height": 860}, "color_scheme": "light"}),
 }
+
+
+def served(model: str) -> str:
+    """The address of a page that ``model`` answers, for as long as this program runs."""
+    addresses: queue.Queue[str] = queue.Queue()
+    settings = {"port": 0, "device": "cpu", "announce": addresses.put}
+    threading.Thread(target=serve, args=([model],), kwargs=settings, daemon=True).start()
+    return addresses.get(timeout=60)
 
 
 def main(folder: Path) -> None:
@@ -50,13 +71,14 @@ def main(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         file = Path(scratch) / "page.html"
         file.write_text(offline_page([saccade.load(name, "cpu") for name in LIVE]), encoding="utf-8")
+        where = {"file": file.as_uri(), "server": served(CAPTIONS)}
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        for name, (arrange, options) in SHOTS.items():
+        for name, (source, arrange, options) in SHOTS.items():
             page = browser.new_page(**options)
-            page.goto(file.as_uri())
-            page.locator(".lens").nth(1).locator(".answer strong").wait_for()
+            page.goto(where[source])
+            page.locator(".lens .answer strong").first.wait_for()
             arrange(page)
-            page.wait_for_timeout(1500)  # until both have answered and painted
+            page.wait_for_timeout(1500)  # until all have answered and painted
             shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
             shot.save(folder / f"{name}.png", optimize=True)  # in full colour: colours are what it is about
         browser.close()

@@ -145,12 +145,13 @@ class Sighting:
         Args:
             folder: made if it is not there.
             stem: what the files are called; by default :attr:`stem`.
-            filmstrip: every look side by side instead of the total over the picture; None: for captions only.
+            filmstrip: every look side by side instead of the total over the picture; None: for what was said label by
+                label or word by word.
             cells: paint the cells of a filmstrip flat instead of smooth.
         """
         place = Path(folder) / (stem or self.stem)
         shown = place.with_name(f"{place.name}.png")
-        is_strip = self.is_caption if filmstrip is None else filmstrip
+        is_strip = self.labels is not None if filmstrip is None else filmstrip
         image = _png(self.filmstrip(cells=cells) if is_strip else self.overlay())
         record = write_record(place, self.record())
         written = [write_bytes(shown, image), record, place.with_name(f"{place.name}.safetensors")]

@@ -24,7 +24,8 @@ def variant(*sets, **options):
         (["model.config.spread_penalty=0.03"], "spread penalty 0.03"),
         (["phases.0.optimizer.lr=5e-3", "phases.0.steps=12000"], "learning rate 5e-3, 12000 steps"),
         (["phases.0.optimizer.weight_decay=0.1", "precision=auto", "compile=true"], "weight decay 0.1, precision auto"),
-        (["ema=0.99"], "ema=0.99"),
+        (["ema=0.99", "start=null"], "weights averaged with decay 0.99, from nothing"),
+        (["accumulate=2"], "accumulate=2"),
         ([], "its-own-name"),
     ],
 )

@@ -95,6 +95,12 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture
+def nothing_ships(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("saccade.verbs.reproduction.reading_figures.shipped", dict)
+
+
+@pytest.mark.usefixtures("nothing_ships")
 def test_every_figure_that_a_run_has_something_for_is_written(out: Path) -> None:
     found = reproduce("hsal-table1", out=out, device="cpu")
     names = {path.stem for path in found.figures}
@@ -116,6 +122,12 @@ def test_captions_count_what_they_show(out: Path) -> None:
     assert hidden.draw.width > 1000  # two scenes, each beside its saliency
 
 
+@pytest.mark.usefixtures("nothing_ships")
 def test_without_a_reader_there_is_nothing_to_draw(tmp_path: Path) -> None:
     (tmp_path / "hsal-mnist-set-unlimited-seed0").mkdir()  # begun, and no model yet
     assert reading_figures(tmp_path, ("mnist-set", "svhn"), DATA, "cpu") == []
+
+
+def test_without_a_run_the_shipped_reader_is_shown(tmp_path: Path) -> None:
+    drawn = reading_figures(tmp_path, ("mnist-set",), DATA, "cpu")
+    assert "hsal-figure12-mnist-set" in {each.name for each in drawn}

@@ -120,10 +120,10 @@ def test_acts_are_named_in_order_and_those_that_never_happened_left_out(run: Run
             "dtype": "float32", "frame": [[1, 0, 0], [0, 1, 0]], "active": [True, False, True],
             "gain": [1, 1, 0.5]}  # fmt: skip
     view = {"looks": [look], "words": ["a", "b", "dog"], "labels": None, "total": None}
-    acts = run("acts", "return m.actsOf(given).map(({title, note, map}) => [title, note, map.peak])", view)
+    acts = run("acts", "return m.actsOf(given).map((act) => [act.title, act.note, m.measuresOf(act)])", view)
     assert acts == [
-        ["word 1: a", "soft multiplier, 1×2 cells, gain 1.00", 1],
-        ["word 3: dog", "soft multiplier, 1×2 cells, gain 0.500", 5],
+        ["word 1: a", "soft multiplier, 1×2 cells", "peak 1.00 · gate β 1.00"],
+        ["word 3: dog", "soft multiplier, 1×2 cells", "peak 5.00 · gate β 0.50"],
     ]
 
 

@@ -19,8 +19,9 @@ from saccade.data.render import render
 from saccade.data.resize import resized
 from saccade.data.scenes import sample_layout
 from saccade.errors import DataError
+from saccade.web.scene_kinds import CANVAS
 from saccade.web.scenes import backgrounds, compose
-from saccade.web.schemas import CANVAS, Digit, Scene
+from saccade.web.schemas import Digit, Scene
 
 
 def digit(digit: int = 7, **changes) -> Digit:

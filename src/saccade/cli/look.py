@@ -26,7 +26,7 @@ def look(
         bool | None,
         typer.Option(
             "--filmstrip/--overlay",
-            help="Save every look side by side, or the total over the picture; for captions the filmstrip by default.",
+            help="Save every look side by side, or the total over the picture; captions and multisets: the filmstrip.",
             show_default=False,
         ),
     ] = None,

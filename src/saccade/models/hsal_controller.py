@@ -172,7 +172,7 @@ class Controller(nn.Module):
         naming = torch.stack([step.states[-1] for step in steps], dim=1)  # (B,T,D)
         by_glimpse = (len(steps), self.glimpses)
         return Judged(
-            self._scores(looking, told).view(len(told), *by_glimpse, -1),
+            self._scores(looking, told).view(told.shape[0], *by_glimpse, -1),
             self.value(looking).squeeze(-1).unflatten(1, by_glimpse),
             self.classify(naming),
             self.value(naming.detach()).squeeze(-1),

@@ -13,6 +13,7 @@ from saccade.predict import Encoded, Predictor, load
 from saccade.web.errors import ApiError, problem_of
 from saccade.web.limits import Limits
 from saccade.web.pictures import KeptPicture
+from saccade.web.scene_kinds import trained_scenes
 from saccade.web.schemas import ModelEntry, ScoreEntry
 from saccade.web.shelf import Shelf
 from saccade.web.worker import Worker
@@ -69,6 +70,7 @@ class ServedModel:
             size=facts.preprocessing.size,
             parameters=facts.parameters,
             score=_headline(facts),
+            scenes=trained_scenes(facts),
             problem=self._problem,
         )
 

@@ -23,6 +23,9 @@ from saccade.web.weights import page_model
 
 STATIC = Path(__file__).parent / "static"
 _STYLESHEET = re.compile(r'<link rel="stylesheet" href="(css/[\w.-]+)">')
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_BLANK = re.compile(r"\s*\n\s*")
+_JOINED = re.compile(r"(?<=[{};,])\n")  # elsewhere a line end parts two selectors
 _BODY = re.compile(r"<body>\n(.*)\n</body>", re.DOTALL)
 
 
@@ -83,8 +86,9 @@ def _markup() -> str:
 
 @lru_cache
 def _style() -> str:
-    """The stylesheets of the served page, in their order."""
-    return "".join((STATIC / sheet).read_text(encoding="utf-8") for sheet in _STYLESHEET.findall(_index()))
+    """The stylesheets of the served page, in their order, without what only a reader needs: a page is to stay small."""
+    sheets = "".join((STATIC / sheet).read_text(encoding="utf-8") for sheet in _STYLESHEET.findall(_index()))
+    return _JOINED.sub("", _BLANK.sub("\n", _COMMENT.sub("", sheets)))
 
 
 @lru_cache

@@ -30,7 +30,8 @@ from saccade.data.render import render
 from saccade.data.resize import GLYPH
 from saccade.data.scenes import sample_layout
 from saccade.errors import DataError, nearest
-from saccade.web.schemas import CANVAS, LEAST, MOST, Digit, Scene
+from saccade.web.scene_kinds import CANVAS
+from saccade.web.schemas import LEAST, MOST, Digit, Scene
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from saccade.data.glyphs import CLASSES
 from saccade.data.palette import COLOURS
+from saccade.web.scene_kinds import CANVAS, TrainedScenes
 
-CANVAS = 100
-"""Side of a composed scene in pixels, as the models of digits were trained."""
 LEAST, MOST = 7, CANVAS
 """Sides of a digit's box in pixels."""
 DIGITS = 24
@@ -118,6 +117,7 @@ class ModelEntry(BaseModel):
     size: tuple[int, int]
     parameters: int
     score: ScoreEntry | None
+    scenes: TrainedScenes | None = Field(None, description="what it learned from, where those are scenes like ours")
     problem: str | None = Field(description="why it cannot be asked here, once that is known")
 
 

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from saccade.attention.scores import AdditiveScorer
 from saccade.backbones import Stages
+from saccade.config import to_dict
 from saccade.errors import ConfigError
 from saccade.models.answer_head import AnswerHead
 from saccade.models.catalog import model_spec
@@ -28,6 +29,7 @@ from saccade.models.hattnet import HAttNetModel
 from saccade.models.soft import SoftModel
 from saccade.predict import Predictor
 from saccade.trace import Look
+from saccade.web.scene_kinds import trained_scenes
 
 SCHEMA = "saccade.page-weights/1"
 KINDS: dict[type, str] = {SoftModel: "soft", HAttNetModel: "hattnet"}
@@ -44,6 +46,7 @@ def page_model(predictor: Predictor) -> dict[str, Any]:
     """
     model, facts = copy.deepcopy(_computable(predictor)).cpu().float().requires_grad_(False), predictor.facts
     height, width = facts.preprocessing.size
+    scenes = trained_scenes(facts)
     trace = model(torch.zeros(1, 3, height, width), torch.zeros(1, dtype=torch.long)).trace
     return {
         "schema": SCHEMA,
@@ -55,6 +58,7 @@ def page_model(predictor: Predictor) -> dict[str, Any]:
         "queries": list(facts.queries),
         "answers": list(facts.answers),
         "size": [height, width],
+        "scenes": None if scenes is None else to_dict(scenes),
         "sha256": facts.sha256,
         "looks": [_look(look) for look in trace.looks],
         "total": trace.total,

@@ -1,5 +1,7 @@
 // A view's looks as a list of acts, one for each look and step, and the total: what the slider walks through.
 
+import { beatsOf, inTime, nameInBeat, saidAt } from "./beats.js";
+import { weight } from "./dom.js";
 import { IDENTITY } from "./frames.js";
 
 export const TOTAL = "total";
@@ -27,46 +29,70 @@ function decodeHalves(view) {
 
 /** The acts of a view in the order they happened, those that never took place left out, the total last. */
 export function actsOf(view) {
-  const acts = view.looks.flatMap((look) => actsOfLook(look, view));
-  if (view.total) acts.push({ key: TOTAL, title: "total", note: "all looks together", map: mapOf(view.total, 0) });
-  return acts;
+  const beats = beatsOf(view.looks);
+  const acts = view.looks.flatMap((look) => actsOfLook(look, view, beats));
+  return [...(beats ? inTime(acts) : acts), ...totalOf(view)];
 }
 
-function actsOfLook(look, view) {
+/** The raw peak of an act and the gate on it, in words; nothing for an act without a map. */
+export function measuresOf({ map, gain }) {
+  const words = [map && `peak ${weight(map.peak)}`, typeof gain === "number" && `gate β ${gain.toFixed(2)}`];
+  return words.filter(Boolean).join(" · ");
+}
+
+function totalOf(view) {
+  if (!view.total) return [];
+  return [{ key: TOTAL, title: "total", note: "all looks together", beat: null, map: mapOf(view.total, 0) }];
+}
+
+/** `beats` are those that looks share, 0 where each has its own; a look may fill a beat with several steps. */
+function actsOfLook(look, view, beats) {
   const acts = [];
+  const filled = beats && look.steps > 1 ? look.steps / beats : 1;
   for (let step = 0; step < look.steps; step++) {
     if (look.active && !look.active[step]) continue;
+    const beat = look.steps > 1 ? Math.floor(step / filled) : null;
     acts.push({
       key: look.steps > 1 ? `${look.name}:${step}` : look.name,
-      title: titleOf(look, step, view),
-      said: look.steps > 1 ? saidAt(view, step) : undefined,
-      note: noteOf(look, step),
+      ...namesOf(look, step, view, beats && beat !== null ? filled : 0),
+      said: beat === null ? undefined : saidAt(view, beat),
+      note: noteOf(look),
       look: look.name,
-      step,
+      role: look.role,
+      beat,
       map: look.weights && look.grid ? mapOf(look, step) : null,
       slots: look.slots ? slotsOf(look, step) : null,
       box: boxOf(look, step),
-      choice: look.choice ? look.choice[step] : null,
+      gain: look.gain ? look.gain[step] : null,
+      ...chosenAt(look, step, filled),
     });
   }
   return acts;
 }
 
-function titleOf(look, step, view) {
-  const said = saidAt(view, step);
-  if (look.steps > 1 && said !== undefined) return `${look.name} ${step + 1}: ${said}`;
-  return look.steps > 1 ? `${look.name} ${step + 1}` : look.name;
+/** {title}, and where looks share beats {name, place} too: which look of the beat, and which beat. */
+function namesOf(look, step, view, filled) {
+  const beat = Math.floor(step / (filled || 1));
+  const said = saidAt(view, beat);
+  if (filled) {
+    const count = look.active ? look.active.filter(Boolean).length / filled : look.steps / filled;
+    const name = nameInBeat(look, step, filled);
+    const title = said === undefined ? name : `${said} · ${name}`;
+    return { name, title, place: `step ${beat + 1} of ${count}` };
+  }
+  if (look.steps === 1) return { title: look.name };
+  return { title: `${look.name} ${step + 1}${said === undefined ? "" : `: ${said}`}` };
 }
 
-/** The word or label of a step; undefined where nothing was said. */
-function saidAt(view, step) {
-  return view.words?.[step] ?? view.labels?.[step]?.[0];
-}
-
-function noteOf(look, step) {
-  const gain = look.gain ? `, gain ${look.gain[step].toPrecision(3)}` : "";
+function noteOf(look) {
   const size = look.grid ? `, ${look.grid.join("×")} cells` : "";
-  return `${look.kind} ${look.role}${look.kind === "crop" ? "" : size}${gain}`;
+  return `${look.kind} ${look.role}${look.kind === "crop" ? "" : size}`;
+}
+
+/** {choice}, the cell that was chosen, or where a beat has several {path}: those up to this step, in order. */
+function chosenAt(look, step, filled) {
+  if (!look.choice) return {};
+  return filled > 1 ? { path: look.choice.slice(step - (step % filled), step + 1) } : { choice: look.choice[step] };
 }
 
 /** One step of a look (or the total) as {values, grid, frame, peak}. */

@@ -10,19 +10,20 @@ export function subjectOf({ mode, scene, picture }, glyphs) {
   return { scene, masks, picture: pictureOfPixels(rgba, width, height) };
 }
 
-/** {view, picture, evidence, masks}, or null where a newer question took its place. */
+/** {view, picture, evidence, masks, digits}, or null where a newer question took its place. */
 export async function answerOf(source, model, subject, question) {
   const asked = model.queries?.length ? question : null;
   const view = await source.look(model, subject, asked);
   if (!view) return null;
   const picture = view.picture.png ? await pictureOfView(view) : subject.picture;
-  return { view, picture, evidence: await evidenceOf(view, subject, asked, picture), masks: subject.masks ?? null };
+  const evidence = await evidenceOf(view, subject, asked, picture);
+  return { view, picture, evidence, masks: subject.masks ?? null, digits: subject.scene?.digits ?? [] };
 }
 
 /** A saved view in the same form. */
 export async function answerOfRecord(view) {
   const picture = await pictureOfView(view);
-  return { view, picture, evidence: await maskOfView(view, picture), masks: null };
+  return { view, picture, evidence: await maskOfView(view, picture), masks: null, digits: [] };
 }
 
 /** The pixels that hold the answer: as the source tells them, or those of the digit that was asked for. */

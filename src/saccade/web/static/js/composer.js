@@ -5,6 +5,7 @@ import { EXAMPLES } from "./examples.js";
 import { VARIANTS } from "./glyphs.js";
 import { COLOURS } from "./palette.js";
 import { changed, LARGEST, randomScene, SIDE, SMALLEST } from "./scene.js";
+import { fits } from "./training.js";
 
 const DIGIT_PARTS = ["digit-list", "digit-fields", "digit-size", "colour-list", "handwriting", "remove"];
 const SCENE_PARTS = ["add-list", "background", "shuffle", "example"];
@@ -61,15 +62,29 @@ export class Composer {
       element("option", { value: name, text: words[name] ?? name.replace("photo:", "photo: ") }),
     );
     this.parts.background.replaceChildren(...options);
-    const drawable = Object.keys(EXAMPLES).filter((name) => backgrounds.includes(EXAMPLES[name].scene.background));
+    this.drawable = Object.keys(EXAMPLES).filter((name) => backgrounds.includes(EXAMPLES[name].scene.background));
     this.parts.example.replaceChildren(
       element("option", { value: "", text: "Example …" }),
-      ...drawable.map((name) => element("option", { value: name, text: name })),
+      ...this.drawable.map((name) => element("option", { value: name, text: name })),
     );
   }
 
-  /** Bring the panel up to date. */
-  show() {
+  /** Put an example on the canvas that is like the scenes of training (see training.js); one that is there stays. */
+  fit(trained) {
+    if (!fits(trained, this.scene)) this.#choose(this.#fitting(trained));
+  }
+
+  hasFitting(trained) {
+    return Boolean(this.#fitting(trained));
+  }
+
+  #fitting(trained) {
+    return EXAMPLES[this.drawable?.find((name) => fits(trained, EXAMPLES[name].scene))];
+  }
+
+  /** Bring the panel up to date; new digits will be such as the model in front has learned from. */
+  show(trained) {
+    this.trained = trained;
     const { digits, background } = this.scene;
     const { parts, selected } = this;
     const chosen = this.store.state.selected;
@@ -84,9 +99,11 @@ export class Composer {
         ),
       ),
     );
-    const absent = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].filter((digit) => digits.every((other) => other.digit !== digit));
+    const offered = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].filter(
+      (digit) => trained?.repeats || digits.every((other) => other.digit !== digit),
+    );
     parts["add-list"].replaceChildren(
-      ...absent.map((digit) => chip(`+${digit}`, false, `Add a ${digit}`, () => this.add(digit))),
+      ...offered.map((digit) => chip(`+${digit}`, false, `Add a ${digit}`, () => this.add(digit))),
     );
     parts["digit-fields"].disabled = selected === null;
     if (selected) parts["digit-size"].value = String(selected.size);
@@ -113,7 +130,7 @@ export class Composer {
   /** Put a digit where there is most room, in a colour of its turn. */
   add(digit) {
     const { digits } = this.scene;
-    const size = 28;
+    const size = 26; // of any kind of scene
     const places = [];
     for (let y = 0; y <= SIDE - size; y += 4) for (let x = 0; x <= SIDE - size; x += 4) places.push({ x, y });
     const room = ({ x, y }) =>
@@ -124,7 +141,8 @@ export class Composer {
         99,
       );
     const best = places.reduce((one, two) => (room(two) > room(one) ? two : one));
-    const colour = Object.keys(COLOURS)[digits.length % 5];
+    const colours = this.trained?.colours ?? Object.keys(COLOURS);
+    const colour = colours[digits.length % colours.length];
     this.store.set({ selected: digits.length });
     this.#set({ digits: [...digits, { digit, glyph: 0, ...best, size, colour }] });
   }
@@ -137,15 +155,15 @@ export class Composer {
   }
 
   shuffle() {
-    const scene = randomScene(this.scene.seed + 1, this.scene.background);
-    this.store.set({ scene, selected: 0, question: String(scene.digits[0].digit), mode: "scene" });
+    const scene = randomScene(this.scene.seed + 1, this.scene.background, this.trained);
+    this.store.set({ scene, isOwn: false, selected: 0, question: String(scene.digits[0].digit), mode: "scene" });
   }
 
   #choose(example) {
     if (!example) return;
     const { scene, question } = example;
     const asked = scene.digits.findIndex(({ digit }) => String(digit) === question);
-    this.store.set({ scene, question, selected: Math.max(0, asked) });
+    this.store.set({ scene, question, isOwn: false, selected: Math.max(0, asked) });
   }
 
   /** Select the next digit, or with -1 the one before. */
@@ -175,7 +193,7 @@ export class Composer {
   }
 
   #set(changes) {
-    this.store.set({ scene: { ...this.scene, ...changes } });
+    this.store.set({ scene: { ...this.scene, ...changes }, isOwn: true });
   }
 
   #press(event, stage) {

@@ -9,6 +9,20 @@ export const EXAMPLES = {
     [5, 4, 4, 62, 26, "yellow"],
     [9, 0, 64, 60, 32, "white"],
   ]),
+  "Two digits": example("7", [
+    [7, 0, 8, 30, 44, "red"],
+    [4, 1, 66, 38, 24, "blue"],
+  ]),
+  "A multiset": example("3", [
+    [3, 2, 10, 12, 38, "white"],
+    [3, 5, 60, 14, 30, "white"],
+    [7, 3, 34, 62, 32, "white"],
+  ], "clutter"),
+  "A set": example("8", [
+    [8, 0, 8, 20, 30, "white"],
+    [1, 3, 54, 6, 44, "white"],
+    [4, 0, 62, 60, 32, "white"],
+  ], "clutter"),
   "Nine of them": example("4", [
     [0, 1, 2, 2, 26, "white"],
     [1, 3, 36, 4, 26, "red"],
@@ -41,12 +55,14 @@ export const EXAMPLES = {
     [5, 4, 8, 10, 32, "green"],
     [7, 0, 56, 6, 30, "white"],
     [0, 4, 10, 58, 30, "red"],
+    [2, 1, 40, 34, 16, "yellow"],
   ], "distractors"),
   "On a photograph": example("8", [
     [8, 1, 52, 8, 36, "yellow"],
     [5, 3, 8, 14, 30, "blue"],
     [6, 0, 14, 58, 34, "white"],
     [4, 2, 62, 60, 30, "red"],
+    [1, 3, 38, 38, 18, "green"],
   ], "photo:palace"),
 };
 

@@ -14,6 +14,7 @@ import { Player } from "./player.js";
 import { Questions } from "./questions.js";
 import { savePage, savePng, saveRecord } from "./share.js";
 import { Store } from "./store.js";
+import { adviceOn } from "./training.js";
 import { Lens } from "./view.js";
 
 const MOST_LENSES = 4;
@@ -29,6 +30,7 @@ export class Page {
       mode: "record",
       models: [],
       scene: FIRST.scene,
+      isOwn: false, // whether somebody composed the scene
       selected: 0,
       question: FIRST.question,
       picture: null,
@@ -71,6 +73,7 @@ export class Page {
     part(this.root, "where").textContent = `Models run ${this.source.label}`;
     this.composer.offer(this.source.backgrounds);
     this.store.set({ mode: "scene", models });
+    this.composer.fit(this.#model(models[0]).scenes);
   }
 
   /** Show saved views; no source is asked. */
@@ -117,9 +120,10 @@ export class Page {
 
   #newEntry(number) {
     const lens = new Lens({
-      model: (name) => this.#setModels(this.store.state.models.with(number, name)),
+      model: (name) => this.#choose(number, name),
       close: () => this.#setModels(this.store.state.models.toSpliced(number, 1)),
       act: (act) => this.store.set({ act }),
+      fit: () => this.composer.fit(this.#model(this.entries[number].model).scenes),
       hover: (pointer) => this.store.set({ pointer }),
     });
     const entry = { lens, model: null, picture: null };
@@ -127,6 +131,13 @@ export class Page {
     this.composer.attach(lens.stage);
     this.lenses.append(lens.element);
     return entry;
+  }
+
+  /** A model by itself gets a scene of its own kind, unless somebody composed the one that is there. */
+  #choose(number, name) {
+    const { models, mode, isOwn } = this.store.state;
+    this.#setModels(models.with(number, name));
+    if (models.length === 1 && mode === "scene" && !isOwn) this.composer.fit(this.#model(name).scenes);
   }
 
   #setModels(models) {
@@ -184,9 +195,9 @@ export class Page {
     return this.source.models.find(({ name }) => name === wanted);
   }
 
-  #take(entry, { view, picture, evidence, masks }) {
-    entry.picture = picture;
-    entry.lens.take(view, evidence, masks);
+  #take(entry, answer) {
+    entry.picture = answer.picture;
+    entry.lens.take(answer);
   }
 
   // ------------------------------------------------------------ showing
@@ -216,13 +227,19 @@ export class Page {
     const selection = state.mode === "scene" ? this.composer.selected : null;
     for (const { lens, model, picture } of this.entries) {
       lens.offer(offered ?? [{ name: model }], model, this.entries.length === 1 || !offered);
+      this.#advise(lens, model, state);
       if (picture) lens.paint({ picture, act: state.act, pointer: state.pointer, selection, ...this.#style() });
     }
     if (offered) this.#paintPanel(state, offered);
   }
 
+  #advise(lens, name, { mode, scene }) {
+    const trained = mode === "scene" ? this.#model(name)?.scenes : null;
+    lens.advise(adviceOn(trained, scene), this.composer.hasFitting(trained));
+  }
+
   #paintPanel(state, offered) {
-    this.composer.show();
+    this.composer.show(this.#firstModel()?.scenes);
     this.questions.show(this.#firstModel(), presentIn(state));
     const options = [
       element("option", { value: "", text: "Compare with …" }),

@@ -1,6 +1,7 @@
 // Painting a picture with an act over it onto a canvas: the one routine behind the stage, the strip and the PNG.
 
 import { heat } from "./colours.js";
+import { drawPath } from "./dots.js";
 import { apply, project } from "./frames.js";
 
 const FINEST = 256; // maps are smooth, so more points than this would not be seen
@@ -18,7 +19,8 @@ export function paintAct(context, area, picture, act, style) {
   context.drawImage(act?.map ? paled(picture, style.opacity) : picture.image, area.x, area.y, area.width, area.height);
   if (act?.map) drawMap(context, area, picture, act.map, style);
   if (act?.box) drawBox(context, area, picture, act.box);
-  if (act?.map && act.choice !== null && act.choice !== undefined) drawChoice(context, area, picture, act);
+  if (act?.map && act.choice !== undefined) drawChoice(context, area, picture, act);
+  if (act?.map && act.path) drawPath(context, area, picture, act.map, act.path);
   context.restore();
 }
 

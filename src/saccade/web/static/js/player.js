@@ -21,20 +21,21 @@ export class Player {
   static merged(lenses) {
     const titles = new Map();
     for (const { acts } of [...lenses].sort((one, two) => two.acts.length - one.acts.length)) {
-      for (const { key, title } of acts) if (key !== TOTAL && !titles.has(key)) titles.set(key, title);
+      for (const act of acts) if (act.key !== TOTAL && !titles.has(act.key)) titles.set(act.key, act);
     }
-    if (lenses.some(({ acts }) => acts.some(({ key }) => key === TOTAL))) titles.set(TOTAL, "total");
+    if (lenses.some(({ acts }) => acts.some(({ key }) => key === TOTAL))) titles.set(TOTAL, { title: "total" });
     return titles;
   }
 
-  /** Show where `current` stands among `titles` (key → title). */
+  /** Show where `current` stands among `titles` (key → {title, place}). */
   show(titles, current) {
     this.keys = [...titles.keys()];
     this.slider.max = String(Math.max(0, this.keys.length - 1));
     this.slider.value = String(Math.max(0, this.keys.indexOf(current)));
     this.slider.disabled = this.button.disabled = this.keys.length < 2;
-    const title = titles.get(current) ?? "";
-    this.name.textContent = title ? `${title} (${Number(this.slider.value) + 1} of ${this.keys.length})` : "";
+    const { title, place } = titles.get(current) ?? { title: "" };
+    const number = `(${Number(this.slider.value) + 1} of ${this.keys.length})`;
+    this.name.textContent = place ? `${title} · ${place}` : title && `${title} ${number}`;
     this.slider.setAttribute("aria-valuetext", title);
   }
 

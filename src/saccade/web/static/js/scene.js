@@ -13,21 +13,28 @@ export const SMALLEST = 14;
 export const LARGEST = 84;
 export const CLUTTER = { count: 17, crop: 5, scale: [0.5, 3] };
 
-/** Five to nine different digits at random places that do not touch. */
-export function randomScene(seed, background) {
+/** Five to nine different digits of any colour: a scene for whoever does not say what it learned from. */
+const USUAL = { digits: [5, 9], sizes: [[SMALLEST, LARGEST]], colours: Object.keys(COLOURS), repeats: false };
+const ROOMY = [SMALLEST + 4, 58]; // sizes that are seen well and leave room for the others
+
+/** Digits as a model has learned from (see training.js), at random places that do not touch. */
+export function randomScene(seed, background, trained) {
+  const { digits: range, sizes, colours, repeats } = trained ?? USUAL;
   const random = randomNumbers(seed);
-  const order = shuffled([0, 1, 2, 3, 4, 5, 6, 7, 8, 9], random);
+  const pick = (items) => items[Math.floor(items.length * random())];
+  const all = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+  const order = repeats ? all.map(() => pick(all)) : shuffled(all, random);
   const digits = [];
-  for (const digit of order.slice(0, 5 + Math.floor(5 * random()))) {
+  for (const digit of order.slice(0, range[0] + Math.floor((range[1] - range[0] + 1) * random()))) {
     for (let tries = 0; tries < 60; tries++) {
-      const size = Math.floor(SMALLEST + 4 + random() ** 1.6 * 40);
+      const [low, high] = pick(sizes).map((side) => bounded(side, ...ROOMY));
+      const size = Math.floor(low + random() ** 1.6 * (high - low));
       const [x, y] = [Math.floor(random() * (SIDE - size + 1)), Math.floor(random() * (SIDE - size + 1))];
       const free = digits.every(
         (other) => x + size <= other.x || other.x + other.size <= x || y + size <= other.y || other.y + other.size <= y,
       );
       if (!free) continue;
-      const colour = Object.keys(COLOURS)[Math.floor(5 * random())];
-      digits.push({ digit, glyph: Math.floor(VARIANTS * random()), x, y, size, colour });
+      digits.push({ digit, glyph: Math.floor(VARIANTS * random()), x, y, size, colour: pick(colours) });
       break;
     }
   }

@@ -11,7 +11,7 @@ const BASELINES = { uniform: "spread evenly", centre_gaussian: "always the centr
  *
  * `evidence` is {width, height, mask}; `others` the masks of all objects, or null where they are not known.
  */
-export function onTarget(map, evidence, others) {
+export function onTarget(map, evidence, others, title = METRICS.true_positive_strength) {
   const { width, height, mask } = evidence;
   const rows = [
     { label: "this model", value: share(project(map, evidence, width, height), mask), own: true },
@@ -19,7 +19,7 @@ export function onTarget(map, evidence, others) {
     { label: BASELINES.centre_gaussian, value: share(centre(width, height), mask) },
   ];
   if (others) rows.push({ label: BASELINES.all_objects_exact, value: share(union(others), mask) });
-  return { title: METRICS.true_positive_strength, rows };
+  return { title, rows };
 }
 
 /** The scores that came with a view ({attention, baselines}), as tables of the same form. */

@@ -1,5 +1,6 @@
 // The looks of every lens as one PNG: a row for each model, a panel for each act, words below.
 
+import { measuresOf } from "./acts.js";
 import { paintAct, paintOutline } from "./paint.js";
 import { percent } from "./dom.js";
 
@@ -31,14 +32,10 @@ export function stripCanvas(lenses, { style, outline }) {
       const area = { x: GAP + column * (PANEL + GAP), y: top + WORDS - 8, width: PANEL, height: heights[number] };
       paintAct(context, area, picture, act, style);
       if (outline && lens.evidence) paintOutline(context, area, lens.evidence);
-      write(
-        context,
-        act ? `${act.title}, ${act.note}` : "picture",
-        area.x,
-        area.y + area.height + 18,
-        `13px ${FONT}`,
-        "#5a6270",
-      );
+      const words = act ? [act.title, measuresOf(act) || act.note] : ["picture"];
+      words.forEach((line, below) => {
+        write(context, line, area.x, area.y + area.height + 18 * (below + 1), `13px ${FONT}`, "#5a6270", PANEL);
+      });
     });
     top += heights[number] + 2 * WORDS;
   });
@@ -50,8 +47,8 @@ function headline(view) {
   return `${view.model}: ${asked}${view.answer}${view.confidence === null ? "" : ` (${percent(view.confidence)})`}`;
 }
 
-function write(context, text, x, y, font, colour) {
+function write(context, text, x, y, font, colour, room = PANEL * 4) {
   context.font = font;
   context.fillStyle = colour;
-  context.fillText(text, x, y, PANEL * 4);
+  context.fillText(text, x, y, room);
 }

@@ -1,21 +1,21 @@
 // A lens: one model's view JSON on a card, with its picture, what it read there, its answer and its strip of looks.
 
-import { actsOf, TOTAL } from "./acts.js";
+import { actsOf, measuresOf, TOTAL } from "./acts.js";
 import { barList } from "./bars.js";
 import { element, percent, weight } from "./dom.js";
 import { cellAt } from "./frames.js";
-import { paintAct } from "./paint.js";
+import { maskNamed } from "./named.js";
 import { onTarget, scoresOfView } from "./scores.js";
 import { slotTable } from "./slots.js";
 import { Stage } from "./stage.js";
+import { Strip } from "./strip.js";
 
 const ANSWERS_SHOWN = 5;
-const THUMBNAIL = 132;
 
 export class Lens {
   acts = [];
 
-  /** `on` holds what to do when something happens: model(name), close(), act(key), hover(point or null). */
+  /** `on` holds what to do when something happens: model(name), close(), act(key), fit(), hover(point or null). */
   constructor(on) {
     this.on = on;
     this.stage = new Stage();
@@ -36,8 +36,12 @@ export class Lens {
     this.said = element("p", { class: "said", hidden: true });
     this.confidences = element("div");
     this.scores = element("div", { class: "scores" });
-    this.strip = element("div", { class: "strip", role: "group", "aria-label": "looks" });
+    this.fitter = element("button", { type: "button", text: "Show one", onclick: on.fit });
+    this.advised = element("span");
+    this.advice = element("p", { class: "advice", "aria-live": "polite" }, this.advised, " ", this.fitter);
+    this.strip = new Strip(on.act);
     this.slots = element("div", { class: "scroll" });
+    const words = element("div", {}, this.answer, this.said, this.advice, this.confidences);
     this.element = element(
       "article",
       { class: "lens" },
@@ -45,9 +49,9 @@ export class Lens {
       this.about,
       element("div", { class: "stage-frame" }, this.stage.element),
       this.readout,
-      element("div", { class: "lens-body" }, element("div", {}, this.answer, this.said, this.confidences), this.scores),
+      element("div", { class: "lens-body" }, words, this.scores),
       this.slots,
-      this.strip,
+      this.strip.element,
     );
   }
 
@@ -61,18 +65,23 @@ export class Lens {
     this.about.textContent = this.about.title = models.find(({ name }) => name === chosen)?.summary ?? "";
   }
 
+  /** Say `advice` on the scene, empty for none; `canFit`: there is a better one to show. */
+  advise(advice, canFit) {
+    if (this.advised.textContent !== advice) this.advised.textContent = advice; // read aloud when it changes
+    this.advice.hidden = !advice;
+    this.fitter.hidden = !canFit;
+  }
+
   /** Show no answer but `why` there is none. */
   refuse(why) {
-    Object.assign(this, { view: null, acts: [], evidence: null });
+    Object.assign(this, { view: null, acts: [], evidence: null, shown: null });
     this.answer.replaceChildren(element("span", { class: "sure", text: why }));
     for (const part of [this.said, this.confidences, this.scores]) part.replaceChildren();
   }
 
-  /** Take a new view; `masks` are those of all objects, where they are known. */
-  take(view, evidence, masks) {
-    this.view = view;
-    this.acts = actsOf(view);
-    this.evidence = evidence;
+  /** Take a new view; `masks` are those of all objects, where they are known, and `digits` what they are. */
+  take({ view, evidence, masks, digits }) {
+    Object.assign(this, { view, evidence, masks, digits, acts: actsOf(view), scored: undefined });
     const shares = [[view.answer, view.confidence ?? 0], ...view.alternatives].slice(0, ANSWERS_SHOWN);
     this.answer.replaceChildren(
       ...(view.question === null ? [] : [element("span", { class: "asked", text: `${view.question} → ` })]),
@@ -86,38 +95,58 @@ export class Lens {
     const labels = view.words ? [] : (view.labels ?? []);
     this.said.hidden = labels.length === 0;
     this.said.replaceChildren(...this.#lighting(labels.map(([word]) => word)));
-    const total = this.acts.find((act) => act.key === TOTAL);
-    const live = total?.map && evidence ? [onTarget(total.map, evidence, masks)] : [];
-    const tables = live.length ? live : scoresOfView(view.scores);
-    this.scores.replaceChildren(
-      ...tables.flatMap(({ title, rows }) => [element("h4", { text: title }), barList(rows, title)]),
-    );
   }
 
-  /** `spoken` with spaces between; each lights its act when hovered or focused. */
+  /** `spoken` with spaces between; each lights its beat when hovered or focused. */
   #lighting(spoken) {
-    const stepped = this.acts.filter((act) => act.step !== undefined && act.key.includes(":"));
-    return spoken.flatMap((word, step) => {
-      const act = stepped.find((candidate) => candidate.step === step);
-      const show = () => act && this.on.act(act.key);
-      const light = { "data-act": act?.key, onpointerenter: show, onfocus: show, onclick: show };
-      return [...(step ? [" "] : []), element("button", { type: "button", class: "word", text: word, ...light })];
+    return spoken.flatMap((word, beat) => {
+      const show = () => this.#light(beat);
+      const light = { "data-beat": beat, onpointerenter: show, onfocus: show, onclick: show };
+      return [...(beat ? [" "] : []), element("button", { type: "button", class: "word", text: word, ...light })];
     });
+  }
+
+  /** Show this beat's act of the look that is shown now, or else the one that attends. */
+  #light(beat) {
+    const within = this.acts.filter((act) => act.beat === beat);
+    const found = within.find(({ look }) => look === this.shown?.look) ?? within.find(({ role }) => role !== "input");
+    if (within.length) this.on.act((found ?? within[0]).key);
   }
 
   /** Paint what the page shows now: {picture, act (key), style, outline, selection, pointer}. */
   paint(shown) {
     const act = this.acts.find(({ key }) => key === shown.act) ?? null;
     const cell = act?.map && shown.pointer ? cellAt(act.map, shown.pointer.x, shown.pointer.y) : null;
-    const evidence = shown.outline ? this.evidence : null;
-    this.stage.paint({ ...shown, act, cell, evidence });
+    const named = this.#named(act);
+    this.shown = act;
+    this.stage.paint({ ...shown, act, cell, evidence: shown.outline ? (named ?? this.evidence) : null });
     this.stage.element.setAttribute("aria-label", this.#described(act));
     this.readout.textContent = this.#read(shown, act, cell);
     for (const word of this.element.querySelectorAll(".word"))
-      word.setAttribute("aria-current", String(word.dataset.act === shown.act));
-    this.#paintStrip(shown);
+      word.setAttribute("aria-current", String(word.dataset.beat === String(act?.beat)));
+    this.strip.paint(shown, this.acts, this.view?.labels);
+    this.#score(act, named);
     const slots = this.acts.filter((candidate) => candidate.slots);
     this.slots.replaceChildren(...(slots.length ? [slotTable(slots, shown.act, shown.style.palette)] : []));
+  }
+
+  /** The pixels of what the word or label of `act` names, as evidence; null where it names nothing that is known. */
+  #named(act) {
+    const mask = act?.said !== undefined && this.masks ? maskNamed(act.said, this.digits, this.masks) : null;
+    return mask && { ...this.evidence, mask };
+  }
+
+  /** How much of the map lies on what is named, or else of the total on the evidence; made once for each act. */
+  #score(act, named) {
+    if (!this.view || this.scored === act) return;
+    this.scored = act;
+    const total = this.acts.find(({ key }) => key === TOTAL)?.map;
+    let tables = scoresOfView(this.view.scores);
+    if (named && act.map) tables = [onTarget(act.map, named, this.masks, `Attention on “${act.said}”`)];
+    else if (total && this.evidence) tables = [onTarget(total, this.evidence, this.masks)];
+    this.scores.replaceChildren(
+      ...tables.flatMap(({ title, rows }) => [element("h4", { text: title }), barList(rows, title)]),
+    );
   }
 
   #described(act) {
@@ -130,34 +159,6 @@ export class Lens {
     if (!act) return `${this.view.model} has no look of this name`;
     const place = cell && `column ${cell.column + 1}, row ${cell.row + 1}`;
     if (cell) return `${act.title} · ${place} of ${act.map.grid.join("×")} · weight ${weight(cell.value)}`;
-    return `${act.title} · ${act.note}${act.map ? ` · peak ${weight(act.map.peak)}` : ""}`;
+    return [act.title, act.place, act.note, measuresOf(act)].filter(Boolean).join(" · ");
   }
-
-  /** Repainted only when something of it changed: while the pointer moves, nothing does. */
-  #paintStrip(shown) {
-    const { picture, style } = shown;
-    const painted = [picture, this.acts, style.palette, style.opacity, style.cells, shown.act];
-    if (this.painted && painted.every((value, number) => value === this.painted[number])) return;
-    this.painted = painted;
-    const drawable = this.acts.filter((act) => act.map || act.box);
-    while (this.strip.children.length > drawable.length) this.strip.lastChild.remove();
-    while (this.strip.children.length < drawable.length) this.strip.append(thumbnail());
-    drawable.forEach((act, number) => {
-      const button = this.strip.children[number];
-      const canvas = button.firstChild;
-      const ratio = picture.height / picture.width;
-      Object.assign(canvas, { width: THUMBNAIL, height: Math.max(1, Math.round(THUMBNAIL * ratio)) });
-      const area = { x: 0, y: 0, width: canvas.width, height: canvas.height };
-      paintAct(canvas.getContext("2d"), area, picture, act, style);
-      button.lastChild.textContent = act.said ?? act.title;
-      button.title = act.title;
-      button.setAttribute("aria-label", act.title);
-      button.setAttribute("aria-pressed", String(act.key === shown.act));
-      button.onclick = () => this.on.act(act.key);
-    });
-  }
-}
-
-function thumbnail() {
-  return element("button", { type: "button", class: "thumbnail" }, element("canvas"), element("span"));
 }

@@ -1,0 +1,99 @@
+"""What a model's facts say of the scenes it learned from, in the API and in pages, against the generators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import saccade
+from saccade.data.attributes import SPECS
+from saccade.data.caption_scenes import sample_captioned, scene_spec
+from saccade.data.multiset_scenes import MultisetSpec, sample_multisets
+from saccade.data.pack import load_pack
+from saccade.data.scenes import sample_layout
+from saccade.web.scene_kinds import CANVAS, TrainedScenes, trained_scenes
+from saccade.web.weights import page_model
+from saccade.zoo import shipped
+from tiny_models import save_tiny, tiny_facts
+
+SCENES = 300
+
+
+def kind(name: str) -> TrainedScenes:
+    found = trained_scenes(tiny_facts(data={"name": name}))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "sample", "spec"),
+    [
+        ("mref", sample_layout, SPECS["mref"]),
+        ("scenes", sample_captioned, scene_spec(CANVAS)),
+        ("mnist-multiset", sample_multisets, MultisetSpec()),
+        ("mnist-set", sample_multisets, MultisetSpec(repeats=False)),
+        ("mnist-single", sample_multisets, MultisetSpec(repeats=False, alone=True)),
+    ],
+)
+def test_what_is_told_holds_for_what_is_drawn(name: str, sample, spec) -> None:
+    trained = kind(name)
+    layout = sample(spec, load_pack(), 3, torch.arange(SCENES))
+    assert (int(layout.count.min()), int(layout.count.max())) == trained.digits
+    sides = set(layout.side[layout.present].tolist())
+    assert all(any(low <= side <= high for low, high in trained.sizes) for side in sides)
+    assert all(sides & set(range(low, high + 1)) for low, high in trained.sizes)
+    drawn = [row[here].tolist() for row, here in zip(layout.classes, layout.present)]
+    assert any(len(set(digits)) < len(digits) for digits in drawn) == trained.repeats
+
+
+def test_backgrounds_and_colours() -> None:
+    names = ("mref", "mdist", "mbg", "scenes", "mnist-set")
+    assert [kind(name).background for name in names] == ["black", "distractors", "photo", "black", "clutter"]
+    assert kind("mbg").colours == ("green", "yellow", "white", "red", "blue")
+    assert kind("mnist-multiset").colours == ("white",)
+
+
+@pytest.mark.parametrize("data", [{}, {"name": "cub"}, {"name": ["mref"]}, {"name": None}])
+def test_a_model_of_other_pictures_tells_of_no_scenes(data: dict) -> None:
+    assert trained_scenes(tiny_facts(data=data)) is None
+
+
+def test_the_models_that_ship_tell_of_theirs() -> None:
+    from saccade.models.facts import read_facts
+
+    told = {name: trained_scenes(read_facts(folder)) for name, folder in shipped().items()}
+    assert told["crown-cub"] is None
+    assert told["soft-mbg"] == kind("mbg")
+    assert told["sat-hard-scenes"] == kind("scenes")
+    assert [name for name, scenes in told.items() if scenes is None] == ["crown-cub"]
+
+
+def test_pages_carry_it() -> None:
+    told = page_model(saccade.load("soft-mref", "cpu"))["scenes"]
+    colours = ["green", "yellow", "white", "red", "blue"]
+    assert told == {
+        "digits": [5, 9], "sizes": [[14, 83]], "background": "black", "colours": colours, "repeats": False
+    }  # fmt: skip
+
+
+@pytest.mark.web
+def test_the_api_tells_it_and_says_null_where_there_is_nothing_to_tell(tmp_path: Path) -> None:
+    pytest.importorskip("fastapi")
+    from live_server import live_server
+
+    from saccade.web.service import Service
+
+    folders = [
+        save_tiny(tmp_path / "reader", name="reader", data={"name": "mnist-set"}),
+        save_tiny(tmp_path / "other", name="other"),
+    ]
+    with live_server(Service(folders, "cpu")) as server:
+        told = server.get("/api/models").json
+    assert told["schema"] == "saccade.models/1"
+    reader, other = told["models"]
+    assert reader["scenes"] == {
+        "digits": [1, 4], "sizes": [[20, 50]], "background": "clutter", "colours": ["white"], "repeats": False
+    }  # fmt: skip
+    assert other["scenes"] is None
