@@ -26,7 +26,7 @@ def deviations(architecture: str) -> tuple[str, ...]:
     for base in model_spec(architecture).resolve().__mro__:
         if base.__module__.startswith("saccade.models"):
             text = ast.get_docstring(ast.parse(Path(inspect.getfile(base)).read_text())) or ""
-            match = re.search(r"Deviations from the paper:\s*(.*?)(?:\n\n|$)", text, re.DOTALL)
+            match = re.search(r"Deviations from the paper[^:]*:\s*(.*?)(?:\n\n|$)", text, re.DOTALL)
             found += [plain(" ".join(match[1].split()))] if match else []
     return tuple(text for text in found if not text.startswith("none"))
 

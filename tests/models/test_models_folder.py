@@ -255,6 +255,19 @@ def test_an_unknown_device_is_a_config_error(folder: Path) -> None:
 # ---------------------------------------------------------------- card
 
 
+@pytest.mark.parametrize(
+    ("recipe", "told"),
+    [
+        ({"name": "x", "start": "sat-soft-scenes"}, "- began with the weights of `sat-soft-scenes`\n"),
+        ({"name": "x", "start": "runs/a", "start_parts": ["backbone.*"]}, "weights of `runs/a`: `backbone.*`\n"),
+        ({"name": "x", "start": None}, None),
+    ],
+)
+def test_the_card_says_what_training_began_with(recipe: dict, told: str | None) -> None:
+    card = model_card(dataclasses.replace(tiny_facts(), recipe=recipe, sha256="ab" * 32))
+    assert told in card if told else "began with" not in card
+
+
 def test_the_card_says_what_the_facts_say() -> None:
     score = Score(
         "mref",

@@ -105,8 +105,11 @@ def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _recipe(recipe: Mapping[str, Any]) -> list[str]:
-    """The recipe in a line for each phase."""
+    """The recipe in a line for each phase, and what it began with."""
     lines = [f"- recipe: `{recipe['name']}`"] if "name" in recipe else []
+    if recipe.get("start"):
+        parts = ", ".join(f"`{part}`" for part in recipe.get("start_parts", ["*"]))
+        lines.append(f"- began with the weights of `{recipe['start']}`" + ("" if parts == "`*`" else f": {parts}"))
     for phase in recipe.get("phases", []):
         length = f"{phase['steps']:,} steps" if phase.get("steps") else f"{phase.get('epochs')} epochs"
         optimizer, schedule = phase.get("optimizer", {}), phase.get("schedule", {})
