@@ -24,10 +24,10 @@ Behind the end ``said`` is stop, except in training, where a rollout goes on wha
 Deviations from the paper: those of its parts (:mod:`saccade.attention.gaussian`, :mod:`saccade.attention.saliency`,
 :mod:`saccade.models.multiset_reader`). It does not say whether the controller's state outlives a meta step; here it
 does (``carry_state``), and so it can name later what it saw before. Where to look is decided by a state that the reward
-of glimpses does not reach; ``follow_priority`` lets it add the priority map itself. a_i is a one-hot vector, nothing before the first glimpse, as is ŷ_0. Saliency is cut from the
-graph: it is an input of the controllers, not a way to teach the backbone. The backbones compact-fine and, on
-224×224, resnet34 through layer3 have finer cells, and ``fine_stage`` gives a cell finer activations: ways past the
-resolution that Section 5.2 names as the limit.
+of glimpses does not reach; ``follow_priority`` lets it add the priority map itself. a_i is a one-hot vector, nothing
+before the first glimpse, as is ŷ_0. Saliency is cut from the graph: it is an input of the controllers, not a way to
+teach the backbone. The backbones compact-fine and, on 224×224, resnet34 through layer3 have finer cells, and
+``fine_stage`` gives a cell finer activations: ways past the resolution that Section 5.2 names as the limit.
 """
 
 from __future__ import annotations
