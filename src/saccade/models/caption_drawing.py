@@ -1,9 +1,8 @@
 """Captions that a model draws for itself, with the gradient of how likely each word was.
 
 Rennie et al., "Self-Critical Sequence Training for Image Captioning", 2017 (arXiv:1612.00563): what is judged is what
-the model says, not what it was given. Words are drawn one after the other under the very dropout that they are then
-judged under, so that a gradient of their log p is that of the distribution they came from; what is never said (see
-:func:`.allowed`) is not in that distribution either.
+the model says, not what it was given. Words are drawn one after the other by the very logits whose log p then gets the
+gradient, whatever mode the decoder is in; what is never said (see :func:`.allowed`) is not in that distribution either.
 
 :func:`.decode` draws captions too, many of each picture and without a gradient. Here the number of steps is fixed, and
 nothing is asked of the device.

@@ -29,6 +29,8 @@ cells were drawn and begins at log 1/V. Its present batch is not in it, so that 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -264,30 +266,25 @@ class SatModel(SeeingModel):
     def draw(self, features: Tensor) -> Raw:
         """A caption drawn of each of the encoded pictures (B,L,D), and the greedy one beside it.
 
-        Hard attention in training draws cells too; the greedy caption is said as outside training.
+        Both without dropout, as the model will speak: with half of its units gone it draws captions that are next to
+        nothing beside the greedy ones, and learns to say anything else. Hard attention in training draws cells too; the
+        greedy caption is said as outside training.
         """
-        scene, memory = self.begin(features)
         steps = self.config.longest
         word_noise = gumbel_noise((features.shape[0], steps, self.config.vocabulary), like=features)  # (B,T,V)
         noise, expected = self._chances(features, steps)
         pick: Pick = "expected" if noise is None else "drawn"
-        words, log_prob, logits, looked = draw_captions(
-            self.decoder, scene, memory, word_noise, pick=pick, cell_noise=noise, expected=expected
-        )
+        with _whole(self.decoder):
+            scene, memory = self.begin(features)
+            words, log_prob, logits, looked = draw_captions(
+                self.decoder, scene, memory, word_noise, pick=pick, cell_noise=noise, expected=expected
+            )
+            # the greedy one last: autocast keeps what it cast, and weights cast without a gradient would never learn
+            greedy = self.caption(features.detach()).words[:, 0]  # (B,T)
         raw = _named(logits, looked, scene, words)
         if expected is not None:
             raw["expected"] = expected
-        # the greedy one last: autocast keeps what it cast, and weights cast without a gradient would never learn
-        return raw | {"log_prob": log_prob, "greedy": self._greedy(features.detach())}
-
-    def _greedy(self, features: Tensor) -> Tensor:
-        """The greedy captions (B,T), without dropout whatever the mode."""
-        was_training = self.decoder.training
-        self.decoder.eval()
-        try:
-            return self.caption(features).words[:, 0]
-        finally:
-            self.decoder.train(was_training)
+        return raw | {"log_prob": log_prob, "greedy": greedy}
 
     def trace_of(self, decoded: Decoded, which: int = 0) -> AttentionTrace:
         """The trace of the caption number ``which`` of each picture, the best first."""
@@ -331,6 +328,17 @@ class SatModel(SeeingModel):
             raise ShapeError("features", f"(B,{cells},{self.channels}), as encode makes them", features.shape)
         if words is not None and (words.dim() != 2 or words.shape[0] != features.shape[0] or not words.shape[1]):
             raise ShapeError("words", f"({features.shape[0]},T), a caption for each picture", words.shape)
+
+
+@contextmanager
+def _whole(decoder: CaptionDecoder) -> Iterator[None]:
+    """The decoder without dropout, whatever its mode."""
+    was_training = decoder.training
+    decoder.eval()
+    try:
+        yield
+    finally:
+        decoder.train(was_training)
 
 
 def _named(logits: Tensor, looked: Looked, scene: Scene, words: Tensor) -> Raw:
