@@ -18,7 +18,7 @@ from saccade.data.multiset_table import MultisetRow, MultisetTable, with_known_l
 from saccade.data.prepared import PreparedPictures
 from saccade.data.question_table import SPLITS, summarised
 from saccade.errors import DataError
-from saccade.geometry import Size, apply, invert
+from saccade.geometry import Size, apply_to_boxes, invert
 
 _NO_BOX = (float("nan"),) * 4
 
@@ -117,9 +117,9 @@ class MultisetFiles:
                 boxes[number, : len(row.boxes)] = torch.tensor([box or _NO_BOX for box in row.boxes]).double()
         size = self._pictures.image_size[self._place].cpu().double().flip(-1)  # (N,2) width and height
         boxes = boxes.clamp(min=0).minimum(size.repeat(1, 2)[:, None])  # NaN stays NaN
-        to_input = invert(self._pictures.canvas[self._place].cpu())[:, None, None]  # (N,1,1,2,3)
-        corners = apply(to_input, boxes.view(*labels.shape, 2, 2))  # (N,M,2,2)
-        self._labels, self._boxes = labels.to(self.device), corners.flatten(-2).float().to(self.device)
+        to_input = invert(self._pictures.canvas[self._place].cpu())[:, None]  # (N,1,2,3)
+        placed = apply_to_boxes(to_input, boxes)  # (N,M,4)
+        self._labels, self._boxes = labels.to(self.device), placed.float().to(self.device)
 
 
 def _usable(rows: Sequence[MultisetRow], pictures: PreparedPictures, skipped: list[str]) -> list[int]:

@@ -126,8 +126,8 @@ class MultisetModel(PictureModel):
 
     def read_boxes(self, encoding: Tensor, boxes: Tensor) -> Tensor:
         """What it says of the cells under each of the boxes (B,M,4) alone: (B,C…,h,w) → (B,M,C)."""
-        corners = geometry.apply(self.to_cells, boxes.view(*boxes.shape[:-1], 2, 2))  # pixels → cells: (B,M,2,2)
-        shares = geometry.box_shares(corners.flatten(-2), self.grid).to(encoding.dtype)  # (B,M,h,w)
+        in_cells = geometry.apply_to_boxes(self.to_cells, boxes)  # (B,M,4)
+        shares = geometry.box_shares(in_cells, self.grid).to(encoding.dtype)  # (B,M,h,w)
         shares = shares / shares.sum((-2, -1), keepdim=True).clamp(min=MOMENT)
         logits: Tensor = self.single(torch.einsum("bmhw,bchw->bmc", shares, encoding[:, : self.channels]))  # (B,M,C)
         return logits
