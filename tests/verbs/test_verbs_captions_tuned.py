@@ -81,7 +81,7 @@ def test_every_phase_is_chosen_by_bleu_and_says_what_it_earns(whole: tuple[str, 
     assert all("bleu_4" in row["values"] for row in validations)
     last = [row["values"] for row in rows if row["phase"] == "self_critical" and row["kind"] == "train"]
     assert len(last) == STEPS
-    assert all({"loss", "reward", "greedy_reward", "words"} <= set(values) for values in last)
+    assert all({"loss", "reward", "best_reward", "words"} <= set(values) for values in last)
 
 
 @pytest.mark.parametrize("stop", [2, STEPS, STEPS + 2, 2 * STEPS + 2], ids=["decoder", "between", "whole", "critical"])

@@ -35,6 +35,16 @@ class Drawn(NamedTuple):
     """What was looked at for each word: (B,T,…)."""
 
 
+def repeated(scene: Scene, memory: Memory, times: int) -> tuple[Scene, Memory]:
+    """What was computed of B pictures, for so many captions of each: (B·times,…), those of a picture together."""
+
+    def each(tensor: Tensor) -> Tensor:
+        return tensor.repeat_interleave(times, dim=0)
+
+    seen = None if scene.seen is None else each(scene.seen)
+    return Scene(each(scene.features), seen), Memory(each(memory.hidden), each(memory.cell))
+
+
 def draw_captions(
     decoder: CaptionDecoder,
     scene: Scene,

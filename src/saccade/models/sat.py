@@ -17,8 +17,8 @@ it, ``word.gain``, ``word.active`` and ``word.emits`` (B,T)): ``logits`` (B,T,V)
 ``word.choice`` and ``word.log_prob`` (B,T); and of hard attention in training ``entropy`` (B,T), ``expected`` (B,) and
 ``baseline`` (), the moving average of log p of one word before this batch was seen.
 
-Where no caption is given, the model draws one of each picture for itself (:mod:`.caption_drawing`): the same keys of
-its own words, ``log_prob`` (B,T) of each of them, and ``greedy`` (B,T), what it would have said without drawing.
+Where no caption is given, the model draws some of each picture for itself (:mod:`.caption_drawing`): the same keys of
+its own words, and ``log_prob`` (B,T) of each of them, B counting the captions of the first picture, then of the next …
 
 Deviations from the paper, beside those of the decoder: the moving average is that of a word, not of a caption, so that
 batches of long and of short captions can share it (the released code's choice); it is taken over the pictures whose
@@ -46,7 +46,7 @@ from saccade.geometry import Size
 from saccade.models.base import Raw, SeeingModel
 from saccade.models.caption_decoder import CaptionDecoder, Kind, Looked, Memory, Pick, Said, Scene
 from saccade.models.caption_decoding import Decoded, decode
-from saccade.models.caption_drawing import draw_captions
+from saccade.models.caption_drawing import draw_captions, repeated
 from saccade.models.one_size import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
 from saccade.trace import AttentionTrace, Look, Output
@@ -179,17 +179,19 @@ class SatModel(SeeingModel):
         features: Tensor = self.backbone(images)  # (B,D,h,w)
         return features.flatten(2).transpose(1, 2)
 
-    def forward_raw(self, images: Tensor | None, words: Tensor | None, *, features: Tensor | None = None) -> Raw:
+    def forward_raw(
+        self, images: Tensor | None, words: Tensor | None, *, features: Tensor | None = None, draws: int = 1
+    ) -> Raw:
         """Pictures (B,3,H,W) and captions (B,T) → plain tensors: how likely each word is after those before it.
 
         Where ``features`` (B,L,D) are kept of the pictures, these need not be there. Without captions the model draws
-        its own.
+        its own, so many ``draws`` of each picture.
         """
         if features is None:
             if images is None:
                 raise ShapeError("images", "(B,3,H,W), or features (B,L,D) in their place", ())
             features = self.encode(images)  # (B,L,D)
-        return self.draw(features) if words is None else self.forward_features(features, words)
+        return self.draw(features, draws) if words is None else self.forward_features(features, words)
 
     def forward_features(self, features: Tensor, words: Tensor) -> Raw:
         """The same of pictures that are encoded already, as by :meth:`encode` or kept from it: (B,L,D)."""
@@ -263,28 +265,30 @@ class SatModel(SeeingModel):
         """Captions of encoded pictures (B,L,D), at most ``longest`` words; options are those of :func:`.decode`."""
         return decode(self, encoding, **{"longest": self.config.longest, **options})
 
-    def draw(self, features: Tensor) -> Raw:
-        """A caption drawn of each of the encoded pictures (B,L,D), and the greedy one beside it.
+    def draw(self, features: Tensor, draws: int = 1) -> Raw:
+        """So many captions drawn of each of the encoded pictures (B,L,D); those of a picture stand together.
 
-        Both without dropout, as the model will speak: with half of its units gone it draws captions that are next to
-        nothing beside the greedy ones, and learns to say anything else. Hard attention in training draws cells too; the
-        greedy caption is said as outside training.
+        Without dropout, as the model will speak: with half of its units gone it says something else. Hard attention in
+        training draws cells too, for each caption anew.
         """
         steps = self.config.longest
-        word_noise = gumbel_noise((features.shape[0], steps, self.config.vocabulary), like=features)  # (B,T,V)
-        noise, expected = self._chances(features, steps)
-        pick: Pick = "expected" if noise is None else "drawn"
         with _whole(self.decoder):
-            scene, memory = self.begin(features)
+            scene, memory = repeated(*self.begin(features), draws)
+            features = features.repeat_interleave(draws, dim=0)  # (B·K,L,D)
+            noise, expected = self._chances(features, steps)
             words, log_prob, logits, looked = draw_captions(
-                self.decoder, scene, memory, word_noise, pick=pick, cell_noise=noise, expected=expected
+                self.decoder,
+                scene,
+                memory,
+                gumbel_noise((features.shape[0], steps, self.config.vocabulary), like=features),  # (B·K,T,V)
+                pick="expected" if noise is None else "drawn",
+                cell_noise=noise,
+                expected=expected,
             )
-            # the greedy one last: autocast keeps what it cast, and weights cast without a gradient would never learn
-            greedy = self.caption(features.detach()).words[:, 0]  # (B,T)
         raw = _named(logits, looked, scene, words)
         if expected is not None:
             raw["expected"] = expected
-        return raw | {"log_prob": log_prob, "greedy": greedy}
+        return raw | {"log_prob": log_prob}
 
     def trace_of(self, decoded: Decoded, which: int = 0) -> AttentionTrace:
         """The trace of the caption number ``which`` of each picture, the best first."""

@@ -10,8 +10,8 @@ The training side; the scoring side is :mod:`saccade.tasks.caption_scores`. What
                      that of the released code, 0.002, unless given
 ``hard_to_go[:…]``   the same, a draw judged by the words from it on: the same gradient on average, and less noise
 ``hard_code[:…]``    as the released code has it: judged by the mean of the words, a tenth of it
-``self_critical``    captions that the model draws, judged by CIDEr-D beside its greedy ones; for a last phase, which
-                     has this name too
+``self_critical``    five captions of each picture that the model draws, each judged by CIDEr-D beside the other four;
+                     for a last phase, which has this name too
 ``default``          soft or hard, as the model is; in the phase ``self_critical`` the loss of that name
 ==================== ==============================================================================================
 
@@ -66,6 +66,8 @@ DECODER = "decoder"
 """The phase that learns from kept features."""
 SELF_CRITICAL = "self_critical"
 """The phase that learns from captions of the model's own, and its loss."""
+DRAWS = 5
+"""Captions of each picture that it judges by one another."""
 HARD: dict[str, dict[str, Any]] = {
     "hard": {},
     "hard_to_go": {"to_go": True},
@@ -172,7 +174,8 @@ class CaptionTask(PictureTask):
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Keyword arguments of ``forward_raw``."""
-        return {"images": None, "words": None} | {name: batch[name] for name in batch if name != "references"}
+        given = {"images": None, "words": None} | {name: batch[name] for name in batch if name != "references"}
+        return {**given, "draws": DRAWS} if "references" in batch else given
 
     def loss(self, raw: dict[str, Tensor], batch: Batch, phase_loss: str) -> dict[str, Tensor]:
         """The loss called ``phase_loss`` (see the module), its parts, and the log-likelihood of a word."""
@@ -194,16 +197,16 @@ class CaptionTask(PictureTask):
         return {**found, "gate": _mean_gate(raw, words)}
 
     def _self_critical(self, raw: dict[str, Tensor], references: Tensor) -> dict[str, Tensor]:
-        """What drawn captions earn beyond the greedy ones, by the ``references`` (B,R,T) of their pictures."""
-        words, log_prob = raw["word.emits"], raw["log_prob"]  # (B,T)
-        both = torch.stack([words, raw["greedy"]], dim=1)  # (B,2,T)
-        drawn, greedy = self._judged(self.split("train")).rewards(both, references).unbind(1)  # (B,)
-        if "expected" in raw:  # the cells were drawn too, but for the pictures of which all counted
+        """What drawn captions earn beyond others of their picture, by its ``references`` (B,R,T)."""
+        words, log_prob = raw["word.emits"], raw["log_prob"]  # (B·K,T)
+        if "expected" in raw:  # the cells were drawn too, but for the captions of which all counted
             log_prob = log_prob + raw["word.log_prob"] * (raw["word.active"] & ~raw["expected"].unsqueeze(1))
+        by_picture = (references.shape[0], -1, words.shape[1])  # (B,K,T)
+        earned = self._judged(self.split("train")).rewards(words.view(by_picture), references)  # (B,K)
         return {
-            "loss": self_critical_loss(log_prob, drawn, greedy),
-            "reward": drawn.mean(),
-            "greedy_reward": greedy.mean(),
+            "loss": self_critical_loss(log_prob.view(by_picture), earned),
+            "reward": earned.mean(),
+            "best_reward": earned.amax(1).mean(),
             "words": (words > 0).sum(1).float().mean(),
             "gate": _mean_gate(raw, words),
         }
