@@ -182,7 +182,7 @@ def test_ablations_are_settings() -> None:
     [
         ("softt", "did you mean 'soft'"),
         ("soft:much", r"what stands after ':' are numbers, found \['much'\]"),
-        ("soft:1:0.1:2", "'soft' takes 2 numbers at most, found 3"),
+        ("soft:1:0.1:2", "'soft' takes at most 2, found 3 numbers"),
         ("soft:1:1.5", "smoothing is a share"),
         ("self_critical", "the loss 'self_critical' and a phase of that name go together"),
         ("hard", "this model draws no cells; take model 'sat-hard'"),

@@ -14,7 +14,7 @@ from caption_stubs import captioned_files, short_splits
 from saccade.data.caption_text import tokenise
 from saccade.errors import ConfigError
 from saccade.losses import self_critical_loss
-from saccade.metrics import cider_each
+from saccade.metrics import bleu_of_words, cider_each
 from saccade.tasks.caption import DECODER, DRAWS, SELF_CRITICAL, CaptionTask
 from saccade.tasks.caption_rewards import JudgedPictures
 
@@ -117,6 +117,18 @@ def test_drawn_captions_are_judged_beside_others_of_their_picture(table: str, lo
     assert learns == {"backbone", "decoder"}  # soft attention is differentiable all the way
 
 
+def test_bleu_counts_as_much_as_is_asked_for(table: str) -> None:
+    task = on_files(table)
+    found, raw, batch = taught(task, "self_critical:0.5")
+    judged = task.training_split(SELF_CRITICAL)
+    assert isinstance(judged, JudgedPictures)
+    words = raw["word.emits"].view(4, DRAWS, -1)
+    cider = judged.rewards(words, batch["references"])
+    bleu = bleu_of_words(words, batch["references"], len(task.vocabulary))
+    assert float(bleu.sum()) > 0
+    assert float(found["reward"]) == pytest.approx(float((cider + 0.5 * bleu).mean()))
+
+
 def test_saying_the_same_five_times_teaches_nothing(table: str) -> None:
     task = on_files(table)
     _, raw, batch = taught(task)
@@ -171,8 +183,8 @@ def test_the_phase_and_the_loss_go_together(table: str) -> None:
     for loss in ("soft", "hard"):
         with pytest.raises(ConfigError, match="the loss 'self_critical' and a phase of that name go together"):
             taught(task, loss)
-    with pytest.raises(ConfigError, match="'self_critical' takes 0 numbers at most, found 1"):
-        taught(task, "self_critical:1")
+    with pytest.raises(ConfigError, match="'self_critical' takes at most 1, found 2 numbers"):
+        taught(task, "self_critical:1:2")
 
 
 def test_scenes_have_nobody_to_agree_with() -> None:

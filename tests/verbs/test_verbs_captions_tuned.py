@@ -63,8 +63,10 @@ def test_each_phase_trains_what_it_says(whole: tuple[str, Path]) -> None:
     states = [tensors(out, step) for step in (0, STEPS, 2 * STEPS, 3 * STEPS)]
 
     def changed(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> set[str]:
-        names = [name for name in one if name.startswith("model/") and not torch.equal(one[name], other[name])]
-        return {name.removeprefix("model/") for name in names}
+        """What is other than the phase began with: the averaged weights of the one before it."""
+        names = [name.removeprefix("model/") for name in one if name.startswith("model/")]
+        began = {name: one.get(f"ema/{name}", one[f"model/{name}"]) for name in names}
+        return {name for name in names if not torch.equal(began[name], other[f"model/{name}"])}
 
     first, second, third = (changed(*pair) for pair in itertools.pairwise(states))
     baseline = {"baseline"} if "hard" in recipe else set()

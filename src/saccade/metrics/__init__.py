@@ -14,6 +14,7 @@ from saccade.metrics import baselines
 from saccade.metrics.answers import SCALE_EDGES, ScaleBin, accuracy, accuracy_by_scale, correct
 from saccade.metrics.average_precision import Interpolation, average_precision, average_precisions, weighted_map
 from saccade.metrics.caption_bleu import bleu, bleu_intervals
+from saccade.metrics.caption_bleu_ids import bleu_of_words
 from saccade.metrics.caption_cider import cider, cider_each
 from saccade.metrics.caption_cider_ids import NGramRarity, cider_of_words
 from saccade.metrics.caption_meteor import meteor_lite
@@ -68,6 +69,7 @@ __all__ = [
     "baselines",
     "bleu",
     "bleu_intervals",
+    "bleu_of_words",
     "blurred",
     "bootstrap",
     "causal_follow",

@@ -11,7 +11,7 @@ The training side; the scoring side is :mod:`saccade.tasks.caption_scores`. What
 ``hard_to_go[:…]``   the same, a draw judged by the words from it on: the same gradient on average, and less noise
 ``hard_code[:…]``    as the released code has it: judged by the mean of the words, a tenth of it
 ``self_critical``    five captions of each picture that the model draws, each judged by CIDEr-D beside the other four;
-                     for a last phase, which has this name too
+                     for a last phase, which has this name too. ``self_critical:w``: by CIDEr-D + w × BLEU-4
 ``default``          soft or hard, as the model is; in the phase ``self_critical`` the loss of that name
 ==================== ==============================================================================================
 
@@ -181,7 +181,7 @@ class CaptionTask(PictureTask):
         """The loss called ``phase_loss`` (see the module), its parts, and the log-likelihood of a word."""
         asked = _parsed(phase_loss, draws="expected" in raw, own_words="references" in batch)
         if asked.kind == SELF_CRITICAL:
-            return self._self_critical(raw, batch["references"])
+            return self._self_critical(raw, batch["references"], asked.weight or 0.0)
         words = batch["words"]
         if asked.kind == "soft":
             likelihood = caption_cross_entropy(raw["logits"], words)
@@ -196,13 +196,14 @@ class CaptionTask(PictureTask):
         )
         return {**found, "gate": _mean_gate(raw, words)}
 
-    def _self_critical(self, raw: dict[str, Tensor], references: Tensor) -> dict[str, Tensor]:
+    def _self_critical(self, raw: dict[str, Tensor], references: Tensor, bleu_weight: float) -> dict[str, Tensor]:
         """What drawn captions earn beyond others of their picture, by its ``references`` (B,R,T)."""
         words, log_prob = raw["word.emits"], raw["log_prob"]  # (B·K,T)
         if "expected" in raw:  # the cells were drawn too, but for the captions of which all counted
             log_prob = log_prob + raw["word.log_prob"] * (raw["word.active"] & ~raw["expected"].unsqueeze(1))
         by_picture = (references.shape[0], -1, words.shape[1])  # (B,K,T)
-        earned = self._judged(self.split("train")).rewards(words.view(by_picture), references)  # (B,K)
+        judged = self._judged(self.split("train"))
+        earned = judged.rewards(words.view(by_picture), references, bleu_weight)  # (B,K)
         return {
             "loss": self_critical_loss(log_prob.view(by_picture), earned),
             "reward": earned.mean(),
@@ -282,7 +283,7 @@ class _Asked(NamedTuple):
 
     kind: str
     weight: float | None = None
-    """λ or λ_e; None: the usual."""
+    """λ, λ_e or w; None: the usual."""
     smoothing: float = 0.0
     """ε"""
 
@@ -302,8 +303,8 @@ def _parsed(phase_loss: str, *, draws: bool, own_words: bool = False) -> _Asked:
         raise ConfigError(f"loss '{phase_loss}': the loss '{SELF_CRITICAL}' and a phase of that name go together")
     if kind in HARD and not draws:
         raise ConfigError(f"loss '{phase_loss}': this model draws no cells; take model 'sat-hard', or loss 'soft'")
-    if len(numbers) > (most := 0 if kind == SELF_CRITICAL else 2):
-        raise ConfigError(f"loss '{phase_loss}': '{kind}' takes {most} numbers at most, found {len(numbers)}")
+    if len(numbers) > (most := 1 if kind == SELF_CRITICAL else 2):
+        raise ConfigError(f"loss '{phase_loss}': '{kind}' takes at most {most}, found {len(numbers)} numbers")
     try:
         return _Asked(kind, *map(float, numbers))
     except ValueError as error:

@@ -1,7 +1,8 @@
 """Pictures whose captions the model says itself, and what people said of them, by which these are rewarded.
 
 For self-critical training (Rennie et al. 2017, arXiv:1612.00563): the reward of a caption is CIDEr-D by the training
-captions of its picture, with the document frequencies of all training captions, counted once.
+captions of its picture, with the document frequencies of all training captions, counted once; beside it BLEU-4, as much
+as is asked for.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from torch import Tensor
 from saccade.data.caption_files import CaptionFiles
 from saccade.data.captions import CaptionData
 from saccade.errors import ConfigError
-from saccade.metrics import NGramRarity, cider_of_words
+from saccade.metrics import NGramRarity, bleu_of_words, cider_of_words
 
 
 class JudgedPictures:
@@ -40,6 +41,12 @@ class JudgedPictures:
         batch = self.data.take(indices, augment_seed=augment_seed)
         return batch.images, self.source.references_in_words(batch.picture.cpu()).to(self.device)
 
-    def rewards(self, said: Tensor, references: Tensor) -> Tensor:
-        """What captions (B,K,T) of pictures with these ``references`` (B,R,T) earn, their ends counted as words."""
-        return cider_of_words(said, references, self.rarity)  # (B,K)
+    def rewards(self, said: Tensor, references: Tensor, bleu_weight: float = 0.0) -> Tensor:
+        """What captions (B,K,T) of pictures with these ``references`` (B,R,T) earn, their ends counted as words.
+
+        CIDEr-D as a fraction in 0..1, and ``bleu_weight`` times the smoothed BLEU-4 of each.
+        """
+        earned = cider_of_words(said, references, self.rarity)  # (B,K)
+        if bleu_weight:
+            earned = earned + bleu_weight * bleu_of_words(said, references, self.rarity.vocabulary)
+        return earned
