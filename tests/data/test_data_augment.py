@@ -222,6 +222,34 @@ def test_blur_moves_nothing():
     torch.testing.assert_close(middles(soft), middles(images), rtol=0, atol=0.05)
 
 
+def test_a_rectangle_of_a_share_of_the_pictures_is_erased():
+    """Pictures of 40 × 60 pixels: 2 to 10 % of them are 48 to 240, give or take the rounding of two sides."""
+    images = coordinates(400, 40, 60)
+    varied, frames = augment(images, replace(STILL, erase=0.5), 8)
+    holes = (varied - images).abs().amax(1) > 1e-6  # (B,H,W)
+    hidden = holes.flatten(1).any(1)
+    assert 160 < int(hidden.sum()) < 240
+    torch.testing.assert_close(frames, identity().expand(400, 2, 3))
+    down, across = holes.any(2).sum(1)[hidden], holes.any(1).sum(1)[hidden]
+    assert torch.equal(down * across, holes.sum((1, 2))[hidden])  # rectangles, and nothing beside them
+    assert 40 <= int((down * across).min()) < 70
+    assert 200 < int((down * across).max()) <= 260
+    sides = (across / 60) / (down / 40)
+    assert 0.25 < float(sides.min()) < 0.45
+    assert 2.2 < float(sides.max()) < 4
+    colour = varied[hidden].permute(0, 2, 3, 1)[holes[hidden]]  # (N,3)
+    torch.testing.assert_close(colour, torch.tensor([0.5, 0.5, 0.0]).expand_as(colour))  # the mean of each
+
+
+def test_what_is_erased_may_lie_anywhere():
+    images = coordinates(500, 12, 12)
+    often = ((augment(images, replace(STILL, erase=1.0), 8)[0] - images).abs().amax(1) > 1e-6).float().mean(0)  # (H,W)
+    sides = torch.stack([often[0], often[-1], often[:, 0], often[:, -1]])
+    assert float(sides.mean(1).min()) > 0.01
+    assert float((often - often.flip(0)).abs().max()) < 0.08
+    assert float((often - often.flip(1)).abs().max()) < 0.08
+
+
 def test_options_that_are_off_leave_the_draws_of_the_others_alone(assert_near):
     """Numbers of the first release: a run resumes, and is repeated, with the pictures it had."""
     images = torch.full((2, 3, 30, 44), 0.5)
@@ -229,7 +257,7 @@ def test_options_that_are_off_leave_the_draws_of_the_others_alone(assert_near):
     varied, frames = augment(images, how, 5)
     assert_near(frames, FIRST_FRAMES)
     assert_near(varied[:, :, 0, 0], FIRST_LIGHT, atol=1e-6)
-    again, same = augment(images, replace(how, invert=1.0, blur=1.0), 5)
+    again, same = augment(images, replace(how, invert=1.0, blur=1.0, erase=1.0), 5)
     assert_near(again, varied)  # a half stays a half
     assert torch.equal(same, frames)
 
@@ -250,9 +278,9 @@ def test_what_is_drawn_for_one_option_says_nothing_about_another():
     assert float(related[5:].triu(1).max()) < 0.15
 
 
-@pytest.mark.parametrize("name", ["turn", "slant", "invert", "blur", "area"])
+@pytest.mark.parametrize("name", ["turn", "slant", "invert", "blur", "erase", "area"])
 def test_each_option_is_drawn_from_the_seed_for_each_place(name):
-    value = {"turn": 20.0, "slant": 0.4, "invert": 0.5, "blur": 1.0, "area": (1.0, 2.0)}[name]
+    value = {"turn": 20.0, "slant": 0.4, "invert": 0.5, "blur": 1.0, "erase": 1.0, "area": (1.0, 2.0)}[name]
     images, how = pictures(1).expand(16, -1, -1, -1), replace(STILL, **{name: value})
     first, again, other = (augment(images, how, seed)[0] for seed in (5, 5, 6))
     assert torch.equal(first, again)
@@ -303,6 +331,10 @@ def test_tint_changes_each_channel_in_its_own_way():
         ({"slant": math.nan}, "slant"),
         ({"invert": 50.0}, "invert: must be 0 to 1, found 50"),
         ({"blur": -0.5}, "blur: must be 0 to 1, found -0.5"),
+        ({"erase": 1.5}, "erase: must be 0 to 1, found 1.5"),
+        ({"erase_area": (0.0, 0.1)}, "erase_area: two numbers from 0 to 1/3, the smaller first, found 0.0 and 0.1"),
+        ({"erase_area": (0.3, 0.2)}, "erase_area"),
+        ({"erase_area": (0.3, 0.4)}, "erase_area"),
         ({"brightness": 1.0}, "brightness"),
         ({"contrast": -0.1}, "contrast: must lie in 0 .. 1, found -0.1"),
         ({"tint": 1.0}, "tint"),

@@ -10,6 +10,7 @@ from engine_fakes import TinyTask, read_metrics, tiny_recipe, weights
 from safetensors.torch import load_file
 
 from saccade.engine import fit
+from saccade.engine.checkpoint import CheckpointStore
 from saccade.engine.learner import Learner
 from saccade.engine.phases import apply_phase, build_optimizer, train_mode, trainable_names
 from saccade.engine.recipe import OptimizerSpec, Phase
@@ -110,6 +111,25 @@ def test_early_stop_keeps_the_best(tmp_path):
     kept = sorted(path.name for path in (result.out / "checkpoints").iterdir())
     assert "step-00000006" in kept
     assert not torch.equal(load_file(result.model / "model.safetensors")["head.weight"], weights(task)["head.weight"])
+
+
+def test_what_was_validated_goes_on_into_the_next_phase(tmp_path):
+    """With a moving average that is the average: what the next phase freezes is what the first was judged by."""
+    first = {"name": "all", "steps": 9, "validate_every": 3, "select": {}, "restore_best": True, "optimizer": ADAMW}
+    second = {"name": "head", "steps": 12, "freeze": ["stem.*"], "select": {}, "optimizer": ADAMW}
+    published, present = [], []
+    for number, phases in enumerate([(first,), (first, second)]):
+        task = TinyTask()
+        task.scripted = [0.2, 0.9, 0.4, 0.5]
+        result = run(tmp_path / str(number), task, *phases, ema=0.99)
+        published.append(load_file(result.model / "model.safetensors"))
+        present.append(weights(task))
+    assert not torch.equal(published[0]["stem.0.weight"], present[0]["stem.0.weight"])  # its average, and its best one
+    for name in (name for name in published[0] if name.startswith("stem.") and not name.endswith("tracked")):
+        assert torch.equal(present[1][name], published[0][name]), name
+        assert torch.equal(published[1][name], published[0][name]), name
+    newest = CheckpointStore(result.out / "checkpoints").load_newest()[0].tensors
+    assert int(newest["ema_updates"]) == 12  # the head's average forgets how it was before this phase
 
 
 def test_restore_best_ends_with_the_best_weights(tmp_path):

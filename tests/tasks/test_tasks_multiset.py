@@ -231,7 +231,7 @@ def test_counts_are_taught_by_counts() -> None:
     task = new_task(model="multiset-counts", model_config=COUNTING)
     assert float(losses(task, "counts")["loss"]) > 0
     found = task.validate(task.model.eval())
-    assert set(found) == {"macro_f1", "exact_match", "single_accuracy"}
+    assert set(found) == {"macro_f1", "exact_match", "single_accuracy", "object_accuracy"}
 
 
 @pytest.mark.parametrize(
@@ -273,6 +273,30 @@ def test_validation_tells_answers_saliency_and_the_single_classifier() -> None:
     assert {"macro_f1", "exact_match", "single_accuracy"} <= set(found)
     assert all(0 <= found[name] <= 1 for name in ("macro_f1", "exact_match", "single_accuracy"))
     assert task.validate(task.model) == found  # nothing is drawn
+
+
+def test_validation_asks_about_each_picture_and_about_each_box() -> None:
+    """A classifier that says one word whatever it sees is right as often as that word occurs."""
+    task = new_task(data={**PACK, "name": "mnist-set"})
+    labels = task.split("val/mnist-single").take(torch.arange(12)).labels  # (12,1): one digit and its box
+    word = int(labels[0])
+    with torch.no_grad():
+        task.model.single.weight.zero_()
+        task.model.single.bias[word] += 9
+    found = task.validate(task.model.eval())
+    assert 0 < found["single_accuracy"] < 1
+    assert found["single_accuracy"] == found["object_accuracy"] == pytest.approx(float((labels == word).float().mean()))
+
+
+def test_without_boxes_nothing_is_said_about_objects(tmp_path: Path) -> None:
+    """The val pictures of the table: an empty one, and one with green and red."""
+    task = new_task(data=table(tmp_path))
+    with torch.no_grad():
+        task.model.single.weight.zero_()
+        task.model.single.bias[2] += 9  # red
+    found = task.validate(task.model.eval())
+    assert found["single_accuracy"] == 1.0
+    assert "object_accuracy" not in found
 
 
 def test_a_saved_model_is_scored_on_its_own_data(tmp_path: Path) -> None:

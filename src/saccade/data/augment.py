@@ -21,8 +21,11 @@ from saccade.geometry import Size, compose, crop_frame, sample, tilt_frame
 _AREA, _ASPECT, _X, _Y, _MIRROR, _LIGHT, _CONTRAST = range(7)
 _TINT = slice(7, 10)  # a draw for each channel
 _TURN, _SLANT, _INVERT, _BLUR = range(10, 14)
-_DRAWS = 14  # a new option takes the next numbers: those before it keep their draws
+_ERASE, _HOLE_AREA, _HOLE_ASPECT, _HOLE_X, _HOLE_Y = range(14, 19)
+_DRAWS = 19  # a new option takes the next numbers: those before it keep their draws
 
+HOLE_ASPECT = 3.0
+"""What is erased is at most this much wider than high, or higher than wide; so it is a third of a picture at most."""
 LARGEST_AREA = 2.0
 """Of a crop, in pictures: stretched by up to 2 it still shrinks no side by more than 2, and no pixel is skipped."""
 
@@ -44,6 +47,10 @@ class Augmentation:
     """Rows of pixels are shifted by ± this at most for each row from the centre: 0.2 leans a letter by 11 degrees."""
     blur: float = 0.0
     """Share of the pictures that are blurred, at most as if shrunk to half and enlarged again."""
+    erase: float = 0.0
+    """Share of the pictures in which a rectangle is painted over with their mean colour."""
+    erase_area: tuple[float, float] = (0.02, 0.1)
+    """Area of that rectangle in pictures, from … to; what is asked for may lie under it."""
     invert: float = 0.0
     """Share of the pictures whose light and dark are exchanged; not where a question is about colours."""
     brightness: float = 0.0
@@ -63,7 +70,10 @@ class Augmentation:
             raise ConfigError(f"aspect: must be at least 1, found {self.aspect}")
         if not 0 <= self.turn <= 180:
             raise ConfigError(f"turn: degrees between 0 and 180, found {self.turn}")
-        for name in ("slant", "blur", "invert"):
+        low, high = self.erase_area
+        if not 0 < low <= high <= 1 / HOLE_ASPECT:
+            raise ConfigError(f"erase_area: two numbers from 0 to 1/3, the smaller first, found {low} and {high}")
+        for name in ("slant", "blur", "erase", "invert"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"{name}: must be 0 to 1, found {getattr(self, name)}")
         for name in ("brightness", "contrast", "tint"):
@@ -80,15 +90,17 @@ def augment(images: Tensor, how: Augmentation, seed: int) -> tuple[Tensor, Tenso
     height, width = images.shape[-2:]
     draws = torch.arange(_DRAWS, device=images.device)
     rows = torch.arange(len(images), device=images.device)
-    share = hash_u32(seed, rows[:, None], draws).double() / 2**32  # (B,14) in [0,1)
+    share = hash_u32(seed, rows[:, None], draws).double() / 2**32  # (B,19) in [0,1)
     frames = _cut(how, share, (height, width))  # (B,2,3)
-    swing = 2 * share - 1  # (B,14) in [-1,1)
+    swing = 2 * share - 1  # (B,19) in [-1,1)
     if how.turn or how.slant:
         turn, slant = math.radians(how.turn) * swing[:, _TURN], how.slant * swing[:, _SLANT]  # (B,) each
         frames = compose(tilt_frame(turn, slant, (height, width)), frames)  # (B,2,3)
     varied = sample(images, frames, (height, width))
     if how.blur:
         varied = _blurred(varied, (1 - share[:, _BLUR] / how.blur).clamp(min=0))
+    if how.erase:
+        varied = _erased(varied, how, share)
     if how.invert:
         varied = torch.where((share[:, _INVERT] < how.invert)[:, None, None, None], 1 - varied, varied)
     if how.brightness or how.contrast or how.tint:
@@ -97,7 +109,7 @@ def augment(images: Tensor, how: Augmentation, seed: int) -> tuple[Tensor, Tenso
 
 
 def _cut(how: Augmentation, share: Tensor, size: Size) -> Tensor:
-    """Frames (B,2,3) of crops of pictures of ``size``, upright, some mirrored, by shares (B,14) between 0 and 1."""
+    """Frames (B,2,3) of crops of pictures of ``size``, upright, some mirrored, by shares (B,19) between 0 and 1."""
     height, width = size
     area = how.area[0] + (how.area[1] - how.area[0]) * share[:, _AREA]  # (B,)
     stretch = torch.exp((2 * share[:, _ASPECT] - 1) * math.log(how.aspect) / 2)  # (B,) √ of width over height
@@ -121,8 +133,27 @@ def _blurred(images: Tensor, amount: Tensor) -> Tensor:
     return torch.lerp(images, soft, amount[:, None, None, None].to(images.dtype))
 
 
+def _erased(images: Tensor, how: Augmentation, share: Tensor) -> Tensor:
+    """The images (B,3,H,W), some with a rectangle in their mean colour, by shares (B,19) between 0 and 1."""
+    height, width = images.shape[-2:]
+    area = how.erase_area[0] + (how.erase_area[1] - how.erase_area[0]) * share[:, _HOLE_AREA]  # (B,)
+    stretch = torch.exp((2 * share[:, _HOLE_ASPECT] - 1) * math.log(HOLE_ASPECT) / 2)  # (B,) √ of width over height
+    across = _between(share[:, _HOLE_X], area.sqrt() * stretch, width)  # (B,W)
+    down = _between(share[:, _HOLE_Y], area.sqrt() / stretch, height)  # (B,H)
+    chosen = share[:, _ERASE] < how.erase  # (B,)
+    hole = chosen[:, None, None, None] & down[:, None, :, None] & across[:, None, None, :]  # (B,1,H,W)
+    return torch.where(hole, images.mean((2, 3), keepdim=True), images)
+
+
+def _between(place: Tensor, length: Tensor, pixels: int) -> Tensor:
+    """Which ``pixels`` of a side lie in a part of that ``length`` (B,) ≤ 1, at a ``place`` (B,) from first to last."""
+    start = (place * (1 - length))[:, None]  # (B,1)
+    middles = (torch.arange(pixels, device=place.device) + 0.5) / pixels  # (N,)
+    return (middles >= start) & (middles < start + length[:, None])  # (B,N)
+
+
 def _coloured(images: Tensor, how: Augmentation, swing: Tensor) -> Tensor:
-    """The images (B,3,H,W) in other light, by shares (B,14) between -1 and 1 of what ``how`` allows."""
+    """The images (B,3,H,W) in other light, by shares (B,19) between -1 and 1 of what ``how`` allows."""
     swing = swing.to(images.dtype)
     light = (1 + how.brightness * swing[:, _LIGHT, None]) * (1 + how.tint * swing[:, _TINT])  # (B,3)
     contrast = 1 + how.contrast * swing[:, _CONTRAST]  # (B,)

@@ -41,6 +41,11 @@ class WeightAverage:
         finally:
             self._write(kept)
 
+    def adopt(self) -> None:
+        """Make the average the present weights, and begin the next one from them."""
+        self._write(self.shadow)
+        self.updates.zero_()
+
     @torch.no_grad()
     def _write(self, values: Mapping[str, Tensor]) -> None:
         for name, value in self.present.items():

@@ -166,7 +166,7 @@ class Recipe:
     stored: Literal["float32", "float16"] = "float32"
     """type of the weights in the model folder; what is scored is what is stored"""
     ema: float | None = None
-    """decay of a moving average of the weights, which is then what is validated and saved"""
+    """decay of a moving average of the weights, which is then what is validated, saved and handed to the next phase"""
     log_every: int = 50
     checkpoint_every: int = 1000
     """steps; besides at every new best, at the end of a phase and at a stop"""

@@ -123,6 +123,8 @@ class Trainer:
                 self._say(f"{stopped} after step {self.at.step} in {self._seconds():.1f} s")
                 break
             self.at = self.at.next_phase()
+            if self.ema is not None:
+                self.ema.adopt()  # what was validated is what goes on, in frozen parts above all
         model = self.folder.model if self.folder.model.is_dir() else None
         return RunResult(
             out=self.folder.path,

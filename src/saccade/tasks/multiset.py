@@ -54,10 +54,11 @@ from saccade.losses.multiset import label_steps
 from saccade.metrics import at_glimpses
 from saccade.models.base import PictureModel
 from saccade.models.facts import ModelFacts
-from saccade.tasks.multiset_pictures import at_size, boxes_at_size, read_all
+from saccade.models.multiset_reader import MultisetModel
+from saccade.tasks.multiset_pictures import at_size, boxes_at_size, read_all, read_objects
 from saccade.tasks.multiset_scores import MultisetScores, add_answers, add_glimpses, score_multisets
 from saccade.tasks.picture_task import Batch, PictureTask, Wanted, in_batches, settings_wanted
-from saccade.tasks.query_scores import answers_of, in_parts
+from saccade.tasks.query_scores import answers_of
 from saccade.tasks.trainable_tables import check_named, check_trainable
 
 ACTIVATION = "activation"
@@ -192,27 +193,30 @@ class MultisetTask(PictureTask):
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """``macro_f1`` and ``exact_match`` on the validation split, the saliency at glimpses, and ``single_accuracy``.
+        """``macro_f1`` and ``exact_match`` on the validation split, and the saliency at glimpses.
 
-        The last is how often the classifier of single objects names one that is there.
+        Of the classifier of single objects ``single_accuracy``, how often it names one that is there, and, where boxes
+        are known, ``object_accuracy``: how often it names an object from the cells under its box.
         """
-        reader = cast(PictureModel, model)
+        reader = cast(MultisetModel, model)
         scores = MultisetScores(len(self.classes), self.is_list)
         for batch in in_batches(self.split("val"), VALIDATION_BATCH):
             raw, trace = read_all(reader, batch.images, self.size)
             add_answers(scores, answers_of(trace), batch)
             add_glimpses(scores, raw, trace, batch)
         told = {name: scores.metrics()[name] for name in ("macro_f1", "exact_match")}
-        return {**told, **scores.attention(), "single_accuracy": self._single_accuracy(reader)}
+        return {**told, **scores.attention(), **self._objects_named(reader)}
 
-    def _single_accuracy(self, model: PictureModel) -> float:
+    def _objects_named(self, model: MultisetModel) -> dict[str, float]:
         alone = self.split(f"val/{ALONE}" if self.data_config.is_generated else "val")
-        right, pictures = 0.0, 0
+        single, objects = [], []
         for batch in in_batches(alone, VALIDATION_BATCH):
-            logits = in_parts(model, at_size(batch.images, self.size))["single_logits"]  # (B,C)
-            right += float(_names_one(logits, batch.labels).sum())
-            pictures += int(batch.present.any(1).sum())
-        return right / pictures if pictures else float("nan")
+            raw = read_objects(model, batch.images, batch.boxes, self.size)
+            single.append(_names_one(raw["single_logits"], batch.labels)[batch.present.any(1)])  # (B',)
+            right, known = _names_each(raw["object_logits"], batch.labels, batch.boxes)  # (B,M) each
+            objects.append(right[known])  # (N,)
+        told = {"single_accuracy": torch.cat(single), "object_accuracy": torch.cat(objects)}
+        return {name: float(right.float().mean()) for name, right in told.items() if len(right)}
 
     # ------------------------------------------------------------ scoring
 
@@ -296,13 +300,12 @@ def _needs(raw: Mapping[str, Tensor], key: str, kind: str, model: str) -> None:
 
 def _each_object(raw: Mapping[str, Tensor], labels: Tensor, mixed: Tensor, boxes: Tensor) -> dict[str, Tensor]:
     """The loss of single objects, and the cross-entropy of each label (B,M) that has a box (B,M,4), from its cells."""
-    known = ((labels >= 0) & ~boxes.isnan().any(-1)).to(raw["object_logits"].dtype)  # (B,M)
-    logits = raw["object_logits"].transpose(1, 2)  # (B,C,M)
-    each = F.cross_entropy(logits, labels.clamp(min=0), reduction="none") * known  # (B,M)
+    logits = raw["object_logits"]  # (B,M,C)
+    right, known = _names_each(logits, labels, boxes)  # (B,M) each
+    each = F.cross_entropy(logits.transpose(1, 2), labels.clamp(min=0), reduction="none") * known  # (B,M)
     objects = known.sum().clamp(min=1)
-    right = (logits.argmax(1) == labels).to(each.dtype) * known  # (B,M)
     alone = _single_object(raw["single_logits"], mixed)
-    own = {"object_loss": each.sum() / objects, "object_accuracy": right.sum() / objects}
+    own = {"object_loss": each.sum() / objects, "object_accuracy": (right & known).sum() / objects}
     return {**alone, **own, "loss": alone["loss"] + own["object_loss"]}
 
 
@@ -318,6 +321,11 @@ def _single_object(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
 def _names_one(logits: Tensor, labels: Tensor) -> Tensor:
     """1.0 where the likeliest class (B,C) is one of the labels (B,M), else 0.0: (B,)."""
     return (labels == logits.argmax(-1, keepdim=True)).any(1).to(logits.dtype)
+
+
+def _names_each(logits: Tensor, labels: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the likeliest class (B,M,C) is the label (B,M), and where there is a label with a box (B,M,4): bool."""
+    return logits.argmax(-1) == labels, (labels >= 0) & ~boxes.isnan().any(-1)
 
 
 def _saliency_at_glimpses(raw: Mapping[str, Tensor], labels: Tensor) -> Tensor:

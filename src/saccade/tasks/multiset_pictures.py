@@ -8,7 +8,8 @@ from torch.nn import functional as F
 
 from saccade import geometry
 from saccade.models.base import PictureModel, Raw
-from saccade.tasks.query_scores import in_parts
+from saccade.models.multiset_reader import MultisetModel
+from saccade.tasks.query_scores import at_once, in_parts
 from saccade.trace import AttentionTrace
 
 
@@ -34,3 +35,14 @@ def read_all(model: PictureModel, images: Tensor, size: geometry.Size) -> tuple[
     trace = model.wrap(raw, size).trace
     shape = torch.tensor([height, width], device=images.device).expand(len(images), 2)
     return raw, trace.placed(canvas.to(images.device).expand(len(images), 2, 3), shape)
+
+
+def read_objects(model: MultisetModel, images: Tensor, boxes: Tensor, size: geometry.Size) -> Raw:
+    """What the classifier of single objects says of pictures (B,3,H,W), and of each box (B,M,4) on them alone."""
+    network_boxes, network_images = boxes_at_size(boxes, images, size), at_size(images, size)
+    together = at_once(network_images)
+    parts = [
+        model.forward_raw(some, single=True, boxes=theirs)
+        for some, theirs in zip(torch.split(network_images, together), torch.split(network_boxes, together))
+    ]
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
