@@ -27,6 +27,8 @@ from saccade.verbs.reproduction.training import Job
 
 DATA = {"flickr8k": "Flickr8k", "flickr30k": "Flickr30k", "coco": "COCO"}
 SYSTEMS = {"sat-soft": "Soft attention", "sat-hard": "Hard attention"}
+TUNED = {"sat-soft-tuned": "Soft, tuned further", "sat-hard-tuned": "Hard, tuned further"}
+"""With an encoder that learns too, then captions of their own: shown where they have a run."""
 ABLATIONS = {
     "sat-soft-unpenalised": "Soft, λ = 0",
     "sat-soft-ungated": "Soft, no β",
@@ -123,11 +125,11 @@ class CaptionTable:
 
     @property
     def systems(self) -> dict[str, str]:
-        """Rows by name: the paper's two, ablations and whatever else was recorded on these data, those of others."""
+        """Rows by name: the paper's two, what is made of them and whatever else was recorded, those of others."""
         recorded = {run.system for run in self.runs if run.on in DATA}
-        ablated = {system: label for system, label in ABLATIONS.items() if system in recorded}
-        more = {system: system for system in sorted(recorded - SYSTEMS.keys() - ABLATIONS.keys())}
-        return SYSTEMS | ablated | more | OTHERS
+        made = {system: label for system, label in (TUNED | ABLATIONS).items() if system in recorded}
+        more = {system: system for system in sorted(recorded - SYSTEMS.keys() - made.keys())}
+        return SYSTEMS | made | more | OTHERS
 
     def of(self, system: str, data: str) -> list[RecordedRun]:
         """The runs of one cell."""
@@ -209,7 +211,7 @@ def likelihood_figure(runs: Path, data: Sequence[str]) -> list[Drawing]:
     """BLEU-4 against the log-likelihood of a word, validation by validation, from the run folders in ``runs``."""
     panels: dict[str, dict[str, Line]] = {}
     for name in data:
-        for system, label in (SYSTEMS | ABLATIONS).items():
+        for system, label in (SYSTEMS | TUNED | ABLATIONS).items():
             line = next((found for folder in sorted(runs.glob(f"{system}-{name}-*")) if (found := _line(folder))), None)
             if line is not None:
                 panels.setdefault(DATA[name], {})[label] = line
@@ -234,7 +236,7 @@ def _line(folder: Path) -> Line | None:
 
 def _plot(panels: Mapping[str, Mapping[str, Line]]) -> Callable[[Theme], Figure]:
     def draw(theme: Theme) -> Figure:
-        order = (*SYSTEMS.values(), *ABLATIONS.values())
+        order = (*SYSTEMS.values(), *TUNED.values(), *ABLATIONS.values())
         return line_panels(panels, xlabel="log-likelihood of a word", ylabel="BLEU-4", order=order, theme=theme)[0]
 
     return draw
