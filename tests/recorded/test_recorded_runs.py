@@ -70,7 +70,11 @@ def finished_run(folder):
         "training": {"machine": "a machine", "versions": {}, "loss": 3}, "sha256": "abc", "revision": "r1",
     }  # fmt: skip
     (folder / "model" / "config.json").write_text(json.dumps(config))
-    (folder / "metrics.jsonl").write_text('{"seconds": 1, "step": 1}\n{"seconds": 90, "step": 40}\n')
+    rows = [
+        {"seconds": 1, "step": 1, "phase": "main", "kind": "train", "values": {"loss": 2}},
+        {"seconds": 90, "step": 40, "phase": "main", "kind": "validation", "values": {"accuracy": 1 / 3}},
+    ]
+    (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
     return values["evaluation"]
 
 
@@ -83,6 +87,7 @@ def test_a_run_is_kept_and_reads_back(tmp_path):
         "machine": "a machine", "versions": {}, "minutes": 1.5, "steps": 40, "revision": "r1", "sha256": "abc",
     }  # fmt: skip
     assert kept.evaluation.model == "soft-mref-x-seed0"
+    assert kept.course == ({"step": 40, "phase": "main", "kind": "validation", "values": {"accuracy": 0.33333}},)
     assert keep(evaluation, tmp_path / "run", **options, revision="r2").training["revision"] == "r2"
 
 

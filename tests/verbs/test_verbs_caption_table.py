@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -107,26 +106,27 @@ def test_unknown_names_are_refused(references: list[str], protocol: str, complai
         CaptionTable.of_references([], references, protocol)
 
 
-def validations(folder: Path, points: list[tuple[float, float]]) -> None:
-    folder.mkdir(parents=True)
+def on_the_way(known: RecordedRun, points: list[tuple[float, float]]) -> RecordedRun:
     rows = [
         {"step": step, "phase": "decoder", "kind": "validation", "values": {"log_likelihood": x, "bleu_4": y}}
         for step, (x, y) in enumerate(points, start=1)
     ]
-    (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return replace(known, course=tuple(rows))
 
 
-def test_the_curve_comes_from_run_folders(tmp_path: Path, monkeypatch) -> None:
-    assert likelihood_figure(tmp_path, ["flickr8k"]) == []
-    validations(tmp_path / "sat-soft-flickr8k-dev-seed0", [(-4.0, 0.05), (-3.0, 0.2), (-3.2, 0.21)])
-    validations(tmp_path / "sat-hard-flickr8k-dev-seed0", [(-4.0, 0.05)])  # one point is no curve
-    validations(tmp_path / "sat-none-flickr8k-dev-seed0", [(-4.0, 0.04), (-3.5, 0.1)])
+def test_the_curve_comes_from_what_runs_kept(monkeypatch) -> None:
+    assert likelihood_figure(CaptionTable([run()], ("flickr8k",))) == []
+    runs = [
+        on_the_way(run(), [(-4.0, 0.05), (-3.0, 0.2), (-3.2, 0.21)]),
+        on_the_way(run("sat-hard"), [(-4.0, 0.05)]),  # one point is no curve
+        on_the_way(run("sat-none"), [(-4.0, 0.04), (-3.5, 0.1)]),
+    ]
     kept = {}
     monkeypatch.setattr(
         "saccade.verbs.reproduction.caption_table.line_panels",
         lambda panels, **options: kept.update(panels) or (None, None),
     )
-    (drawing,) = likelihood_figure(tmp_path, ["flickr8k", "coco"])
+    (drawing,) = likelihood_figure(CaptionTable(runs, ("flickr8k", "coco")))
     drawing.draw("light")
     assert list(kept["Flickr8k"]) == ["Soft attention", "No attention"]
     line = kept["Flickr8k"]["Soft attention"]
@@ -134,9 +134,8 @@ def test_the_curve_comes_from_run_folders(tmp_path: Path, monkeypatch) -> None:
 
 
 def test_reproduce_prints_writes_and_tells_json(tmp_path: Path, monkeypatch) -> None:
-    known: list[RecordedRun] = [run()]
+    known: list[RecordedRun] = [on_the_way(run(), [(-4.0, 0.05), (-3.0, 0.2)])]
     monkeypatch.setattr(verb, "recorded_runs", lambda folder=None: known if folder is None else ())
-    validations(tmp_path / "out" / "runs" / "sat-soft-flickr8k-seed0", [(-4.0, 0.05), (-3.0, 0.2)])
     result = verb.reproduce("sat-table1", data=["flickr8k"], out=tmp_path / "out")
     assert [table.title.split(":")[0] for table in result.tables] == [
         "Table 1",

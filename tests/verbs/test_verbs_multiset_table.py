@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from fake_runs import fake_run
 from saccade.errors import ConfigError
 from saccade.recorded import RecordedRun
 from saccade.verbs import reproduce as verb
+from saccade.verbs.reproduction import multiset_table
 from saccade.verbs.reproduction.multiset_table import MultisetTable, training_figures
 
 
@@ -76,19 +76,24 @@ def test_what_is_missing_is_trained_where_scenes_can_be_made() -> None:
     assert table.with_runs([run(seed=0, f1=0.1)]).runs == tuple(table.runs)  # a cell's run of a seed stays
 
 
-def test_curves_come_from_run_folders(tmp_path: Path) -> None:
-    folder = tmp_path / "runs" / "hsal-mnist-set-unlimited-seed0"
-    folder.mkdir(parents=True)
-    (tmp_path / "runs" / "hsal-ce-mnist-set-unlimited-seed0").mkdir()  # begun, nothing measured yet
+def test_curves_come_from_what_runs_kept_and_begin_with_the_controllers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = [
-        {"step": step, "kind": "validation", "phase": "controllers", "values": {"macro_f1": step / 100}}
-        for step in (10, 20)
+        {"step": step, "kind": "validation", "phase": phase, "values": {"macro_f1": step / 100}}
+        for step, phase in ((5, "activation"), (10, "controllers"), (20, "controllers"))
     ]
-    (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    drawings = training_figures(tmp_path / "runs", ("mnist-set", "svhn"))
+    with_course = replace(run(seed=0), course=tuple(rows))
+    drawings = training_figures(MultisetTable([run(seed=1), with_course, run("hsal-ce")], ("mnist-set", "svhn")))
     assert [drawing.name for drawing in drawings] == ["hsal-figure6"]  # of the saliency nothing was measured
     assert drawings[0].write(tmp_path).is_file()
     assert "Figure 6" in drawings[0].block().caption
+    kept = {}
+    monkeypatch.setattr(multiset_table, "line_panels", lambda panels, **options: kept.update(panels) or (None, None))
+    drawings[0].draw("light")
+    assert list(kept["MNIST Set"]) == ["HSAL-RL"]
+    line = kept["MNIST Set"]["HSAL-RL"]
+    assert (list(line.x), list(line.y)) == ([5, 15], [0.1, 0.2])
 
 
 def test_the_verb_prints_and_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

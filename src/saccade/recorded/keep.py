@@ -12,6 +12,8 @@ from saccade.config import from_dict
 from saccade.errors import CheckpointError
 from saccade.recorded.runs import RecordedRun
 
+DIGITS = 5
+"""Of a number on the way: more than a curve shows, and a record stays short."""
 _TRAINING_FACTS = ("machine", "step", "phase", "metrics", "versions", "replica")
 
 
@@ -30,7 +32,8 @@ def keep(
     """
     try:
         config = json.loads((run / "model" / "config.json").read_text(encoding="utf-8"))
-        last = json.loads((run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-1])
+        rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+        last = rows[-1]
     except (OSError, ValueError, IndexError) as error:
         raise CheckpointError(f"{run}: not a finished run ({error}); go on with 'saccade train --resume'") from error
     facts = {key: config["training"][key] for key in _TRAINING_FACTS if key in config["training"]}
@@ -42,7 +45,14 @@ def keep(
         "data": config["data"],
         "training": {**facts, "revision": revision or config.get("revision"), "sha256": config["sha256"]},
         "evaluation": {**evaluation, "model": name},
+        "course": [_short(row) for row in rows if row["kind"] == "validation"],
     }
     kept = from_dict(RecordedRun, values, where=name)  # before it is written: a file that cannot be read helps nobody
     write_text(make_folder(folder) / f"{name}.json", json.dumps(values, indent=1, ensure_ascii=False) + "\n")
     return kept
+
+
+def _short(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A validation without its time of day, its numbers rounded."""
+    values = {name: round(value, DIGITS) for name, value in row["values"].items()}
+    return {"step": row["step"], "phase": row["phase"], "kind": row["kind"], "values": values}

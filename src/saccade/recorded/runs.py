@@ -33,6 +33,8 @@ class RecordedRun:
     training: dict[str, Any]
     """Minutes, machine, versions, steps, digest of the weights."""
     evaluation: Score
+    course: tuple[dict[str, Any], ...] = ()
+    """Its validations in the order of their steps, as rows of a metrics.jsonl; () of runs that did not keep them."""
 
     def __post_init__(self) -> None:
         for group, keys in (("recipe", ("name", "model", "seed")), ("data", ("name",))):

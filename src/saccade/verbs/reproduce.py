@@ -163,13 +163,13 @@ def reproduce(
 
 
 def _multisets(shown: MultisetTable, folder: Path | None, device: str, started: float) -> Reproduction:
-    """Table 1 of Welleck et al. (2017), from the records; figures where there are run folders or shipped models."""
+    """Table 1 of Welleck et al. (2017), from the records; its failures where a model is at hand."""
     looking = [found for name in shown.data if (found := shown.looking(name)).rows]
     figures: list[Path] = []
     report = None
     if folder is not None:
         drawings = [
-            *training_figures(folder / RUNS, shown.data),
+            *training_figures(shown),
             *reading_figures(folder / RUNS, shown.data, MULTISETS, device),
         ]
         figures = [drawing.write(folder) for drawing in drawings]
@@ -187,11 +187,11 @@ def _multisets(shown: MultisetTable, folder: Path | None, device: str, started: 
 
 
 def _captions(shown: CaptionTable, folder: Path | None, started: float) -> Reproduction:
-    """Table 1 of Xu et al. (2015), from the records and, where there are run folders, their curve."""
+    """Table 1 of Xu et al. (2015), and its curve, from the records."""
     figures: list[Path] = []
     report = None
     if folder is not None:
-        drawings = likelihood_figure(folder / RUNS, shown.data)
+        drawings = likelihood_figure(shown)
         figures = [drawing.write(folder) for drawing in drawings]
         report = caption_page(shown, drawings).save(folder / "report.html")
     beside = [found for name in shown.data if (found := shown.beside(name)).rows]

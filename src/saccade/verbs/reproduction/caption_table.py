@@ -2,22 +2,20 @@
 
 The paper prints BLEU without a brevity penalty; the same with it, and further scores, stand in a second table. Its
 pictures are fetched by hand, so a cell is trained only where ``--data READER:PATH`` says where they are. The curve of
-Section 4.3, BLEU against the log-likelihood over training, is drawn from run folders, which records do not hold.
+Section 4.3, BLEU against the log-likelihood over training, is drawn from the validations that records keep.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from saccade.errors import CheckpointError, ConfigError, nearest
+from saccade.errors import ConfigError, nearest
 from saccade.recorded import RecordedRun, difference, measure
 from saccade.show.curves import Line, Theme, course, line_panels
 from saccade.show.report import Block, Code, Report, Section
-from saccade.show.report_sources import read_metrics
 from saccade.tasks.published import PUBLISHED, XU_2015
 from saccade.verbs.plain_table import PlainTable
 from saccade.verbs.reproduction.figures import Drawing
@@ -207,29 +205,26 @@ class CaptionTable:
         ]
 
 
-def likelihood_figure(runs: Path, data: Sequence[str]) -> list[Drawing]:
-    """BLEU-4 against the log-likelihood of a word, validation by validation, from the run folders in ``runs``."""
+def likelihood_figure(table: CaptionTable) -> list[Drawing]:
+    """BLEU-4 against the log-likelihood of a word, validation by validation, of the first run of each system."""
     panels: dict[str, dict[str, Line]] = {}
-    for name in data:
+    for name in table.data:
         for system, label in (SYSTEMS | TUNED | ABLATIONS).items():
-            line = next((found for folder in sorted(runs.glob(f"{system}-{name}-*")) if (found := _line(folder))), None)
+            runs = sorted(table.of(system, name), key=lambda run: run.seed)
+            line = next((found for run in runs if (found := _line(run))), None)
             if line is not None:
                 panels.setdefault(DATA[name], {})[label] = line
     if not panels:
         return []
     caption = "Section 4.3: BLEU-4 on the validation split against the log-likelihood of a word, over training."
-    source = f"validation, the first seed of each system, run folders in `{runs.name}`"
+    source = "validation, the first seed of each system"
     return [Drawing("sat-likelihood", caption, source, _plot(panels))]
 
 
-def _line(folder: Path) -> Line | None:
+def _line(run: RecordedRun) -> Line | None:
     """The validations of a run as points (log-likelihood, BLEU-4), in their order; None for fewer than two."""
-    try:
-        rows = read_metrics(folder / "metrics.jsonl")
-    except CheckpointError:  # begun, and nothing measured yet
-        return None
-    likelihood = dict(course(rows, "log_likelihood", "validation"))
-    bleu = dict(course(rows, "bleu_4", "validation"))
+    likelihood = dict(course(run.course, "log_likelihood", "validation"))
+    bleu = dict(course(run.course, "bleu_4", "validation"))
     steps = [step for step in bleu if step in likelihood]
     return Line([likelihood[step] for step in steps], [bleu[step] for step in steps]) if len(steps) > 1 else None
 

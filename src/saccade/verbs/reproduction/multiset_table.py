@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
 
 from saccade.engine.recipe import packaged_recipes
-from saccade.errors import CheckpointError, ConfigError, nearest
+from saccade.errors import ConfigError, nearest
 from saccade.recorded import RecordedRun, difference, measure
 from saccade.show.curves import Line, Theme, course, line_panels
 from saccade.show.report import Block, Code, Report, Section
-from saccade.show.report_sources import read_metrics
+from saccade.tasks.multiset import ACTIVATION
 from saccade.tasks.published import PUBLISHED, WELLECK_2017
 from saccade.verbs.plain_table import PlainTable
 from saccade.verbs.reproduction.figures import Drawing
@@ -132,13 +131,13 @@ class MultisetTable:
         ]
 
 
-def training_figures(runs: Path, data: Sequence[str]) -> list[Drawing]:
-    """Figures 5 and 6 from the run folders in ``runs``; one that no run has values for is left out."""
-    found = {each: _rows_by_system(runs, each) for each in data}
+def training_figures(table: MultisetTable) -> list[Drawing]:
+    """Figures 5 and 6 from what the runs of ``table`` kept of their way; one that none has values for is left out."""
+    found = {each: _rows_by_system(table, each) for each in table.data}
     drawings: list[Drawing] = []
+    source = "validation while the controllers learn, the first seed of each system"
     for name, (metric, label, caption) in FIGURES.items():
         panels = {DATA[each]: lines for each, held in found.items() if (lines := _lines(held, metric))}
-        source = f"validation, the first seed of each system, run folders in `{runs.name}`"
         drawings += [Drawing(f"hsal-{name}", caption, source, _plot(panels, label))] if panels else []
     return drawings
 
@@ -150,16 +149,13 @@ def _plot(panels: Mapping[str, Mapping[str, Line]], label: str) -> Callable[[The
     return draw
 
 
-def _rows_by_system(runs: Path, data: str) -> dict[str, Rows]:
-    """Measurements of the first run of each system on ``data``."""
+def _rows_by_system(table: MultisetTable, data: str) -> dict[str, Rows]:
+    """Validations of the first run of each system on ``data`` since its controllers learn; steps count from there."""
     found = {}
     for system, label in SYSTEMS.items():
-        for folder in sorted(runs.glob(f"{system}-{data}-*")):
-            try:
-                found[label] = read_metrics(folder / "metrics.jsonl")
-                break
-            except CheckpointError:  # begun, and nothing measured yet
-                continue
+        for run in sorted(table.of(system, data), key=lambda run: run.seed)[:1]:
+            before = max((row["step"] for row in run.course if row["phase"] == ACTIVATION), default=0)
+            found[label] = [row | {"step": row["step"] - before} for row in run.course if row["phase"] != ACTIVATION]
     return found
 
 
