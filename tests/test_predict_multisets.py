@@ -77,11 +77,20 @@ def test_labels_come_as_they_were_said_and_the_answer_in_the_order_of_classes() 
     assert seen.trace.answer.tolist() == [[2, 0, 2, STOP]]
 
 
+def test_it_looked_at_the_last_glimpse_before_each_label() -> None:
+    """On cells of 10 pixels, five in a row: 0 and 7 before the owl, 13 twice before the cat."""
+    seen = scripted(2, 0, STOP, STOP).look(PICTURE)
+    assert seen.glimpses() == [[(5, 5), (25, 15)], [(35, 25), (35, 25)]]
+    assert seen.looked_at == [(25, 15), (35, 25)]
+    assert seen.to_json()["glimpses"] == [[[5, 5], [25, 15]], [[35, 25], [35, 25]]]
+
+
 def test_nothing_is_a_multiset_too() -> None:
     seen = scripted(STOP, STOP, STOP, STOP).look(PICTURE)
     assert (seen.answer, seen.labels, seen.confidence) == ("{}", (), HALF)
     assert seen.overlay().size == (400, 320)  # no label, no look that counts: a dark map, and no error
     assert "{}" in repr(seen)
+    assert (seen.glimpses(), seen.looked_at) == ([], [seen.peak])
 
 
 def test_who_never_stops_has_said_it_all() -> None:
@@ -114,7 +123,7 @@ def test_json_has_the_labels_and_every_key_that_was_there_before(tmp_path: Path)
     told = scripted(2, 0, STOP, STOP).look(PICTURE).to_json()
     assert told["labels"] == [["owl", 0.5], ["cat", 0.5]]
     asked = saccade.load(save_tiny(tmp_path / "tiny"), "cpu").look(PICTURE, ask=1).to_json()
-    assert set(told) - set(asked) == {"labels"}
+    assert set(told) - set(asked) == {"labels", "glimpses"}
     assert not set(asked) - set(told)
 
 

@@ -264,8 +264,9 @@ def test_the_recipe_of_a_shipped_model_still_is_the_one_that_made_it(name: str) 
     now = load_recipe(recorded.name, protocol=facts.protocol)
     if on_pictures(recorded.name):  # a recipe does not know where the pictures are, nor what can be asked about them
         recorded.data.pop("name")
-        now.model.config.update(queries=len(facts.queries), answers=len(facts.answers))
-        recorded.model.config.update(queries=len(facts.queries), answers=len(facts.answers))
+        found = ("classes", "most") if recorded.task == "multiset" else ("queries", "answers")
+        for recipe in (now, recorded):
+            recipe.model.config.update({key: facts.model[key] for key in found})
     if recorded.task == "caption":  # nor which words there are, nor how large scenes are
         now.model.config.update({key: facts.model[key] for key in ("vocabulary", "input_size")})
     taught = {phase.name for phase in recorded.phases}

@@ -389,6 +389,19 @@ def test_crops_come_back_to_the_original_picture(assert_near: Near) -> None:
     assert_near(laid, expected)
 
 
+def test_chosen_cells_come_back_to_the_original_picture(assert_near: Near) -> None:
+    """The same picture: the cells 9 (row 2, column 1) and 14 have their centres at (7.5, 37.5) and (22.5, 52.5)."""
+    fit = geometry.fit_inside((60, 30), (40, 40))
+    frame = geometry.scale_shift((10, 10), (0, 0))
+    even = torch.full((1, 2, 4, 4), 1 / 16)
+    look = Look("glimpse", "hard", "policy", even, norm="softmax", frame=frame, choice=torch.tensor([[9, 14]]))
+    trace = AttentionTrace((look,), canvas=fit.canvas[None], image_size=torch.tensor([[60, 30]])).validate()
+    assert_near(trace.chosen_on(look).float(), torch.tensor([[[7.5, 37.5], [22.5, 52.5]]]))
+    assert_near(trace.chosen_on(look, (30, 15)).float(), torch.tensor([[[3.75, 18.75], [11.25, 26.25]]]))
+    with pytest.raises(DataError, match="holds no choices"):
+        trace.chosen_on(soft(even[:, 0]))
+
+
 def test_pictures_of_different_sizes_are_asked_for_one_by_one(assert_near: Near) -> None:
     sizes = torch.tensor([[4, 4], [8, 2]])
     canvas = torch.stack([geometry.identity(), geometry.scale_shift((0.5, 2), (0, 0))])

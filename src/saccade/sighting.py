@@ -20,6 +20,7 @@ from saccade.data.pictures import Picture
 from saccade.record import Record, write_record
 from saccade.trace import AttentionTrace
 
+_GLIMPSE = "glimpse"  # the look of a model that reads label by label, with as many steps a label as it glimpses
 _INLINE = 640
 """The longer side of the picture in a notebook, in pixels."""
 
@@ -83,6 +84,19 @@ class Sighting:
         return _peak(self.trace.image_map()[0])
 
     @property
+    def looked_at(self) -> list[tuple[int, int]]:
+        """(x, y) of the pixels to name in a few words: the last glimpse before each label, or the :attr:`peak`."""
+        return [spots[-1] for spots in self.glimpses()] or [self.peak]
+
+    def glimpses(self) -> list[list[tuple[int, int]]]:
+        """Of what was read label by label: for each label the pixels (x, y) that were glimpsed before it was said."""
+        if not self.labels or not any(look.name == _GLIMPSE for look in self.trace.looks):
+            return []
+        spots = [(int(x), int(y)) for x, y in self.trace.chosen_on(self.trace.look(_GLIMPSE))[0]]
+        each = len(spots) // self.trace.look("covert").steps
+        return [spots[step * each : (step + 1) * each] for step in range(len(self.labels))]
+
+    @property
     def is_caption(self) -> bool:
         """Whether the answer is a sentence, said word by word."""
         return self.log_probability is not None
@@ -122,7 +136,10 @@ class Sighting:
         if self.log_probability is not None:
             told = {"log_probability": round(self.log_probability, 6), "words": self.words()}
             return told | ({"other_captions": [other.to_json() for other in self.others]} if self.others else {})
-        return {} if self.labels is None else {"labels": [[word, round(share, 6)] for word, share in self.labels]}
+        if self.labels is None:
+            return {}
+        labels = [[word, round(share, 6)] for word, share in self.labels]
+        return {"labels": labels, "glimpses": [[list(spot) for spot in spots] for spots in self.glimpses()]}
 
     def record(self) -> Record:
         """The sighting as a record, which reports and the page read."""

@@ -340,6 +340,16 @@ class AttentionTrace:
             raise DataError(f"look '{look.name}' lies on slots, not on a picture: there is no map to draw")
         return geometry.compose(self._to_target(size), look.frame.to(torch.float64))
 
+    def chosen_on(self, look: Look, size: geometry.Size | None = None) -> Tensor:
+        """(x, y) of the centres of the cells that ``look`` chose, on the picture shown at ``size``: (B,T,2)."""
+        if look.choice is None or look.weights is None:
+            raise DataError(f"look '{look.name}' holds no choices: no cell was picked alone")
+        width = look.weights.shape[-1]
+        cells = look.choice.reshape(look.batch_size, -1)  # (B,T)
+        centres = torch.stack([cells % width, cells // width], dim=-1).to(torch.float64) + 0.5  # (B,T,2)
+        frame = self.frame_on(look, size or self._shared_size())
+        return geometry.apply(frame.unsqueeze(-3), centres)
+
     def _total_map(self, size: geometry.Size | None) -> Tensor:
         """Every act that is active, in order, combined as ``total`` says; (B,H,W)."""
         combine, neutral = _COMBINE[self.total]

@@ -44,7 +44,13 @@ def compare(
         print_json([seen.to_json() for seen in sightings])
         return
     rows = [
-        (seen.model, seen.question, seen.answer, f"{seen.confidence:.1%}", "{}, {}".format(*seen.peak))
+        (
+            seen.model,
+            seen.question,
+            seen.answer,
+            f"{seen.confidence:.1%}",
+            " · ".join(f"{x}, {y}" for x, y in seen.looked_at),
+        )
         for seen in sightings
     ]
     print_table(sightings[0].picture.name, ("model", "asked", "answer", "confidence", "looked at x, y"), rows)

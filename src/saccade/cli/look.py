@@ -96,8 +96,8 @@ def _rows(seen: Sighting) -> list[tuple[object, ...]]:
             for each in (seen, *seen.others)
         ]
     second = f"{seen.alternatives[0][0]} {seen.alternatives[0][1]:.1%}" if seen.alternatives else None
-    x, y = seen.peak
-    return [(seen.picture.name, seen.question, seen.answer, f"{seen.confidence:.1%}", second, f"{x}, {y}")]
+    places = " · ".join(f"{x}, {y}" for x, y in seen.looked_at)
+    return [(seen.picture.name, seen.question, seen.answer, f"{seen.confidence:.1%}", second, places)]
 
 
 def _remarks(rows: int, answered: int, skipped: int, out: Path | None) -> None:

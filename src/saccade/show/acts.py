@@ -102,9 +102,7 @@ def act_marks(trace: AttentionTrace, act: Act, size: geometry.Size) -> list[Mark
         corners = torch.tensor([[0, 0], [width, 0], [width, height], [0, height]], dtype=torch.float64)
         return [Polygon(_pairs(geometry.apply(_to_pixels(trace, look, size), corners)))]
     if look.choice is not None and look.weights is not None:
-        cell, cols = int(look.choice.reshape(-1)[0]), look.weights.shape[-1]
-        centre = torch.tensor([[cell % cols + 0.5, cell // cols + 0.5]], dtype=torch.float64)
-        return [Points(_pairs(geometry.apply(_to_pixels(trace, look, size), centre)))]
+        return [Points(_pairs(trace.chosen_on(look, size)[0, :1]))]
     return []
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from PIL import Image, ImageDraw
 
 from saccade import geometry
@@ -112,12 +111,7 @@ def _maps(
 
 def _scanpath(trace: AttentionTrace, look: Look, step: int, steps: int, size: geometry.Size) -> Scanpath:
     """Where the glimpses of one step fell on the picture shown at ``size``; they follow each other step by step."""
-    if look.choice is None or look.weights is None:
-        raise DataError(f"look '{look.name}' holds no choices: there is nothing to number")
-    each = look.choice.reshape(steps, -1)[step]  # (k,)
-    width = look.weights.shape[-1]
-    centres = torch.stack([each % width, each // width], dim=-1).to(torch.float64) + 0.5  # (k,2) as (x, y)
-    points = geometry.apply(trace.frame_on(look, size).reshape(2, 3), centres)  # (k,2)
+    points = trace.chosen_on(look, size).reshape(steps, -1, 2)[step]  # (k,2)
     return Scanpath([(float(x), float(y)) for x, y in points])
 
 
