@@ -89,14 +89,18 @@ def captions() -> str:
     """Captions of scenes, and of the photographs that have a run."""
     table = CaptionTable(recorded_runs(RESULTS), protocol=DEV)
     told = [data for data in table.data if any(table.of(system, data) for system in table.systems)]
-    return titled(table.scenes(), *(make(data) for data in told for make in (table.printed, table.beside)))
+    others = recorded_runs(RESULTS, variants=True)
+    tables = [make(data) for data in told for make in (table.printed, table.beside)]
+    more = [found for data in told if (found := table.otherwise(others, data)).rows]
+    return titled(table.scenes(), *tables, *more)
 
 
 def multisets() -> str:
     """What was read, and where the glimpses fell."""
     table = MultisetTable(recorded_runs(RESULTS))
     looking = [found for data in table.data if (found := table.looking(data)).rows]
-    return titled(table.answers(), *looking) + f"\n{MULTISET_LEGEND}\n"
+    otherwise = table.otherwise(recorded_runs(RESULTS, variants=True))
+    return titled(table.answers(), *looking, otherwise) + f"\n{MULTISET_LEGEND}\n"
 
 
 def _percent(value: float | None) -> str:

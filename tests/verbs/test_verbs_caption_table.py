@@ -94,6 +94,13 @@ def test_a_cell_keeps_its_first_run_of_a_seed() -> None:
     assert len(table.with_runs([run(seed=0, protocol=DEV), run(seed=1)]).runs) == 3
 
 
+def test_runs_otherwise_taught_stand_by_name() -> None:
+    table = CaptionTable([], ("flickr8k",))
+    shown = table.otherwise([run(), run(protocol=DEV), run(data="coco")], "flickr8k")
+    assert [row[:2] for row in shown.rows] == [["sat-soft-flickr8k-official-seed0", "66.00"]]
+    assert shown.rows[0][5:] == ["–", "90.00"]  # no Java; the length ratio
+
+
 @pytest.mark.parametrize(
     ("references", "protocol", "complaint"),
     [

@@ -66,6 +66,12 @@ def test_glimpses_stand_beside_other_ways_to_glimpse() -> None:
     assert not MultisetTable([run()]).looking("svhn").rows
 
 
+def test_runs_otherwise_taught_stand_by_name() -> None:
+    shown = MultisetTable([], ("mnist-set",)).otherwise([run(), run(data="svhn")])
+    assert [row[:2] for row in shown.rows] == [["hsal-mnist-set-unlimited-seed0", "98.00"]]
+    assert len(shown.rows[0]) == len(shown.columns) == 5
+
+
 def test_what_is_missing_is_trained_where_scenes_can_be_made() -> None:
     table = MultisetTable([run(seed=0)], ("mnist-set", "svhn"))
     jobs = table.missing(2)

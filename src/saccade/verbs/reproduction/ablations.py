@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from saccade.recorded import Measured, RecordedRun, measure
 from saccade.verbs.plain_table import PlainTable
-from saccade.verbs.reproduction.table1 import LABELS, SETTINGS, Setting, mean_text, seeds_text
+from saccade.verbs.reproduction.table1 import DATA, LABELS, SETTINGS, Setting, mean_text, seeds_text
 
 UNTOLD = (
     "data.glyphs=",
@@ -37,9 +37,12 @@ class PenaltyPoint:
 
 
 def ablation_table(runs: Sequence[RecordedRun], variants: Sequence[RecordedRun]) -> PlainTable:
-    """Every variant under the plain runs of the same system, data and protocol; what was changed is the row's name."""
+    """Every variant under the plain runs of the same system, data and protocol; what was changed is the row's name.
+
+    Only questions about scenes: what is read or said has other scores, in tables of its own.
+    """
     rows: list[list[str]] = []
-    for key, group in _cells(variants).items():
+    for key, group in _cells([run for run in variants if run.on in DATA]).items():
         system, data, protocol, glyphs, _ = key
         plain = [
             run for run in runs if (run.system, run.on, run.protocol, run.glyphs) == (system, data, protocol, glyphs)

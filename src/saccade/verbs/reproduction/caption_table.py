@@ -181,6 +181,16 @@ class CaptionTable:
         ]
         return PlainTable(f"with brevity penalty, and more, % on {DATA[data]}", ["", *BESIDE.values()], rows)
 
+    def otherwise(self, variants: Sequence[RecordedRun], data: str) -> PlainTable:
+        """Runs with other settings, or of the phases before the last: one line each, by name."""
+        columns = {**COLUMNS, "length_ratio": BESIDE["length_ratio"]}
+        rows = [
+            [run.name, *(mean_text(measure([run], metric)) for metric in columns)]
+            for run in variants
+            if (run.on, run.protocol) == (data, self.protocol)
+        ]
+        return PlainTable(f"otherwise taught, % on {DATA[data]}", ["run", *columns.values()], rows)
+
     def scenes(self) -> PlainTable:
         """What is said of generated scenes, and whether each word looked at what it names; one line a system."""
         rows, reference = [], []

@@ -119,6 +119,16 @@ class MultisetTable:
         columns = ("", "on an object", "on what is said", "saliency there")
         return PlainTable(f"glimpses, % on {DATA[data]}", columns, rows)
 
+    def otherwise(self, variants: Sequence[RecordedRun]) -> PlainTable:
+        """Runs with other settings, or of the phases before the last: one line each, by name."""
+        metrics = (*METRICS, *LOOKING[:2])
+        rows = [
+            [run.name, *(mean_text(measure([run], metric)) for metric in metrics)]
+            for run in variants
+            if run.on in self.data
+        ]
+        return PlainTable("otherwise taught, %", ("run", *METRICS.values(), "on an object", "on what is said"), rows)
+
     def missing(self, seeds: int) -> list[Job]:
         """The runs that cells on generated scenes lack of seeds 0 … ``seeds`` − 1."""
         return [
