@@ -34,15 +34,6 @@ def compose(page: Any) -> None:
     page.locator('[data-part="example"]').select_option("Coloured clutter")
 
 
-def looks(page: Any) -> None:
-    """One model, its third gate, in the dark."""
-    page.locator(".lens").nth(1).locator(".answer strong").wait_for()
-    page.get_by_label("Close this model").nth(1).click()
-    page.locator(".thumbnail").nth(2).click()
-    page.locator('[data-part="palette"]').select_option("viridis")
-    page.keyboard.press("9")
-
-
 def words(page: Any) -> None:
     """A caption, the word that names the digit on the right lit."""
     page.locator(".answer .word").last.hover()
@@ -50,7 +41,6 @@ def words(page: Any) -> None:
 
 SHOTS = {
     "page-compare": ("file", compose, {"viewport": {"width": 1440, "height": 980}, "color_scheme": "light"}),
-    "page-looks": ("file", looks, {"viewport": {"width": 1240, "height": 940}, "color_scheme": "dark"}),
     "page-words": ("server", words, {"viewport": {"width": 1240, "height": 860}, "color_scheme": "light"}),
 }
 
