@@ -103,6 +103,13 @@ class BenchTask:
         """Cross-entropy."""
         return {"loss": F.cross_entropy(raw["logits"], batch["label"])}
 
+    def check_loss(self, phase: str, loss: str) -> None:
+        """There is one."""
+
+    def measures(self) -> tuple[str, ...]:
+        """Nothing: only training is timed."""
+        return ()
+
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Nothing: only training is timed."""
         return {}

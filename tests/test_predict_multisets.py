@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,18 @@ def test_it_looked_at_the_last_glimpse_before_each_label() -> None:
     assert seen.glimpses() == [[(5, 5), (25, 15)], [(35, 25), (35, 25)]]
     assert seen.looked_at == [(25, 15), (35, 25)]
     assert seen.to_json()["glimpses"] == [[[5, 5], [25, 15]], [[35, 25], [35, 25]]]
+
+
+@pytest.mark.parametrize("size", [(1, 1), (400, 3), (3, 400)])
+def test_a_glimpse_beside_the_picture_is_told_as_its_nearest_pixel(size: tuple[int, int]) -> None:
+    """A picture that is no cell high leaves most cells on the border that makes it fit."""
+    seen = scripted(2, 0, STOP, STOP).look(Image.new("RGB", size))
+    points = seen.trace.chosen_on(seen.trace.look("glimpse"))[0]
+    assert size == (1, 1) or bool(((points < 0) | (points >= torch.tensor(size))).any())
+    told = [spot for spots in seen.glimpses() for spot in spots]
+    assert len(told) == 4
+    for spot, point in zip(told, points.tolist(), strict=False):  # what was glimpsed after the last label is not told
+        assert spot == tuple(min(max(math.floor(place), 0), side - 1) for place, side in zip(point, size, strict=True))
 
 
 def test_nothing_is_a_multiset_too() -> None:

@@ -89,10 +89,15 @@ class Sighting:
         return [spots[-1] for spots in self.glimpses()] or [self.peak]
 
     def glimpses(self) -> list[list[tuple[int, int]]]:
-        """Of what was read label by label: for each label the pixels (x, y) that were glimpsed before it was said."""
+        """Of what was read label by label: for each label the pixels (x, y) that were glimpsed before it was said.
+
+        Of a glimpse beside the picture, on the border that made it fit the network, the nearest pixel.
+        """
         if not self.labels or not any(look.name == _GLIMPSE for look in self.trace.looks):
             return []
-        spots = [(int(x), int(y)) for x, y in self.trace.chosen_on(self.trace.look(_GLIMPSE))[0]]
+        height, width = self.picture.size
+        points = self.trace.chosen_on(self.trace.look(_GLIMPSE))[0].floor().long()  # (T·k,2)
+        spots = [(min(max(x, 0), width - 1), min(max(y, 0), height - 1)) for x, y in points.tolist()]
         each = len(spots) // self.trace.look("covert").steps
         return [spots[step * each : (step + 1) * each] for step in range(len(self.labels))]
 

@@ -28,6 +28,22 @@ def test_scenes_are_made_shown_and_read_again(tmp_path: Path) -> None:
         out.unlink()
 
 
+def test_empty_scenes_are_made_shown_and_read_again(tmp_path: Path) -> None:
+    wanted = ("--glyphs", "pack", "--split", "val", "--empty", 0.5)
+    made = run("data", "make", "scenes", *wanted, "--count", 12, "--out", tmp_path / "made")
+    assert made.exit_code == 0, made.output
+    lines = [json.loads(line) for line in (tmp_path / "made" / "scenes.jsonl").read_text().splitlines()]
+    bare = [line for line in lines if line["caption"] == "nothing"]
+    assert 0 < len(bare) < 12
+    assert all(not line["objects"] for line in bare)
+    assert all(Image.open(tmp_path / "made" / line["image"]).getbbox() is None for line in bare)  # black all over
+    assert all(line["caption"].startswith("a ") and line["objects"] for line in lines if line not in bare)
+    table = f"jsonl:{tmp_path / 'made' / 'scenes.jsonl'}"
+    for args in (("scenes", *wanted), (table, "--split", "val")):
+        shown = run("data", "show", *args, "--count", 12, "--out", tmp_path / "sheet.png")
+        assert shown.exit_code == 0, shown.output
+
+
 def test_captions_are_in_the_list() -> None:
     listed = json.loads(run("data", "list", "--json").stdout)
     captions = {name for name, entry in listed.items() if entry["task"] == "caption"}
@@ -39,6 +55,10 @@ def test_captions_are_in_the_list() -> None:
     [
         (["data", "show", "scenes", "--protocol", "authors"], "2,000 val and 5,000 test"),
         (["data", "show", "scenes", "--option", "captions=3"], "scenes have none"),
+        (["data", "show", "mnist-set", "--empty", "0.5"], "--empty: is for 'scenes' alone, found 0.5 for 'mnist-set'"),
+        (["data", "make", "mref", "--empty", "1", "--out", "x"], "--empty: is for 'scenes' alone"),
+        (["data", "show", "csv:x.csv", "--empty", "0.1"], "--empty: is for 'scenes' alone"),
+        (["data", "show", "scenes", "--empty", "1.5"], "Invalid value for '--empty'"),
         (["data", "show", "flickr8k:nowhere"], "not a folder"),
         (["data", "show", "coco:nowhere"], "no such file or folder"),
         (["data", "make", "flickr8k", "--out", "x"], "no generated data 'flickr8k'"),

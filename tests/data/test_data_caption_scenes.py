@@ -4,6 +4,8 @@ import hashlib
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from saccade.data.caption_scenes import (
     MARGIN,
@@ -13,6 +15,7 @@ from saccade.data.caption_scenes import (
     SceneGrammar,
     sample_captioned,
     scene_spec,
+    scene_vocabulary,
 )
 from saccade.data.glyph_layout import join_layouts
 from saccade.data.glyphs import glyphs_for
@@ -28,8 +31,8 @@ INTEGERS = ("index", "classes", "glyph", "colour", "noise", "extent", "x", "y", 
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
-def sample(numbers: torch.Tensor, size: int = 100, seed: int = 0) -> SceneLayout:
-    return sample_captioned(scene_spec(size), glyphs_for("train", "pack"), seed, numbers)
+def sample(numbers: torch.Tensor, size: int = 100, seed: int = 0, empty: float = 0.0) -> SceneLayout:
+    return sample_captioned(scene_spec(size, empty), glyphs_for("train", "pack"), seed, numbers)
 
 
 def digest(*tensors: torch.Tensor) -> str:
@@ -85,6 +88,8 @@ def test_gpu_gives_the_same_bits(thousand):
     assert layout_digest(layout.cpu()) == FIRST_THOUSAND
     assert torch.equal(render(layout).cpu(), render(thousand))
     assert said(layout) == said(thousand)
+    on_cpu, on_gpu = (sample(torch.arange(1000, device=device), empty=0.1) for device in ("cpu", "cuda"))
+    assert layout_digest(on_gpu.cpu()) == layout_digest(on_cpu)
 
 
 # ---------------------------------------------------------------- never ambiguous
@@ -173,6 +178,68 @@ def test_another_vocabulary_says_the_same(thousand):
     assert torch.equal(names, SceneGrammar().describe(thousand[:50]).names)
     with pytest.raises(DataError, match="does not know small, large"):
         SceneGrammar(Vocabulary(("a", "dog")))
+
+
+# ---------------------------------------------------------------- empty scenes
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**40), share=st.floats(0, 1), more=st.floats(0, 1))
+def test_empty_scenes_leave_the_others_as_they_are(seed, share, more):
+    share, more = sorted((share, more))
+    full, some, bare = (sample(torch.arange(40), seed=seed, empty=each) for each in (0.0, share, more))
+    kept = (some.count > 0).nonzero().squeeze(1)
+    assert layout_digest(some[kept]) == layout_digest(full[kept])
+    assert torch.equal(render(some)[kept], render(full)[kept])
+    assert not (bare.present & ~some.present).any()  # a larger share empties more scenes, never others instead
+
+
+@pytest.mark.parametrize("share", [0.03, 0.5])
+def test_as_many_scenes_are_empty_as_asked_for(share):
+    counts = sample(torch.arange(20_000), empty=share).count
+    assert float((counts == 0).double().mean()) == pytest.approx(share, abs=0.012)
+    kept = counts[counts > 0]
+    assert float((kept == 2).double().mean()) == pytest.approx(0.5, abs=0.02)  # which ones does not depend on the rest
+
+
+def test_of_an_empty_scene_nothing_is_said_shown_or_named():
+    layout = sample(torch.arange(30), empty=1.0)
+    words, names = SceneGrammar(empty=True).describe(layout)
+    assert words.tolist() == [[23, 0, *[-1] * 9]] * 30
+    assert set(said(layout)) == {"nothing"}
+    assert (names == -1).all()
+    assert not render(layout).any()
+    assert not layout.masks().any()
+
+
+def test_full_and_empty_scenes_are_put_into_words_side_by_side(thousand):
+    some = sample(torch.arange(1000), empty=0.2)
+    expected = ["nothing" if count == 0 else text for count, text in zip(some.count.tolist(), said(thousand))]
+    assert said(some) == expected
+    assert 150 < expected.count("nothing") < 250
+
+
+def test_a_scene_that_lost_its_digits_is_empty(thousand):
+    alone = thousand[(thousand.count == 1).nonzero().squeeze(1)][:3]
+    assert said(alone.remove(torch.zeros(3, dtype=torch.long))) == ["nothing"] * 3
+
+
+def test_words_keep_their_numbers_and_models_without_the_last_their_sentences(thousand):
+    old = scene_vocabulary(empty=False)
+    assert scene_vocabulary(empty=True) == SCENE_VOCABULARY
+    assert SCENE_VOCABULARY.entries == (*old.entries, "nothing")
+    assert len(old) == 23
+    full, short = (SceneGrammar(each).describe(thousand) for each in (SCENE_VOCABULARY, old))
+    assert torch.equal(full.words, short.words)
+    assert torch.equal(full.names, short.names)
+    with pytest.raises(DataError, match="has no 'nothing' to say of empty ones"):
+        SceneGrammar(old, empty=True)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5, float("nan")])
+def test_what_is_no_share_is_refused(share):
+    with pytest.raises(ConfigError, match=r"empty: a share lies in 0 \.\. 1"):
+        scene_spec(100, share)
 
 
 def test_what_cannot_be_drawn():

@@ -127,6 +127,47 @@ def test_splits_and_seeds_of_scenes():
     assert int(generated("train").take(torch.tensor([10**12])).picture) == 10**12
 
 
+def test_empty_scenes_are_in_every_split():
+    for split in ("train", "val", "test"):
+        full, some = generated(split), generated(split, empty=0.25)
+        assert (len(full.vocabulary), len(some.vocabulary)) == (23, 24)
+        one, other = (data.take(torch.arange(200)) for data in (full, some))
+        bare = other.layout.count == 0
+        assert 30 < int(bare.sum()) < 70
+        assert torch.equal(one.images[~bare], other.images[~bare])
+        assert torch.equal(one.words[~bare], other.words[~bare])
+        assert not other.images[bare].any()
+        assert not other.has_mask[bare].any()
+        assert other.lengths[bare].unique().tolist() == [2]  # the word and the end
+        number = int(bare.nonzero()[0])
+        assert some.references(number) == ("nothing",)
+    assert not other.word_masks()[bare].any()
+    assert torch.equal(other.word_masks()[~bare], one.word_masks()[~bare])
+
+
+def test_the_words_of_an_older_model_still_do_unless_scenes_are_empty():
+    old = generated().vocabulary
+    again = CaptionData(CaptionDataConfig(glyphs="pack"), "val", vocabulary=old)
+    assert torch.equal(again.take(torch.arange(50)).words, generated().take(torch.arange(50)).words)
+    with pytest.raises(DataError, match="no 'nothing' to say of empty ones; use a model that was trained on some"):
+        CaptionData(CaptionDataConfig(glyphs="pack", empty=0.1), "val", vocabulary=old)
+
+
+def test_some_captions_of_a_batch():
+    data = generated(empty=0.25)
+    batch = data.take(torch.arange(40))
+    there = batch.layout.present[:, 0].nonzero().squeeze(1).flip(0)
+    some = batch[there]
+    alone = data.take(there)
+    for name in ("images", "words", "picture", "names"):
+        assert torch.equal(getattr(some, name), getattr(alone, name)), name
+    assert torch.equal(some.word_masks(), alone.word_masks())
+    assert torch.equal(some.recolour(0).words, alone.recolour(0).words)
+    assert torch.equal(batch[3:5].words, batch.words[3:5])
+    with pytest.raises(DataError, match="has no object 0; it has 0"):
+        batch.recolour(0)  # some are empty
+
+
 # ---------------------------------------------------------------- files
 
 
@@ -276,6 +317,8 @@ def test_rare_words_are_named(table):
         ({"size": (20, 20)}, "40 to 400"),
         ({"name": "csv:x", "size": (0, 4)}, "at least 1"),
         ({"options": {"captions": 3}}, "scenes have none"),
+        ({"empty": 1.2}, "empty: a share lies in"),
+        ({"name": "csv:x", "empty": 0.1}, "empty: is a share of generated scenes, found 0.1 for files"),
         ({"name": "csv:x", "options": {"captoins": 3}}, "did you mean 'captions'"),
         ({"name": "flickr8k:x", "options": {"splits": "test"}}, "splits"),
         ({"glyphs": "packed"}, "did you mean 'pack'"),

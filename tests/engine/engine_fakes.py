@@ -15,8 +15,10 @@ from torch.nn import functional as F
 
 from saccade.config import from_dict
 from saccade.engine.recipe import Recipe
+from saccade.errors import ConfigError, nearest
 
 FEATURES, CLASSES = 6, 3
+LOSSES = ("default", "double")
 
 
 class Crash(Exception):  # noqa: N818 - an event
@@ -89,6 +91,13 @@ class TinyTask:
     def loss(self, raw: dict[str, Tensor], batch: dict[str, Tensor], phase_loss: str) -> dict[str, Tensor]:
         loss = F.cross_entropy(raw["logits"], batch["label"])
         return {"loss": 2 * loss if phase_loss == "double" else loss, "margin": raw["logits"].std()}
+
+    def check_loss(self, phase: str, loss: str) -> None:
+        if loss not in LOSSES:
+            raise ConfigError(f"loss '{loss}': {nearest(loss, LOSSES)}")
+
+    def measures(self) -> tuple[str, ...]:
+        return ("accuracy", "loss")
 
     def validate(self, model: nn.Module) -> dict[str, float]:
         self.validations += 1

@@ -78,6 +78,19 @@ def test_mistake_in_the_last_phase_is_found_before_training(tmp_path):
     assert not (tmp_path / "run" / "metrics.jsonl").exists()
 
 
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        ({"loss": "dobule"}, "loss 'dobule': did you mean 'double'"),
+        ({"select": {"metric": "acuracy"}}, "phase 'b' selects by 'acuracy', which is not measured here: did you mean"),
+    ],
+)
+def test_what_the_last_phase_is_taught_and_chosen_by_is_checked_before_training(tmp_path, mistake, words):
+    with pytest.raises(ConfigError, match=words):
+        run(tmp_path, TinyTask(), {"name": "a", "steps": 3}, {"name": "b", "steps": 3, **mistake})
+    assert not (tmp_path / "run").exists()
+
+
 def test_modes_follow_the_patterns():
     learner = Learner(TinyTask().model)
     phase = Phase(steps=1, train=("head.*",))

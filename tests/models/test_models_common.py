@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -401,6 +402,14 @@ def test_weights_are_all_there_is_to_save(name: str) -> None:
     other = build(name, seed=1)
     other.load_state_dict(model.state_dict())
     assert_same(model.eval().forward_raw(**inputs), other.eval().forward_raw(**inputs), rtol=0, atol=0)
+
+
+@every_variant
+def test_it_can_be_handed_to_another_process(name: str) -> None:
+    """As training on several devices does where it spawns them."""
+    model, (inputs, _) = build(name).eval(), batch(name)
+    other = pickle.loads(pickle.dumps(model))
+    assert_same(model.forward_raw(**inputs), other.forward_raw(**inputs), rtol=0, atol=0)
 
 
 @every_variant

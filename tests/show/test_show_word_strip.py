@@ -15,6 +15,7 @@ from glimpse_traces import glimpse_trace
 from saccade.errors import DataError
 from saccade.record import Record
 from saccade.show import word_strip as module
+from saccade.show.lettering import elide
 from saccade.show.marks import Mask
 from saccade.show.report_sources import report_from_records
 from saccade.show.smoothing import smooth
@@ -47,6 +48,26 @@ def test_the_picture_comes_first_and_then_a_panel_for_every_word(monkeypatch) ->
     assert [panel.gate for panel in panels] == [None, *GATES]
     assert list(panels[2].notes) == ["p 75% · β 0.50", "peak 0.810"]
     assert panels[0].notes == ["50 × 40 px"]
+
+
+def test_one_word_is_one_panel_beside_the_picture(monkeypatch) -> None:
+    """What is said of an empty scene: no evidence, and none of the steps behind the word."""
+    panels = drawn(monkeypatch, words=[("nothing", 0.9)], answer="nothing", evidence=[None])
+    assert [(panel.word, panel.gate) for panel in panels] == [("", None), ("nothing", GATES[0])]
+    plain = drawn(monkeypatch, words=[("nothing", 0.9)])
+    assert np.array_equal(np.asarray(panels[1].image), np.asarray(plain[1].image))  # nothing is outlined
+    one, all_words = (word_strip(PICTURE, word_trace(), words=words, panel=200) for words in (WORDS[:1], WORDS))
+    assert one.height == all_words.height  # one row, as of five panels
+
+
+def test_one_word_leaves_room_for_the_legend(monkeypatch) -> None:
+    told = []
+    monkeypatch.setattr(module, "elide", lambda text, face, room: told.append(elide(text, face, room)) or told[-1])
+    two_panels = 2 * MARGIN + 2 * 200 + GUTTER
+    assert word_strip(PICTURE, word_trace(), words=WORDS[:1], panel=200).width > two_panels
+    assert "gate β: how much of what is seen goes into the word" in told
+    assert not [text for text in told if "…" in text and not text.startswith("weight: 0 … ")]
+    assert word_strip(PICTURE, word_trace(gates=False), words=WORDS[:1], panel=200).width == 480
 
 
 def test_without_a_gate_there_is_no_bar_and_no_word_of_it(monkeypatch) -> None:

@@ -275,6 +275,7 @@ def test_validation_hand_worked():
     found = task.validate(Constant())
     assert found["accuracy"] == pytest.approx(share)
     assert found["loss"] == pytest.approx(math.log(math.e + 4) - share, rel=1e-5)
+    assert set(found) == set(task.measures())
 
 
 def test_models_are_a_function_of_their_seed_and_leave_the_generator_alone():
@@ -320,7 +321,8 @@ def test_wrong_settings_are_named(settings, words):
 
 def test_an_unknown_loss_is_named():
     with pytest.raises(ConfigError, match="loss 'cross_entrpy': did you mean 'cross_entropy'"):
-        new_task().loss({"logits": torch.zeros(1, 5)}, {"label": torch.tensor([0])}, "cross_entrpy")
+        new_task().check_loss("main", "cross_entrpy")
+    new_task().check_loss("main", "default")
 
 
 def test_a_model_that_answers_no_queries_is_refused(monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from caption_stubs import SENTENCES, captioned_files, short_splits
-from saccade.data.caption_scenes import SCENE_VOCABULARY
+from saccade.data.caption_scenes import SCENE_VOCABULARY, scene_vocabulary
 from saccade.errors import ConfigError, DataError
 from saccade.losses import caption_cross_entropy, doubly_stochastic, hard_attention_loss, smoothed_cross_entropy
 from saccade.models.facts import ModelFacts, Preprocessing
@@ -46,17 +46,30 @@ def first_batches(task: CaptionTask, count: int, phase: str = "main", start: int
 
 def test_the_data_decide_words_and_sizes(tmp_path: Path) -> None:
     task = on_scenes()
-    assert (task.model.config.vocabulary, task.model.config.input_size) == (len(SCENE_VOCABULARY), (40, 40))
-    assert task.words == ((), ("<end>", "<unknown>", *SCENE_VOCABULARY.words))
+    assert (task.model.config.vocabulary, task.model.config.input_size) == (23, (40, 40))
+    assert task.words == ((), ("<end>", "<unknown>", *scene_vocabulary(empty=False).words))
     files = on_files(tmp_path / "files")
     assert set(files.words[1][2:]) == {word for sentence in SENTENCES for word in sentence.split()}
     assert files.kept({"name": f"csv:{tmp_path}/x.csv"})["name"] == "csv"  # where pictures lie is nobody's business
+
+
+def test_a_model_of_empty_scenes_can_say_so_and_is_told_to() -> None:
+    task = CaptionTask(model="sat-soft", model_config=SMALL, data={**SCENES, "empty": 0.5})
+    assert task.model.config.vocabulary == 24
+    assert task.words == ((), ("<end>", "<unknown>", *SCENE_VOCABULARY.words))
+    (batch,) = first_batches(task, 1, size=16)
+    bare = ~batch["images"].flatten(1).any(1)
+    assert 2 < int(bare.sum()) < 14
+    assert batch["words"][bare].tolist() == [[23, 0, *[-1] * 9]] * int(bare.sum())
+    assert not (batch["words"][~bare] == 23).any()
+    assert 0 <= task.validate(task.model.eval())["exact_match"] <= 1
 
 
 @pytest.mark.parametrize(
     ("config", "data", "complaint"),
     [
         ({"vocabulary": 7}, {}, "model.vocabulary: found 7, but the data has 23; leave it out"),
+        ({"vocabulary": 23}, {"empty": 0.1}, "model.vocabulary: found 23, but the data has 24; leave it out"),
         ({"input_size": (50, 50)}, {}, "reads pictures of 50×50 pixels only, found 40×40"),
         ({}, {"name": ""}, "give --data READER:PATH; readers: flickr8k"),
         ({}, {"name": "csw:x"}, "did you mean 'csv'"),
@@ -183,7 +196,9 @@ def test_ablations_are_settings() -> None:
         ("softt", "did you mean 'soft'"),
         ("soft:much", r"what stands after ':' are numbers, found \['much'\]"),
         ("soft:1:0.1:2", "'soft' takes at most 2, found 3 numbers"),
-        ("soft:1:1.5", "smoothing is a share"),
+        ("soft:1:1.5", "ε is a share, 0 or more and below 1, found 1.5"),
+        ("soft:-1", "a weight is 0 or more, found -1"),
+        ("soft:nan", "a weight is 0 or more, found nan"),
         ("self_critical", "the loss 'self_critical' and a phase of that name go together"),
         ("hard", "this model draws no cells; take model 'sat-hard'"),
         ("hard_code:1", "this model draws no cells"),
@@ -192,6 +207,8 @@ def test_ablations_are_settings() -> None:
 def test_losses_that_cannot_be_are_refused(loss: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         taught(on_scenes(), loss)
+    with pytest.raises(ConfigError, match=complaint):
+        on_scenes().check_loss("main", loss)  # before anything is trained
 
 
 # ---------------------------------------------------------------- kept features
@@ -238,10 +255,12 @@ def test_features_are_kept_of_files_alone_and_on_request(tmp_path: Path) -> None
 def test_validation_tells_what_training_is_chosen_by(tmp_path: Path) -> None:
     scenes = on_scenes()
     found = scenes.validate(scenes.model.eval())
-    assert set(found) == {"bleu_1", "bleu_4", "length_ratio", "exact_match", "log_likelihood"}
+    assert set(found) == {"bleu_1", "bleu_4", "length_ratio", "exact_match", "log_likelihood"} == set(scenes.measures())
     assert found["log_likelihood"] < 0
     files = on_files(tmp_path / "files")
-    assert "exact_match" not in files.validate(files.model.eval())  # there are as many truths as people
+    told = files.validate(files.model.eval())
+    assert "exact_match" not in told  # there are as many truths as people
+    assert set(told) == set(files.measures())
 
 
 def test_the_log_likelihood_is_that_of_a_word(tmp_path: Path) -> None:

@@ -185,12 +185,18 @@ def test_the_phase_and_the_loss_go_together(table: str) -> None:
             taught(task, loss)
     with pytest.raises(ConfigError, match="'self_critical' takes at most 1, found 2 numbers"):
         taught(task, "self_critical:1:2")
+    task.check_loss(SELF_CRITICAL, "self_critical:0.5")
+    for loss, words in (("self_critical:-1", "0 or more, found -1"), ("self_critical:x", r"numbers, found \['x'\]")):
+        with pytest.raises(ConfigError, match=words):
+            task.check_loss(SELF_CRITICAL, loss)
 
 
 def test_scenes_have_nobody_to_agree_with() -> None:
     data = {"name": "scenes", "glyphs": "pack", "size": (40, 40)}
     with pytest.raises(ConfigError, match="a generated scene has one true sentence"):
         CaptionTask(model="sat-soft", model_config=SMALL, data=data).training_split(SELF_CRITICAL)
+    with pytest.raises(ConfigError, match="a generated scene has one true sentence"):
+        CaptionTask(model="sat-soft", model_config=SMALL, data=data).check_loss(SELF_CRITICAL, "self_critical")
 
 
 def test_pictures_are_varied_wherever_they_are_seen(table: str) -> None:

@@ -15,7 +15,7 @@ from saccade.data.captions import CaptionBatch, CaptionData, CaptionDataConfig
 from saccade.errors import DataError
 from saccade.models.sat import SatConfig, SatModel
 from saccade.tasks.caption import CaptionTask
-from saccade.tasks.caption_scores import RIVALS, STRENGTH, CaptionScores, score_captions
+from saccade.tasks.caption_scores import EMPTY, RIVALS, STRENGTH, CaptionScores, score_captions
 from saccade.trace import Look
 
 SCENES = 6
@@ -93,7 +93,7 @@ class Watcher(SatModel):
         grid = (maps.shape[-2], maps.shape[-1])
         super().__init__(
             SatConfig(
-                vocabulary=23, backbone="small", through="stage1", input_size=(100, 100), embed=2, hidden=2, attention=2
+                vocabulary=24, backbone="small", through="stage1", input_size=(100, 100), embed=2, hidden=2, attention=2
             )
         )
         self.maps = maps
@@ -140,6 +140,85 @@ def test_looking_at_the_other_digit_is_not_selective(data: CaptionData, batch: C
     lone = ~batch.layout.present[:, 1]
     share = float((batch.has_mask & lone[:, None]).sum() / batch.has_mask.sum())  # alone, nothing else can be meant
     assert found.mean == pytest.approx(share, abs=1e-3)
+
+
+# ---------------------------------------------------------------- empty scenes
+
+
+@pytest.fixture(scope="module")
+def sparse() -> CaptionData:
+    """Scenes of which some are empty, the first one not among them."""
+    with short_splits(test=SCENES):
+        return CaptionData(CaptionDataConfig(glyphs="pack", empty=0.5), "test")
+
+
+def script_of_sparse(sparse: CaptionData) -> tuple[Tensor, Tensor]:
+    """As :func:`script`, of the scenes that have a digit to recolour; and which are empty."""
+    batch = sparse.pictures(torch.arange(SCENES))
+    one, two = (batch.layout.present[:, which].nonzero().squeeze(1) for which in (0, 1))
+    return torch.cat([batch.words, batch[one].recolour(0).words, batch[two].recolour(1).words]), batch.layout.count == 0
+
+
+def test_empty_scenes_count_as_sentences_and_in_no_score_of_looking(data: CaptionData, sparse: CaptionData) -> None:
+    said, bare = script_of_sparse(sparse)
+    assert 0 < int(bare.sum()) < SCENES
+    found = scored(said, sparse)
+    assert (found["n"], found["metrics"]["exact_match"], found["metrics"]["exact_match_empty"]) == (SCENES, 1, 1)
+    assert found["counts"]["exact_match_empty"] == int(bare.sum())
+    assert found["attention"]["causal_follow"] == 1
+    batch = sparse.pictures(torch.arange(SCENES))
+    assert found["counts"]["causal_follow"] == int(batch.layout.count.sum())
+    assert found["counts"][STRENGTH] == int(batch.has_mask.sum()) == 3 * int(batch.layout.count.sum())
+    assert EMPTY not in scored(script(data.pictures(torch.arange(SCENES))), data)["metrics"]  # none of these is empty
+
+
+def test_naming_a_digit_in_an_empty_scene_is_wrong(sparse: CaptionData) -> None:
+    said, bare = script_of_sparse(sparse)
+    full = int((~bare).nonzero()[0])
+    said[: len(bare)][bare] = said[full].clone()
+    found = scored(said, sparse)["metrics"]
+    assert found["exact_match"] == pytest.approx(1 - int(bare.sum()) / SCENES)
+    assert found["exact_match_empty"] == 0
+
+
+def test_maps_are_scored_as_if_empty_scenes_were_not_there(data: CaptionData, sparse: CaptionData) -> None:
+    batch = sparse.pictures(torch.arange(SCENES))
+    there = (batch.layout.count > 0).nonzero().squeeze(1)
+    torch.manual_seed(0)
+    maps = torch.rand(SCENES, 11, 10, 10)
+    scores = [
+        score_captions(Watcher(each).eval(), source, beam=1).words
+        for each, source in ((maps, sparse), (maps[there], _Some(sparse, there)))
+    ]
+    for name in (STRENGTH, "selectivity", "pointing", *RIVALS):
+        one, other = (each.means(name)["all"] for each in scores)
+        assert one.mean == pytest.approx(other.mean, rel=1e-6), name
+        assert one.n == other.n
+
+
+def test_scenes_that_are_all_empty_have_sentences_alone() -> None:
+    with short_splits(test=3):
+        bare = CaptionData(CaptionDataConfig(glyphs="pack", empty=1.0), "test")
+    found = scored(bare.pictures(torch.arange(3)).words, bare)
+    assert (found["metrics"]["exact_match"], found["metrics"]["exact_match_empty"]) == (1, 1)
+    assert found["attention"][STRENGTH] is None
+    assert "causal_follow" not in found["attention"]
+
+
+class _Some:
+    """The pictures ``numbers`` of ``data`` as a split of their own."""
+
+    split = "test"
+
+    def __init__(self, data: CaptionData, numbers: Tensor) -> None:
+        self.data, self.numbers, self.picture_count = data, numbers, len(numbers)
+        self.vocabulary = data.vocabulary
+
+    def pictures(self, places: Tensor) -> CaptionBatch:
+        return self.data.pictures(self.numbers[places])
+
+    def references(self, place: int) -> tuple[str, ...]:
+        return self.data.references(int(self.numbers[place]))
 
 
 # ---------------------------------------------------------------- files

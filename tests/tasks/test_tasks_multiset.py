@@ -190,9 +190,27 @@ def test_each_object_teaches_from_its_own_cells() -> None:
     assert float(task.loss(raw, unknown, "each_object")["loss"]) == pytest.approx(alone)
 
 
-def test_each_object_belongs_to_the_activation_phase() -> None:
-    with pytest.raises(ConfigError, match="activation"):
-        losses(new_task(), "each_object", batches(new_task(), 1, phase="controllers")[0])
+@pytest.mark.parametrize(
+    ("phase", "loss", "words"),
+    [
+        ("controllers", "each_object", "'each_object' belongs to the phase 'activation'"),
+        ("activation", "reinforce", "the phase 'activation' is taught by single_object or each_object"),
+    ],
+)
+def test_phases_have_losses_of_their_own(phase: str, loss: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        new_task().check_loss(phase, loss)
+
+
+def test_boxes_that_are_not_there_teach_nothing(tmp_path: Path) -> None:
+    """Silently, `each_object` would then be `single_object`; nor can a phase choose by what needs boxes."""
+    task = new_task(data=table(tmp_path))
+    task.check_loss("activation", "single_object")
+    with pytest.raises(ConfigError, match=r"learns from boxes, and no training picture of csv:.* has one; give them"):
+        task.check_loss("activation", "each_object")
+    new_task().check_loss("activation", "each_object")  # of generated scenes every place is known
+    assert "object_accuracy" not in task.measures()
+    assert "glimpse_on_label" not in task.measures()
 
 
 def test_boxes_follow_their_pictures_to_the_size_of_the_network() -> None:
@@ -231,7 +249,7 @@ def test_counts_are_taught_by_counts() -> None:
     task = new_task(model="multiset-counts", model_config=COUNTING)
     assert float(losses(task, "counts")["loss"]) > 0
     found = task.validate(task.model.eval())
-    assert set(found) == {"macro_f1", "exact_match", "single_accuracy", "object_accuracy"}
+    assert set(found) == {"macro_f1", "exact_match", "single_accuracy", "object_accuracy"} == set(task.measures())
 
 
 @pytest.mark.parametrize(
@@ -239,6 +257,8 @@ def test_counts_are_taught_by_counts() -> None:
     [
         ("hsal", "reinfroce", "did you mean 'reinforce'"),
         ("hsal", "reinforce:much", "is a number, found 'much'"),
+        ("hsal", "reinforce:-1", "is 0 or more, found -1"),
+        ("hsal", "reinforce_expected:nan", "is 0 or more, found nan"),
         ("hsal", "cross_entropy:0.1", "only reinforce has an entropy bonus"),
         ("hsal", "counts", "take model 'multiset-counts'"),
         ("multiset-counts", "reinforce", "take model 'hsal'"),
@@ -248,7 +268,7 @@ def test_counts_are_taught_by_counts() -> None:
 def test_wrong_losses_are_named(model: str, name: str, words: str) -> None:
     task = new_task(model=model, model_config=SMALL if model == "hsal" else COUNTING)
     with pytest.raises(ConfigError, match=words):
-        losses(task, name)
+        task.check_loss("controllers", name)
 
 
 def test_of_a_list_the_reward_knows_the_order(tmp_path: Path) -> None:
@@ -270,7 +290,9 @@ def test_of_a_list_the_reward_knows_the_order(tmp_path: Path) -> None:
 def test_validation_tells_answers_saliency_and_the_single_classifier() -> None:
     task = new_task()
     found = task.validate(task.model.eval())
-    assert {"macro_f1", "exact_match", "single_accuracy"} <= set(found)
+    glimpses = {"attn_saliency", "attn_saliency_raw", "glimpse_in_evidence", "glimpse_on_label"}
+    assert set(found) == {"macro_f1", "exact_match", "single_accuracy", "object_accuracy"} | glimpses
+    assert set(found) == set(task.measures())
     assert all(0 <= found[name] <= 1 for name in ("macro_f1", "exact_match", "single_accuracy"))
     assert task.validate(task.model) == found  # nothing is drawn
 
@@ -297,6 +319,7 @@ def test_without_boxes_nothing_is_said_about_objects(tmp_path: Path) -> None:
     found = task.validate(task.model.eval())
     assert found["single_accuracy"] == 1.0
     assert "object_accuracy" not in found
+    assert set(found) <= set(task.measures())
 
 
 def test_a_saved_model_is_scored_on_its_own_data(tmp_path: Path) -> None:

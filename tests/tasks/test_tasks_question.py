@@ -172,11 +172,13 @@ def test_validation_by_hand(table, several):
     found = one.validate(Constant(3))
     assert found["score"] == found["accuracy"] == pytest.approx(float((label == 0).double().mean()))
     assert found["loss"] == pytest.approx(math.log(math.e + 2) - found["accuracy"], rel=1e-5)
+    assert set(found) == set(one.measures())
     many = new_task(several)
     labels = many.split("val").take(torch.arange(18)).label
     found = many.validate(Constant(4))
     assert found["score"] == found["weighted_map"] == pytest.approx(weighted_map(torch.zeros(18, 4), labels))
     assert found["top1"] == pytest.approx(float(labels[:, 0].mean()))
+    assert set(found) == set(many.measures())
 
 
 # ---------------------------------------------------------------- starting from published weights

@@ -16,12 +16,13 @@ import saccade
 from caption_stubs import captioned_files, save_tiny_captioner, short_splits
 from saccade import zoo
 from saccade.cli import app
-from saccade.data.caption_scenes import SCENE_VOCABULARY
+from saccade.data.caption_scenes import SCENE_VOCABULARY, scene_vocabulary
 from saccade.engine.loop import RunResult
 from saccade.engine.stop import StopRequest
 from saccade.errors import ConfigError
 from saccade.models.facts import Score, read_facts
 from saccade.models.folder import load_model, save_model
+from saccade.sighting import Sighting
 from saccade.verbs.run_looks import run_looks
 from tiny_models import save_tiny
 
@@ -105,7 +106,7 @@ def test_resuming_is_exact(recipe: str, tmp_path: Path, monkeypatch) -> None:
 
 def test_the_model_folder_keeps_its_words(run: Path) -> None:
     facts = read_facts(run / "model")
-    assert facts.answers == ("<end>", "<unknown>", *SCENE_VOCABULARY.words)
+    assert facts.answers == ("<end>", "<unknown>", *scene_vocabulary(empty=False).words)
     assert (run / "model" / "vocab.json").is_file()
     assert (facts.task, facts.queries, facts.dtype) == ("caption", (), "float16")
 
@@ -137,6 +138,38 @@ def test_files_are_trained_on_kept_features_and_scored(recipe: str, table: str, 
         saccade.evaluate(out, device="cpu")
     found = saccade.evaluate(out, data=table, device="cpu")
     assert (found["data"], found["protocol"], found["beam"]) == ("csv", "official", 5)
+
+
+@pytest.fixture(scope="module")
+def says_nothing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on scenes that are all empty: after a few steps it says so of every picture."""
+    out = tmp_path_factory.mktemp("runs") / "bare"
+    return train(out, "data.empty=1.0", "phases.0.steps=12", "phases.0.optimizer.lr=0.1").out
+
+
+def test_hard_attention_begins_with_soft_attention_that_knows_empty_scenes(tmp_path: Path, recwarn) -> None:
+    soft = train(tmp_path / "soft", "data.empty=0.4").out
+    hard = train(tmp_path / "hard", "data.empty=0.4", f"start={soft}", recipe="sat-hard-scenes").out
+    assert not [str(each.message) for each in recwarn if "begins anew" in str(each.message)]
+    for run in (soft, hard):
+        facts = read_facts(run / "model")
+        assert (facts.answers[-1], len(facts.answers), facts.data["empty"]) == ("nothing", 24, 0.4)
+        found = saccade.evaluate(run, device="cpu", limit=12, beam=1)
+        assert 0 < found["counts"]["exact_match_empty"] < 12
+        assert 0 <= found["metrics"]["exact_match_empty"] <= 1
+
+
+def test_an_empty_picture_is_answered_by_one_word(says_nothing: Path, tmp_path: Path) -> None:
+    Image.new("RGB", (48, 48)).save(tmp_path / "bare.png")
+    command = ["look", str(tmp_path / "bare.png"), "--model", str(says_nothing), "--device", "cpu"]
+    found = json.loads(runner.invoke(app, [*command, "--json"]).output)
+    assert found["answer"] == "nothing"
+    assert [entry["word"] for entry in found["words"]] == ["nothing"]
+    shown = runner.invoke(app, [*command, "--out", str(tmp_path / "out")])
+    assert shown.exit_code == 0, shown.output
+    assert Image.open(tmp_path / "out" / "bare.png").width < 600  # the picture and one panel of 200
+    scores = saccade.evaluate(says_nothing, device="cpu", limit=4)
+    assert (scores["metrics"]["exact_match"], scores["metrics"]["exact_match_empty"]) == (1, 1)
 
 
 # ---------------------------------------------------------------- the command line
@@ -266,3 +299,23 @@ def test_a_caption_that_is_right_is_shown_with_what_it_names_and_recoloured(tmp_
     assert all(caption.endswith(": right.") for caption in captions)
     assert captions[1].startswith("The first digit recoloured: ")
     assert captions[1].split("“")[1] != captions[0].split("“")[1]
+
+
+def test_an_empty_scene_is_shown_of_a_model_that_has_seen_such(says_nothing: Path, monkeypatch) -> None:
+    from saccade.verbs import tour_captions as guide
+
+    marks = []
+    real = Sighting.filmstrip
+    monkeypatch.setattr(
+        Sighting, "filmstrip", lambda self, **more: marks.append(more["evidence"]) or real(self, **more)
+    )
+    monkeypatch.setattr(guide, "LOOKED_AT", 3)
+    predictor = saccade.load(says_nothing, "cpu")
+    with_data = {"name": "scenes", "glyphs": "pack", "empty": 0.03}
+    of_some = type(predictor)(predictor.model, replace(predictor.facts, data=with_data))
+    last = guide._strips(of_some).pictures[-1]
+    assert last.caption.startswith("An empty scene: “nothing”, ")
+    assert last.caption.endswith(": right.")
+    assert set(marks[-1]) == {None}  # no digit to point at
+    of_none = type(predictor)(predictor.model, replace(predictor.facts, data={**with_data, "empty": 0.0}))
+    assert not any("empty" in picture.caption for picture in guide._strips(of_none).pictures)

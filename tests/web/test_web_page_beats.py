@@ -210,6 +210,19 @@ def captions(browser: Any) -> Iterator[Opened]:
         yield page
 
 
+def test_a_caption_of_one_word_has_one_button_one_map_and_no_evidence(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "bare.html"
+    given = view([look("word", 4, 2, role="multiplier")], task="caption", answer="nothing", words=["nothing"])
+    path.write_text(offline_page(views=[given]), encoding="utf-8")
+    with opened(browser, path.as_uri(), width=1000) as page:
+        page.wait_for("nothing")
+        expect(page.lens().locator(".answer .word")).to_have_text(["nothing"])
+        expect(page.lens().locator(".thumbnail span")).to_have_text(["nothing", "end", "total"])
+        page.lens().get_by_role("button", name="nothing", exact=True).first.hover()
+        expect(page.lens().locator(".word[aria-current=true]")).to_have_text(["nothing"])
+        expect(page.lens().locator(".scores")).to_be_empty()
+
+
 def test_the_words_of_two_captions_light_together(captions: Opened) -> None:
     expect(captions.part("example")).to_have_value("Two digits")
     captions.lens(1).get_by_role("button", name="blue", exact=True).hover()

@@ -19,8 +19,8 @@ DIGITS = tuple(str(digit) for digit in range(10))
 KINDS = {"asked": "mref", "outside": "mbg", "captioned": "scenes", "reads": "mnist-multiset", "lists": "mnist-set"}
 
 
-def trained(data: str) -> dict[str, Any]:
-    found = trained_scenes(tiny_facts(data={"name": data}))
+def trained(data: str, **more: Any) -> dict[str, Any]:
+    found = trained_scenes(tiny_facts(data={"name": data, **more}))
     assert found is not None
     return to_dict(found)
 
@@ -72,6 +72,14 @@ WHITE = (7, 40, "white")
 )  # fmt: skip
 def test_advice_names_what_is_unlike_training(run: Any, data: str, shown: dict[str, Any], said: str) -> None:
     assert run("training", "return m.adviceOn(given[0], given[1])", [trained(data), shown]) == said
+
+
+def test_an_empty_scene_is_like_those_of_which_some_were_empty(run: Any) -> None:
+    body, some = "return m.adviceOn(given[0], given[1])", trained("scenes", empty=0.03)
+    assert run("training", body, [some, scene()]) == ""
+    assert run("training", body, [trained("scenes"), scene()]) == "Trained on scenes of one or two digits."
+    many = scene(RED, (3, 20, "red"), (4, 20, "blue"))
+    assert run("training", body, [some, many]) == "Trained on scenes of at most two digits."
 
 
 def test_nothing_is_said_of_a_model_that_tells_nothing(run: Any) -> None:

@@ -21,8 +21,8 @@ from tiny_models import save_tiny, tiny_facts
 SCENES = 300
 
 
-def kind(name: str) -> TrainedScenes:
-    found = trained_scenes(tiny_facts(data={"name": name}))
+def kind(name: str, **more: object) -> TrainedScenes:
+    found = trained_scenes(tiny_facts(data={"name": name, **more}))
     assert found is not None
     return found
 
@@ -48,6 +48,13 @@ def test_what_is_told_holds_for_what_is_drawn(name: str, sample, spec) -> None:
     assert any(len(set(digits)) < len(digits) for digits in drawn) == trained.repeats
 
 
+@pytest.mark.parametrize(("name", "most"), [("scenes", 2), ("mnist-multiset", 4), ("mnist-set", 4)])
+def test_scenes_of_which_some_are_empty_have_no_digit_at_least(name: str, most: int) -> None:
+    assert kind(name, empty=0.03).digits == (0, most)
+    assert kind(name, empty=0.0).digits == kind(name).digits == (1, most)
+    assert kind("mnist-single", empty=0.03).digits == (1, 1)  # whatever is asked for, it has none
+
+
 def test_backgrounds_and_colours() -> None:
     names = ("mref", "mdist", "mbg", "scenes", "mnist-set")
     assert [kind(name).background for name in names] == ["black", "distractors", "photo", "black", "clutter"]
@@ -67,7 +74,7 @@ def test_the_models_that_ship_tell_of_theirs() -> None:
     assert told["crown-cub"] is None
     assert told["soft-mbg"] == kind("mbg")
     assert told["sat-hard-scenes"] == kind("scenes")
-    assert [name for name, scenes in told.items() if scenes is None] == ["crown-cub"]
+    assert [name for name, scenes in told.items() if scenes is None] == ["crown-cub", "hsal-svhn-multiset"]
 
 
 def test_pages_carry_it() -> None:

@@ -26,11 +26,24 @@ from saccade.errors import ConfigError, ShapeError, nearest
 
 Reduction = Callable[[Tensor], Tensor]
 
-SALIENCY: dict[str, Reduction] = {
-    "energy": lambda volume: volume.square().sum(1),  # the paper's F(V) = Σ_c |V_c|²
-    "absolute": lambda volume: volume.abs().sum(1),  # the other two of Zagoruyko and Komodakis 2017, Section 3.1
-    "strongest": lambda volume: volume.abs().amax(1),
-}
+
+def energy(volume: Tensor) -> Tensor:
+    """The paper's F(V) = Σ_c |V_c|²."""
+    return volume.square().sum(1)
+
+
+def absolute(volume: Tensor) -> Tensor:
+    """Σ_c |V_c|; this and the next are the other two of Zagoruyko and Komodakis 2017, Section 3.1."""
+    return volume.abs().sum(1)
+
+
+def strongest(volume: Tensor) -> Tensor:
+    """max_c |V_c|."""
+    return volume.abs().amax(1)
+
+
+# functions with names, not lambdas: a model that has one goes to other processes by it
+SALIENCY: dict[str, Reduction] = {"energy": energy, "absolute": absolute, "strongest": strongest}
 """Saliency models by name: (B,C,H,W) → (B,H,W), larger where it stands out more."""
 
 NOTHING = 1e-12

@@ -28,6 +28,7 @@ Glyphs = Annotated[str, typer.Option("--glyphs", help="disjoint, merged, or pack
 Protocol = Annotated[str, typer.Option("--protocol", help="unlimited or authors.")]
 Update = Callable[[int, "int | None"], None]
 """Called with what is done and what there is in all."""
+Empty = Annotated[float, typer.Option("--empty", help="Share of empty ones, of 'scenes' alone.", min=0, max=1)]
 SeedOrZero = Annotated[int, typer.Option("--seed", help="Of the scenes.", min=0)]
 
 
@@ -64,18 +65,20 @@ def make(
     glyphs: Glyphs = "disjoint",
     protocol: Protocol = "unlimited",
     seed: SeedOrZero = 0,
+    empty: Empty = 0.0,
     quiet: Quiet = False,
 ) -> None:
     """Write scenes as PNGs, with one JSON line of truth for each."""
     from saccade.data.export import write_captions, write_multisets, write_scenes
 
+    _only_captions(name, empty)
     with bar("writing", count, shown=not quiet) as update:
         wanted: Any = {"start": start, "allow_pack": True, "progress": update}
         if _task(name) == "multiset":
             scenes = _multiset_config(name, glyphs, protocol, seed, {})
             folder = write_multisets(scenes, _split(split), count, out, **wanted)
         elif _task(name) == "caption":
-            captioned = _caption_config(name, glyphs, protocol, seed, {})
+            captioned = _caption_config(name, glyphs, protocol, seed, {}, empty)
             folder = write_captions(captioned, _split(split), count, out, **wanted)
         else:
             folder = write_scenes(_config(name, glyphs, protocol, seed), _split(split), count, out, **wanted)
@@ -92,6 +95,7 @@ def show(
     glyphs: Glyphs = "disjoint",
     protocol: Protocol = "unlimited",
     seed: SeedOrZero = 0,
+    empty: Empty = 0.0,
     option: Annotated[
         list[str] | None,
         typer.Option("--option", help="Of a reader, key=value, as in splits=species or kind=set.", metavar="KEY=VALUE"),
@@ -105,11 +109,12 @@ def show(
     from saccade.show.marks import Mask
 
     options = _options(option or [])
+    _only_captions(name, empty)
     if ":" in name:
         with bar("decoding", None, shown=not quiet) as update:
             data = _files(name, _split(split), count, options, update)
     else:
-        data = _scenes(name, _split(split), glyphs, protocol, seed, options)
+        data = _scenes(name, _split(split), glyphs, protocol, seed, options, empty)
     examples = examples_of(data, count)
     marks = [[Mask(mask.numpy()) for mask in example.masks] for example in examples]
     sheet = contact_sheet([each.image for each in examples], [each.caption for each in examples], marks=marks)
@@ -153,12 +158,22 @@ def _multiset_config(name: str, glyphs: str, protocol: str, seed: int, options: 
     return from_dict(MultisetDataConfig, {"name": name, "glyphs": glyphs, "seed": seed, "options": options})
 
 
-def _caption_config(name: str, glyphs: str, protocol: str, seed: int, options: dict[str, Any]) -> CaptionDataConfig:
+def _caption_config(
+    name: str, glyphs: str, protocol: str, seed: int, options: dict[str, Any], empty: float
+) -> CaptionDataConfig:
     from saccade.config import from_dict
     from saccade.data.captions import CaptionDataConfig
 
     _only_unlimited(protocol, f"{name} knows unlimited only: 2,000 val and 5,000 test scenes")
-    return from_dict(CaptionDataConfig, {"name": name, "glyphs": glyphs, "seed": seed, "options": options})
+    settings = {"name": name, "glyphs": glyphs, "seed": seed, "options": options, "empty": empty}
+    return from_dict(CaptionDataConfig, settings)
+
+
+def _only_captions(name: str, empty: float) -> None:
+    from saccade.errors import ConfigError
+
+    if empty and (":" in name or _task(name) != "caption"):
+        raise ConfigError(f"--empty: is for 'scenes' alone, found {empty:g} for '{name}'; leave it out")
 
 
 def _only_unlimited(protocol: str, why: str) -> None:
@@ -184,7 +199,9 @@ def _split(split: str) -> Any:
     return split
 
 
-def _scenes(name: str, split: Any, glyphs: str, protocol: str, seed: int, options: dict[str, Any]) -> Data:
+def _scenes(
+    name: str, split: Any, glyphs: str, protocol: str, seed: int, options: dict[str, Any], empty: float
+) -> Data:
     """A split of the generated set ``name``."""
     from saccade.data.attributes import AttributeData
     from saccade.data.captions import CaptionData
@@ -194,7 +211,7 @@ def _scenes(name: str, split: Any, glyphs: str, protocol: str, seed: int, option
     if task == "multiset":
         return MultisetData(_multiset_config(name, glyphs, protocol, seed, options), split, allow_pack=True)
     if task == "caption":
-        return CaptionData(_caption_config(name, glyphs, protocol, seed, options), split, allow_pack=True)
+        return CaptionData(_caption_config(name, glyphs, protocol, seed, options, empty), split, allow_pack=True)
     return AttributeData(_config(name, glyphs, protocol, seed), split, allow_pack=True)
 
 

@@ -3,6 +3,9 @@
 A batch is varied by a function of one seed, so a resumed run sees the same pictures. Colours are left alone unless
 ``tint`` or ``invert`` says otherwise: they are what many questions are about. What a crop cuts away may be the thing
 asked for; keep ``area`` near 1 where it is small. A picture is turned and slanted first, then cut.
+
+``erase`` is that of Zhong et al., "Random Erasing Data Augmentation", 2017 (arXiv:1708.04896), with the mean colour of
+the picture in place of random pixels.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ _ERASE, _HOLE_AREA, _HOLE_ASPECT, _HOLE_X, _HOLE_Y = range(14, 19)
 _DRAWS = 19  # a new option takes the next numbers: those before it keep their draws
 
 HOLE_ASPECT = 3.0
-"""What is erased is at most this much wider than high, or higher than wide; so it is a third of a picture at most."""
+"""What is erased is at most this much wider than high, in shares of the picture's sides, or higher than wide; so it is
+a third of a picture at most."""
 LARGEST_AREA = 2.0
 """Of a crop, in pictures: stretched by up to 2 it still shrinks no side by more than 2, and no pixel is skipped."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -44,6 +45,10 @@ class CaptionBatch:
 
     def __len__(self) -> int:
         return len(self.words)
+
+    def __getitem__(self, rows: Tensor | slice) -> CaptionBatch:
+        """The captions ``rows``, in that order, repeats allowed."""
+        return self._with_each(lambda part: part[rows])
 
     @property
     def lengths(self) -> Tensor:
@@ -93,6 +98,10 @@ class CaptionBatch:
 
     def to(self, device: torch.device | str) -> CaptionBatch:
         """The same captions on another device."""
-        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        moved = {name: value.to(device) for name, value in values.items() if hasattr(value, "to")}
-        return CaptionBatch(**{**values, **moved})
+        return self._with_each(lambda part: part.to(device))
+
+    def _with_each(self, change: Callable[[Any], Any]) -> CaptionBatch:
+        """The same with every column, and the layout, changed."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        columns = {name: value for name, value in values.items() if isinstance(value, Tensor | SceneLayout)}
+        return replace(self, **{name: change(value) for name, value in columns.items()})

@@ -10,11 +10,13 @@ by construction, not by chance:
 * along that axis the boxes are disjoint, so digits never share a pixel;
 * the two digits of a scene are different ones; their colours may be the same.
 
-The converse words (below, right of) cannot occur: reading order has settled who comes first.
+The converse words (below, right of) cannot occur: reading order has settled who comes first. A share of the scenes may
+be empty, of which "nothing" is said; which ones they are is a draw of its own, so that all others stay as they are.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -38,24 +40,45 @@ MARGIN = 6
 
 SIZE_WORDS = ("small", "large")
 DIGIT_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-SCENE_VOCABULARY = Vocabulary(("a", *SIZE_WORDS, *COLOURS, *DIGIT_WORDS, "above", "left", "of"))
+NOTHING = "nothing"
+"""What is said of an empty scene."""
+SCENE_VOCABULARY = Vocabulary(("a", *SIZE_WORDS, *COLOURS, *DIGIT_WORDS, "above", "left", "of", NOTHING))
 """All that is ever said of a scene."""
 LONGEST = 10
 """Words of the longest sentence, without its end."""
 
 _DIGITS = 2  # in a scene at most
-_COUNT, _ORDER, _COLOUR, _NOISE, _GLYPH, _SIZE, _SIDE, _AXIS, _PLACE = range(9)  # streams of draws within a scene
+_COUNT, _ORDER, _COLOUR, _NOISE, _GLYPH, _SIZE, _SIDE, _AXIS, _PLACE, _EMPTY = range(10)  # draws within a scene
 
 
-def scene_spec(size: int) -> SceneSpec:
+def scene_vocabulary(*, empty: bool) -> Vocabulary:
+    """What a model of scenes can say: "nothing", the last word of all, only where some of them are ``empty``."""
+    return SCENE_VOCABULARY if empty else Vocabulary(SCENE_VOCABULARY.words[:-1])
+
+
+@dataclass(frozen=True)
+class CaptionSpec(SceneSpec):
+    """How scenes are drawn of which something is to be said."""
+
+    empty: float = 0.0
+    """Share of scenes without a digit."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.empty <= 1:
+            raise ConfigError(f"empty: a share lies in 0 .. 1, found {self.empty}")
+
+
+def scene_spec(size: int, empty: float = 0.0) -> CaptionSpec:
     """How scenes of that side are drawn: 100 is what the models that ship were trained on."""
     if not 40 <= size <= 400:
         raise ConfigError(f"size: scenes are 40 to 400 pixels wide, found {size}")
     smallest, largest = SIDES[0][0] * size // 100, SIDES[1][1] * size // 100
-    return SceneSpec(size=size, count=(1, _DIGITS), scale=(smallest / GLYPH, (largest + 1) / GLYPH))
+    scale = (smallest / GLYPH, (largest + 1) / GLYPH)
+    return CaptionSpec(size=size, count=(1, _DIGITS), scale=scale, empty=empty)
 
 
-def sample_captioned(spec: SceneSpec, glyphs: GlyphSet, seed: int, indices: Tensor) -> SceneLayout:
+def sample_captioned(spec: CaptionSpec, glyphs: GlyphSet, seed: int, indices: Tensor) -> SceneLayout:
     """The scenes ``indices`` (B,) of the stream ``seed``, on the device of ``indices``; objects in reading order."""
     indices = indices.long()
     if len(indices) and int(indices.min()) < 0:
@@ -82,7 +105,7 @@ def sample_captioned(spec: SceneSpec, glyphs: GlyphSet, seed: int, indices: Tens
         extent=side << FRACTION_BITS,
         x=x,
         y=y,
-        present=present,
+        present=present & (hash_more(scene, _EMPTY) >= round(spec.empty * 2**32)),
     )
 
 
@@ -114,7 +137,7 @@ def _places(size: int, scene: State, side: Tensor) -> tuple[Tensor, Tensor]:
 class CaptionSceneStream(GlyphStream[SceneLayout]):
     """Scenes to be put into words."""
 
-    spec: SceneSpec
+    spec: CaptionSpec
 
     def _draw(self, numbers: Tensor) -> tuple[SceneLayout, Tensor]:
         layout = sample_captioned(self.spec, self.glyphs, self.seed, numbers)
@@ -133,13 +156,14 @@ class Sentences(NamedTuple):
     """(B, 11) the object whose size, colour or digit a word names; −1 for the other words."""
 
 
-_NOTHING = -1
-_PHRASE = (_NOTHING, 0, 0, 0)  # a small red seven
+_NONE = -1
+_PHRASE = (_NONE, 0, 0, 0)  # a small red seven
 _NAMES = (
-    (*_PHRASE, *[_NOTHING] * 7),
-    (*_PHRASE, _NOTHING, _NOTHING, 1, 1, 1, _NOTHING, _NOTHING),
-    (*_PHRASE, _NOTHING, _NOTHING, _NOTHING, 1, 1, 1, _NOTHING),
-)  # of sentences about one digit, of those with "above", of those with "left of"
+    (_NONE,) * 11,
+    (*_PHRASE, *[_NONE] * 7),
+    (*_PHRASE, _NONE, _NONE, 1, 1, 1, _NONE, _NONE),
+    (*_PHRASE, _NONE, _NONE, _NONE, 1, 1, 1, _NONE),
+)  # of "nothing", of sentences about one digit, of those with "above", of those with "left of"
 
 
 class SceneGrammar:
@@ -147,13 +171,19 @@ class SceneGrammar:
 
     Args:
         vocabulary: of a trained model; it must know every word that is said of scenes.
+        empty: whether some of them are empty, so that it must know "nothing" too.
     """
 
-    def __init__(self, vocabulary: Vocabulary = SCENE_VOCABULARY) -> None:
-        if missing := [word for word in SCENE_VOCABULARY.words if word not in vocabulary]:
+    def __init__(self, vocabulary: Vocabulary = SCENE_VOCABULARY, *, empty: bool = False) -> None:
+        if missing := [word for word in scene_vocabulary(empty=False).words if word not in vocabulary]:
             raise DataError(
                 f"scenes: the vocabulary does not know {', '.join(missing[:5])}, so it cannot say what is on them; "
                 "use a model that was trained on scenes"
+            )
+        if empty and NOTHING not in vocabulary:
+            raise DataError(
+                f"scenes: the vocabulary has no '{NOTHING}' to say of empty ones; "
+                "use a model that was trained on some, or leave out data.empty"
             )
         self.vocabulary = vocabulary
 
@@ -171,16 +201,17 @@ class SceneGrammar:
         )  # (B, 2, 4)
         first, second = phrase.unbind(1)  # (B, 4)
         column = phrase.new_zeros(len(layout), 1)
-        above, left, of = self._numbers("above", "left", "of", like=column)
-        end, nothing = column + END, column + NO_WORD
+        nothing, above, left, of = self._numbers(NOTHING, "above", "left", "of", like=column)
+        end, no_word = column + END, column + NO_WORD
         forms = torch.stack(
             [
-                torch.cat([first, end, nothing.expand(-1, 6)], dim=1),
-                torch.cat([first, column + above, second, end, nothing], dim=1),
+                torch.cat([column + nothing, end, no_word.expand(-1, 9)], dim=1),
+                torch.cat([first, end, no_word.expand(-1, 6)], dim=1),
+                torch.cat([first, column + above, second, end, no_word], dim=1),
                 torch.cat([first, column + left, column + of, second, end], dim=1),
             ],
             dim=1,
-        )  # (B, 3, 11)
+        )  # (B, 4, 11)
         form, row = _form(layout), torch.arange(len(layout), device=layout.device)
         return Sentences(forms[row, form], torch.tensor(_NAMES, device=layout.device)[form])
 
@@ -189,6 +220,6 @@ class SceneGrammar:
 
 
 def _form(layout: SceneLayout) -> Tensor:
-    """(B,) 0 for one digit, 1 where the second is below the first, 2 where it is to the right."""
+    """(B,) 0 and 1 for as many digits, 2 where the second is below the first, 3 where it is to the right."""
     across, down = ((2 * edge + layout.side).diff(dim=1).squeeze(1).abs() for edge in (layout.x, layout.y))
-    return torch.where(layout.count == 1, 0, torch.where(down > across, 1, 2))
+    return torch.where(layout.count < 2, layout.count, torch.where(down > across, 2, 3))

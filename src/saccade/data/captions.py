@@ -1,7 +1,7 @@
 """Pictures to put into words: generated scenes, the Flickr sets, COCO, tables of one's own.
 
 =========== ========================================================================================================
-scenes       one or two digits and the one sentence that is true of them, ``caption_scenes.py``
+scenes       one or two digits, or none, and the one sentence that is true of them, ``caption_scenes.py``
 READER:PATH  flickr8k, flickr30k (``flickr.py``), coco (``coco_captions.py``), csv and jsonl (``caption_table.py``)
 =========== ========================================================================================================
 
@@ -28,7 +28,7 @@ from saccade.data.buckets import bucketed_order
 from saccade.data.caption_batch import CaptionBatch
 from saccade.data.caption_files import CaptionFiles
 from saccade.data.caption_readers import CAPTION_READERS, read_captions
-from saccade.data.caption_scenes import LONGEST, SCENE_VOCABULARY, CaptionSceneStream, SceneGrammar, scene_spec
+from saccade.data.caption_scenes import LONGEST, CaptionSceneStream, SceneGrammar, scene_spec, scene_vocabulary
 from saccade.data.caption_table import CaptionTable
 from saccade.data.glyphs import GlyphPolicy, Split, glyphs_for
 from saccade.data.hashing import derive_seed
@@ -72,6 +72,8 @@ class CaptionDataConfig:
     are: this is for phases that see the pictures themselves, above all those that train the encoder."""
     glyphs: GlyphPolicy = "disjoint"
     """Which digits each split of the scenes is made of, see ``glyphs.py``."""
+    empty: float = 0.0
+    """Share of empty scenes, of which "nothing" is said, in every split; the others are the same with and without."""
     at_least: int = 5
     """How often a word must be in the training captions to be in the vocabulary."""
     most_words: int = 10_000
@@ -100,8 +102,10 @@ class CaptionDataConfig:
                 raise ConfigError(f"options: scenes have none, found {', '.join(map(str, self.options))}")
             if self.augment is not None:
                 raise ConfigError("augment: scenes are new each time, and their words say which is left; leave it out")
-            scene_spec(self.size[0])
+            scene_spec(self.size[0], self.empty)
         else:
+            if self.empty:
+                raise ConfigError(f"empty: is a share of generated scenes, found {self.empty} for files; leave it out")
             reader, _ = split_reference(self.name, CAPTION_READERS)
             from_dict(CAPTION_READERS[reader].options, self.options, where="options")
 
@@ -152,7 +156,7 @@ class CaptionData:
         self.source: CaptionScenes | CaptionFiles
         """Where the captions come from: the ``stream`` of scenes, or the ``rows`` of files."""
         if config.is_generated:
-            self.vocabulary = SCENE_VOCABULARY if vocabulary is None else vocabulary
+            self.vocabulary = vocabulary_of(None, config) if vocabulary is None else vocabulary
             self.source = CaptionScenes(config, split, self.device, self.vocabulary, allow_pack=allow_pack)
         else:
             table = read_captions(config.name, config.options) if table is None else table
@@ -240,11 +244,12 @@ class CaptionScenes:
         *,
         allow_pack: bool = False,
     ) -> None:
-        self.grammar = SceneGrammar(vocabulary)
+        self.grammar = SceneGrammar(vocabulary, empty=config.empty > 0)
         self.glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
         self.size = self.picture_count = _SIZES[split]
         seed = derive_seed(config.seed, SPLITS.index(split), _STREAM)
-        self.stream = CaptionSceneStream(scene_spec(config.size[0]), self.glyphs, seed, device, length=self.size)
+        spec = scene_spec(config.size[0], config.empty)
+        self.stream = CaptionSceneStream(spec, self.glyphs, seed, device, length=self.size)
 
     @property
     def material(self) -> str:
@@ -265,12 +270,14 @@ class CaptionScenes:
         return (self.grammar.vocabulary.decode(self.grammar.describe(layout).words[0].tolist()),)
 
 
-def vocabulary_of(table: CaptionTable, config: CaptionDataConfig) -> Vocabulary:
-    """The words of the training captions; of all of them, where the table has none to train on.
+def vocabulary_of(table: CaptionTable | None, config: CaptionDataConfig) -> Vocabulary:
+    """The words of the training captions; of all of them, where the table has none to train on; None: of the scenes.
 
     Raises:
         DataError: no word is frequent enough.
     """
+    if table is None:
+        return scene_vocabulary(empty=config.empty > 0)
     splits = ("train",) if table.count("train") else SPLITS
     captions = (caption for split in splits for caption in table.captions(split))
     try:

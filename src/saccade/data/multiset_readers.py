@@ -13,6 +13,7 @@ from saccade.data.multiset_table import (
 )
 from saccade.data.readers import READERS
 from saccade.data.references import Reader, read_reference, split_reference
+from saccade.data.spellings import warn_of_spellings
 from saccade.data.svhn import SvhnOptions, read_svhn
 from saccade.data.table_rows import csv_rows, jsonl_rows
 from saccade.errors import DataError
@@ -41,4 +42,6 @@ def holds_multisets(reference: str) -> bool:
 
 def read_multisets(reference: str, options: Mapping[str, Any] | None = None) -> MultisetTable:
     """The pictures that ``reference`` (READER:PATH) names; see :func:`read_reference`."""
-    return read_reference(reference, MULTISET_READERS, options, "pictures")
+    table = read_reference(reference, MULTISET_READERS, options, "pictures")
+    warn_of_spellings(reference, table.classes, "labels")
+    return table

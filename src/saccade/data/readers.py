@@ -8,6 +8,7 @@ from typing import Any
 from saccade.data.cub import CubOptions, read_cub
 from saccade.data.question_table import QuestionTable
 from saccade.data.references import Reader, read_reference
+from saccade.data.spellings import warn_of_spellings
 from saccade.data.tables import TableOptions, read_csv, read_jsonl
 from saccade.data.visual_genome import VisualGenomeOptions, read_visual_genome
 
@@ -21,4 +22,7 @@ READERS: dict[str, Reader[QuestionTable]] = {
 
 def read_questions(reference: str, options: Mapping[str, Any] | None = None) -> QuestionTable:
     """The questions that ``reference`` (READER:PATH) names; see :func:`read_reference`."""
-    return read_reference(reference, READERS, options, "questions")
+    table = read_reference(reference, READERS, options, "questions")
+    warn_of_spellings(reference, table.queries, "queries")
+    warn_of_spellings(reference, table.answers, "answers")
+    return table

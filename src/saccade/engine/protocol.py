@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -52,8 +52,16 @@ class Trainable(Protocol):
         """Scalars by name; ``"loss"`` is minimised, the others are logged. Runs under ``vmap`` with replicas."""
         ...
 
+    def check_loss(self, phase: str, loss: str) -> None:
+        """Raise a ConfigError if the phase called ``phase`` cannot be taught by ``loss``; asked before training."""
+        ...
+
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Metrics of ``model`` (in eval mode, without gradients) on the validation split."""
+        ...
+
+    def measures(self) -> Collection[str]:
+        """Names of all metrics that `validate` may tell, by which a phase may choose; asked before training."""
         ...
 
     def save_model(self, model: nn.Module, folder: Path, facts: dict[str, Any]) -> None:

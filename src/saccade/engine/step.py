@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 CLIP_EPSILON = 1e-6  # as in torch.nn.utils.clip_grad_norm_
+UNTAUGHT = "did not receive grad"  # what DistributedDataParallel says of the step before
 
 
 class TrainStep:
@@ -84,7 +85,7 @@ class TrainStep:
         self.optimizer.zero_grad(set_to_none=True)
         for number, batch in enumerate(batches):
             with self._syncs(is_last=number == len(batches) - 1):
-                raw = self.module(**self.task.inputs(batch))
+                raw = self._forward(batch)
                 values = self.learner.losses(self.task, raw, batch, self.phase.loss)  # each (R,)
                 # Replicas share no parameter, so the sum hands each its own gradient.
                 self.fabric.backward(values["loss"].sum() / len(batches))
@@ -106,6 +107,17 @@ class TrainStep:
             self.ema.update()
         self._next += 1
         return True
+
+    def _forward(self, batch: Any) -> dict[str, Tensor]:
+        try:
+            return self.module(**self.task.inputs(batch))
+        except RuntimeError as error:
+            if UNTAUGHT not in str(error):
+                raise
+            raise ConfigError(
+                f"phase '{self.phase.name}': its loss teaches some of the weights nothing, and several processes wait "
+                "for all of them; take --strategy ddp_find_unused_parameters_true"
+            ) from error
 
     def _record(self, name: str, value: Tensor) -> None:
         if name not in self._sums:

@@ -32,7 +32,7 @@ from saccade.engine.seeding import capture_rng, restore_rng, seed_all
 from saccade.engine.state import Best, Position, pack, unpack_model, unpack_optimizer, unpack_position, unpack_rng
 from saccade.engine.step import GraphedStep, TrainStep
 from saccade.engine.stop import StopRequest
-from saccade.engine.validation import best_replica, by_replica, measure, publish_model, summary
+from saccade.engine.validation import best_replica, by_replica, check_select, measure, publish_model, summary
 from saccade.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ class Trainer:
         for phase in recipe.phases:  # so that a mistake in the last phase is found before the first begins
             trainable_names(phase, list(parameters), statistics_names(self.learner))
             phase.total_steps(self.epoch)
+            task.check_loss(phase.name, phase.loss)
+            check_select(phase, task.measures())
         self.at = Position()
         self._loaded: Checkpoint | None = None
         self._saved: Path | None = None

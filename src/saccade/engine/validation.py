@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import statistics
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -28,32 +30,37 @@ def measure(task: Trainable, learner: Learner, seed: int, device: torch.device) 
     return found
 
 
+def check_select(phase: Phase, measured: Collection[str]) -> None:
+    """Refuse a phase that chooses by a metric which is not ``measured``."""
+    if phase.select is not None and phase.select.metric not in measured:
+        metric = phase.select.metric
+        raise ConfigError(
+            f"phase '{phase.name}' selects by '{metric}', which is not measured here: {nearest(metric, measured)}"
+        )
+
+
 def best_replica(found: list[Metrics], phase: Phase) -> tuple[int, float]:
-    """Which replica leads by the phase's metric, and its score; a NaN never leads unless all are."""
+    """Which replica leads by the phase's metric, and its score; a NaN, or none, never leads unless all are."""
     if phase.select is None:
         raise ValueError(f"phase '{phase.name}' selects nothing")
-    metric = phase.select.metric
-    if metric not in found[0]:
-        raise ConfigError(
-            f"phase '{phase.name}' selects by '{metric}', which the task does not measure: {nearest(metric, found[0])}"
-        )
+    scores = [one.get(phase.select.metric, math.nan) for one in found]
     winner = 0
     for index in range(1, len(found)):
-        leader = found[winner][metric]
-        if phase.select.better(found[index][metric], None if leader != leader else leader):
+        leader = scores[winner]
+        if phase.select.better(scores[index], None if leader != leader else leader):
             winner = index
-    return winner, found[winner][metric]
+    return winner, scores[winner]
 
 
 def summary(found: list[Metrics]) -> Metrics:
-    """Mean over replicas, with the spread as ``name_std`` when there are several.
+    """Mean over the replicas that have a value, with the spread as ``name_std`` when there are several.
 
     >>> summary([{"accuracy": 0.5}, {"accuracy": 1.0}])
     {'accuracy': 0.75, 'accuracy_std': 0.3535533905932738}
     """
     values = {}
-    for name in found[0]:
-        numbers = [one[name] for one in found]
+    for name in _names(found):
+        numbers = [one[name] for one in found if name in one]
         values[name] = statistics.fmean(numbers)
         if len(numbers) > 1:
             values[f"{name}_std"] = statistics.stdev(numbers)
@@ -61,8 +68,15 @@ def summary(found: list[Metrics]) -> Metrics:
 
 
 def by_replica(found: list[Metrics]) -> dict[str, list[float]] | None:
-    """The metrics of all replicas side by side; None when there is only one."""
-    return {name: [one[name] for one in found] for name in found[0]} if len(found) > 1 else None
+    """The metrics of all replicas side by side, NaN where one has none; None when there is only one."""
+    if len(found) == 1:
+        return None
+    return {name: [one.get(name, math.nan) for one in found] for name in _names(found)}
+
+
+def _names(found: list[Metrics]) -> list[str]:
+    """What any replica has, in the order in which it is met."""
+    return list(dict.fromkeys(name for one in found for name in one))
 
 
 def publish_model(task: Trainable, learner: Learner, replica: int, folder: Path, facts: dict[str, Any]) -> None:

@@ -22,6 +22,7 @@ from saccade.losses.multiset import (
 from saccade.losses.policy_gradient import PolicyLoss, policy_gradient, rewards_to_go
 from saccade.losses.reinforce import leave_one_out, reinforce
 from saccade.losses.self_critical import self_critical_loss
+from saccade.losses.single_objects import object_loss, single_object_loss
 
 __all__ = [
     "PolicyLoss",
@@ -40,11 +41,13 @@ __all__ = [
     "multiset_loss",
     "multiset_reward",
     "multiset_rewards",
+    "object_loss",
     "policy_gradient",
     "reinforce",
     "rewards_to_go",
     "self_critical_loss",
     "sequence_cross_entropy",
+    "single_object_loss",
     "smoothed_cross_entropy",
     "stop_cross_entropy",
     "word_log_likelihood",

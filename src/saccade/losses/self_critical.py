@@ -18,6 +18,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from saccade.errors import ShapeError
+from saccade.losses.reinforce import leave_one_out
 
 
 def self_critical_loss(log_prob: Tensor, reward: Tensor) -> Tensor:
@@ -29,7 +30,7 @@ def self_critical_loss(log_prob: Tensor, reward: Tensor) -> Tensor:
     """
     if log_prob.dim() != 3 or reward.shape != log_prob.shape[:2]:
         raise ShapeError("reward", "(B,K), one for each caption with log_prob (B,K,T)", reward.shape)
-    if (draws := reward.shape[1]) < 2:
+    if reward.shape[1] < 2:
         raise ShapeError("reward", "(B,K) with K of 2 or more: a caption is judged by the others", reward.shape)
-    others = (reward.sum(1, keepdim=True) - reward) / (draws - 1)  # (B,K)
-    return -((reward - others).detach() * log_prob.sum(-1)).mean()
+    advantage = (reward - leave_one_out(reward)).detach()  # (B,K)
+    return -(advantage * log_prob.sum(-1)).mean()

@@ -7,7 +7,8 @@ gradient, whatever mode the decoder is in; what is never said (see :func:`.allow
 :func:`.decode` draws captions too, many of each picture and without a gradient. Here the number of steps is fixed, and
 nothing is asked of the device.
 
-Axes: B pictures, T words, L = h·w cells, V words of the vocabulary.
+Axes: B pictures, each as often as there are captions of it (:func:`repeated`), T words, L = h·w cells, V words of the
+vocabulary.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ LOOK = "word"
 """What the look of a captioner is called."""
 MARGIN, GUTTER, COLUMNS = 28, 14, 7
 GATE = SERIES[1]
-_GATE_HEIGHT = 5
+_GATE_HEIGHT, _AFTER_BAR = 5, 10
 _WORD, _SMALL, _SAID = 18, 13, 26
 
 
@@ -130,7 +130,10 @@ class _Sheet:
         widest = max(font(_WORD, bold=True).getlength(entry.word) for entry in self.panels)
         column = max(width, 110, min(round(widest + 0.5), 180))  # under a narrow picture words and notes need room
         row = height + _GATE_HEIGHT + 8 + line_height(font(_WORD, bold=True)) + 2 * line_height(font(_SMALL)) + GUTTER
-        sheet_width = max(2 * MARGIN + per_row * column + (per_row - 1) * GUTTER, 480)
+        legend = max(bar.width + _AFTER_BAR + font(_SMALL).getlength(text) for bar, text in self._legend())
+        # A single word is narrower than its legend.
+        across = max(per_row * column + (per_row - 1) * GUTTER, round(legend + 0.5))
+        sheet_width = max(2 * MARGIN + across, 480)
         said = font(_SAID, bold=True)
         lines = wrap(self.answer, said, sheet_width - 2 * MARGIN, 3)
         head = len(lines) * line_height(said) + (GUTTER if lines else 0)
@@ -178,5 +181,5 @@ class _Sheet:
         for number, (bar, text) in enumerate(lines):
             middle = y + number * line_height(small)
             sheet.paste(bar, (MARGIN, middle - bar.height // 2))
-            x = MARGIN + bar.width + 10
+            x = MARGIN + bar.width + _AFTER_BAR
             pen.text((x, middle), elide(text, small, sheet.width - x - MARGIN), FAINT_INK, font=small, anchor="lm")

@@ -27,6 +27,7 @@ Deviation: BLEU for choosing is that with the brevity penalty, as without it the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -37,7 +38,6 @@ from torch import Tensor, nn
 from saccade.config import from_dict
 from saccade.data.buckets import bucketed_order
 from saccade.data.caption_readers import CAPTION_READERS, read_captions
-from saccade.data.caption_scenes import SCENE_VOCABULARY
 from saccade.data.captions import CaptionBatch, CaptionData, CaptionDataConfig, vocabulary_of
 from saccade.data.glyphs import Split
 from saccade.data.hashing import derive_seed
@@ -56,7 +56,7 @@ from saccade.metrics import bleu, same_caption
 from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.tasks.caption_features import CaptionFeatures
-from saccade.tasks.caption_rewards import JudgedPictures
+from saccade.tasks.caption_rewards import ONE_TRUTH, JudgedPictures
 from saccade.tasks.caption_scores import captions_of, encoded, score_captions, sentences
 from saccade.tasks.picture_task import Batch, PictureTask, Wanted, settings_wanted
 from saccade.tasks.query_scores import numbers_in_batches
@@ -112,7 +112,7 @@ class CaptionTask(PictureTask):
         self.table = None if config.is_generated else read_captions(config.name, config.options)
         if self.table is not None:
             check_trainable(self.table, "picture")
-        self.vocabulary = SCENE_VOCABULARY if self.table is None else vocabulary_of(self.table, config)
+        self.vocabulary = vocabulary_of(self.table, config)
         settings = {"input_size": config.size, **model_config}
         if settings.setdefault("vocabulary", len(self.vocabulary)) != len(self.vocabulary):
             found = f"found {settings['vocabulary']}, but the data has {len(self.vocabulary)}"
@@ -177,6 +177,12 @@ class CaptionTask(PictureTask):
         given = {"images": None, "words": None} | {name: batch[name] for name in batch if name != "references"}
         return {**given, "draws": DRAWS} if "references" in batch else given
 
+    def check_loss(self, phase: str, loss: str) -> None:
+        """Refuse a loss that the phase, the model or the data is not made for."""
+        _parsed(loss, draws=cast(SatModel, self.model).is_hard, own_words=phase == SELF_CRITICAL)
+        if phase == SELF_CRITICAL and self.data_config.is_generated:
+            raise ConfigError(ONE_TRUTH)
+
     def loss(self, raw: dict[str, Tensor], batch: Batch, phase_loss: str) -> dict[str, Tensor]:
         """The loss called ``phase_loss`` (see the module), its parts, and the log-likelihood of a word."""
         asked = _parsed(phase_loss, draws="expected" in raw, own_words="references" in batch)
@@ -211,6 +217,11 @@ class CaptionTask(PictureTask):
             "words": (words > 0).sum(1).float().mean(),
             "gate": _mean_gate(raw, words),
         }
+
+    def measures(self) -> tuple[str, ...]:
+        """What :meth:`validate` tells."""
+        told = ("bleu_1", "bleu_4", "length_ratio", "log_likelihood")
+        return (*told, "exact_match") if self.data_config.is_generated else told
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
@@ -306,9 +317,14 @@ def _parsed(phase_loss: str, *, draws: bool, own_words: bool = False) -> _Asked:
     if len(numbers) > (most := 1 if kind == SELF_CRITICAL else 2):
         raise ConfigError(f"loss '{phase_loss}': '{kind}' takes at most {most}, found {len(numbers)} numbers")
     try:
-        return _Asked(kind, *map(float, numbers))
+        asked = _Asked(kind, *map(float, numbers))
     except ValueError as error:
         raise ConfigError(f"loss '{phase_loss}': what stands after ':' are numbers, found {numbers}") from error
+    if not 0 <= (asked.weight or 0.0) < math.inf:
+        raise ConfigError(f"loss '{phase_loss}': a weight is 0 or more, found {asked.weight:g}")
+    if not 0 <= asked.smoothing < 1:
+        raise ConfigError(f"loss '{phase_loss}': ε is a share, 0 or more and below 1, found {asked.smoothing:g}")
+    return asked
 
 
 def _steps(words: Tensor) -> Tensor:

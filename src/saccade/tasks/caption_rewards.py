@@ -15,6 +15,11 @@ from saccade.data.captions import CaptionData
 from saccade.errors import ConfigError
 from saccade.metrics import NGramRarity, bleu_of_words, cider_of_words
 
+ONE_TRUTH = (
+    "loss 'self_critical': a generated scene has one true sentence and no others to agree with; "
+    "take pictures of files, or the loss 'soft' or 'hard'"
+)
+
 
 class JudgedPictures:
     """The pictures of one split by the numbers of their captions, so that an epoch is as long as any other.
@@ -27,10 +32,7 @@ class JudgedPictures:
 
     def __init__(self, data: CaptionData) -> None:
         if not isinstance(data.source, CaptionFiles):
-            raise ConfigError(
-                "loss 'self_critical': a generated scene has one true sentence and no others to agree with; "
-                "take pictures of files, or the loss 'soft' or 'hard'"
-            )
+            raise ConfigError(ONE_TRUTH)
         self.data, self.source, self.split, self.device = data, data.source, data.split, data.device
         self.size = self.source.size
         words, pictures = self.source.captions(torch.arange(self.size))  # (N,T), (N,)

@@ -5,6 +5,7 @@ program is there. Of generated scenes, whose every object is known, also:
 
 ==========================  ========================================================================================
 ``exact_match``             the sentence is the one that is true of the scene, word for word
+``exact_match_empty``       the same of the scenes without a digit alone, where there are any: "nothing" is said
 ``true_positive_strength``  share of a word's attention that lies on the digit whose size, colour or name it is
 ``selectivity``             attention on that digit ÷ attention on all digits
 ``pointing``                the maximum of the word's map lies on that digit
@@ -13,7 +14,8 @@ program is there. Of generated scenes, whose every object is known, also:
 ``causal_hold``             the latter alone
 ==========================  ========================================================================================
 
-Maps are those of the true sentence, given word by word, so that every content word of every scene has one.
+Maps are those of the true sentence, given word by word, so that every content word of every scene has one. "nothing"
+is none, and in an empty scene there is nothing to recolour, so that empty scenes count in scores of sentences alone.
 """
 
 from __future__ import annotations
@@ -58,6 +60,7 @@ BATCH = 100  # pictures: a batch of maps is eleven words of each
 KINDS = {"size": SIZE_WORDS, "colour": COLOURS, "digit": DIGIT_WORDS}
 """Content words of scenes."""
 STRENGTH = "true_positive_strength"
+EMPTY = "exact_match_empty"
 RIVALS = ("uniform", "all_objects", "grid_oracle")
 """Maps that stand beside the model's: even, on all digits alike, on the best single cell."""
 
@@ -108,6 +111,8 @@ class CaptionScores:
             "intervals": {name: [interval.low, interval.high] for name, interval in sentences.items()},
             "counts": {"references": sum(map(len, self.references))},
         }
+        if EMPTY in sentences:
+            found["counts"][EMPTY] = sentences[EMPTY].n
         if self.is_scenes:
             self._add_words(found)
         elif (why := meteor_missing()) is not None:
@@ -121,11 +126,10 @@ class CaptionScores:
         found["attention"] = {name: means[name]["all"].mean for name in own}
         found["attention"]["by_kind"] = {kind: {name: means[name][kind].mean for name in own} for kind in KINDS}
         found["baselines"] = {rival: {STRENGTH: means[rival]["all"].mean} for rival in RIVALS}
-        scenes = torch.cat(self.recoloured)
         intervals = {name: self.words.interval(name) for name in own}
         for name, values in self.causal.values().items():
             found["attention"][name] = mean_defined(values).mean
-            intervals[name] = bootstrap(values, scenes)
+            intervals[name] = bootstrap(values, torch.cat(self.recoloured))
         found["intervals"] |= {name: [each.low, each.high] for name, each in intervals.items()}
         found["counts"] |= {name: each.n for name, each in intervals.items()}
 
@@ -161,7 +165,10 @@ def score_captions(
         scores.said += sentences(words, data.vocabulary)
         scores.references += [data.references(number) for number in numbers.tolist()]
         if batch.layout is not None:
-            scores.exact.add_values({"exact_match": same_caption(words, batch.words)})
+            is_right, is_empty = same_caption(words, batch.words), batch.layout.count == 0  # (B,)
+            scores.exact.add_values({"exact_match": is_right})
+            if bool(is_empty.any()):
+                scores.exact.add_values({EMPTY: is_right[is_empty]})
             _add_words(scores, model, features, batch, data.vocabulary)
             _add_causal(scores, model, words, batch, beam)
         done += len(batch)
@@ -215,7 +222,8 @@ def _rivals(trace: AttentionTrace, masks: Tensor, objects: Tensor, has_mask: Ten
     frame, grid = cells[0].to(masks.device), cells[1]
     everywhere = baselines.all_objects(objects[:, 0], frame, grid)[:, None].expand_as(masks)  # (B,T,H,W)
     best = torch.zeros_like(masks, dtype=torch.float32)
-    best[has_mask] = baselines.grid_oracle(masks[has_mask], frame, grid)  # (W,H,W)
+    if bool(has_mask.any()):  # the scenes of a batch may all be empty
+        best[has_mask] = baselines.grid_oracle(masks[has_mask], frame, grid)  # (W,H,W)
     return {
         "uniform": uniform_word_strength(masks, has_mask),
         "all_objects": word_strength(everywhere, masks, has_mask),
@@ -237,10 +245,11 @@ def _add_causal(scores: CaptionScores, model: SatModel, words: Tensor, batch: Ca
         there = batch.layout.present[:, which].nonzero().squeeze(1)  # (N,)
         if not len(there):
             continue
-        changed = batch.recolour(torch.where(batch.layout.present[:, which], which, 0))  # the others are not asked for
-        place = (changed.words != batch.words)[there].int().argmax(1)  # (N,): where the one new word is
-        old, new = (each[there].gather(1, place[:, None]).squeeze(1) for each in (batch.words, changed.words))  # (N,)
-        after = captions_of(model, encoded(model, changed.images[there]), beam)  # (N,T)
+        before = batch[there]
+        changed = before.recolour(which)
+        place = (changed.words != before.words).int().argmax(1)  # (N,): where the one new word is
+        old, new = (each.words.gather(1, place[:, None]).squeeze(1) for each in (before, changed))  # (N,)
+        after = captions_of(model, encoded(model, changed.images), beam)  # (N,T)
         found = word_follow(words[there], after, place=place, new_word=new, old_word=old)
         scores.causal.add_values({"causal_follow": found.causal_follow, "causal_hold": found.held})
-        scores.recoloured.append(batch.picture[there].cpu())
+        scores.recoloured.append(before.picture.cpu())

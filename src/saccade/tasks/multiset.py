@@ -2,11 +2,12 @@
 
 The training side; the scoring side is :mod:`saccade.tasks.multiset_scores`. A recipe has two phases, as the paper has
 (Welleck et al. 2017, arXiv:1711.05165, Sections 4.2 and 5): ``activation`` teaches the backbone and its classifier of
-single objects, then everything else learns on the frozen backbone. What a phase may be taught by:
+single objects, then everything else learns on the frozen backbone; perhaps a third, in which both learn together
+(ours). What a phase may be taught by:
 
 =========================  ========================================================================================
 ``single_object``          cross-entropy of the one object, or of one label of the picture, drawn anew each time
-``each_object``            the same, and cross-entropy of each label from the cells under its box alone
+``each_object``            the same, and cross-entropy of each label from the cells under its box alone (ours)
 ``reinforce[:λ]``          the paper's: myopic REINFORCE with a learnt baseline, and cross-entropy of the stop; λ, an
                            entropy bonus, is 0 unless given
 ``reinforce_to_go[:λ]``    the same with the rewards of later actions too
@@ -24,12 +25,12 @@ paper: a few per cent of the training scenes are empty (``data.empty``), so that
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.config import from_dict
@@ -48,12 +49,16 @@ from saccade.losses import (
     multiset_loss,
     multiset_reward,
     multiset_rewards,
+    object_loss,
     sequence_cross_entropy,
+    single_object_loss,
 )
 from saccade.losses.multiset import label_steps
+from saccade.losses.single_objects import names_each, names_one
 from saccade.metrics import at_glimpses
 from saccade.models.base import PictureModel
 from saccade.models.facts import ModelFacts
+from saccade.models.multiset_counts import MultisetCountsModel
 from saccade.models.multiset_reader import MultisetModel
 from saccade.tasks.multiset_pictures import at_size, boxes_at_size, read_all, read_objects
 from saccade.tasks.multiset_scores import MultisetScores, add_answers, add_glimpses, score_multisets
@@ -63,9 +68,10 @@ from saccade.tasks.trainable_tables import check_named, check_trainable
 
 ACTIVATION = "activation"
 """The phase that learns from single objects."""
+OF_OBJECTS = ("single_object", "each_object")
+"""What it is taught by."""
 LOSSES = (
-    "single_object",
-    "each_object",
+    *OF_OBJECTS,
     "reinforce",
     "reinforce_to_go",
     "reinforce_expected",
@@ -159,20 +165,44 @@ class MultisetTask(PictureTask):
             return {"images": images}
         return {"images": images, "single": True, "boxes": boxes_at_size(batch["boxes"], batch["images"], self.size)}
 
+    def check_loss(self, phase: str, loss: str) -> None:
+        """Refuse a loss that the phase, the model or the data is not made for."""
+        kind, _ = _parsed(loss)
+        if phase == ACTIVATION and kind not in OF_OBJECTS:
+            raise ConfigError(f"loss '{loss}': the phase '{ACTIVATION}' is taught by {' or '.join(OF_OBJECTS)}")
+        if kind == "each_object" and phase != ACTIVATION:
+            raise ConfigError(f"loss '{kind}' belongs to the phase '{ACTIVATION}'; choose another for '{phase}'")
+        if kind == "each_object" and not self._has_boxes("train"):
+            raise ConfigError(
+                f"loss '{kind}' learns from boxes, and no training picture of {self.data_config.name} has one; give "
+                "them in a column 'boxes', or take the loss 'single_object'"
+            )
+        if kind not in OF_OBJECTS and (kind == "counts") != self._counts:
+            other = "hsal" if self._counts else "multiset-counts"
+            raise ConfigError(f"loss '{kind}' cannot teach this model; take model '{other}', or another loss")
+
+    @property
+    def _counts(self) -> bool:
+        """Whether the model counts labels, and glimpses nowhere."""
+        return isinstance(self.model, MultisetCountsModel)
+
+    def _has_boxes(self, split: str) -> bool:
+        """Whether some label in ``split`` has a box; of generated scenes all have."""
+        rows = () if self.table is None else self.table.rows
+        return self.table is None or any(any(row.boxes) for row in rows if row.split == split)
+
     def loss(self, raw: dict[str, Tensor], batch: Batch, phase_loss: str) -> dict[str, Tensor]:
         """The loss called ``phase_loss`` (see the module), its parts, and what tells how training goes."""
         kind, weight = _parsed(phase_loss)
         labels, mixed = batch["labels"], batch["shuffled"]  # (B,M)
         if kind == "single_object":
-            return _single_object(raw["single_logits"], mixed)
+            return single_object_loss(raw["single_logits"], mixed)
         if kind == "each_object":
-            if "object_logits" not in raw:
-                raise ConfigError(f"loss '{kind}' belongs to the phase '{ACTIVATION}'; choose another for this one")
-            return _each_object(raw, labels, mixed, batch["boxes"])
+            alone = single_object_loss(raw["single_logits"], mixed)
+            own = object_loss(raw["object_logits"], labels, batch["boxes"])
+            return {**alone, **own, "loss": alone["loss"] + own["object_loss"]}
         if kind == "counts":
-            _needs(raw, "count_logits", kind, "multiset-counts")
             return {"loss": count_loss(raw["count_logits"], labels)}
-        _needs(raw, "location", kind, "hsal")
         if kind == "reinforce_expected":
             rewards = list_rewards if self.is_list else multiset_rewards
             found = hsal_expected_loss(raw, labels, rewards=rewards, entropy_weight=weight)
@@ -190,6 +220,13 @@ class MultisetTask(PictureTask):
     def is_list(self) -> bool:
         """Whether the order of the labels is part of the answer."""
         return self.table is not None and self.table.kind == "list"
+
+    def measures(self) -> tuple[str, ...]:
+        """What :meth:`validate` tells; of glimpses only where some were made for a label."""
+        places = ("glimpse_in_evidence", "glimpse_on_label") if self._has_boxes("val") else ()
+        glimpses = () if self._counts else ("attn_saliency", "attn_saliency_raw", *places)
+        objects = ("object_accuracy",) if self._has_boxes("val") else ()
+        return ("macro_f1", "exact_match", *glimpses, "single_accuracy", *objects)
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
@@ -212,8 +249,8 @@ class MultisetTask(PictureTask):
         single, objects = [], []
         for batch in in_batches(alone, VALIDATION_BATCH):
             raw = read_objects(model, batch.images, batch.boxes, self.size)
-            single.append(_names_one(raw["single_logits"], batch.labels)[batch.present.any(1)])  # (B',)
-            right, known = _names_each(raw["object_logits"], batch.labels, batch.boxes)  # (B,M) each
+            single.append(names_one(raw["single_logits"], batch.labels)[batch.present.any(1)])  # (B',)
+            right, known = names_each(raw["object_logits"], batch.labels, batch.boxes)  # (B,M) each
             objects.append(right[known])  # (N,)
         told = {"single_accuracy": torch.cat(single), "object_accuracy": torch.cat(objects)}
         return {name: float(right.float().mean()) for name, right in told.items() if len(right)}
@@ -288,44 +325,12 @@ def _parsed(phase_loss: str) -> tuple[str, float]:
     if not kind.startswith("reinforce"):
         raise ConfigError(f"loss '{phase_loss}': only reinforce has an entropy bonus; leave out ':{weight}'")
     try:
-        return kind, float(weight)
+        bonus = float(weight)
     except ValueError as error:
         raise ConfigError(f"loss '{phase_loss}': the entropy weight after ':' is a number, found '{weight}'") from error
-
-
-def _needs(raw: Mapping[str, Tensor], key: str, kind: str, model: str) -> None:
-    if key not in raw:
-        raise ConfigError(f"loss '{kind}': this model cannot be taught by it; take model '{model}', or another loss")
-
-
-def _each_object(raw: Mapping[str, Tensor], labels: Tensor, mixed: Tensor, boxes: Tensor) -> dict[str, Tensor]:
-    """The loss of single objects, and the cross-entropy of each label (B,M) that has a box (B,M,4), from its cells."""
-    logits = raw["object_logits"]  # (B,M,C)
-    right, known = _names_each(logits, labels, boxes)  # (B,M) each
-    each = F.cross_entropy(logits.transpose(1, 2), labels.clamp(min=0), reduction="none") * known  # (B,M)
-    objects = known.sum().clamp(min=1)
-    alone = _single_object(raw["single_logits"], mixed)
-    own = {"object_loss": each.sum() / objects, "object_accuracy": (right & known).sum() / objects}
-    return {**alone, **own, "loss": alone["loss"] + own["object_loss"]}
-
-
-def _single_object(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Cross-entropy of the first label (B,M) of each picture that has one, from logits (B,C)."""
-    first = labels[:, 0]  # (B,): shuffled, so any of them
-    held = (first >= 0).to(logits.dtype)  # (B,)
-    each = F.cross_entropy(logits, first.clamp(min=0), reduction="none") * held  # (B,)
-    pictures = held.sum().clamp(min=1)
-    return {"loss": each.sum() / pictures, "single_accuracy": _names_one(logits, labels).sum() / pictures}
-
-
-def _names_one(logits: Tensor, labels: Tensor) -> Tensor:
-    """1.0 where the likeliest class (B,C) is one of the labels (B,M), else 0.0: (B,)."""
-    return (labels == logits.argmax(-1, keepdim=True)).any(1).to(logits.dtype)
-
-
-def _names_each(logits: Tensor, labels: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the likeliest class (B,M,C) is the label (B,M), and where there is a label with a box (B,M,4): bool."""
-    return logits.argmax(-1) == labels, (labels >= 0) & ~boxes.isnan().any(-1)
+    if not 0 <= bonus < math.inf:
+        raise ConfigError(f"loss '{phase_loss}': the entropy weight after ':' is 0 or more, found {weight}")
+    return kind, bonus
 
 
 def _saliency_at_glimpses(raw: Mapping[str, Tensor], labels: Tensor) -> Tensor:

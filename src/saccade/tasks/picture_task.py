@@ -99,6 +99,14 @@ class PictureTask(ABC):
     def batch(self, data: Any, indices: Tensor, number: int) -> Batch:
         """The examples ``indices`` (B,) of ``data`` for training; ``number`` counts the batches of all ranks."""
 
+    @abstractmethod
+    def check_loss(self, phase: str, loss: str) -> None:
+        """Refuse a ``loss`` that the phase called ``phase`` cannot be taught by, before anything is."""
+
+    @abstractmethod
+    def measures(self) -> tuple[str, ...]:
+        """Names of all that validation may tell."""
+
     @property
     @abstractmethod
     def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -66,6 +66,11 @@ class QueryTask(PictureTask):
         images, query = batch["images"], batch["query"]
         return {"images": images, "query": query, "asks": len(query) // len(images)}
 
+    def check_loss(self, phase: str, loss: str) -> None:
+        """Refuse a loss that nobody knows; whether the model draws what it needs is seen when it does."""
+        if loss not in LOSSES:
+            raise ConfigError(f"loss '{loss}': {nearest(loss, LOSSES)}")
+
     def loss(self, raw: dict[str, Tensor], batch: Batch, phase_loss: str) -> dict[str, Tensor]:
         """Cross-entropy of the answer plus whatever penalty the model names, and the share of right answers.
 
@@ -73,8 +78,6 @@ class QueryTask(PictureTask):
         Where several answers may hold, each has a cross-entropy of its own, and the likeliest is right if it holds. A
         model that draws locations in training is by default taught by REINFORCE instead.
         """
-        if phase_loss not in LOSSES:
-            raise ConfigError(f"loss '{phase_loss}': {nearest(phase_loss, LOSSES)}")
         draws = "sampled_logits" in raw
         if phase_loss == "reinforce" and not draws:
             raise ConfigError(
@@ -94,6 +97,10 @@ class QueryTask(PictureTask):
             found["penalty"] = raw["penalty"].mean()
             found["loss"] = found["loss"] + found["penalty"]
         return found
+
+    def measures(self) -> tuple[str, ...]:
+        """What :meth:`validate` tells."""
+        return ("weighted_map", "top1", "loss") if self.model.multi_label else ("accuracy", "loss")
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:

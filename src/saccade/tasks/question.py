@@ -65,6 +65,10 @@ class QuestionTask(QueryTask):
         """Questions (B,) with their pictures cut and flipped as the seed and the number of the batch say."""
         return data.take(indices, augment_seed=derive_seed(self.seed, number))
 
+    def measures(self) -> tuple[str, ...]:
+        """What :meth:`validate` tells."""
+        return ("score", *super().measures())
+
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Metrics on the validation split; ``score`` is the one that decides, whichever kind of table it is."""
         found = super().validate(model)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -54,7 +56,10 @@ def _guide() -> SceneGuide:
 
 
 def _strips(predictor: Predictor) -> Gallery:
-    """A scene of two digits, the same with one of them recoloured, one of one digit, and one that was misread."""
+    """A scene of two digits, the same with one of them recoloured, one of one digit, and one that was misread.
+
+    Then an empty one, if the model has seen such.
+    """
     config = CaptionDataConfig(glyphs=predictor.facts.data.get("glyphs", "disjoint"))
     data = CaptionData(config, "test", predictor.device, allow_pack=True)
     batch = data.pictures(torch.arange(LOOKED_AT))
@@ -65,15 +70,22 @@ def _strips(predictor: Predictor) -> Gallery:
     strips = []
     if longest is not None:
         strips.append(_strip(seen[longest], truths[longest], batch, longest))
-        again = batch.recolour(0)
-        after = _look(predictor, again)[longest]
-        strips.append(_strip(after, _truths(data, again)[longest], again, longest, what="The first digit recoloured: "))
+        again = batch[longest : longest + 1].recolour(0)
+        strips += _strips_of(predictor, data, again, what="The first digit recoloured: ")
     short = next((row for row in range(LOOKED_AT) if right[row] and counts[row] == min(counts)), None)
     wrong = next((row for row in range(LOOKED_AT) if not right[row]), None)
     strips += [_strip(seen[row], truths[row], batch, row) for row in (short, wrong) if row is not None]
+    if predictor.facts.data.get("empty"):
+        bare = CaptionData(replace(config, empty=1.0), "test", predictor.device, allow_pack=True)
+        strips += _strips_of(predictor, bare, bare.pictures(torch.arange(1)), what="An empty scene: ")
     return Gallery(
         strips, "Word by word: where it looked, and how far the gate was open; boxed, what is meant", wide=True
     )
+
+
+def _strips_of(predictor: Predictor, data: CaptionData, batch: CaptionBatch, *, what: str) -> list[Picture]:
+    seen, truths = _look(predictor, batch), _truths(data, batch)
+    return [_strip(each, truth, batch, row, what=what) for row, (each, truth) in enumerate(zip(seen, truths))]
 
 
 def _look(predictor: Predictor, batch: CaptionBatch) -> list[Sighting]:

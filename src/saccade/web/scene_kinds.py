@@ -7,7 +7,7 @@ The numbers are those of the generators themselves, at the size of a composed sc
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from saccade.data.attributes import SPECS
@@ -20,6 +20,7 @@ from saccade.models.facts import ModelFacts
 
 CANVAS = 100
 """Side of a composed scene in pixels, as the models of digits were trained."""
+_EMPTY = ("scenes", "mnist-multiset", "mnist-set")  # some of them may have no digit, as the setting ``empty`` says
 Behind = Literal["black", "distractors", "clutter", "photo"]
 
 
@@ -39,8 +40,11 @@ class TrainedScenes:
 
 def trained_scenes(facts: ModelFacts) -> TrainedScenes | None:
     """The scenes of the model's training; None for one that learned from other pictures, or does not say."""
-    made = _KINDS.get(str(facts.data.get("name")))
-    return None if made is None else made()
+    name = str(facts.data.get("name"))
+    if (made := _KINDS.get(name)) is None:
+        return None
+    trained = made()
+    return replace(trained, digits=(0, trained.digits[1])) if name in _EMPTY and facts.data.get("empty") else trained
 
 
 def _attributes(spec: SceneSpec, background: Behind) -> TrainedScenes:

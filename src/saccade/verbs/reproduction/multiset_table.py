@@ -2,8 +2,8 @@
 
 Measured on test scenes of glyphs that training never saw, from training without end; the paper's sizes are 60,000 and
 10,000 scenes. SVHN is not fetched by saccade, so its cells are trained by hand and only shown here. Figures 5 and 6,
-saliency at the glimpses and F1 over training, are drawn from run folders, which records do not hold; Figures 3, 4 and
-12, which need a model, in :mod:`saccade.verbs.reproduction.reading_figures`.
+saliency at the glimpses and F1 over training, are drawn from the validations that records keep; Figures 3, 4 and 12,
+which need a model, in :mod:`saccade.verbs.reproduction.reading_figures`.
 """
 
 from __future__ import annotations
@@ -160,10 +160,14 @@ def _plot(panels: Mapping[str, Mapping[str, Line]], label: str) -> Callable[[The
 
 
 def _rows_by_system(table: MultisetTable, data: str) -> dict[str, Rows]:
-    """Validations of the first run of each system on ``data`` since its controllers learn; steps count from there."""
+    """Validations of a run of each system on ``data`` since its controllers learn; steps count from there.
+
+    Of several that kept them it is the first.
+    """
     found = {}
     for system, label in SYSTEMS.items():
-        for run in sorted(table.of(system, data), key=lambda run: run.seed)[:1]:
+        kept = [run for run in table.of(system, data) if run.course]
+        for run in sorted(kept, key=lambda run: run.seed)[:1]:
             before = max((row["step"] for row in run.course if row["phase"] == ACTIVATION), default=0)
             found[label] = [row | {"step": row["step"] - before} for row in run.course if row["phase"] != ACTIVATION]
     return found

@@ -50,5 +50,6 @@ export function adviceOn(trained, scene) {
 
 function countOf([fewest, most]) {
   if (fewest === most) return COUNTS[most];
+  if (!fewest) return `at most ${COUNTS[most]}`;
   return `${COUNTS[fewest]} ${most === fewest + 1 ? "or" : "to"} ${COUNTS[most]}`;
 }
