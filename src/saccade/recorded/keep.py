@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,6 @@ def keep(
 
 
 def _short(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A validation without its time of day, its numbers rounded."""
-    values = {name: round(value, DIGITS) for name, value in row["values"].items()}
+    """A validation without its time of day, its numbers rounded; one that is not finite has no place in JSON."""
+    values = {name: round(value, DIGITS) for name, value in row["values"].items() if math.isfinite(value)}
     return {"step": row["step"], "phase": row["phase"], "kind": row["kind"], "values": values}
