@@ -72,7 +72,13 @@ def finished_run(folder):
     (folder / "model" / "config.json").write_text(json.dumps(config))
     rows = [
         {"seconds": 1, "step": 1, "phase": "main", "kind": "train", "values": {"loss": 2}},
-        {"seconds": 90, "step": 40, "phase": "main", "kind": "validation", "values": {"accuracy": 1 / 3, "f1": float("nan")}},
+        {
+            "seconds": 90,
+            "step": 40,
+            "phase": "main",
+            "kind": "validation",
+            "values": {"accuracy": 1 / 3, "f1": float("nan")},
+        },
     ]
     (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
     return values["evaluation"]

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from saccade.cli.options import Ask, Device, Json, OutFolder, Quiet
-from saccade.cli.terminal import print_json, print_table, remark
+from saccade.cli.terminal import places, print_json, print_table, remark
 
 
 def compare(
@@ -44,14 +44,7 @@ def compare(
         print_json([seen.to_json() for seen in sightings])
         return
     rows = [
-        (
-            seen.model,
-            seen.question,
-            seen.answer,
-            f"{seen.confidence:.1%}",
-            " · ".join(f"{x}, {y}" for x, y in seen.looked_at),
-        )
-        for seen in sightings
+        (seen.model, seen.question, seen.answer, f"{seen.confidence:.1%}", places(seen.looked_at)) for seen in sightings
     ]
     print_table(sightings[0].picture.name, ("model", "asked", "answer", "confidence", "looked at x, y"), rows)
     for path in [] if quiet else written:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saccade.cli.options import Ask, Device, Json, OutFolder, Quiet
-from saccade.cli.terminal import bar, print_json, print_table, remark, warn
+from saccade.cli.terminal import bar, places, print_json, print_table, remark, warn
 
 if TYPE_CHECKING:
     from saccade.sighting import Sighting
@@ -96,8 +96,8 @@ def _rows(seen: Sighting) -> list[tuple[object, ...]]:
             for each in (seen, *seen.others)
         ]
     second = f"{seen.alternatives[0][0]} {seen.alternatives[0][1]:.1%}" if seen.alternatives else None
-    places = " · ".join(f"{x}, {y}" for x, y in seen.looked_at)
-    return [(seen.picture.name, seen.question, seen.answer, f"{seen.confidence:.1%}", second, places)]
+    looked_at = places(seen.looked_at)
+    return [(seen.picture.name, seen.question, seen.answer, f"{seen.confidence:.1%}", second, looked_at)]
 
 
 def _remarks(rows: int, answered: int, skipped: int, out: Path | None) -> None:

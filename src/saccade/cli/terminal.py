@@ -20,6 +20,11 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
     typer.echo(json.dumps(_finite(value), indent=indent, ensure_ascii=False, allow_nan=False))
 
 
+def places(points: Sequence[tuple[int, int]]) -> str:
+    """Pixels as they stand in a cell of a table: x, y · x, y …"""
+    return " · ".join(f"{x}, {y}" for x, y in points)
+
+
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """A table on stdout; cells are shown as they are, without markup."""
     from rich.box import SIMPLE

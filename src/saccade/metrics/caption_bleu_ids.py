@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import ShapeError
-from saccade.metrics.caption_cider_ids import ngram_keys
+from saccade.metrics.caption_cider_ids import ngram_counts, ngram_keys
 
 
 def bleu_of_words(said: Tensor, references: Tensor, vocabulary: int) -> Tensor:
@@ -26,10 +26,8 @@ def bleu_of_words(said: Tensor, references: Tensor, vocabulary: int) -> Tensor:
     if said.dim() != 3 or references.dim() != 3 or len(said) != len(references):
         raise ShapeError("references", f"({len(said)},R,T), beside captions (B,K,T)", references.shape)
     mine, theirs = (ngram_keys(words, vocabulary) for words in (said, references))  # (B,K,G,T), (B,R,G,T')
-    same = mine[..., :, None] == mine[..., None, :]  # (B,K,G,T,T)
-    is_first = ~same.tril(-1).any(-1) & (mine > 0)  # (B,K,G,T)
     in_each = (mine[:, :, None, ..., None] == theirs[:, None, ..., None, :]).sum(-1)  # (B,K,R,G,T)
-    clipped = torch.minimum(same.sum(-1), in_each.amax(2)) * is_first  # (B,K,G,T)
+    clipped = torch.minimum(ngram_counts(mine), in_each.amax(2))  # (B,K,G,T)
     matched, there = clipped.sum(-1).float(), (mine > 0).sum(-1).float()  # (B,K,G)
     one = (torch.arange(matched.shape[-1], device=said.device) > 0).float()  # (G,): 0 1 1 1
     precision = (matched + one) / (there + one).clamp_min(1)  # (B,K,G)

@@ -93,8 +93,13 @@ def cider_of_words(said: Tensor, references: Tensor, rarity: NGramRarity) -> Ten
     return (likeness * counts[:, None]).sum(-1) / counts.sum(-1, keepdim=True).clamp_min(1)
 
 
-def _vector(keys: Tensor, rarity: NGramRarity) -> Tensor:
-    """The entry g of each n-gram (…,G,T), at the first place that it has in its caption; 0 elsewhere."""
+def ngram_counts(keys: Tensor) -> Tensor:
+    """How often each n-gram (…,G,T) is in its caption, at the first place that it has there; 0 elsewhere."""
     same = keys[..., :, None] == keys[..., None, :]  # (…,G,T,T)
     is_first = ~same.tril(-1).any(-1) & (keys > 0)  # (…,G,T)
-    return same.sum(-1) * rarity(keys) * is_first
+    return same.sum(-1) * is_first
+
+
+def _vector(keys: Tensor, rarity: NGramRarity) -> Tensor:
+    """The entry g of each n-gram (…,G,T), where it is counted; 0 elsewhere."""
+    return ngram_counts(keys) * rarity(keys)
