@@ -21,7 +21,7 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def places(points: Sequence[tuple[int, int]]) -> str:
-    """Pixels as they stand in a cell of a table: x, y · x, y …"""
+    """Pixels as they stand in a cell of a table, the next after a dot: ``x, y · x, y``."""
     return " · ".join(f"{x}, {y}" for x, y in points)
 
 
