@@ -34,7 +34,21 @@ def test_readme_python_block_runs(tmp_path, monkeypatch, capsys):
     assert any((tmp_path / "out").glob("*.png"))
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "TESTING.md", "docs/papers.md", "docs/results.md"])
+def test_the_guide_scores_a_method_of_ones_own(capsys):
+    """The block of the guide on four scenes instead of a hundred: gradients mark the digit better than an even map."""
+    text = (ROOT / "docs" / "guide.md").read_text().partition("### Score a method of your own")[2]
+    block = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+    assert block.count("one_per_scene(100)") == 1
+    exec(compile(block.replace("one_per_scene(100)", "one_per_scene(4)"), "guide.md", "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    marked, _, even, _, followed = (float(re.search(r"mean=([\d.]+)", line)[1]) for line in printed)
+    assert marked > 5 * even
+    assert 0 <= followed <= 1
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "TESTING.md", "docs/guide.md", "docs/papers.md", "docs/results.md"]
+)
 def test_links_and_named_files_exist(page):
     text = (ROOT / page).read_text()
     for target in re.findall(r"\]\(([^)#]+)\)", text):

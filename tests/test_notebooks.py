@@ -33,7 +33,7 @@ def test_there_are_three() -> None:
 
 @each
 def test_it_is_small_and_was_run_from_top_to_bottom(path: Path) -> None:
-    assert path.stat().st_size < 300_000
+    assert path.stat().st_size < 240_000
     assert [cell["execution_count"] for cell in cells(path)] == list(range(1, len(cells(path)) + 1))
     kinds = [output["output_type"] for cell in cells(path) for output in cell["outputs"]]
     assert len(kinds) >= 4

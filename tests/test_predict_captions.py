@@ -12,7 +12,7 @@ from PIL import Image
 
 import saccade
 from caption_stubs import WORDS, save_tiny_captioner
-from saccade.errors import DataError
+from saccade.errors import ConfigError, DataError
 from saccade.predict import Predictor
 from saccade.record import read_record
 from saccade.show.report_sources import report_from_records
@@ -135,11 +135,29 @@ def test_more_captions_than_the_beam_follows_are_refused(teller: Predictor, beam
         teller.look("no-such-picture.png", beam=beam, captions=captions)
 
 
+def test_the_length_penalty_ranks_what_a_beam_has_found(teller: Predictor) -> None:
+    """By 0 by their log p; by 1 by the mean over their words and the end, as their confidence says it."""
+    plain, by_mean = (teller.look(PICTURE, captions=5, length_penalty=penalty) for penalty in (0.0, 1.0))
+    likely = [each.log_probability for each in (plain, *plain.others)]
+    sure = [each.confidence for each in (by_mean, *by_mean.others)]
+    assert likely == sorted(likely, reverse=True)
+    assert sure == sorted(sure, reverse=True)
+    assert {plain.answer, *(each.answer for each in plain.others)} == {
+        by_mean.answer,
+        *(each.answer for each in by_mean.others),
+    }
+    with pytest.raises(ConfigError, match="length_penalty: a number, found nan"):
+        teller.look(PICTURE, length_penalty=math.nan)
+
+
 def test_a_wide_beam_is_taken_for_many_captions(teller: Predictor) -> None:
     seen = teller.look(PICTURE, captions=7)
     assert 4 <= len(seen.others) <= 6  # places that hold no caption are left out
 
 
 def test_models_that_say_no_captions_refuse_the_options(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="'tiny' says no captions; leave out beam and captions"):
-        saccade.load(save_tiny(tmp_path / "tiny"), "cpu").look(PICTURE, ask=1, beam=3)
+    tiny = saccade.load(save_tiny(tmp_path / "tiny"), "cpu")
+    with pytest.raises(DataError, match="'tiny' says no captions; leave out beam, or name"):
+        tiny.look(PICTURE, ask=1, beam=3)
+    with pytest.raises(DataError, match="'tiny' says no captions; leave out captions, length_penalty, or name"):
+        list(tiny.look_many([PICTURE], ask=1, captions=2, length_penalty=0.0))

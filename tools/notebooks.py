@@ -13,9 +13,10 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 from nbformat import NotebookNode
+from small_png import smaller_base64, smaller_embedded
 
 FOLDER = Path(__file__).parent.parent / "docs" / "notebooks"
-LARGEST = 300_000
+LARGEST = 240_000
 """Bytes of a notebook with its pictures."""
 
 
@@ -35,9 +36,13 @@ def run(path: Path) -> None:
 
 
 def _kept(output: NotebookNode) -> NotebookNode:
-    """An output without the second copy of a picture: PIL offers each as PNG and as JPEG."""
-    if "image/png" in output.get("data", {}):
-        output.data.pop("image/jpeg", None)
+    """An output with small pictures, and without the second copy of one: PIL offers each as PNG and as JPEG."""
+    shown = output.get("data", {})
+    if "image/png" in shown:
+        shown.pop("image/jpeg", None)
+        shown["image/png"] = smaller_base64(shown["image/png"])
+    if "text/html" in shown:
+        shown["text/html"] = smaller_embedded(shown["text/html"])
     return output
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 from PIL import Image
+from small_png import small_png
 
 from saccade.data.attributes import AttributeData, AttributeDataConfig
 from saccade.data.captions import CaptionData, CaptionDataConfig
@@ -69,10 +70,10 @@ def main() -> None:
     parser.add_argument("--bird", type=Path, help="a photograph of a bird that may be shown")
     options = parser.parse_args()
     IMAGES.mkdir(exist_ok=True)
-    beside_soft().save(IMAGES / "hattnet-ctx-beside-soft.png", optimize=True)
-    caption().save(IMAGES / "sat-hard-scenes.png", optimize=True)
+    (IMAGES / "hattnet-ctx-beside-soft.png").write_bytes(small_png(beside_soft()))
+    (IMAGES / "sat-hard-scenes.png").write_bytes(small_png(caption()))
     if options.bird is not None:
-        birds(options.bird).quantize(128).save(IMAGES / "crown-cub.png", optimize=True)
+        (IMAGES / "crown-cub.png").write_bytes(small_png(birds(options.bird).quantize(128)))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from typing import Any
 from chromium import ARGUMENTS, found
 from PIL import Image
 from playwright.sync_api import sync_playwright
+from small_png import small_png
 
 import saccade
 from saccade.verbs.tour import LIVE
@@ -69,8 +70,8 @@ def main(folder: Path) -> None:
             page.locator(".lens .answer strong").first.wait_for()
             arrange(page)
             page.wait_for_timeout(1500)  # until all have answered and painted
-            shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-            shot.save(folder / f"{name}.png", optimize=True)  # in full colour: colours are what it is about
+            shot = Image.open(io.BytesIO(page.screenshot()))
+            (folder / f"{name}.png").write_bytes(small_png(shot))
         browser.close()
 
 

@@ -1,6 +1,9 @@
 """Put a recorded run's model into the zoo, with its score and where it came from.
 
 python tools/ship.py RUN docs/results/soft-mref-unlimited-seed0.json --name soft-mref
+
+``--beside NAME`` leaves out what the shipped model NAME has bit for bit. Where others lie beside a model that is
+replaced, they are written anew and stay what they were.
 """
 
 from __future__ import annotations
@@ -11,13 +14,17 @@ import dataclasses
 import inspect
 import json
 import re
+import sys
 from pathlib import Path
+
+from torch import nn
 
 from saccade.config import from_dict
 from saccade.models.catalog import model_spec
-from saccade.models.folder import Score, load_model, save_model
+from saccade.models.facts import WEIGHTS
+from saccade.models.folder import ModelFacts, Score, load_model, read_facts, save_model
 from saccade.tasks.published import PUBLISHED
-from saccade.zoo import ZOO
+from saccade.zoo import ZOO, shipped
 
 
 def deviations(architecture: str) -> tuple[str, ...]:
@@ -36,13 +43,30 @@ def plain(text: str) -> str:
     return re.sub(r":\w+:`[~.]*([^`]+)`", r"`\1`", text).replace("``", "`")
 
 
+def leaning_on(name: str) -> dict[Path, tuple[nn.Module, ModelFacts]]:
+    """The shipped models that lie beside ``name``, read while it still is the one they know."""
+    bases = {folder: read_facts(folder).beside for folder in shipped().values()}
+    return {folder: load_model(folder) for folder, base in bases.items() if base is not None and base.name == name}
+
+
+def put(model: nn.Module, folder: Path, facts: ModelFacts, beside: str | None) -> None:
+    """Save the model and say how large it is there."""
+    kept = save_model(model, folder, facts, beside=beside)
+    shared = f", the rest is in {kept.beside.name}" if kept.beside is not None else ""
+    print(f"{folder.name}: {(folder / WEIGHTS).stat().st_size:,} bytes{shared}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path)
     parser.add_argument("result", type=Path, help="its file in docs/results")
     parser.add_argument("--name", required=True)
     parser.add_argument("--note", action="append", default=[], help="what else its card should say under deviations")
+    parser.add_argument("--beside", metavar="NAME", help="a shipped model that it shares weights with")
     options = parser.parse_args()
+    leaning = leaning_on(options.name)
+    if leaning and options.beside is not None:
+        sys.exit(f"{', '.join(folder.name for folder in leaning)} lies beside {options.name}, which so must be whole")
     result = json.loads(options.result.read_text())
     model, facts = load_model(options.run / "model")
     published = PUBLISHED.get((facts.architecture, facts.data["name"]))
@@ -56,7 +80,9 @@ def main() -> None:
         revision=result["training"]["revision"],
         training={**result["training"], "command": result["command"]},
     )
-    save_model(model, ZOO / options.name, facts)
+    put(model, ZOO / options.name, facts, options.beside)
+    for folder, (other, told) in leaning.items():
+        put(other, folder, told, options.name)
 
 
 if __name__ == "__main__":

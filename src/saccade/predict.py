@@ -88,7 +88,13 @@ class Predictor:
     # ------------------------------------------------------------ one picture
 
     def look(
-        self, picture: Source, ask: Question | None = None, *, beam: int | None = None, captions: int | None = None
+        self,
+        picture: Source,
+        ask: Question | None = None,
+        *,
+        beam: int | None = None,
+        captions: int | None = None,
+        length_penalty: float | None = None,
     ) -> Sighting:
         """Answer ``ask`` about ``picture``; some models need no question.
 
@@ -97,9 +103,11 @@ class Predictor:
             ask: the question.
             beam: for a model that says captions: how many it follows side by side; 1 is greedy, by default 5.
             captions: for such a model: how many it says; the further ones are the sighting's ``others``.
+            length_penalty: for such a model: γ; captions are ranked by log p / length^γ. By default 0, which prefers
+                short ones; 1 ranks by the mean of the words.
         """
         self.question(ask)  # before the picture is read: the cheaper mistake first
-        search = self._search(beam, captions)
+        search = self._search(beam, captions, length_penalty)
         return self._answer(self.encode(picture), [self.question(ask)], search)[0]
 
     @torch.inference_mode()
@@ -146,6 +154,7 @@ class Predictor:
         on_bad: Callable[[Source, DataError], None] | None = None,
         beam: int | None = None,
         captions: int | None = None,
+        length_penalty: float | None = None,
     ) -> Iterator[Sighting]:
         """Answer ``ask`` about each of ``pictures``, in order, reading and computing ``batch_size`` at a time.
 
@@ -157,8 +166,9 @@ class Predictor:
                 is raised.
             beam: as in :meth:`look`.
             captions: as in :meth:`look`.
+            length_penalty: as in :meth:`look`.
         """
-        query, search = self.question(ask), self._search(beam, captions)
+        query, search = self.question(ask), self._search(beam, captions, length_penalty)
         for batch in stream_pictures(pictures, batch_size, on_bad):
             yield from self._answer(self.encode(*batch), [query] * len(batch), search)
 
@@ -181,19 +191,21 @@ class Predictor:
             raise DataError(f"'{self.name}' cannot be asked '{ask}': {nearest(str(ask), self.facts.queries)}")
         return self._ids[word.casefold()]
 
-    def _search(self, beam: int | None, captions: int | None) -> dict[str, Any]:
+    def _search(self, beam: int | None, captions: int | None, length_penalty: float | None) -> dict[str, Any]:
         """How captions are looked for, in the words of ``decode``; nothing for a model that says none."""
         if not isinstance(self.model, SatModel):
-            if beam is not None or captions is not None:
+            given = {"beam": beam, "captions": captions, "length_penalty": length_penalty}
+            told = [name for name, value in given.items() if value is not None]
+            if told:
                 raise DataError(
-                    f"'{self.name}' says no captions; leave out beam and captions, or name a model that does"
+                    f"'{self.name}' says no captions; leave out {', '.join(told)}, or name a model that does"
                 )
             return {}
         several = 1 if captions is None else captions
         width = max(BEAM, several) if beam is None else beam
         if min(width, several) < 1 or several > width:
             raise DataError(f"captions are 1 or more and no more than the beam follows, found {several} of {width}")
-        return {"method": "beam", "width": width, "captions": several}
+        return {"method": "beam", "width": width, "captions": several, "length_penalty": length_penalty or 0.0}
 
     @torch.inference_mode()
     def _answer(
@@ -201,7 +213,7 @@ class Predictor:
     ) -> list[Sighting]:
         """One sighting for each encoded picture and its query."""
         if isinstance(self.model, SatModel):
-            decoded = self.model.caption(encoded.features, **(search or self._search(None, None)))
+            decoded = self.model.caption(encoded.features, **(search or self._search(None, None, None)))
             told = [self._told(self.model, encoded, decoded, which) for which in range(decoded.words.shape[1])]
             return [_with_others(best, others) for best, *others in zip(*told)]
         if isinstance(self.model, PictureModel):

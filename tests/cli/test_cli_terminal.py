@@ -21,3 +21,22 @@ def test_the_name_of_a_row_is_not_broken_to_make_room(
 def test_a_table_without_rows_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     print_table("nothing", ("a", "b"), [])
     assert "nothing" in capsys.readouterr().out
+
+
+def test_a_table_that_does_not_fit_is_folded_and_never_cut(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    columns = ("picture", "asked", "answer", "confidence", "next best", "looked at x, y")
+    print_table("t", columns, [("shop pictures/p003.jpg", "circle", "green", "99.5%", "yellow 0.4%", "143, 42")])
+    shown = capsys.readouterr().out
+    assert {*" ".join(columns).split(), "143,", "42"} <= set(shown.split())
+    assert "pictures/p003.jpg " in shown
+
+
+def test_a_name_leaves_half_of_a_very_narrow_terminal_to_the_rest(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    print_table("t", ("model", "n"), [("hattnet-ctx-sparse-mdist", "10,000")])
+    assert "10,000" in capsys.readouterr().out

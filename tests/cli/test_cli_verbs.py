@@ -14,6 +14,7 @@ from saccade import zoo
 from saccade.cli import app
 from saccade.cli.terminal import print_json
 from saccade.errors import ConfigError, DataError
+from saccade.models.folder import load_model, save_model
 from tiny_models import save_tiny
 
 
@@ -124,6 +125,17 @@ def test_doctor_says_what_is_there_and_verifies_the_zoo(tmp_path: Path, monkeypa
     assert "all is well" not in result.stdout
 
 
+def test_doctor_misses_the_model_that_another_lies_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
+    model, facts = load_model(save_tiny(tmp_path / "zoo" / "first"))
+    save_model(model, tmp_path / "zoo" / "second", facts, beside="first")
+    assert json.loads(run("doctor", "--json").stdout)["zoo"] == {"first": "whole", "second": "whole"}
+    (tmp_path / "zoo" / "first").rename(tmp_path / "away")
+    result = run("doctor")
+    assert result.exit_code == 2
+    assert "problem: second: " in result.stderr
+
+
 def test_doctor_names_missing_packages_and_extras(monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.metadata
 
@@ -173,6 +185,17 @@ def test_train_passes_everything_on(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert "evaluate" not in result.stderr
 
 
+def test_train_ends_with_a_command_that_can_be_pasted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    done = SimpleNamespace(stopped="finished", model=tmp_path)
+    monkeypatch.setitem(saccade.__dict__, "train", lambda recipe, **options: done)
+    result = run("train", "attributes", "--out", "my runs/1", "--data", "csv:my pictures/t.csv")
+    assert "saccade evaluate 'my runs/1' --data 'csv:my pictures/t.csv'" in " ".join(result.output.split())
+    assert "--data" not in run("train", "soft-mref", "--out", "runs/1", "--data", "mdist").output
+    monkeypatch.setattr("saccade.verbs.train.data_of", lambda out: "csv:/of/the/run.csv")
+    again = run("train", "--resume", "--out", "runs/1").output  # the run knows what it was told the first time
+    assert "saccade evaluate runs/1 --data csv:/of/the/run.csv" in " ".join(again.split())
+
+
 def test_the_options_of_thin_verbs_exist_in_python() -> None:
     import inspect
 
@@ -206,7 +229,7 @@ def test_evaluate_prints_the_contract_or_tables(monkeypatch: pytest.MonkeyPatch)
     assert asked["limit"] == 10
     assert asked["seed"] == 3
     table = run("evaluate", "m").stdout
-    for text in ("81.2%", "80.0–82.0", "accuracy_by_scale.(0.5,1]", "50.0%", "2.3%", "uniform", "n 1,000"):
+    for text in ("81.2%", "80.0–82.0", "accuracy_by_scale.(0.5,1]", "50.0%", "2.3%", "uniform", "n 1,000, seed 0"):
         assert text in table
 
 

@@ -2,7 +2,9 @@
 
 import contextlib
 import io
+import os
 import struct
+import threading
 import warnings
 import zlib
 from pathlib import Path
@@ -221,6 +223,25 @@ def test_missing_empty_folder_and_foreign_files_say_so(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=word) as caught:
             read_picture(tmp_path / name)
         assert str(tmp_path / name) in str(caught.value)
+    for text, word in (("", "an empty path"), ("a\0b.png", "not the name of a file"), ("http://x.org/a", "an address")):
+        with pytest.raises(DataError, match=word):
+            read_picture(text)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_refused_before_anyone_waits_for_its_writer(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    told: list[str] = []
+
+    def read() -> None:
+        with pytest.raises(DataError, match="not an ordinary file") as caught:
+            read_picture(tmp_path / "pipe.png")
+        told.append(str(caught.value))
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(5)
+    assert told == [f"{tmp_path / 'pipe.png'}: not an ordinary file; save the picture as a file first"]
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF"])
@@ -340,6 +361,10 @@ def test_nothing_found_is_an_error(tmp_path: Path) -> None:
         find_pictures([tmp_path / "gone.png"])
     with pytest.raises(DataError, match="empty list"):
         find_pictures([])
+    with pytest.raises(DataError, match="an empty path"):
+        find_pictures([""])  # of a shell variable that was never set: not the folder one happens to be in
+    with pytest.raises(DataError, match=r"https://x\.org/a\.png: an address, not a file; .* download it first"):
+        find_pictures(["https://x.org/a.png"])
 
 
 def test_a_bad_picture_is_reported_and_the_rest_goes_on(album: Path) -> None:

@@ -292,6 +292,7 @@ def test_settings_come_from_a_recipe_and_go_back():
         ({"name": "mref"}, "'mref' is not READER:PATH"),
         ({"name": "cvs:x"}, "did you mean 'csv'"),
         ({"name": "csv:x", "size": (0, 5)}, "size"),
+        ({"name": "csv:x", "size": (64, 100_000)}, "size: height and width must lie in 1 .. 4096"),
         ({"name": "csv:x", "cache_mb": -1}, "cache_mb"),
     ],
 )

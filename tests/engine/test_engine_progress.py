@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 from saccade.engine import progress
 from saccade.engine.progress import PlainReporter, Reporter, RichReporter, make_reporter
@@ -18,11 +19,11 @@ def test_plain_lines_come_every_few_seconds_and_at_the_end(monkeypatch):
         now[0] += 0.2
         if step == 20:
             reporter.values("train", {"loss": 0.5, "lr": 1e-3})
-            reporter.values("validation", {"accuracy": 0.75})
+            reporter.values("validation", {"accuracy": 0.75, "loss": 0.625})
         reporter.advance(step)
     lines = stream.getvalue().splitlines()
     assert len(lines) == 4
-    assert lines[0] == "main 25/100  160 images/s  0:00:15 left  loss 0.5  accuracy 0.75"
+    assert lines[0] == "main 25/100  160 images/s  0:00:15 left  train: loss 0.5  val: accuracy 0.75, loss 0.625"
     assert lines[-1].startswith("main 100/100  160 images/s  0:00:00 left")
 
 
@@ -37,10 +38,11 @@ def test_rich_bar_shows_numbers(capsys):
         assert isinstance(reporter, RichReporter)
         reporter.begin("warm-up", 0, 10, 4)
         reporter.values("train", {"loss": 0.25})
-        reporter.values("validation", {"accuracy": 0.5})
+        reporter.values("validation", {"loss": 0.5})
         reporter.advance(10)
         reporter.note("[bold] is not markup here")
     said = capsys.readouterr().err
     assert "warm-up" in said
     assert "10/10" in said
+    assert re.search("train: loss 0.25 +val: loss 0.5", " ".join(said.split()))  # two losses, and whose each is
     assert "[bold] is not markup here" in said

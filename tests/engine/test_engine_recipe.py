@@ -78,6 +78,12 @@ def test_resolved_recipe_survives_a_round_trip(path):
         (["phases.0.patience=3"], "need 'select'"),
         (["phases.0.optimizer.nesterov=true"], "nesterov"),
         (["phases.0.optimizer.lr=-1"], "lr must be above 0"),
+        (["phases.0.optimizer.lr=.inf"], "lr must be above 0 and finite, found inf"),
+        (["phases.0.optimizer.weight_decay=.nan"], "weight_decay must be 0 or more and finite, found nan"),
+        (["phases.0.optimizer.eps=0"], "eps must be above 0"),
+        (["phases.0.optimizer.betas=[0.9, 1]"], "betas: a share that is kept, 0 or more and below 1; found .0.9, 1.0"),
+        (["phases.0.optimizer.alpha=-0.1"], "alpha: a share"),
+        (["phases.0.optimizer.name=sgd", "phases.0.optimizer.momentum=.nan"], "momentum: a share"),
         (["phases=[]"], "at least one phase"),
         (["ema=1.5"], "ema"),
         (["precision=16-mixed"], "precision"),
@@ -144,6 +150,21 @@ def test_selection_rules():
     assert not top.better(0.2, 0.2)
     assert low.better(0.1, 0.2)
     assert not low.better(float("nan"), None)
+
+
+def test_a_second_metric_decides_ties_alone():
+    alone, both = Select("bleu"), Select("bleu", beside="likelihood")
+    old = {"bleu": 0.0, "likelihood": -3.0}
+    assert both.beats({"bleu": 0.0, "likelihood": -2.0}, old)
+    assert not alone.beats({"bleu": 0.0, "likelihood": -2.0}, old)
+    assert not both.beats({"bleu": 0.0, "likelihood": -3.0}, old)
+    assert not both.beats({"bleu": 0.0, "likelihood": -4.0}, old)
+    assert not both.beats({"bleu": 0.0}, old)
+    assert both.beats({"bleu": 0.1, "likelihood": -9.0}, old)
+    assert not both.beats({"bleu": 0.1, "likelihood": -1.0}, {"bleu": 0.2, "likelihood": -3.0})
+    assert both.beats({"bleu": 0.0, "likelihood": -9.0}, {"bleu": float("nan"), "likelihood": -1.0})
+    assert not both.beats({"bleu": float("nan"), "likelihood": -1.0}, None)
+    assert Select("error", "min", beside="loss").beats({"error": 0.5, "loss": 1.0}, {"error": 0.5, "loss": 2.0})
 
 
 def test_lengths_in_steps_and_epochs():

@@ -65,6 +65,7 @@ def test_scale_stays_between_floor_and_one_after_warmup(name, warmup, floor, ste
     [
         ({"every": 0}, "every"),
         ({"factor": 0}, "factor"),
+        ({"factor": float("nan")}, "factor"),
         ({"floor": 1.5}, "floor"),
         ({"warmup": -1}, "warmup"),
         ({"name": "milestones"}, "at"),

@@ -12,13 +12,13 @@ def test_two_pictures_worked_by_hand():
     2-grams share "a red" of (a red, red cat), (a red, red dog): 1/2; 3-grams share nothing; there are no 4-grams.
     """
     known = [("a red dog",), ("a blue cat",)]
-    assert cider_each(["a red cat", "a blue cat"], known).tolist() == pytest.approx([(0.5 + 0.5) / 4, 3 / 4])
+    assert cider_each(["a red cat", "a blue cat"], known).tolist() == pytest.approx([10 * (0.5 + 0.5) / 4, 10 * 3 / 4])
 
 
 def test_repetition_is_clipped_and_length_costs():
     """ "dog dog" has 2 log 2 for "dog", of which log 2 counts: 2-grams and longer share nothing; one word too long."""
     known = [("dog",), ("cat",)]
-    assert cider_each(["dog dog", "cat"], known).tolist() == pytest.approx([math.exp(-1 / 72) / 2 / 4, 1 / 4])
+    assert cider_each(["dog dog", "cat"], known).tolist() == pytest.approx([10 * math.exp(-1 / 72) / 2 / 4, 10 / 4])
 
 
 def test_what_is_said_of_every_picture_is_worth_nothing():
@@ -32,7 +32,7 @@ def test_one_picture_has_no_rare_words():
 
 def test_references_are_averaged_not_maximised():
     known = [("a red dog runs", "x y z w"), ("two blue cats sit",)]
-    assert cider_each(["a red dog runs", ""], known).tolist() == pytest.approx([0.5, 0])
+    assert cider_each(["a red dog runs", ""], known).tolist() == pytest.approx([5, 0])
 
 
 def test_the_score_of_a_picture_depends_on_the_set():

@@ -242,6 +242,8 @@ def test_a_table_that_cannot_train_is_refused(table, tmp_path):
             new_task(cut)
     with pytest.raises(DataError, match=f"batch of {TRAIN + 1} is larger than the {TRAIN} training examples"):
         batches(new_task(table), 1, batch_size=TRAIN + 1)
+    with pytest.raises(DataError, match=f"the {TRAIN} training examples; make it smaller, as with --set batch_size=32"):
+        new_task(table).steps_per_epoch(TRAIN + 1)  # found before a run folder is begun
 
 
 def test_splits_are_made_on_the_device_that_is_named(table):

@@ -176,13 +176,16 @@ def test_an_empty_picture_is_answered_by_one_word(says_nothing: Path, tmp_path: 
 
 
 def test_evaluate_prints_one_object_of_fractions(run: Path) -> None:
-    result = runner.invoke(app, ["evaluate", str(run), "--limit", "4", "--beam", "2", "--json", "--device", "cpu"])
+    result = runner.invoke(
+        app,
+        ["evaluate", str(run), "--limit", "4", "--beam", "2", "--length-penalty", "0.7", "--json", "--device", "cpu"],
+    )
     assert result.exit_code == 0, result.output
     found = json.loads(result.output)
     assert {"model", "data", "split", "protocol", "n", "seed", "metrics", "attention", "baselines", "seconds"} <= set(
         found
     )
-    assert found["beam"] == 2
+    assert (found["beam"], found["length_penalty"]) == (2, 0.7)
     for group in (found["metrics"], found["attention"], *found["baselines"].values()):
         for name, value in group.items():
             assert isinstance(value, dict) or name == "length_ratio" or 0 <= value <= 1, name

@@ -22,7 +22,7 @@ from saccade.engine.loop import RunResult
 from saccade.errors import ConfigError, DataError
 from saccade.models.facts import Score, read_facts
 from saccade.verbs.run_looks import run_looks
-from saccade.verbs.train import _anywhere
+from saccade.verbs.train import _anywhere, data_of
 
 CONTRACT = {
     "model", "data", "split", "protocol", "n", "seed", "metrics", "attention", "baselines", "intervals", "counts",
@@ -71,7 +71,7 @@ def test_the_contract(run: Path, table: Path) -> None:
     assert found["counts"]["skipped_rows"] == 0
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     saccade.config.from_dict(Score, found)  # what a record of it is read by
-    assert scored(run, f"csv:{table}", split="val", limit=4)["n"] == 4
+    assert scored(run, data_of(run), split="val", limit=4)["n"] == 4  # a run remembers its table
 
 
 def test_the_report_asks_about_pictures_of_the_table_as_long_as_it_is_there(run: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from saccade.cli import app
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.errors import CheckpointError, ConfigError, OutputError
 from saccade.models.facts import checked_weights, read_facts
-from saccade.models.folder import load_model
+from saccade.models.folder import load_model, save_model
 from saccade.tasks.attribute import AttributeTask
 
 
@@ -104,6 +105,15 @@ def test_a_run_begins_with_the_weights_of_another(run: Path, tmp_path: Path) -> 
     for (name, before), after in zip(old.named_parameters(), new.parameters(), strict=True):
         torch.testing.assert_close(before, after, rtol=0, atol=1e-6, msg=name)
     assert read_facts(began.out / "model").recipe["start"] == str(run)
+
+
+def test_a_run_begun_with_a_model_that_lies_beside_another_is_whole(run: Path, tmp_path: Path) -> None:
+    model, facts = load_model(run / "model")
+    shutil.copytree(run / "model", tmp_path / "first")
+    assert save_model(model, tmp_path / "second", facts, beside="first").beside is not None
+    began = train_tiny(tmp_path / "r", "phases.0.steps=1", "phases.0.validate_every=1", start=tmp_path / "second")
+    shutil.rmtree(tmp_path / "first")
+    assert load_model(began.out / "model")[1].beside is None
 
 
 def test_what_does_not_fit_is_said(run: Path, tmp_path: Path) -> None:

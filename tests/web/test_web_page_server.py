@@ -85,6 +85,19 @@ def test_a_model_that_is_new_to_a_card_does_not_inherit_an_answer(page: Opened) 
     expect(page.lens().locator(".asked")).to_be_visible()
 
 
+def test_a_page_opens_with_the_model_that_was_named_first(browser: Any, tmp_path: Path) -> None:
+    from live_server import live_server
+
+    from saccade.web.service import Service
+
+    for name in ("mine", "soft-other"):
+        save_tiny(tmp_path / name, name=name)
+    service = Service([tmp_path / "mine", tmp_path / "soft-other"], "cpu")
+    with live_server(service) as served, opened(browser, f"http://127.0.0.1:{served.port}/") as page:
+        expect(page.page.locator(".lens")).to_have_count(1)
+        expect(page.lens().locator("select")).to_have_value("mine")
+
+
 def test_a_model_that_cannot_be_loaded_has_no_answer(browser: Any, tmp_path: Path) -> None:
     from live_server import live_server
 

@@ -13,6 +13,7 @@ from saccade import zoo
 from saccade.backbones.pretrained import imagenet_weights
 from saccade.errors import CheckpointError, DataError
 from saccade.models.facts import checked_weights, read_facts
+from saccade.models.folder import load_model, save_model
 from tiny_models import save_tiny
 
 
@@ -69,6 +70,16 @@ def test_listing_the_zoo_needs_no_torch() -> None:
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", [name for name, folder in zoo.shipped().items() if read_facts(folder).beside])
+def test_a_model_beside_another_is_bit_for_bit_the_one_that_was_recorded(name: str, tmp_path: Path) -> None:
+    model, facts = load_model(zoo.shipped()[name])
+    whole = save_model(model, tmp_path / name, facts)
+    assert facts.beside is not None
+    assert facts.beside.name in zoo.shipped()
+    assert facts.sha256 != whole.sha256 == facts.training["sha256"]
+    assert whole.beside is None
 
 
 @pytest.mark.parametrize("name", list(zoo.shipped()))

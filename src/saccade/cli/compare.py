@@ -17,7 +17,9 @@ def compare(
     image: Annotated[str, typer.Option("--image", "-i", help="The picture.")],
     ask: Ask = None,
     out: OutFolder = None,
-    html: Annotated[bool, typer.Option("--html", help="Write a self-contained page as well; needs --out.")] = False,
+    html: Annotated[
+        bool, typer.Option("--html", help="Write a self-contained page as well; without --out into 'compare'.")
+    ] = False,
     json: Json = False,
     device: Device = "auto",
     quiet: Quiet = False,

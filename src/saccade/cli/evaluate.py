@@ -22,6 +22,9 @@ def evaluate(
     glyphs: Annotated[str | None, typer.Option("--glyphs", help="disjoint, merged or pack.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", help="Only the first N examples.", min=1)] = None,
     beam: Annotated[int | None, typer.Option("--beam", help="Captions followed side by side; 5.", min=1)] = None,
+    length_penalty: Annotated[
+        float | None, typer.Option("--length-penalty", help="Captions are ranked by log p / length^this; 0.")
+    ] = None,
     json: Json = False,
     device: Device = "auto",
     seed: Annotated[int, typer.Option("--seed", help="Of the scenes it is scored on.", min=0)] = 0,
@@ -39,6 +42,7 @@ def evaluate(
             glyphs=glyphs,
             limit=limit,
             beam=beam,
+            length_penalty=length_penalty,
             device=device,
             seed=seed,
             progress=update,
@@ -53,6 +57,7 @@ def show(result: Mapping[str, Any]) -> None:
     """The result of an evaluation as tables: answers, attention, and both beside their baselines."""
     protocol = f" ({result['protocol']})" if result["protocol"] else ""
     title = f"{result['model']} on {result['data']} {result['split']}{protocol}, n {result['n']:,}"
+    title += f", seed {result['seed']}" if result.get("seed") is not None else ""
     intervals = result.get("intervals", {})
     for heading, group in ((title, "metrics"), ("attention", "attention")):
         values = flat(result.get(group, {}))

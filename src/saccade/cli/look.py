@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,6 +33,9 @@ def look(
     cells: Annotated[bool, typer.Option("--cells", help="In a filmstrip, the model's cells as they are.")] = False,
     beam: Annotated[int | None, typer.Option("--beam", help="Captions followed side by side; 5.", min=1)] = None,
     captions: Annotated[int | None, typer.Option("--captions", help="Captions of each picture; 1.", min=1)] = None,
+    length_penalty: Annotated[
+        float | None, typer.Option("--length-penalty", help="Captions are ranked by log p / length^this; 0.")
+    ] = None,
     batch: Annotated[int, typer.Option("--batch", help="Pictures that go through the model together.", min=1)] = 32,
     json: Json = False,
     device: Device = "auto",
@@ -65,7 +68,8 @@ def look(
             print_json({"picture": str(source), "error": str(error)}, indent=None)
 
     with bar("looking", len(files), shown=not quiet and not json and len(files) > 1) as update:
-        for seen in predictor.look_many(files, ask, batch_size=batch, on_bad=skip, beam=beam, captions=captions):
+        search: dict[str, Any] = {"beam": beam, "captions": captions, "length_penalty": length_penalty}
+        for seen in predictor.look_many(files, ask, batch_size=batch, on_bad=skip, **search):
             if out is not None:
                 stems[seen.stem] += 1
                 repeat = stems[seen.stem]  # a/1.png and b/1.png must not overwrite each other

@@ -32,21 +32,36 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE)
-    for number, column in enumerate(columns):
-        is_number = bool(rows) and all(_is_number(row[number]) for row in rows)
-        named = max((len(word) for row in rows for word in _shown(row[0]).split()), default=0) if number == 0 else 0
-        table.add_column(
-            Text(column),
-            justify="right" if is_number else "left",
-            overflow="fold",
-            min_width=min(named, _LONGEST_NAME) or None,  # names of rows are not broken to make room for numbers
-        )
-    for row in rows:
-        table.add_row(*(Text(_shown(cell)) for cell in row))
     console = Console()
+    texts = [[_shown(cell) for cell in row] for row in rows]
+    table = Table(box=SIMPLE)
+    widths = _fitted([[column, *(row[place] for row in texts)] for place, column in enumerate(columns)], console.width)
+    for place, (column, width) in enumerate(zip(columns, widths)):
+        is_number = bool(rows) and all(_is_number(row[place]) for row in rows)
+        table.add_column(Text(column), justify="right" if is_number else "left", overflow="fold", width=width)
+    for row in texts:
+        table.add_row(*(Text(cell) for cell in row))
     console.print(Text(title, style="bold"), soft_wrap=True)
     console.print(table)
+
+
+def _fitted(columns: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Widths of the columns, the widest narrowed first; words are broken last of all, and names of rows not even then.
+
+    Rich would break words before lines, and where a column has a least width cut the last one off.
+    """
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, cells)) for cells in columns]
+    words = [
+        max(min(cell_len(word), _LONGEST_NAME) for cell in cells for word in cell.split() or [""]) for cells in columns
+    ]
+    names_alone = [min(words[0], room // 2), *(1 for _ in words[1:])] if words else []
+    for least in (words, names_alone):
+        while sum(widths) + 3 * len(widths) + 1 > room and any(width > end for width, end in zip(widths, least)):
+            widest = max((place for place, width in enumerate(widths) if width > least[place]), key=widths.__getitem__)
+            widths[widest] -= 1
+    return widths
 
 
 def remark(text: str) -> None:

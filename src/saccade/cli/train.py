@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -63,7 +64,14 @@ def train(
         quiet=quiet,
     )
     if not quiet:
-        again = f" --data {data}" if data and ":" in data else ""  # a model does not remember where pictures were
-        remark(f"run folder: {out}" + (f"; score it with 'saccade evaluate {out}{again}'" if result.model else ""))
+        remark(f"run folder: {out}" + (f"; score it with: {_evaluation(out, data)}" if result.model else ""))
     if result.stopped == "signal":
         raise typer.Exit(130)  # so that `train && evaluate` does not go on with half a run
+
+
+def _evaluation(out: Path, data: str | None) -> str:
+    """The command that scores the run in ``out``; it names files, because a model does not remember where they were."""
+    from saccade.verbs.train import data_of
+
+    named = data or data_of(out)
+    return shlex.join(["saccade", "evaluate", str(out), *(["--data", named] if ":" in named else [])])

@@ -33,7 +33,7 @@ from saccade.data.caption_table import CaptionTable
 from saccade.data.glyphs import GlyphPolicy, Split, glyphs_for
 from saccade.data.hashing import derive_seed
 from saccade.data.numbered import checked_numbers
-from saccade.data.pictures import as_float
+from saccade.data.pictures import SIDE_LIMIT, as_float
 from saccade.data.question_table import SPLITS
 from saccade.data.references import split_reference
 from saccade.data.vocabulary import Vocabulary
@@ -83,8 +83,8 @@ class CaptionDataConfig:
         self._check_name()
         if self.size is None:
             object.__setattr__(self, "size", _SCENE_SIZE if self.is_generated else _FILE_SIZE)
-        if min(self.size) < 1:
-            raise ConfigError(f"size: height and width must be at least 1, found {self.size}")
+        if not 1 <= min(self.size) <= max(self.size) <= SIDE_LIMIT:
+            raise ConfigError(f"size: height and width must lie in 1 .. {SIDE_LIMIT}, found {self.size}")
         if self.glyphs not in (known := get_args(GlyphPolicy)):
             raise ConfigError(f"glyphs: found '{self.glyphs}'; {nearest(str(self.glyphs), known)}")
         if not 0 <= self.seed < 1 << 63:

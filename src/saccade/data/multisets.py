@@ -30,7 +30,7 @@ from saccade.data.multiset_readers import MULTISET_READERS, read_multisets
 from saccade.data.multiset_scenes import MultisetSpec, MultisetStream
 from saccade.data.multiset_table import Kind, MultisetTable
 from saccade.data.numbered import checked_numbers
-from saccade.data.pictures import as_float
+from saccade.data.pictures import SIDE_LIMIT, as_float
 from saccade.data.question_table import SPLITS
 from saccade.data.references import split_reference
 from saccade.errors import ConfigError, DataError, nearest
@@ -97,8 +97,8 @@ class MultisetDataConfig:
                 raise ConfigError(f"name: {error}") from error
         if self.glyphs not in (known := get_args(GlyphPolicy)):
             raise ConfigError(f"glyphs: found '{self.glyphs}'; {nearest(str(self.glyphs), known)}")
-        if self.size < 1:
-            raise ConfigError(f"size: must be at least 1, found {self.size}")
+        if not 1 <= self.size <= SIDE_LIMIT:
+            raise ConfigError(f"size: must lie in 1 .. {SIDE_LIMIT}, found {self.size}")
         if not 0 <= self.empty <= 1:
             raise ConfigError(f"empty: a share lies in 0 .. 1, found {self.empty}")
         if not 0 <= self.seed < 1 << 63:

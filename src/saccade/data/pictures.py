@@ -34,6 +34,8 @@ FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm"})
 PIXEL_LIMIT = 64_000_000
 """More pixels than this in one picture are refused, and a streamed batch ends early rather than hold more."""
+SIDE_LIMIT = 4096
+"""No network input is higher or wider: a slip in a size must not end in want of memory."""
 
 _DECODER_ERRORS = (
     OSError, SyntaxError, ValueError, TypeError, LookupError, AttributeError, OverflowError, EOFError, MemoryError,
@@ -78,7 +80,7 @@ def read_picture(source: Source, *, name: str | None = None, pixels: int = PIXEL
     if isinstance(source, Picture):
         return source
     if isinstance(source, (str, os.PathLike)):
-        return _from_path(Path(source), name, pixels)
+        return _from_path(_on_this_machine(os.fspath(source)), name, pixels)
     if isinstance(source, (bytes, bytearray, memoryview)):
         return _decode(io.BytesIO(source), name or "picture", pixels)
     if isinstance(source, Image.Image):
@@ -128,7 +130,7 @@ def find_pictures(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
     found: dict[Path, None] = {}
     asked = [os.fspath(path) for path in paths]
     for text in asked:
-        path = Path(text)
+        path = _on_this_machine(text)
         if path.is_dir():
             members = sorted(file for file in path.rglob("*") if _is_picture_file(file, path))
         elif path.exists():
@@ -181,11 +183,21 @@ def _is_picture_file(file: Path, folder: Path) -> bool:
 # ---------------------------------------------------------------- files
 
 
+def _on_this_machine(text: str) -> Path:
+    """``text`` as a path, unless it is none: an empty one would mean the folder one happens to be in."""
+    if not text:
+        raise DataError("an empty path came where a picture was expected; name a file, a folder or a glob")
+    if text.startswith(("http://", "https://")):
+        raise DataError(f"{text}: an address, not a file; saccade fetches no pictures, download it first")
+    return Path(text)
+
+
 def _from_path(path: Path, name: str | None, pixels: int) -> Picture:
     try:
+        mode = path.stat().st_mode  # before it is opened: to open a pipe is to wait for whoever writes into it
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise DataError(f"{path}: not an ordinary file; save the picture as a file first")
         with path.open("rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise DataError(f"{path}: not an ordinary file; save the picture as a file first")
             return _decode(file, name or str(path), pixels)
     except FileNotFoundError as error:
         raise DataError(f"{path}: no such file; check the path") from error
@@ -193,6 +205,8 @@ def _from_path(path: Path, name: str | None, pixels: int) -> Picture:
         raise DataError(f"{path}: a folder, not a picture; name a file in it") from error
     except OSError as error:
         raise DataError(f"{path}: cannot be opened ({error.strerror or error})") from error
+    except ValueError as error:  # a NUL in the name
+        raise DataError(f"{str(path)!r}: not the name of a file ({error}); check the path") from error
 
 
 def _decode(file: BinaryIO, name: str, pixels: int) -> Picture:

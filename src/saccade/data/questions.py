@@ -18,6 +18,7 @@ from torch import Tensor
 from saccade.data.augment import Augmentation, augment
 from saccade.data.byte_store import ByteStore
 from saccade.data.numbered import checked_numbers
+from saccade.data.pictures import SIDE_LIMIT
 from saccade.data.prepared import PreparedPictures, prepared_mask
 from saccade.data.question_batch import QuestionBatch
 from saccade.data.question_table import SPLITS, Question, QuestionTable, summarised, with_known_words
@@ -51,8 +52,8 @@ class QuestionDataConfig:
             split_reference(self.name, READERS)
         except DataError as error:
             raise ConfigError(f"name: {error}") from error
-        if min(self.size) < 1:
-            raise ConfigError(f"size: height and width must be at least 1, found {self.size}")
+        if not 1 <= min(self.size) <= max(self.size) <= SIDE_LIMIT:
+            raise ConfigError(f"size: height and width must lie in 1 .. {SIDE_LIMIT}, found {self.size}")
         if self.cache_mb < 0:
             raise ConfigError(f"cache_mb: must be at least 0, found {self.cache_mb}")
 

@@ -127,16 +127,16 @@ def make_reporter(mode: ProgressMode) -> Reporter:
 
 
 def brief(values: Mapping[str, float], kind: str) -> str:
-    """The few numbers that fit beside a bar: loss first for training, the first three for validation.
+    """The few numbers that fit beside a bar, and whose they are: of training the loss, of validation the first three.
 
     >>> brief({"gradient_norm": 3.0, "loss": 0.25}, "train")
-    'loss 0.25'
-    >>> brief({"accuracy": 0.98765}, "validation")
-    'accuracy 0.9877'
+    'train: loss 0.25'
+    >>> brief({"accuracy": 0.98765, "loss": 0.5}, "validation")
+    'val: accuracy 0.9877, loss 0.5'
     """
     if kind == "train":
-        return f"loss {values['loss']:.4g}" if "loss" in values else ""
-    return " ".join(f"{name} {value:.4g}" for name, value in list(values.items())[:3])
+        return f"train: loss {values['loss']:.4g}" if "loss" in values else ""
+    return "val: " + ", ".join(f"{name} {value:.4g}" for name, value in list(values.items())[:3])
 
 
 def clock(seconds: float) -> str:

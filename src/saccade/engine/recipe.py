@@ -8,6 +8,7 @@ overrides that, and the resolved recipe is what the run folder records.
 from __future__ import annotations
 
 import copy
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -49,8 +50,15 @@ class OptimizerSpec:
     """None: the optimiser's usual value, 1e-8"""
 
     def __post_init__(self) -> None:
-        if not self.lr > 0:
-            raise ValueError(f"lr must be above 0, found {self.lr}")
+        if not 0 < self.lr < math.inf:
+            raise ValueError(f"lr must be above 0 and finite, found {self.lr}")
+        if not 0 <= self.weight_decay < math.inf:
+            raise ValueError(f"weight_decay must be 0 or more and finite, found {self.weight_decay}")
+        if self.eps is not None and not 0 < self.eps < math.inf:
+            raise ValueError(f"eps must be above 0 and finite, found {self.eps}")
+        for key, shares in (("momentum", (self.momentum,)), ("betas", self.betas), ("alpha", (self.alpha,))):
+            if not all(0 <= share < 1 for share in shares):
+                raise ValueError(f"{key}: a share that is kept, 0 or more and below 1; found {shares}")
         if self.name in ("adam", "adamw") and (self.momentum or self.nesterov):
             raise ValueError(f"{self.name} has no momentum setting; use betas")
         if self.nesterov and (self.name != "sgd" or not self.momentum):
@@ -65,12 +73,28 @@ class Select:
 
     metric: str = "accuracy"
     mode: Literal["max", "min"] = "max"
+    beside: str | None = None
+    """a finer metric that is better in the same direction: it breaks ties, and patience waits while it gets better"""
 
     def better(self, new: float, old: float | None) -> bool:
         """Whether ``new`` beats ``old``; a tie does not, and NaN never does."""
         if new != new:
             return False
         return old is None or (new > old if self.mode == "max" else new < old)
+
+    def beats(self, new: Mapping[str, float], old: Mapping[str, float] | None) -> bool:
+        """Whether one validation beats another by ``metric``, or by ``beside`` where that is a tie."""
+        score = new.get(self.metric, math.nan)
+        if old is None or self.better(score, _number(old, self.metric)):
+            return score == score
+        is_tie = self.beside is not None and score == _number(old, self.metric)
+        return is_tie and self.better(new.get(str(self.beside), math.nan), _number(old, str(self.beside)))
+
+
+def _number(values: Mapping[str, float], name: str) -> float | None:
+    """The value of that name, if it is there and a number."""
+    value = values.get(name, math.nan)
+    return value if value == value else None
 
 
 @dataclass(frozen=True)
@@ -96,7 +120,7 @@ class Phase:
     validate_every: int | None = None
     """in epochs if the phase is given in epochs, else in steps; the end of a phase is always validated"""
     patience: int | None = None
-    """validations without improvement before the phase ends early"""
+    """validations without improvement, of ``select.beside`` either, before the phase ends early"""
     select: Select | None = None
     restore_best: bool = False
     """end the phase with its best weights instead of its last"""

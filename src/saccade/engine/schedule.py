@@ -34,8 +34,8 @@ class Schedule:
             raise ValueError(f"warmup and start count from 0, found {self.warmup} and {self.start}")
         if self.every < 1:
             raise ValueError(f"every must be 1 or more, found {self.every}")
-        if self.factor <= 0:
-            raise ValueError(f"factor divides the rate and must be above 0, found {self.factor}")
+        if not 0 < self.factor < math.inf:
+            raise ValueError(f"factor divides the rate and must be above 0 and finite, found {self.factor}")
         if not 0 <= self.floor <= 1:
             raise ValueError(f"floor is a share of the rate, 0 to 1, found {self.floor}")
         if self.name == "milestones" and not self.at:

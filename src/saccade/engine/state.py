@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from saccade.config import from_dict
 from saccade.engine.checkpoint import Checkpoint
 from saccade.engine.ema import WeightAverage
 from saccade.engine.learner import Learner
+from saccade.engine.recipe import Select
 from saccade.engine.seeding import RngState
 from saccade.errors import CheckpointError, ConfigError
 
@@ -48,10 +50,20 @@ class Position:
     """spent training, over all sittings"""
     validation: dict[str, float] = field(default_factory=dict)
     """the last one"""
+    beside: float | None = None
+    """the best value so far, in the present phase, of the metric that stands beside the one that decides"""
 
     def next_phase(self) -> Position:
         """The start of the following phase."""
         return Position(self.step, self.phase + 1, 0, None, self.batches, None, 0, self.seconds, self.validation)
+
+    def note_beside(self, select: Select, found: Mapping[str, float]) -> bool:
+        """Whether the metric beside the one that decides is better than ever in this phase; remembers it if so."""
+        value = found.get(select.beside or "", math.nan)
+        if not select.better(value, self.beside):
+            return False
+        self.beside = value
+        return True
 
 
 def pack(

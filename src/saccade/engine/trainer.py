@@ -6,6 +6,7 @@ validation of its step, and continuing from it repeats nothing and skips nothing
 
 from __future__ import annotations
 
+import shlex
 import statistics
 import time
 from collections.abc import Iterator
@@ -115,7 +116,7 @@ class Trainer:
             if interrupted is not None and not is_over:
                 stopped = interrupted
                 how = "SIGINT or SIGTERM" if stopped == "signal" else "the time limit"
-                again = f"saccade train --resume --out {self.folder.path}"
+                again = f"saccade train --resume --out {shlex.quote(str(self.folder.path))}"
                 self._say(f"stopped by {how} after step {self.at.step}; go on with: {again}")
                 break
             if is_over:
@@ -222,14 +223,16 @@ class Trainer:
         if phase.select is None:
             return False
         winner, score = best_replica(found, phase)
-        if phase.select.better(score, self.at.best.value if self.at.best else None):
+        still_gains = self.at.note_beside(phase.select, found[winner])
+        if phase.select.beats(found[winner], self.at.best.metrics if self.at.best else None):
             self.at.best, self.at.stale = Best(score, self.at.step, winner, found[winner]), 0
             self._publish(winner, found[winner])
             return True
-        self.at.stale += 1
+        self.at.stale = 0 if still_gains else self.at.stale + 1
         if phase.patience is not None and self.at.stale >= phase.patience:
             self.at.phase_ended = "early"
-            self._say(f"{phase.name}: no better {phase.select.metric} for {self.at.stale} validations, ending it")
+            metrics = " or ".join(filter(None, (phase.select.metric, phase.select.beside)))
+            self._say(f"{phase.name}: no better {metrics} for {self.at.stale} validations, ending it")
         return False
 
     def _publish(self, replica: int, metrics: dict[str, float]) -> None:
@@ -319,7 +322,8 @@ class Trainer:
             f"'{fault.parameter}'{which} is not finite{f'; {cause}' if cause else ''}. The last good state is "
             f"{self._saved}. Try a lower learning rate, a clip_norm, or look at the data of that step"
         )
-        self._say(text)
+        if self.fabric.is_global_zero:
+            self.folder.log(text)  # who waits for the run is told by the error
         return TrainingStopped(text)
 
     def _interruption(self, is_last: bool) -> Stopped | None:

@@ -32,24 +32,23 @@ def measure(task: Trainable, learner: Learner, seed: int, device: torch.device) 
 
 def check_select(phase: Phase, measured: Collection[str]) -> None:
     """Refuse a phase that chooses by a metric which is not ``measured``."""
-    if phase.select is not None and phase.select.metric not in measured:
-        metric = phase.select.metric
-        raise ConfigError(
-            f"phase '{phase.name}' selects by '{metric}', which is not measured here: {nearest(metric, measured)}"
-        )
+    chosen_by = () if phase.select is None else (phase.select.metric, phase.select.beside)
+    for metric in chosen_by:
+        if metric is not None and metric not in measured:
+            raise ConfigError(
+                f"phase '{phase.name}' selects by '{metric}', which is not measured here: {nearest(metric, measured)}"
+            )
 
 
 def best_replica(found: list[Metrics], phase: Phase) -> tuple[int, float]:
     """Which replica leads by the phase's metric, and its score; a NaN, or none, never leads unless all are."""
     if phase.select is None:
         raise ValueError(f"phase '{phase.name}' selects nothing")
-    scores = [one.get(phase.select.metric, math.nan) for one in found]
     winner = 0
     for index in range(1, len(found)):
-        leader = scores[winner]
-        if phase.select.better(scores[index], None if leader != leader else leader):
+        if phase.select.beats(found[index], found[winner]):
             winner = index
-    return winner, scores[winner]
+    return winner, found[winner].get(phase.select.metric, math.nan)
 
 
 def summary(found: list[Metrics]) -> Metrics:

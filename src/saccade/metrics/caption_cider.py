@@ -5,11 +5,11 @@ Section 6. A caption is four vectors, one for each length k = 1 … 4 of n-grams
 
     g_k(ω) = count of ω · log(pictures / pictures with ω in a reference)
 
-and CIDEr-D is the mean over references s and k of
+and CIDEr-D is ten times the mean over references s and k of
 
     exp(−(l_c − l_s)² / 2σ²) · Σ_ω min(g_k(ω; c), g_k(ω; s)) · g_k(ω; s) / (‖g_k(c)‖ ‖g_k(s)‖),    σ = 6.
 
-**Scale**: printed CIDEr is ten times this. Here it is a fraction 0..1 like every other score.
+**Scale**: 0 to 10, as the reference evaluation counts it; papers print it times 100, like the other scores.
 
 Document frequencies come from the references of the very set that is scored, so the score of a picture depends on the
 others: a set of one picture scores 0, and scores of different sets do not compare. As in the reference evaluation the
@@ -31,19 +31,20 @@ from saccade.metrics.caption_words import NGram, Words, judged_captions, ngrams
 
 ORDERS = 4
 SIGMA = 6.0
+SCALE = 10.0
 
 
 def cider(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """The mean of :func:`cider_each`, a fraction (a tenth of the usual number); NaN when there are no pictures."""
+    """The mean of :func:`cider_each`, 0 to 10; NaN when there are no pictures."""
     return float(cider_each(hypotheses, references).mean())
 
 
 def cider_each(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Tensor:
-    """CIDEr-D of each picture, (B,) in 0..1, with document frequencies from all of ``references``.
+    """CIDEr-D of each picture, (B,) in 0..10, with document frequencies from all of ``references``.
 
     >>> said = ["a red seven stands here", "two white birds fly"]
     >>> cider_each(said, [(said[0],), (said[1], "one bird sits")]).tolist()
-    [1.0, 0.5]
+    [10.0, 5.0]
     """
     pictures = judged_captions(hypotheses, references)
     counted = [[_counts(words) for words in (picture.said, *picture.references)] for picture in pictures]
@@ -51,7 +52,7 @@ def cider_each(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -
     scores = []
     for said, *known in counted:
         caption = _Vectors(said, rarity)
-        scores.append(sum(caption.likeness(_Vectors(counts, rarity)) for counts in known) / len(known))
+        scores.append(SCALE * sum(caption.likeness(_Vectors(counts, rarity)) for counts in known) / len(known))
     return torch.tensor(scores, dtype=torch.float64)
 
 

@@ -1,7 +1,8 @@
 """CIDEr-D of captions that are numbers of words, for a whole batch on its device: the reward in training.
 
-The same score as in :mod:`.caption_cider`, without a string or a dictionary: a run of words is one number, and runs are
-counted and met by comparing all with all, so that a batch is judged on the device that said it, without waiting for it.
+A tenth of the score in :mod:`.caption_cider`, without a string or a dictionary: a run of words is one number, and runs
+are counted and met by comparing all with all, so that a batch is judged on the device that said it, without waiting for
+it.
 
 It differs in what the caller decides: document frequencies are those of other captions than the judged ones (the
 training captions, counted once); a word outside the vocabulary is the one unknown word; and the end is a word like
@@ -74,7 +75,7 @@ def ngram_keys(words: Tensor, vocabulary: int) -> Tensor:
 
 
 def cider_of_words(said: Tensor, references: Tensor, rarity: NGramRarity) -> Tensor:
-    """CIDEr-D, a fraction in 0..1, of captions (B,K,T) by the references (B,R,T') of their pictures: (B,K).
+    """A tenth of CIDEr-D, in 0..1, of captions (B,K,T) by the references (B,R,T') of their pictures: (B,K).
 
     A reference without a word counts for nothing; where a picture has no other, or a caption no word, it is 0.
     """

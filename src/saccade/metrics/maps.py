@@ -18,8 +18,10 @@ def check_maps(maps: Tensor, name: str = "map") -> Tensor:
 
     Raises:
         ShapeError: not three axes, or pictures without pixels.
-        DataError: NaN, infinity or a negative value; the message names the picture.
+        DataError: no tensor; or NaN, infinity or a negative value, and the message names the picture.
     """
+    if not isinstance(maps, Tensor):
+        raise DataError(f"{name}s: expected a tensor (B,H,W), found {type(maps).__name__}; torch.as_tensor makes one")
     if maps.dim() != 3 or maps.shape[1] * maps.shape[2] == 0:
         raise ShapeError(f"{name}s", "(B,H,W) with at least one pixel", maps.shape)
     if maps.dtype not in (torch.float32, torch.float64):
@@ -38,6 +40,8 @@ def check_maps(maps: Tensor, name: str = "map") -> Tensor:
 
 def check_mask(mask: Tensor, name: str) -> Tensor:
     """The mask (B,H,W), once it is known to be one."""
+    if not isinstance(mask, Tensor):
+        raise DataError(f"{name}: expected a tensor (B,H,W), found {type(mask).__name__}; torch.as_tensor makes one")
     if mask.dtype != torch.bool:
         raise DataError(f"{name}: expected a bool mask, found {mask.dtype}; compare it with a threshold first")
     if mask.dim() != 3 or mask.shape[1] * mask.shape[2] == 0:

@@ -14,6 +14,7 @@ Axes: B pictures, K places of the beam, N captions asked for, T words, V words o
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import torch
@@ -109,6 +110,8 @@ def decode(
     places = _places(method, width, captions)
     if longest < 1:
         raise ConfigError(f"longest: a caption has 1 word or more, found {longest}")
+    if not math.isfinite(length_penalty):
+        raise ConfigError(f"length_penalty: a number, found {length_penalty}")
     scene, memory = model.begin(encoding)
     nothing = torch.full((encoding.shape[0], places), NOTHING, device=encoding.device)  # (B,K)
     found = _Captions(_start(nothing, method), torch.zeros_like(nothing), torch.zeros_like(nothing, dtype=torch.bool))

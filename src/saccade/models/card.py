@@ -8,7 +8,7 @@ from typing import Any
 
 from saccade.errors import SaccadeError
 from saccade.models.catalog import model_spec
-from saccade.models.facts import Base, ModelFacts, Score
+from saccade.models.facts import ModelFacts, Score
 
 
 def model_card(facts: ModelFacts) -> str:
@@ -25,7 +25,7 @@ def model_card(facts: ModelFacts) -> str:
         f"- input: {height}×{width} RGB; a picture is laid inside undistorted, border {facts.preprocessing.fill:g}",
         f"- parameters: {facts.parameters:,}",
         f"- weights: SHA-256 `{facts.sha256}`" + (f", parameters as {facts.dtype}" if facts.dtype != "float32" else ""),
-        *_base(facts.base),
+        *_elsewhere(facts),
         "",
         "## Use",
         "",
@@ -71,11 +71,14 @@ def _lead(facts: ModelFacts) -> str:
     return f"Architecture `{facts.architecture}` ({spec.summary}; {spec.paper}), task `{facts.task}`."
 
 
-def _base(base: Base | None) -> list[str]:
+def _elsewhere(facts: ModelFacts) -> list[str]:
     """Where the rest of the weights is, if the folder does not hold them all."""
-    if base is None:
-        return []
-    return [f"- on top of the ImageNet weights of `{base.backbone}` (SHA-256 `{base.sha256}`), which it needs to load"]
+    sources = []
+    if facts.base is not None:
+        sources.append((f"on top of the ImageNet weights of `{facts.base.backbone}`", facts.base.sha256))
+    if facts.beside is not None:
+        sources.append((f"beside the model `{facts.beside.name}`, with which it shares weights", facts.beside.sha256))
+    return [f"- {source} (SHA-256 `{digest}`), which it needs to load" for source, digest in sources]
 
 
 def _answers(facts: ModelFacts) -> str:

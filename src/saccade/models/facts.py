@@ -1,7 +1,7 @@
 """What is known of a saved model besides its weights: the ``config.json`` of a model folder, read without torch.
 
 A model folder holds ``model.safetensors``, ``config.json`` and ``card.md``, and nothing that must be unpickled. The
-answers of a model that speaks in sentences are thousands of words; they lie beside, in ``vocab.json``.
+answers of a model that speaks in sentences are thousands of words; they lie in a file of their own, ``vocab.json``.
 """
 
 from __future__ import annotations
@@ -57,6 +57,20 @@ class Base:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """The model in the folder beside, whose weights file holds what this one leaves out."""
+
+    name: str
+    """Of its folder, which has the same parent."""
+    sha256: str
+    """Digest of its weights file."""
+
+    def __post_init__(self) -> None:
+        if self.name in ("", ".", "..") or {"/", "\\"} & set(self.name):
+            raise ValueError(f"name is that of a folder beside, not a path, found '{self.name}'")
+
+
+@dataclass(frozen=True)
 class Score:
     """One evaluation, as ``saccade evaluate --json`` prints it; all metrics are fractions 0..1."""
 
@@ -81,6 +95,8 @@ class Score:
     """What lay behind them."""
     beam: int | None = None
     """How many captions were followed side by side, where captions were said."""
+    length_penalty: float | None = None
+    """Of that search."""
     seconds: float | None = None
     note: str = ""
 
@@ -119,6 +135,8 @@ class ModelFacts:
     """In what type the weights file holds the parameters; a loaded model computes in float32 either way."""
     base: Base | None = None
     """Where the tensors are that the weights file leaves out; filled in when the model is saved."""
+    beside: Beside | None = None
+    """Where others are that it leaves out; filled in when the model is saved."""
     sha256: str = ""
     """Digest of the weights file; filled in when the model is saved."""
     parameters: int = 0
@@ -200,12 +218,7 @@ _CONVERT = f"a model folder has {WEIGHTS} and {CONFIG} only: convert the weights
 def checked_weights(folder: Path, facts: ModelFacts) -> bytes:
     """The bytes of the weights file, once they match the digest in the facts; nothing is parsed."""
     path = folder / WEIGHTS
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{folder}: no {WEIGHTS}; get the folder again") from error
-    except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read ({error.strerror or error})") from error
+    data = _read_weights(path, missing=f"{folder}: no {WEIGHTS}; get the folder again")
     found = hashlib.sha256(data).hexdigest()
     if not facts.sha256:
         raise CheckpointError(f"{folder / CONFIG}: no sha256 of the weights, so they cannot be trusted; save it again")
@@ -214,6 +227,32 @@ def checked_weights(folder: Path, facts: ModelFacts) -> bytes:
             f"{path}: damaged (SHA-256 {found[:12]}…, expected {facts.sha256[:12]}…); get the folder again"
         )
     return data
+
+
+def checked_beside(folder: Path, facts: ModelFacts) -> bytes | None:
+    """The bytes of the weights file that has what this one leaves out, checked likewise; None where it is whole."""
+    if facts.beside is None:
+        return None
+    name, where = facts.beside.name, folder / WEIGHTS
+    path = folder.resolve().parent / name / WEIGHTS  # of a link too: beside the folder that it leads to
+    remedy = f"put the folder '{name}' that it was saved beside there, or save it where it loads: a saved copy is whole"
+    data = _read_weights(path, missing=f"{where}: leaves out what '{name}' has, and there is no {path}; {remedy}")
+    found = hashlib.sha256(data).hexdigest()
+    if found != facts.beside.sha256:
+        raise CheckpointError(
+            f"{where}: leaves out what '{name}' has, and {path} is another one or damaged (SHA-256 {found[:12]}…, "
+            f"expected {facts.beside.sha256[:12]}…); {remedy}"
+        )
+    return data
+
+
+def _read_weights(path: Path, *, missing: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise CheckpointError(missing) from error
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
 def _no_nan(text: str) -> NoReturn:

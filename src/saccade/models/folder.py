@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
-from torch import nn
+from torch import Tensor, nn
 
 from saccade.atomic import folder_in_place, write_bytes, write_json, write_text
 from saccade.config import from_dict, to_dict
@@ -29,9 +29,11 @@ from saccade.models.facts import (
     VOCABULARY,
     VOCABULARY_SCHEMA,
     WEIGHTS,
+    Beside,
     ModelFacts,
     Preprocessing,
     Score,
+    checked_beside,
     checked_weights,
     read_facts,
 )
@@ -40,18 +42,31 @@ from saccade.models.stored import from_stored, to_stored
 __all__ = ["ModelFacts", "Preprocessing", "Score", "load_model", "read_facts", "save_model"]
 
 
-def save_model(model: nn.Module, folder: Path | str, facts: ModelFacts) -> ModelFacts:
-    """Write the model folder, replacing an old one in one move; returns the facts as written."""
+def save_model(model: nn.Module, folder: Path | str, facts: ModelFacts, *, beside: str | None = None) -> ModelFacts:
+    """Write the model folder, replacing an old one in one move.
+
+    Args:
+        model: in whatever mode and on whatever device.
+        folder: where to; made if it is not there.
+        facts: what is known of it besides its weights.
+        beside: a model folder with the same parent, whose bit-equal tensors are left out and read from there when the
+            model is loaded; without one, nothing but ImageNet weights is left out.
+
+    Returns:
+        The facts as written.
+    """
+    folder = Path(folder)
     facts = from_dict(ModelFacts, to_dict(facts))  # checked as it will be when it is read
-    tensors, base = to_stored(model, facts.dtype)
-    data = save(tensors)
+    neighbour, known = (None, {}) if beside is None else _neighbour(folder, beside)
+    stored = to_stored(model, facts.dtype, known)
+    data = save(stored.tensors)
     facts = dataclasses.replace(
         facts,
-        base=base,
+        base=stored.base,
+        beside=neighbour if stored.leaves_to_neighbour else None,
         sha256=hashlib.sha256(data).hexdigest(),
         parameters=sum(parameter.numel() for parameter in model.parameters()),
     )
-    folder = Path(folder)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / CONFIG).is_file():
         raise OutputError(f"{folder}: holds something that is not a model; choose a new or empty folder")
     with folder_in_place(folder) as place:
@@ -59,6 +74,18 @@ def save_model(model: nn.Module, folder: Path | str, facts: ModelFacts) -> Model
         write_json(place / CONFIG, _apart(facts, place))
         write_text(place / CARD, model_card(facts))
     return facts
+
+
+def _neighbour(folder: Path, name: str) -> tuple[Beside, dict[str, Tensor]]:
+    """The model ``name`` beside ``folder`` and what its weights file holds, which must not lean on a third."""
+    own = folder.resolve()
+    place = (own.parent / name).resolve()
+    if place == own or place.parent != own.parent:
+        raise CheckpointError(f"{folder}: '{name}' is not another folder beside it; give the name of one")
+    facts = read_facts(place)
+    if facts.beside is not None:
+        raise CheckpointError(f"{place}: leaves out weights itself; save beside '{facts.beside.name}', which has them")
+    return Beside(place.name, facts.sha256), _parsed(checked_weights(place, facts), str(place / WEIGHTS))
 
 
 def _apart(facts: ModelFacts, place: Path) -> dict[str, Any]:
@@ -75,14 +102,12 @@ def load_model(folder: Path | str, device: str | torch.device = "cpu") -> tuple[
     folder = Path(folder)
     chosen = pick_device(device)
     facts = read_facts(folder)
-    data = checked_weights(folder, facts)
     where = str(folder / WEIGHTS)
-    try:
-        written = load(data)
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{where}: not a safetensors file ({error}); get the folder again") from error
+    written = _parsed(checked_weights(folder, facts), where)
+    beside = checked_beside(folder, facts)
+    known = {} if beside is None else _parsed(beside, f"what {where} leaves out")
     model = _build(folder, facts)
-    tensors = from_stored(written, model, facts, where)
+    tensors = from_stored(written, model, facts, where, known)
     if isinstance(model, SeeingModel):
         try:
             model.check_input(facts.preprocessing.size)
@@ -90,6 +115,13 @@ def load_model(folder: Path | str, device: str | torch.device = "cpu") -> tuple[
             raise CheckpointError(f"{folder / CONFIG}: {error}") from error
     model.load_state_dict(tensors)
     return model.eval().requires_grad_(False).to(chosen), facts
+
+
+def _parsed(data: bytes, where: str) -> dict[str, Tensor]:
+    try:
+        return load(data)
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{where}: not a safetensors file ({error}); get the folder again") from error
 
 
 def _build(folder: Path, facts: ModelFacts) -> nn.Module:

@@ -1,12 +1,14 @@
-"""What of a model its weights file holds: parameters in the type asked for, and nothing that its base already has.
+"""What of a model its weights file holds: parameters in the type asked for, and nothing that is known already.
 
 A model that started from published ImageNet weights keeps the tensors that training has changed; the others are read
-from the published weights again when it is loaded, once their digest is the one that was noted.
+from the published weights again when it is loaded, once their digest is the one that was noted. So it is with a model
+that is saved beside another and shares tensors with it bit for bit: it keeps the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -19,26 +21,41 @@ from saccade.models.facts import Base, ModelFacts, StoredType
 Tensors = dict[str, Tensor]
 
 
-def to_stored(model: nn.Module, dtype: StoredType) -> tuple[Tensors, Base | None]:
-    """The tensors to be written, and the base that has the others; None when there are no others.
+class Stored(NamedTuple):
+    """What is to be written, and who has the rest."""
+
+    tensors: Tensors
+    base: Base | None
+    """The ImageNet weights that have some of the others; None when they have none."""
+    leaves_to_neighbour: bool
+    """Whether the model beside has some of the others."""
+
+
+def to_stored(model: nn.Module, dtype: StoredType, beside: Mapping[str, Tensor] | None = None) -> Stored:
+    """The tensors to be written, without those that the ImageNet weights or the model ``beside`` have.
 
     Parameters are written as ``dtype``; buffers, among them the running statistics of norms, as they are: a variance
     may be beyond what float16 holds, and they are few.
     """
     tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     _check_finite(tensors, "the model to be saved", "the training diverged")
-    base, known = _base_of(model)
+    base, published = _base_of(model)
+    neighbour = _fitting(beside or {}, model)
+    known = {**published, **neighbour}  # in the order in which they are laid over each other when it is loaded
     own = {name: tensor for name, tensor in tensors.items() if not _is_known(name, tensor, known)}
+    left_out = tensors.keys() - own.keys()
     parameters = _parameter_names(model)
     written = {
         name: tensor.to(getattr(torch, dtype) if name in parameters else tensor.dtype).contiguous().clone()
         for name, tensor in own.items()
     }
     _check_finite(written, "the model to be saved", f"it is too large for {dtype}; save it as float32")
-    return written, base if len(own) < len(tensors) else None
+    return Stored(written, base if left_out - neighbour.keys() else None, bool(left_out & neighbour.keys()))
 
 
-def from_stored(written: Tensors, model: nn.Module, facts: ModelFacts, where: str) -> Tensors:
+def from_stored(
+    written: Tensors, model: nn.Module, facts: ModelFacts, where: str, beside: Mapping[str, Tensor] | None = None
+) -> Tensors:
     """The whole state of ``model`` in its own types, from what :func:`to_stored` wrote, checked tensor by tensor."""
     expected, parameters = model.state_dict(), _parameter_names(model)
     stored = getattr(torch, facts.dtype)
@@ -46,13 +63,13 @@ def from_stored(written: Tensors, model: nn.Module, facts: ModelFacts, where: st
         name: tensor.to(expected[name].dtype) if name in parameters and tensor.dtype == stored else tensor
         for name, tensor in written.items()
     }
-    whole = {**_from_base(model, facts.base, where), **widened}
+    whole = {**_from_base(model, facts.base, where), **_fitting(beside or {}, model), **widened}
     _check_match(whole, expected, where)
     _check_finite(whole, where, "the training diverged or the file is bad")
     return whole
 
 
-# ---------------------------------------------------------------- the base
+# ---------------------------------------------------------------- what is known already
 
 
 def _base_of(model: nn.Module) -> tuple[Base | None, Tensors]:
@@ -88,6 +105,16 @@ def _from_base(model: nn.Module, base: Base | None, where: str) -> Tensors:
 def _named(backbone: str) -> Tensors:
     """The published weights of ``backbone`` under the names of a model that has it."""
     return {f"backbone.{name}": tensor for name, tensor in pretrained.imagenet_weights(backbone).items()}
+
+
+def _fitting(beside: Mapping[str, Tensor], model: nn.Module) -> Tensors:
+    """Those tensors in the weights file of the model ``beside`` that ``model`` has too, its parameters in its type."""
+    expected, parameters = model.state_dict(), _parameter_names(model)
+    return {
+        name: tensor.to(expected[name].dtype) if name in parameters else tensor
+        for name, tensor in beside.items()
+        if name in expected
+    }
 
 
 def _is_known(name: str, tensor: Tensor, known: Mapping[str, Tensor]) -> bool:

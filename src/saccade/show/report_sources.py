@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def report_from_run(folder: str | Path, looks: Section | None = None) -> Report:
     sections += [] if looks is None else [looks]
     table = Table(("setting", "value"), list(_flat(settings)), source=f"`{folder.name}/config.yaml`, as resolved")
     sections.append(Section("Settings", "Everything this run was told, defaults included.", [table]))
-    again = Code(f"saccade evaluate {folder}")
+    again = Code(shlex.join(["saccade", "evaluate", str(folder), *_pictures_of(settings)]))
     sections.append(Section("Score it again", blocks=[again]))
     title, lead = _title_and_lead(settings, folder)
     return Report(title, lead, sections, [KeyFigures(figures)])
@@ -109,6 +110,14 @@ def _read_settings(folder: Path) -> Mapping[str, Any]:
     if not isinstance(settings, dict):
         raise CheckpointError(f"{path}: expected a mapping of settings")
     return settings
+
+
+def _pictures_of(settings: Mapping[str, Any]) -> list[str]:
+    """What 'evaluate' has to be told of a run on files, whose model does not remember where they were."""
+    recipe = settings.get("recipe")
+    data = recipe.get("data") if isinstance(recipe, Mapping) else None
+    name = data.get("name") if isinstance(data, Mapping) else None
+    return ["--data", name] if isinstance(name, str) and ":" in name else []
 
 
 def _title_and_lead(settings: Mapping[str, Any], folder: Path) -> tuple[str, str]:

@@ -264,6 +264,7 @@ class CaptionTask(PictureTask):
         *,
         words: tuple[str, ...],
         beam: int = BEAM,
+        length_penalty: float = 0.0,
         limit: int | None = None,
         sweeps: int = 0,
         allow_pack: bool = False,
@@ -281,8 +282,9 @@ class CaptionTask(PictureTask):
         vocabulary = Vocabulary.from_json({"schema_version": 1, "words": list(words)})
         device = next(model.parameters()).device
         chosen = CaptionData(config, cast(Split, split), device, vocabulary, allow_pack=allow_pack)
-        scores = score_captions(model, chosen, beam=beam, limit=limit, progress=progress).summary()
-        described = {"split": split, "beam": beam, **scores}
+        search: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
+        scores = score_captions(model, chosen, **search, limit=limit, progress=progress).summary()
+        described = {"split": split, **search, **scores}
         if config.is_generated:
             return {"data": config.name, "glyphs": chosen.material, "seed": config.seed, **described}
         described["counts"] |= {"skipped": len(chosen.skipped)}

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -140,6 +141,7 @@ def score_captions(
     data: CaptionData,
     *,
     beam: int,
+    length_penalty: float = 0.0,
     limit: int | None = None,
     batch_size: int = BATCH,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -150,6 +152,7 @@ def score_captions(
         model: in eval mode, on the device of ``data``.
         data: the split, in the words of the model.
         beam: captions followed side by side; 1 is greedy.
+        length_penalty: of a beam, as ``decode`` has it.
         limit: at most this many pictures, from the first on.
         batch_size: pictures at once.
         progress: called with pictures done and pictures in all.
@@ -157,11 +160,12 @@ def score_captions(
     if data.picture_count is None:
         raise DataError(f"split '{data.split}' has no end; score val or test")
     scores = CaptionScores()
+    say = partial(captions_of, beam=beam, length_penalty=length_penalty)
     total, done = min(limit or data.picture_count, data.picture_count), 0
     for numbers in numbers_in_batches(total, batch_size):
         batch = data.pictures(numbers)
         features = encoded(model, batch.images)  # (B,L,D)
-        words = captions_of(model, features, beam)  # (B,T)
+        words = say(model, features)  # (B,T)
         scores.said += sentences(words, data.vocabulary)
         scores.references += [data.references(number) for number in numbers.tolist()]
         if batch.layout is not None:
@@ -170,7 +174,7 @@ def score_captions(
             if bool(is_empty.any()):
                 scores.exact.add_values({EMPTY: is_right[is_empty]})
             _add_words(scores, model, features, batch, data.vocabulary)
-            _add_causal(scores, model, words, batch, beam)
+            _add_causal(scores, model, words, batch, say)
         done += len(batch)
         progress(done, total)
     return scores
@@ -181,10 +185,10 @@ def encoded(model: SatModel, images: Tensor) -> Tensor:
     return torch.cat([model.encode(part) for part in torch.split(images, at_once(images))])
 
 
-def captions_of(model: SatModel, features: Tensor, beam: int = 1) -> Tensor:
+def captions_of(model: SatModel, features: Tensor, beam: int = 1, length_penalty: float = 0.0) -> Tensor:
     """The best caption (B,T) of each of the encoded pictures (B,L,D)."""
     method = "greedy" if beam == 1 else "beam"
-    return model.caption(features, method=method, width=beam).words[:, 0]
+    return model.caption(features, method=method, width=beam, length_penalty=length_penalty).words[:, 0]
 
 
 def sentences(words: Tensor, vocabulary: Vocabulary) -> list[str]:
@@ -237,7 +241,13 @@ def _at_words(scores: Tensor, has_mask: Tensor) -> Tensor:
     return places.masked_scatter(has_mask, scores)
 
 
-def _add_causal(scores: CaptionScores, model: SatModel, words: Tensor, batch: CaptionBatch, beam: int) -> None:
+def _add_causal(
+    scores: CaptionScores,
+    model: SatModel,
+    words: Tensor,
+    batch: CaptionBatch,
+    say: Callable[[SatModel, Tensor], Tensor],
+) -> None:
     """Render each scene again with one of its digits in another colour, and have it put into words again."""
     if batch.layout is None:
         raise DataError("these pictures are files, which cannot be rendered again; score generated scenes")
@@ -249,7 +259,7 @@ def _add_causal(scores: CaptionScores, model: SatModel, words: Tensor, batch: Ca
         changed = before.recolour(which)
         place = (changed.words != before.words).int().argmax(1)  # (N,): where the one new word is
         old, new = (each.words.gather(1, place[:, None]).squeeze(1) for each in (before, changed))  # (N,)
-        after = captions_of(model, encoded(model, changed.images), beam)  # (N,T)
+        after = say(model, encoded(model, changed.images))  # (N,T)
         found = word_follow(words[there], after, place=place, new_word=new, old_word=old)
         scores.causal.add_values({"causal_follow": found.causal_follow, "causal_hold": found.held})
         scores.recoloured.append(before.picture.cpu())

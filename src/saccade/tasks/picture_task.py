@@ -57,6 +57,16 @@ def settings_wanted(facts: ModelFacts, wanted: Wanted, readers: Collection[str])
     return settings
 
 
+def _check_batch(together: int, size: int | None) -> None:
+    """Refuse a batch that the training examples do not fill once, with one that they fill twice as a way out."""
+    if size is not None and size < together:
+        smaller = 1 << max(0, size.bit_length() - 2)
+        raise DataError(
+            f"a batch of {together} is larger than the {size} training examples; make it smaller, "
+            f"as with --set batch_size={smaller}, or add pictures"
+        )
+
+
 class PictureTask(ABC):
     """Trains one model on pictures; the engine knows it as a ``Trainable``.
 
@@ -157,6 +167,7 @@ class PictureTask(ABC):
     def steps_per_epoch(self, batch_size: int) -> int | None:
         """Whole batches in one pass; None when the data has no end."""
         size: int | None = self.split("train").size
+        _check_batch(batch_size, size)
         return None if size is None else size // batch_size
 
     def train_batches(
@@ -165,8 +176,7 @@ class PictureTask(ABC):
         """Batches ``start``, ``start + 1``, … of a phase, each a function of its number."""
         data = self.training_split(phase)
         together = batch_size * world_size
-        if data.size is not None and data.size < together:
-            raise DataError(f"a batch of {together} is larger than the {data.size} training examples; make it smaller")
+        _check_batch(together, data.size)
         mine = slice(rank * batch_size, (rank + 1) * batch_size)
         for number in itertools.count(start):
             yield self.batch(data, self._members(data, number, together)[mine], number * world_size + rank)

@@ -100,13 +100,15 @@ def _bytes_in(folder: Path) -> int:
 def _zoo() -> dict[str, str]:
     """Shipped model → "whole", or what is wrong with it."""
     from saccade.errors import CheckpointError
-    from saccade.models.facts import checked_weights, read_facts
+    from saccade.models.facts import checked_beside, checked_weights, read_facts
     from saccade.zoo import shipped
 
     states = {}
     for name, folder in shipped().items():
         try:
-            checked_weights(folder, read_facts(folder))
+            facts = read_facts(folder)
+            checked_weights(folder, facts)
+            checked_beside(folder, facts)
             states[name] = "whole"
         except CheckpointError as error:
             states[name] = str(error)

@@ -24,6 +24,7 @@ def evaluate(
     limit: int | None = None,
     sweeps: int | None = None,
     beam: int | None = None,
+    length_penalty: float | None = None,
     device: str = "auto",
     seed: int = 0,
     allow_pack: bool = True,
@@ -41,6 +42,7 @@ def evaluate(
         limit: at most this many examples.
         sweeps: pictures for deletion and insertion; None: as many as the task thinks enough.
         beam: for a model that says captions: how many are followed side by side; 1 is greedy.
+        length_penalty: for such a model: captions are ranked by log p / length^γ, 0 by default.
         device: auto, cpu, cuda, cuda:N or mps.
         seed: of the scenes that it is scored on; not the seed it was trained with.
         allow_pack: let test scenes use the shipped glyphs when MNIST is not there; ``glyphs`` of the result says so.
@@ -55,9 +57,13 @@ def evaluate(
     started = time.monotonic()
     task = task_class(facts.task)
     wanted = Wanted(data=data, protocol=protocol, glyphs=glyphs, seed=seed, allow_pack=allow_pack)
-    if beam is not None and not facts.sentences:
-        raise ConfigError(f"beam: '{facts.architecture}' says no captions, so there is nothing to search; leave it out")
-    given = {name: value for name, value in (("sweeps", sweeps), ("beam", beam)) if value is not None}
+    search: dict[str, Any] = {
+        name: each for name, each in (("beam", beam), ("length_penalty", length_penalty)) if each is not None
+    }
+    if search and not facts.sentences:
+        told, said = ", ".join(search), f"'{facts.architecture}' says no captions"
+        raise ConfigError(f"{told}: {said}, so there is nothing to search; leave it out")
+    given = search | ({} if sweeps is None else {"sweeps": sweeps})
     scored = task.evaluate(
         network, split=split, limit=limit, progress=progress, **given, **task.scored_on(facts, wanted)
     )

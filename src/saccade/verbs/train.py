@@ -130,6 +130,11 @@ def _recorded(run: Path) -> Recipe:
     return from_dict(Recipe, RunFolder(run).recorded(), where=str(run / "config.yaml"))
 
 
+def data_of(run: Path | str) -> str:
+    """What a run learns from, as ``--data`` names it; of files READER:PATH, which its model does not remember."""
+    return str(_recorded(Path(run)).data.get("name", ""))
+
+
 def build_task(recipe: Recipe) -> Trainable:
     """The task that a resolved recipe describes."""
     task: Trainable = task_class(recipe.task)(

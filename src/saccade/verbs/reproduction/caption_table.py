@@ -47,7 +47,7 @@ BESIDE = {
     "bleu_4": "B-4",
     "length_ratio": "length",
     "rouge_l": "ROUGE-L",
-    "cider": "CIDEr-D ÷ 10",
+    "cider": "CIDEr-D",
     "meteor_lite": "METEOR-lite",
 }
 """Scores that the paper does not print."""

@@ -8,12 +8,11 @@ import { checkedViews, VIEWS } from "./records.js";
 import { OfflineSource } from "./source_offline.js";
 import { ServerSource } from "./source_server.js";
 
-/** The models that a page opens with: a hierarchy of gates beside a single soft look, where they are there. */
+/** The models that a page opens with: gates beside a soft look, where both are there; else the one named first. */
 function firstModels(models) {
   const names = models.map(({ name }) => name);
   const wanted = [names.find((name) => name.startsWith("hattnet-ctx")), names.find((name) => name.startsWith("soft"))];
-  const found = wanted.filter(Boolean);
-  return found.length ? found : names.slice(0, 1);
+  return wanted.every(Boolean) ? wanted : names.slice(0, 1);
 }
 
 async function start() {

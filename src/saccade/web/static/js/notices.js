@@ -13,7 +13,8 @@ export class Notices {
   say(error, about = "") {
     this.about = about;
     const message = error instanceof Error ? error.message : String(error);
-    this.text.textContent = message.charAt(0).toUpperCase() + message.slice(1);
+    const opensWithFile = /^\S*\.\w+\b/.test(message); // zero.png is not Zero.png
+    this.text.textContent = opensWithFile ? message : message.charAt(0).toUpperCase() + message.slice(1);
     this.bar.hidden = false;
   }
 
