@@ -91,6 +91,10 @@ class BenchTask:
             yield batch
             self.engine_seconds.append(time.process_time() - began)
 
+    def described(self) -> str:
+        """Nothing to tell of made-up data."""
+        return ""
+
     def steps_per_epoch(self, batch_size: int) -> int | None:
         """The data has no end."""
         return None

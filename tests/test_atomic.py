@@ -131,6 +131,16 @@ def test_a_folder_replaces_the_old_one(tmp_path: Path) -> None:
     assert _names(tmp_path / "m") == {"new"}
 
 
+def test_a_full_disk_names_the_folder_that_was_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run publishes a folder that the model fills by the same means: neither draft is anybody's business."""
+    monkeypatch.setattr(atomic.os, "fsync", _failing(errno.ENOSPC))
+    outer = atomic.folder_in_place(tmp_path / "model")
+    with pytest.raises(OutputError) as caught, outer as draft, atomic.folder_in_place(draft) as inner:
+        atomic.write_bytes(inner / "weights", b"x")
+    assert str(caught.value).startswith(f"cannot write {tmp_path / 'model' / 'weights'}: the disk is full")
+    assert _names(tmp_path) == set()
+
+
 def test_a_failed_folder_leaves_the_old_one(tmp_path: Path) -> None:
     with atomic.folder_in_place(tmp_path / "m") as temporary:
         (temporary / "x").write_text("old")

@@ -163,6 +163,38 @@ def test_frames_are_where_the_gradient_is(chain: list[nn.Module]) -> None:
     assert gradient_centre(images, features, row, column) == pytest.approx(tuple(expected.tolist()), abs=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:Using padding=.same. with even kernel")
+@given(st.lists(layers(), min_size=1, max_size=4), st.tuples(st.integers(1, 40), st.integers(1, 40)))
+def test_grids_are_what_comes_out(chain: list[nn.Module], size: geometry.Size) -> None:
+    network = nn.Sequential(*[part for layer in chain for part in (layer, nn.ReLU())])
+    told = geometry.grid_through(network, size)
+    assert told is not None
+    try:
+        made = network(torch.zeros(1, 1, *size))
+    except RuntimeError:  # too small for one of the layers
+        assert min(told) < 1
+    else:
+        assert told == tuple(made.shape[-2:])
+
+
+def test_a_layer_that_does_not_tell_its_grid_makes_it_unknown() -> None:
+    class PadsItself(nn.Conv2d):
+        def forward(self, features: torch.Tensor) -> torch.Tensor:
+            return super().forward(nn.functional.pad(features, (1, 1, 1, 1)))
+
+    own_step = nn.Sequential(nn.Conv2d(1, 1, 3))
+    own_step.frame_step = geometry.identity()  # what it does to the grid is its own matter
+    for layer in (nn.Upsample(scale_factor=2), nn.MaxPool2d(2, ceil_mode=True), PadsItself(1, 1, 3), own_step):
+        assert geometry.grid_through(nn.Sequential(nn.ReLU(), layer), (9, 9)) is None
+
+
+def test_a_module_may_name_the_layers_that_move_its_grid(assert_near: Near) -> None:
+    block = nn.Module()
+    block.grid_path = (nn.Conv2d(1, 1, 3, 2), nn.ReLU())
+    assert_near(geometry.frame_through(block), geometry.layer_frame(3, 2))
+    assert geometry.grid_through(block, (9, 7)) == (4, 3)
+
+
 def test_a_module_may_say_its_own_step(assert_near: Near) -> None:
     upsample = nn.Upsample(scale_factor=2)
     upsample.frame_step = geometry.scale_shift((0.5, 0.5), (0, 0))

@@ -142,6 +142,13 @@ def test_ablations_of_captions_differ_in_what_they_are_called_for(name: str, set
         assert CATALOG[other.model.name].target == "saccade.models.sat:SatModel"
 
 
+@pytest.mark.parametrize("name", ["sat-soft", "sat-hard", "sat-none", "sat-soft-ungated", "sat-soft-unpenalised"])
+def test_captions_of_few_pictures_are_not_given_up_while_they_are_learnt(name: str) -> None:
+    (phase,) = load_recipe(name).phases
+    assert phase.patience is not None
+    assert phase.select == Select("bleu_4", "max", beside="log_likelihood")
+
+
 def test_the_encoder_of_photographs_rests() -> None:
     """The phase called decoder learns from kept features: training the encoder there would be for nothing."""
     for name in ("sat-soft", "sat-hard"):

@@ -413,6 +413,24 @@ def test_pictures_of_different_sizes_are_asked_for_one_by_one(assert_near: Near)
     assert_near(together, torch.cat([part.image_map(size=(5, 7)) for part in trace]))
 
 
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        ((0, 5), "found 0 × 5"),
+        ((5, -1), "found 5 × -1"),
+        ((100_000, 100_000), "expected 1 to 64,000,000 pixels, found 100000 × 100000"),
+        ((5,), r"expected \(height, width\) in whole pixels, found \(5,\)"),
+        ((2.5, 3), "whole pixels"),
+        (7, "whole pixels, found 7"),
+    ],
+)
+@pytest.mark.parametrize("look", ["total", "map"])
+def test_a_size_that_no_map_can_have_is_refused(look: str, size: object, said: str) -> None:
+    trace = AttentionTrace((soft(torch.rand(1, 4, 4), norm="none"),), image_size=torch.tensor([[4, 4]]))
+    with pytest.raises(DataError, match=said):
+        trace.image_map(look, size)  # type: ignore[arg-type]
+
+
 def test_a_text_trace_needs_a_size() -> None:
     with pytest.raises(DataError, match="give image_map a size"):
         AttentionTrace((soft(),)).image_map()

@@ -88,7 +88,8 @@ def folder_in_place(path: Path, *, durable: bool = True) -> Iterator[Path]:
     with writing(path):
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
         try:
-            yield temporary
+            with _named_as(temporary, path):
+                yield temporary
             for file in temporary.rglob("*"):
                 if durable and file.is_file():
                     with file.open("rb+") as handle:
@@ -112,6 +113,15 @@ def folder_in_place(path: Path, *, durable: bool = True) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
         sync_folder(path.parent)
+
+
+@contextmanager
+def _named_as(temporary: Path, path: Path) -> Iterator[None]:
+    """Let an OutputError name the file as it was to be called: nobody has heard of the temporary folder."""
+    try:
+        yield
+    except OutputError as error:
+        raise OutputError(str(error).replace(str(temporary), str(path))) from error
 
 
 def sync_folder(path: Path) -> None:

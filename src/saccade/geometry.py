@@ -15,6 +15,7 @@ uniform and no part of the picture is out of reach.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -22,10 +23,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.errors import ConfigError, ShapeError
+from saccade.errors import ConfigError, DataError, ShapeError
 
 Size = tuple[int, int]
 Pair = int | tuple[int, int]
+MOST_PIXELS = 64_000_000
+"""No picture, and no map over one, has more: a slip in a size must not end in want of memory."""
+
+
+def checked_size(size: Size) -> Size:
+    """``size`` as (height, width) in whole pixels; a DataError where a picture or a map cannot have it."""
+    try:
+        height, width = (operator.index(side) for side in size)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"size: expected (height, width) in whole pixels, found {size!r}") from error
+    if min(height, width) < 1 or height * width > MOST_PIXELS:
+        raise DataError(f"size: expected 1 to {MOST_PIXELS:,} pixels, found {height} × {width}; give (height, width)")
+    return height, width
 
 
 # ---------------------------------------------------------------- affine maps
@@ -98,15 +112,16 @@ def frame_through(modules: nn.Module | Iterable[nn.Module], start: Tensor | None
     """Frame of the grid that comes out of a chain of layers, given the frame ``start`` of the grid that goes in.
 
     Chains of convolutions, poolings and layers that keep the grid (activations, norms, dropout). A module of another
-    kind must say its own frame by an attribute ``frame_step`` (2,3), output cells → input cells.
+    kind names the chain inside it that moves the grid by an attribute ``grid_path``, or says its own frame by an
+    attribute ``frame_step`` (2,3), output cells → input cells.
     """
     frame = identity() if start is None else start
     for module in [modules] if isinstance(modules, nn.Module) else modules:
         step = getattr(module, "frame_step", None)
         if step is not None:
             frame = compose(frame, step)
-        elif isinstance(module, nn.Sequential):
-            frame = frame_through(module.children(), frame)
+        elif (inside := _inside(module)) is not None:
+            frame = frame_through(inside, frame)
         elif isinstance(module, nn.Conv2d):
             frame = compose(frame, _convolution_frame(module))
         elif isinstance(module, nn.MaxPool2d):
@@ -116,9 +131,55 @@ def frame_through(modules: nn.Module | Iterable[nn.Module], start: Tensor | None
         elif not isinstance(module, _KEEPS_GRID):
             raise ConfigError(
                 f"a layer {type(module).__name__} does not say how it moves the grid: give it an attribute frame_step "
-                "(2,3), output cells → input cells"
+                "(2,3), output cells → input cells, or grid_path, the layers in it that do"
             )
     return frame
+
+
+def grid_through(modules: nn.Module | Iterable[nn.Module], size: Size) -> Size | None:
+    """The cells (h, w) that come out of a chain of layers when ``size`` go in; None where one of them does not tell.
+
+    Below 1 where the grid is too small for a layer.
+    """
+    for module in [modules] if isinstance(modules, nn.Module) else modules:
+        if (inside := _inside(module)) is not None and not hasattr(module, "frame_step"):
+            found = grid_through(inside, size)
+        elif isinstance(module, nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d):
+            found = _cells_after(module, size)
+        else:
+            found = size if isinstance(module, _KEEPS_GRID) else None
+        if found is None or min(found) < 1:
+            return found
+        size = found
+    return size
+
+
+def _inside(module: nn.Module) -> Iterable[nn.Module] | None:
+    """The chain of layers in ``module`` that moves the grid; None for a layer of its own."""
+    if isinstance(module, nn.Sequential):
+        return module.children()
+    path: Iterable[nn.Module] | None = getattr(module, "grid_path", None)
+    return path
+
+
+def _cells_after(layer: nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d, size: Size) -> Size | None:
+    """⌊(n + paddings − dilation · (kernel − 1) − 1) / stride⌋ + 1 in each direction; ``behind`` pads one side only."""
+    if isinstance(layer, nn.Conv2d):
+        if type(layer).forward is not nn.Conv2d.forward and not hasattr(layer, "behind"):
+            return None  # it pads in a way of its own
+        if layer.padding == "same":
+            return size
+    elif layer.ceil_mode:
+        return None
+    padding = (0, 0) if layer.padding == "valid" else _pair(layer.padding)  # type: ignore[arg-type]
+    kernel, stride = _pair(layer.kernel_size), _pair(layer.stride)  # type: ignore[arg-type]
+    dilation = _pair(getattr(layer, "dilation", 1))
+    behind = getattr(layer, "behind", 0)
+    height, width = (
+        (size[axis] + 2 * padding[axis] + behind - dilation[axis] * (kernel[axis] - 1) - 1) // stride[axis] + 1
+        for axis in (0, 1)
+    )
+    return height, width
 
 
 def _convolution_frame(layer: nn.Conv2d) -> Tensor:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from saccade.atomic import write_bytes
 from saccade.data.pictures import Picture
+from saccade.errors import DataError
 from saccade.record import Record, write_record
 from saccade.trace import AttentionTrace
 
@@ -169,11 +170,13 @@ class Sighting:
             stem: what the files are called; by default :attr:`stem`.
             filmstrip: every look side by side instead of the total over the picture; None: for what was said label by
                 label or word by word.
-            cells: paint the cells of a filmstrip flat instead of smooth.
+            cells: paint the cells of a filmstrip flat instead of smooth; the total has none.
         """
         place = Path(folder) / (stem or self.stem)
         shown = place.with_name(f"{place.name}.png")
         is_strip = self.labels is not None if filmstrip is None else filmstrip
+        if cells and not is_strip:
+            raise DataError("cells: the total of all looks has none; they are painted in a filmstrip alone")
         image = _png(self.filmstrip(cells=cells) if is_strip else self.overlay())
         record = write_record(place, self.record())
         written = [write_bytes(shown, image), record, place.with_name(f"{place.name}.safetensors")]

@@ -324,9 +324,9 @@ class AttentionTrace:
             (B,H,W), or (B,T,H,W) for a look with steps. The total never has a step axis.
         """
         if look == "total":
-            return self._total_map(size)
+            return self._total_map(self._wanted_size(size))
         chosen = self.look(look) if isinstance(look, str) else look
-        size = size or self._shared_size()
+        size = self._wanted_size(size)
         to_pixels = self.frame_on(chosen, size)
         if chosen.weights is None:
             if chosen.grid is None:
@@ -347,15 +347,15 @@ class AttentionTrace:
         width = look.weights.shape[-1]
         cells = look.choice.reshape(look.batch_size, -1)  # (B,T)
         centres = torch.stack([cells % width, cells // width], dim=-1).to(torch.float64) + 0.5  # (B,T,2)
-        frame = self.frame_on(look, size or self._shared_size())
+        frame = self.frame_on(look, self._wanted_size(size))
         return geometry.apply(frame.unsqueeze(-3), centres)
 
-    def _total_map(self, size: geometry.Size | None) -> Tensor:
+    def _total_map(self, size: geometry.Size) -> Tensor:
         """Every act that is active, in order, combined as ``total`` says; (B,H,W)."""
         combine, neutral = _COMBINE[self.total]
         result: Tensor | None = None
         count: Tensor | int = 0
-        for current, active in self._acts(size or self._shared_size()):
+        for current, active in self._acts(size):
             before = torch.full_like(current, neutral) if result is None else result
             after = combine(before, current.to(before.device))  # (B,H,W)
             # chosen, not multiplied: what an inactive step holds may be NaN
@@ -376,6 +376,9 @@ class AttentionTrace:
             active = None if look.active is None else look.active.bool().reshape(-1, look.steps, 1, 1)  # (B,T,1,1)
             for step in range(look.steps):
                 yield maps[:, step], None if active is None else active[:, step]
+
+    def _wanted_size(self, size: geometry.Size | None) -> geometry.Size:
+        return self._shared_size() if size is None else geometry.checked_size(size)
 
     def _shared_size(self) -> geometry.Size:
         if self.image_size is None:

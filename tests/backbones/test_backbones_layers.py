@@ -43,8 +43,8 @@ def test_a_strided_block_halves_both_paths_alike(block: type[ResidualBlock], siz
     """Branch and shortcut have the same grid and the same centres: 2x − 0.5, the pixel that both strides keep."""
     layer = block(4, 4, 2).eval()
     assert layer(torch.randn(1, 4, size, size)).shape == (1, 4 * block.expansion, (size + 1) // 2, (size + 1) // 2)
-    assert layer.frame_step.tolist() == [[2.0, 0.0, -0.5], [0.0, 2.0, -0.5]]
-    assert torch.equal(geometry.frame_through(layer.downsample), layer.frame_step)
+    assert geometry.frame_through(layer).tolist() == [[2.0, 0.0, -0.5], [0.0, 2.0, -0.5]]
+    assert torch.equal(geometry.frame_through(layer.downsample), geometry.frame_through(layer))
 
 
 def test_an_inverted_residual_adds_only_where_it_can() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -120,6 +122,23 @@ def test_the_smallest_picture() -> None:
     assert small_stack().grid((46, 46))["stage4"] == (1, 1)
     with pytest.raises(DataError, match="stage4"):
         small_stack().grid((45, 45))
+
+
+def test_the_grid_of_layers_that_do_not_tell_is_found_by_running() -> None:
+    """A pooling that rounds up: 9 → 5; after it a convolution that does not fit."""
+    stages = OrderedDict(first=nn.MaxPool2d(2, ceil_mode=True), second=nn.Conv2d(3, 2, 5))
+    backbone = Stages(stages, {"first": 3, "second": 2})
+    assert backbone.grid((9, 10)) == {"first": (5, 5), "second": (1, 1)}
+    with pytest.raises(DataError, match="8×9 pixels is too small for stage 'second'"):
+        backbone.grid((8, 9))
+
+
+def test_telling_the_grid_does_not_load_the_compiler_of_torch() -> None:
+    """Which takes a second or two, each time a model is loaded."""
+    code = "import sys; from saccade.backbones import build_backbone as build; "
+    code += "[build(name).grid((224, 224)) for name in ('small', 'compact', 'resnet18', 'mobilenetv2', 'vgg16')]; "
+    code += "assert 'torch._dynamo' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_grids_do_not_depend_on_the_number_type() -> None:

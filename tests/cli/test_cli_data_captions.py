@@ -44,6 +44,15 @@ def test_empty_scenes_are_made_shown_and_read_again(tmp_path: Path) -> None:
         assert shown.exit_code == 0, shown.output
 
 
+def test_what_the_table_holds_is_said(tmp_path: Path) -> None:
+    Image.new("RGB", (8, 8), "red").save(tmp_path / "a.png")
+    Image.new("RGB", (8, 8), "blue").save(tmp_path / "b.png")
+    rows = ["image,caption,split", "a.png,A red square,train", "a.png,All is red,train", "b.png,Blue,test"]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    shown = run("data", "show", f"csv:{tmp_path / 't.csv'}", "--split", "train", "--out", tmp_path / "sheet.png")
+    assert "t.csv: 3 captions of 2 pictures (train 1, val 0, test 1), 5 words" in " ".join(shown.output.split())
+
+
 def test_captions_are_in_the_list() -> None:
     listed = json.loads(run("data", "list", "--json").stdout)
     captions = {name for name, entry in listed.items() if entry["task"] == "caption"}

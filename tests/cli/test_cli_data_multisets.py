@@ -26,6 +26,9 @@ def table(tmp_path: Path) -> Path:
 def test_make_then_show_what_was_made(tmp_path):
     made = run("data", "make", "mnist-set", "--out", tmp_path / "made", "--count", 3, "--glyphs", "pack", "--seed", 2)
     assert made.exit_code == 0, made.output
+    assert "3 scenes in" in made.output
+    alone = run("data", "make", "mnist-set", "--out", tmp_path / "alone", "--count", 1, "--glyphs", "pack")
+    assert "1 scene in" in alone.output
     lines = [json.loads(line) for line in (tmp_path / "made" / "scenes.jsonl").read_text().splitlines()]
     assert [line["seed"] for line in lines] == [2, 2, 2]
     shown = run("data", "show", f"jsonl:{tmp_path / 'made' / 'scenes.jsonl'}", "--out", tmp_path / "s.png")
@@ -37,6 +40,13 @@ def test_a_sheet_of_scenes(tmp_path):
     result = run("data", "show", "mnist-multiset", "--glyphs", "pack", "--count", 2, "--out", tmp_path / "s.png")
     assert result.exit_code == 0, result.output
     assert Image.open(tmp_path / "s.png").width > 400
+
+
+def test_what_the_table_holds_is_said_unless_quiet(table, tmp_path):
+    show = ("data", "show", f"csv:{table}", "--split", "val", "--out", tmp_path / "s.png")
+    held = "3 pictures (train 2, val 1, test 0), 2 classes, at most 3 labels on a training picture"
+    assert f"csv:{table}: {held}" in " ".join(run(*show).output.split())
+    assert held not in " ".join(run(*show, "--quiet").output.split())
 
 
 def test_captions_are_multisets_in_braces_and_lists_as_they_are(table, tmp_path, monkeypatch):

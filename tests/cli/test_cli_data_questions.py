@@ -28,6 +28,8 @@ def test_a_sheet_shows_one_question_for_each_picture(table, tmp_path):
     for count in (1, 4):
         result = run("data", "show", f"csv:{table}", "--split", "train", "--count", count, "--out", tmp_path / "s.png")
         assert result.exit_code == 0, result.output
+        held = f"csv:{table}: 10 questions (train 10, val 0, test 0) about 5 pictures, 2 queries, 2 answers"
+        assert held in " ".join(result.output.split())  # of the whole table, however few are shown
         sheets.append(Image.open(tmp_path / "s.png").size)
     assert sheets[1][0] > 3 * sheets[0][0] - 100  # four panels in a row, not eight, not one
 

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ from PIL import Image
 from typer.testing import CliRunner, Result
 
 from saccade.cli import app
+from saccade.errors import DataError
+from saccade.predict import load
 from saccade.record import read_record
 from tiny_models import ANSWERS, save_tiny
 
@@ -85,6 +88,16 @@ def test_filmstrips_instead_of_overlays(model: str, album: Path, tmp_path: Path)
     assert len(sizes) == 2
 
 
+def test_cells_are_painted_in_filmstrips_and_refused_elsewhere(model: str, album: Path, tmp_path: Path) -> None:
+    look = ("look", album / "a.png", "--model", model, "--ask", 1, "--cells")
+    for others in ([], ["--filmstrip"], ["--out", tmp_path / "x"], ["--out", tmp_path / "x", "--overlay"]):
+        assert "--cells: it paints the cells of filmstrips" in error_line(run(*look, *others))
+    assert not (tmp_path / "x").exists()
+    assert run(*look, "--filmstrip", "--out", tmp_path / "strips").exit_code == 0
+    with pytest.raises(DataError, match="cells: the total of all looks has none"):
+        load(model).look(album / "a.png", 1).save(tmp_path, cells=True)
+
+
 def test_many_rows_are_cut_with_a_word_about_it(model: str, album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("saccade.cli.look.ROWS_SHOWN", 1)
     result = run("look", album, "--model", model, "--ask", 1)
@@ -101,6 +114,21 @@ def test_compare_shows_models_side_by_side(model: str, album: Path, tmp_path: Pa
     assert "<html" in (tmp_path / "out" / "a-ask-1-compare.html").read_text()
     plain = run("compare", model, other, "--image", album / "a.png", "--ask", 1, "--json")
     assert [each["model"] for each in json.loads(plain.stdout)] == ["tiny", "other"]
+
+
+def test_the_sheet_of_a_comparison_says_what_was_asked(
+    model: str, album: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = []
+
+    def remember(pictures: object, captions: list[str], **options: object) -> Image.Image:
+        written.extend(captions)
+        return Image.new("RGB", (4, 4))
+
+    monkeypatch.setattr("saccade.verbs.compare.contact_sheet", remember)
+    run("compare", model, model, "--image", album / "a.png", "--ask", "north", "--out", tmp_path)
+    assert len(written) == 2
+    assert all(re.fullmatch(r"tiny, asked north: \w+ \d+%", caption) for caption in written)
 
 
 # ---------------------------------------------------------------- bad input

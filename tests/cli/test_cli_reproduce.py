@@ -59,6 +59,23 @@ def test_options_reach_the_verb(seen, tmp_path):
         assert words in done.stdout
 
 
+@pytest.mark.parametrize("options", [(), ("--json",), ("--quiet",), ("--json", "--quiet")])
+def test_what_takes_long_is_told_on_stderr(monkeypatch, options):
+    def stand_in(table, *, progress, **_):
+        for done in range(3):
+            progress("scoring soft-mref", done, 3)
+        progress("drawing", 0, 1)
+        return Reproduction(table, [], [], [], [], None, 1.0, "the legend")
+
+    monkeypatch.setattr(verb, "reproduce", stand_in)
+    done = run("hattnet-table1", *options)
+    told = [line for line in done.stderr.splitlines() if line.endswith("…")]
+    assert told == ([] if "--quiet" in options else ["scoring soft-mref …", "drawing …"])  # once each, off a terminal
+    assert "scoring" not in done.stdout
+    if "--json" in options:
+        assert json.loads(done.stdout)["table"] == "hattnet-table1"
+
+
 def test_json_is_all_there_is_on_stdout(seen):
     found = json.loads(run("hattnet-table1", "--json").stdout)
     assert (found["table"], found["cells"]) == ("hattnet-table1", [{"mean": None}])

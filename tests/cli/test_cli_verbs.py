@@ -1,6 +1,7 @@
 """The other verbs: thin over their Python functions, quick to start, honest about what is missing."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,14 @@ def test_help_version_and_no_arguments() -> None:
             verb in listed
             for verb in ("look", "compare", "train", "evaluate", "report", "data", "list", "doctor", "tour")
         )
+
+
+@pytest.mark.parametrize("verb", ["train", "look", "evaluate"])
+def test_help_says_the_default_of_every_option(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 300)  # every option on a line of its own
+    options = [line for line in run(verb, "--help").output.splitlines() if re.match(r"\W+--\w", line)]
+    assert len(options) > 10
+    assert [line for line in options if not re.search(r"\[default: .+\]|\[required\]|--help", line)] == []
 
 
 @pytest.mark.parametrize(
@@ -309,7 +318,7 @@ def test_report_of_records(tmp_path: Path) -> None:
     seen.save(tmp_path / "records")
     result = run("report", tmp_path / "records", "--out", tmp_path / "r.html")
     assert result.exit_code == 0, result.stderr
-    assert "data:image/png" in (tmp_path / "r.html").read_text()
+    assert "data:image/" in (tmp_path / "r.html").read_text()
     for source, word in ((tmp_path / "gone.json", "no such record"), (tmp_path, "nor a folder of records")):
         result = run("report", source, "--out", tmp_path / "x.html")
         assert result.exit_code == 2

@@ -59,7 +59,7 @@ def test_a_table_without_train_has_all_its_words():
 def test_nothing_usable_and_strict_are_errors_that_say_why():
     with pytest.raises(DataError, match=r"csv:x: no row can be used; left out 2 × empty label \(line 2; line 3\)"):
         make_table("csv:x", [], ["empty label: line 2", "empty label: line 3"], multi_label=False)
-    with pytest.raises(DataError, match="it is empty"):
+    with pytest.raises(DataError, match=r"^csv:x: it is empty; add"):
         make_table("csv:x", [], [], multi_label=False)
     with pytest.raises(DataError, match=r"strict, and 1 row\(s\) cannot be used: 1 × empty label"):
         make_table("csv:x", found(question()), ["empty label: line 2"], multi_label=False, strict=True)

@@ -145,7 +145,8 @@ def test_a_group_stays_together(tmp_path):
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ("gone.png,q,x,train,,", "no such picture: line 3, gone.png"),
+        ("gone.png,q,x,train,,", "no such picture in {folder}: line 3, gone.png"),
+        ("/gone.png,q,x,train,,", "no such picture: line 3, /gone.png"),  # no folder was searched
         (",q,x,train,,", "empty image: line 3"),
         ("a.png, ,x,train,,", "empty query: line 3"),
         ("a.png,q,,train,,", "empty label: line 3"),
@@ -154,7 +155,7 @@ def test_a_group_stays_together(tmp_path):
         ("a.png,q,x,train,1 2 3,", "unreadable box: line 3, '1 2 3' is not 4 numbers"),
         ("a.png,q,x,train,1 2 nan 4,", "unreadable box: line 3, '1 2 nan 4' is not 4 numbers"),
         ("a.png,q,x,train,5 5 2 9,", "unreadable box: line 3, 5 5 2 9 has no area; corners go x1 y1 x2 y2"),
-        ("a.png,q,x,train,1 2 3 4,gone.png", "no such mask: line 3, gone.png"),
+        ("a.png,q,x,train,1 2 3 4,gone.png", "no such mask in {folder}: line 3, gone.png"),
         ("a.png,q,x,train,1,2,3,4", "more cells than columns: line 3, quote cells that hold commas"),
         ("a.png,q,x,val,,\na.png,new,x,val,,", "query never seen in train: line 4, 'new'"),
         ("a.png,q,new,test,,", "label never seen in train: line 3, 'new'"),
@@ -163,7 +164,7 @@ def test_a_group_stays_together(tmp_path):
 )
 def test_a_row_that_cannot_be_used_is_named_by_its_line(folder, row, reason):
     text = f"image,query,label,split,box,mask\nb.png,q,x,train,,\n{row}\n"
-    assert csv(folder, text).skipped == (reason,)
+    assert csv(folder, text).skipped == (reason.format(folder=folder),)
     with pytest.raises(DataError, match="strict"):
         csv(folder, text, STRICT)
 
@@ -201,8 +202,11 @@ def test_a_json_line_that_cannot_be_used_is_named(folder, row, reason):
         ("image,query,lable\na.png,q,x\n", "no column label; did you mean 'lable'"),
         ("image;query;label\na.png;q;x\n", "cells are parted by ';', not by commas"),
         ("image,query,label,label\na.png,q,x,y\n", "more than one column label"),
-        ("image,query,label\n", "no row can be used"),
-        ("image,query,label\ngone.png,q,x\n", r"no row can be used; left out 1 × no such picture \(line 2, gone.png\)"),
+        ("image,query,label\n", "t.csv: it is empty; add a row for each picture"),
+        (
+            "image,query,label\ngone.png,q,x\n",
+            r"no row can be used; left out 1 × no such picture in .* \(line 2, gone.png\)",
+        ),
         ('image,query,label\n"a.png,q,x\n', "line 2 is not CSV"),
     ],
 )

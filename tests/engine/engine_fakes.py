@@ -47,6 +47,7 @@ class TinyTask:
         self.model = self.new_model(seed)
         self.validations = 0
         self.scripted: list[float] | None = None
+        self.told = ""
         self.slow: float = 0.0
         self.signal_at: int | None = None
         self.crash_at: int | None = None
@@ -81,6 +82,9 @@ class TinyTask:
             own = 500_000 if phase == "all" else 0  # this phase has samples of its own
             yield self.batch(own + (number * world_size + rank) * batch_size, batch_size)
             number += 1
+
+    def described(self) -> str:
+        return self.told
 
     def steps_per_epoch(self, batch_size: int) -> int | None:
         return None if self.epoch_samples is None else self.epoch_samples // batch_size

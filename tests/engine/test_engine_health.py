@@ -22,6 +22,22 @@ def test_nan_in_the_data_is_named_with_step_and_input(tmp_path):
     assert "training stopped at step 5" in (tmp_path / "run" / "log.txt").read_text()
 
 
+def test_what_the_error_says_is_not_said_twice(tmp_path, capsys):
+    with pytest.raises(TrainingStopped):
+        fit(TinyTask(poison_at=2), RECIPE, tmp_path / "run", device="cpu", progress="plain")
+    assert "training stopped" not in capsys.readouterr().err
+
+
+def test_what_is_learnt_from_is_said_once_when_a_run_begins(tmp_path, capsys):
+    task = TinyTask(epoch_samples=8)
+    task.told = "t.csv: 8 rows"
+    fit(task, RECIPE, tmp_path / "run", device="cpu", progress="plain")
+    assert capsys.readouterr().err.startswith("t.csv: 8 rows; an epoch is 1 step\n")
+    fit(task, RECIPE, tmp_path / "run", resume=True, device="cpu", progress="plain")
+    assert "t.csv" not in capsys.readouterr().err
+    assert (tmp_path / "run" / "log.txt").read_text().count("t.csv: 8 rows") == 1
+
+
 def test_state_on_disk_is_the_last_good_one(tmp_path):
     good = TinyTask()
     fit(good, tiny_recipe({"steps": 3, **_phase()}), tmp_path / "good", device="cpu", progress="quiet")

@@ -126,6 +126,48 @@ def test_early_stop_keeps_the_best(tmp_path):
     assert not torch.equal(load_file(result.model / "model.safetensors")["head.weight"], weights(task)["head.weight"])
 
 
+class TwoScores(TinyTask):
+    """Validations as they are written down here: accuracy and minus the loss."""
+
+    def __init__(self, *scores: tuple[float, float]) -> None:
+        super().__init__()
+        self.scores = scores
+
+    def measures(self):
+        return ("accuracy", "likelihood")
+
+    def validate(self, model):
+        self.validations += 1
+        return dict(zip(self.measures(), self.scores[self.validations - 1], strict=True))
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_patience_waits_while_the_metric_beside_gets_better(tmp_path, interrupted):
+    """As with captions of few pictures: BLEU stays 0, while words become likelier until they are learnt by heart."""
+    phase = {"steps": 50, "validate_every": 2, "patience": 2}
+    scores = (0, -4), (0, -3), (0, -2), (0, -2.5), (0, -2), (0, -1)
+    alone = run(tmp_path / "alone", TwoScores(*scores), {**phase, "select": {}})
+    assert (alone.step, alone.best.step) == (6, 2)
+    both = {**phase, "select": {"beside": "likelihood"}}
+    task = TwoScores(*scores)
+    if interrupted:  # what was best so far is part of the state
+        task.signal_at = 7
+        assert run(tmp_path / "both", task, both).stopped == "signal"
+        task.signal_at = None
+        result = fit(task, tiny_recipe(both), tmp_path / "both" / "run", resume=True, device="cpu", progress="quiet")
+    else:
+        result = run(tmp_path / "both", task, both)
+    assert (result.stopped, result.step, result.best.step) == ("early", 10, 6)
+    assert "no better accuracy or likelihood for 2 validations" in (result.out / "log.txt").read_text()
+    leap = run(tmp_path / "leap", TwoScores((0, -4), (0.1, -3), (0, -2), (0, -1), (0, -2), (0, -2)), both)
+    assert (leap.step, leap.best.step) == (12, 4)  # the metric alone decides which weights are kept
+
+
+def test_a_metric_beside_that_is_not_measured_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="selects by 'likelyhood', which is not measured here: did you mean 'likeli"):
+        run(tmp_path, TwoScores((0, 0)), {"steps": 1, "select": {"beside": "likelyhood"}})
+
+
 def test_what_was_validated_goes_on_into_the_next_phase(tmp_path):
     """With a moving average that is the average: what the next phase freezes is what the first was judged by."""
     first = {"name": "all", "steps": 9, "validate_every": 3, "select": {}, "restore_best": True, "optimizer": ADAMW}

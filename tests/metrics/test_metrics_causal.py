@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -118,3 +120,20 @@ def test_hold_is_the_mean_over_the_ways_of_changing():
     assert torch.equal(scores["causal_hold"], expected)
     assert bool((scores["causal_hold_nothing"] == 1).all())
     assert float(scores["causal_hold_recoloured"].mean()) < 1
+
+
+def test_what_was_answered_before_is_not_asked_again():
+    held, calls = scenes(pictures=50), []
+
+    def answer(images, queries):
+        calls.append(len(images))
+        return reads_the_question(images, queries)
+
+    plain = causal_scores(answer, held)
+    asked = len(calls)
+    first, other = (reads_the_question(held.images, each) for each in (held.queries, held.other_queries))
+    known = causal_scores(answer, replace(held, answers=first, other_answers=other))
+    assert len(calls) - asked == asked - 2
+    assert {name: values.tolist() for name, values in known.items()} == {n: v.tolist() for n, v in plain.items()}
+    wrong = causal_scores(answer, replace(held, answers=(held.truth + 1) % 5))
+    assert not wrong["accuracy"].any()  # what is given is what counts

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from saccade import geometry
 from saccade.errors import ConfigError, DataError, ShapeError
-from saccade.metrics import baselines, blurred, deletion, insertion, random_order
+from saccade.metrics import baselines, blurred, deletion, deletion_and_insertion, insertion, random_order
 from saccade.metrics.faithfulness import pixel_ranks
 
 
@@ -41,6 +41,40 @@ def test_a_linear_model_by_hand():
     added = insertion(linear(weights), images, weights, fill=0.0, steps=4)
     assert added.probability[0].tolist() == pytest.approx([0, 0.4, 0.7, 0.9, 1])
     assert added.area.item() == pytest.approx(0.625)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7])
+def test_both_at_once_are_both_and_ask_less(steps):
+    images, weights = scene()
+    asked = []
+
+    def probability(altered, pictures):
+        asked.extend(pictures.tolist())
+        return linear(weights)(altered, pictures)
+
+    removed, added = deletion_and_insertion(probability, images, weights, fill=0.25, steps=steps)
+    assert len(asked) == 3 * 2 * steps  # K + 1 of one and K - 1 of the other
+    for found, alone in ((removed, deletion), (added, insertion)):
+        expected = alone(linear(weights), images, weights, fill=0.25, steps=steps)
+        assert torch.equal(found.probability, expected.probability)
+        assert torch.equal(found.share, expected.share)
+    none, nothing = deletion_and_insertion(probability, images[:0], weights[:0], fill=0.25, steps=steps)
+    assert none.area.shape == nothing.area.shape == (0,)
+
+
+def test_several_answers_of_one_picture_have_a_curve_each():
+    images, weights = scene()
+    halves = torch.stack([weights, weights / 2], dim=1)  # (B,2,H,W)
+
+    def probability(altered, pictures):
+        return (altered[:, :1] * halves[pictures]).sum(dim=(2, 3))  # (N,2)
+
+    expected = deletion(linear(weights), images, weights, fill=0.0, steps=4)
+    removed, added = deletion_and_insertion(probability, images, weights, fill=0.0, steps=4)
+    assert removed.probability.shape == added.probability.shape == (3, 2, 5)
+    torch.testing.assert_close(removed.area, torch.stack([expected.area, expected.area / 2], dim=1))
+    with pytest.raises(DataError, match=r"picture 1 is 1\.5"):
+        deletion(lambda x, i: torch.where(i[:, None] == 1, 1.5, 0.5).expand(-1, 2), images, weights, fill=0.0)
 
 
 def test_the_fill_is_what_replaces():

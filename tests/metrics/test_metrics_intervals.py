@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.metrics import bootstrap, mean_defined, paired_difference
 from saccade.metrics import intervals as intervals_file
+from saccade.metrics.intervals import wilson
 
 NAN = float("nan")
 
@@ -108,7 +109,43 @@ def test_a_higher_level_is_wider():
     assert wide.low < narrow.low < narrow.mean < narrow.high < wide.high
 
 
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
+@pytest.mark.parametrize(("value", "low", "high"), [(1.0, 200 / 203.8415, 1.0), (0.0, 0.0, 3.8415 / 203.8415)])
+def test_all_right_is_not_certainty(value, low, high):
+    """Wilson at p = 1: n / (n + z²) .. 1, with z² = 3.8415 at 95 %; and the same from the other end."""
+    found = bootstrap(torch.full((200,), value))
+    assert (found.low, found.high) == (pytest.approx(low, abs=1e-5), pytest.approx(high, abs=1e-5))
+    assert (found.mean, found.n, found.images) == (value, 200, 200)
+    assert bootstrap(torch.full((20,), value)).high - bootstrap(torch.full((20,), value)).low > 0.15
+
+
+def test_wilson_counts_images_and_skips_what_is_undefined():
+    values, images = torch.tensor([1.0] * 40 + [NAN] * 5), torch.arange(45) // 4
+    found = bootstrap(values, images)
+    assert (found.n, found.images, found.undefined) == (40, 10, 5)
+    assert (found.low, found.high) == wilson(1.0, 10)
+    assert wilson(1.0, 10, 0.99)[0] < found.low
+
+
+def test_wilson_as_textbooks_have_it():
+    """8 of 10 at 95 %: 0.4902 .. 0.9433 (Brown, Cai and DasGupta 2001 give the formula)."""
+    assert wilson(0.8, 10) == (pytest.approx(0.4902, abs=1e-4), pytest.approx(0.9433, abs=1e-4))
+    assert wilson(0.0, 1)[0] == 0.0
+    assert wilson(1.0, 1)[1] == 1.0
+
+
+@pytest.mark.parametrize("value", [0.5, 2.0])
+def test_equal_values_that_are_no_share_at_its_end_have_no_width(value):
+    found = bootstrap(torch.full((50,), value))
+    assert (found.low, found.high) == (value, value)
+
+
+def test_no_difference_at_all_is_no_share():
+    same = coin(100, 0.5)
+    assert paired_difference(same, same)[:3] == (0, 0, 0)
+    assert bootstrap(torch.tensor([-1.0, 1.0]), draws=1).low in (-1, 0, 1)  # a mean of 0, and yet not all values are
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=30).filter(lambda found: set(found) not in ({0}, {1})))
 @settings(max_examples=30, deadline=None)
 def test_the_interval_lies_within_the_values(values):
     found = bootstrap(torch.tensor(values, dtype=torch.float64), draws=50)

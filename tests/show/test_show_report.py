@@ -2,16 +2,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import os
 import re
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from saccade.errors import DataError, OutputError, ShapeError
+from saccade.show import report_pictures
 from saccade.show.markup import Notes, escaped, inline, paragraphs
 from saccade.show.report import Bar, Bars, Cell, Code, Gallery, KeyFigures, Picture, Report, Section, Table, percent
+from saccade.show.report_pictures import png_bytes
 
 EVIL = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>&amp;"
 VOID = {"meta", "img", "source", "br", "rect", "line"}
@@ -170,6 +175,33 @@ def test_pictures_come_back_from_the_page():
     assert data.startswith(b"\x89PNG")
     assert Picture(data, "c").html(Notes()).count(base64.b64encode(data).decode()) == 1
     assert "data:image/jpeg" in Picture(b"\xff\xd8\xff\xe0", "c").html(Notes())
+
+
+def kept(image: Image.Image) -> bytes:
+    """The file that a page holds of a picture."""
+    return base64.b64decode(re.search(r"base64,([^\"]+)", Picture(image, "c").html(Notes()))[1])
+
+
+def test_photographs_are_kept_small_and_look_the_same(monkeypatch):
+    """Smooth colours with grain on them, which is what a PNG cannot shrink."""
+    y, x = np.mgrid[:200, :300]
+    smooth = np.stack([x * 0.8, y, 255 - x * 0.5], axis=-1)  # (H,W,3)
+    pixels = (smooth + np.random.default_rng(0).normal(0, 3, smooth.shape)).clip(0, 255).astype(np.uint8)
+    picture = Image.fromarray(pixels)
+    data = kept(picture)
+    assert data[:4] + data[8:12] == b"RIFFWEBP"
+    assert 3 * len(data) < len(png_bytes(picture))
+    shown = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"), dtype=float)
+    assert np.abs(shown - pixels).mean() < 4  # less than a sixtieth of the range, grain included
+    for name, value in (("_WEBP_SIDE", 299), ("features", SimpleNamespace(check=lambda feature: False))):
+        with monkeypatch.context() as patch:
+            patch.setattr(report_pictures, name, value)
+            assert kept(picture) == png_bytes(picture)  # too wide for the format, or a Pillow without it
+
+
+def test_drawings_of_few_colours_stay_exact():
+    drawing = Image.fromarray(np.arange(256, dtype=np.uint8).repeat(16).reshape(64, 64))
+    assert kept(drawing) == png_bytes(drawing)
 
 
 @pytest.mark.parametrize("image", [b"GIF89a", "no picture", b""])

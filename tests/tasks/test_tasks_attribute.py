@@ -304,8 +304,8 @@ def test_moving_makes_splits_anew():
     ("settings", "words"),
     [
         ({"model": "sfot"}, "no model 'sfot': did you mean 'soft'"),
-        ({"model_config": {"chanels": 4}}, "unknown setting 'model.chanels': did you mean 'channels'"),
-        ({"model_config": {"channels": "many"}}, "model.channels: expected int"),
+        ({"model_config": {"chanels": 4}}, "unknown setting 'model.config.chanels': did you mean 'channels'"),
+        ({"model_config": {"channels": "many"}}, "model.config.channels: expected int"),
         ({"data": {"nmae": "mref"}}, "unknown setting 'data.nmae': did you mean 'name'"),
         ({"data": {"name": "mreff"}}, "name: found 'mreff'; did you mean 'mref'"),
         ({"data": {"glyphs": "pakc"}}, "data.glyphs: found 'pakc'; did you mean 'pack'"),

@@ -389,6 +389,8 @@ def test_a_table_of_ones_own_decides_labels_and_their_number(tmp_path: Path) -> 
     given = MultisetTask.scored_on(facts, Wanted(data=task.data_config.name))
     scored = MultisetTask.evaluate(load_model(tmp_path / "model")[0], split="test", **given)
     assert (scored["data"], scored["n"], scored["counts"]["beyond_most"]) == ("csv", 2, 0)
+    assert 0 <= scored["baselines"]["training_prior"]["exact_match"] <= 1
+    assert task.described() == task.table.described() != new_task().described() == ""
 
 
 def test_a_score_says_that_its_test_pictures_were_held_out_of_training(tmp_path: Path) -> None:
@@ -420,8 +422,8 @@ def test_a_table_needs_pictures_to_train_and_to_validate_on(tmp_path: Path) -> N
         ({"data": {}}, "give --data READER:PATH; readers: csv, jsonl, svhn"),
         ({"data": {"name": "mnist-multset"}}, "did you mean 'mnist-multiset'"),
         ({"model": "soft", "model_config": {}}, "unknown|needs one that says by itself"),
-        ({"model_config": {**SMALL, "classes": 7}}, "model.classes: found 7, but the data has 10"),
-        ({"model_config": {**SMALL, "most": 9}}, "model.most: found 9, but the data has 4"),
+        ({"model_config": {**SMALL, "classes": 7}}, "model.config.classes: found 7, but the data has 10"),
+        ({"model_config": {**SMALL, "most": 9}}, "model.config.most: found 9, but the data has 4"),
         ({"seed": -1}, "seed"),
     ],
 )

@@ -55,7 +55,7 @@ def test_the_words_of_the_table_size_the_model(table, several):
     assert (one.model.config.queries, one.model.config.answers, one.model.multi_label) == (2, 3, False)
     assert (many.model.config.queries, many.model.config.answers, many.model.multi_label) == (2, 4, True)
     assert one.split("val").answers == ("blue", "green", "red")
-    with pytest.raises(ConfigError, match=r"model.answers: found 5, but csv:.* has 3; leave it out"):
+    with pytest.raises(ConfigError, match=r"model.config.answers: found 5, but csv:.* has 3; leave it out"):
         new_task(table, config=SMALL | {"answers": 5})
     assert new_task(table, config=SMALL | {"answers": 3}).model.config.answers == 3
 

@@ -138,6 +138,8 @@ def test_files_are_trained_on_kept_features_and_scored(recipe: str, table: str, 
         saccade.evaluate(out, device="cpu")
     found = saccade.evaluate(out, data=table, device="cpu")
     assert (found["data"], found["protocol"], found["beam"]) == ("csv", "official", 5)
+    words = len(facts.answers) - 2  # but for the end and the unknown word
+    assert f", {words} words; an epoch is " in (out / "log.txt").read_text(encoding="utf-8").splitlines()[0]
 
 
 @pytest.fixture(scope="module")

@@ -74,6 +74,11 @@ def test_the_contract(run: Path, table: Path) -> None:
     assert scored(run, data_of(run), split="val", limit=4)["n"] == 4  # a run remembers its table
 
 
+def test_a_run_begins_by_saying_what_it_learns_from(run: Path, table: Path) -> None:
+    told = rf"csv:{table}: \d+ questions \(train \d+, val \d+, test {N}\) about \d+ pictures, \d+ queries, \d+ answers"
+    assert re.search(rf"{told}; an epoch is \d+ steps?\n", (run / "log.txt").read_text(encoding="utf-8"))
+
+
 def test_the_report_asks_about_pictures_of_the_table_as_long_as_it_is_there(run: Path, tmp_path: Path) -> None:
     section = run_looks(run, 3, "cpu")
     assert section is not None

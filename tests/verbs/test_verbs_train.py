@@ -196,7 +196,7 @@ def test_a_run_goes_on_only_as_it_began(run: Path, tmp_path: Path) -> None:
     [
         (["--set", "phases.0.stesp=3"], "unknown setting 'phases.0.stesp': did you mean 'steps'"),
         (["--set", "bach_size=8"], "unknown setting 'bach_size': did you mean 'batch_size'"),
-        (["--set", "model.config.chanels=4"], "unknown setting 'model.chanels': did you mean 'channels'"),
+        (["--set", "model.config.chanels=4"], "unknown setting 'model.config.chanels': did you mean 'channels'"),
         (["--set", "model.name=sfot"], "no model 'sfot': did you mean 'soft'"),
         (["--set", "task=atribute"], "no task 'atribute': did you mean 'attribute'"),
         (["--set", "data.glyphs=pakc"], "data.glyphs: found 'pakc'; did you mean 'pack'"),

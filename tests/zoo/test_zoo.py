@@ -36,6 +36,11 @@ def test_names_folders_and_runs_resolve(small_zoo: Path) -> None:
 def test_what_cannot_be_resolved_says_why(small_zoo: Path) -> None:
     with pytest.raises(CheckpointError, match="did you mean 'soft-mref'"):
         zoo.resolve("soft-mrf")
+    for nothing in (None, 7):
+        with pytest.raises(
+            CheckpointError, match=f"by text or a path, found {nothing}; choose from hard-mref, soft-mref"
+        ):
+            saccade.load(nothing)  # type: ignore[arg-type]
     (small_zoo / "plain").mkdir()
     with pytest.raises(CheckpointError, match="neither a model folder"):
         zoo.resolve(small_zoo / "plain")

@@ -13,7 +13,6 @@ from typing import NamedTuple, Protocol
 
 from torch import Tensor, nn
 
-from saccade import geometry
 from saccade.backbones.layers import Normalise, start_weights
 from saccade.backbones.stages import Stages
 
@@ -65,9 +64,9 @@ class InvertedResidual(nn.Module):
         )
 
     @property
-    def frame_step(self) -> Tensor:
-        """Output cells → input cells; what is added has the same grid."""
-        return geometry.frame_through(self.conv)
+    def grid_path(self) -> tuple[nn.Module, ...]:
+        """What is projected; what is added has the same grid."""
+        return (self.conv,)
 
     def forward(self, features: Tensor) -> Tensor:
         """(B,C,h,w) → (B,C',h/stride,w/stride)."""

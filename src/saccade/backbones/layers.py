@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from saccade import geometry
-
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
@@ -26,9 +24,9 @@ class Normalise(nn.Module):
         self.register_buffer("std", torch.tensor(std).view(-1, 1, 1), persistent=False)  # (C,1,1)
 
     @property
-    def frame_step(self) -> Tensor:
-        """Every pixel stays where it is."""
-        return geometry.identity()
+    def grid_path(self) -> tuple[nn.Module, ...]:
+        """Nothing that moves the grid: every pixel stays where it is."""
+        return ()
 
     def forward(self, images: Tensor) -> Tensor:
         """(B,C,H,W) → (B,C,H,W)."""

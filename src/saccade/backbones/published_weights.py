@@ -56,8 +56,11 @@ def from_normalised_vgg19(raw: Mapping[str, Tensor], spec: BackboneSpec, where: 
 
 
 def expected_state(spec: BackboneSpec) -> Tensors:
-    """Names and shapes of the backbone's state, without numbers and without drawing any."""
-    with torch.device("meta"):
+    """Names, shapes and types of the backbone's state; the caller's random numbers stay as they were.
+
+    The numbers are drawn for nothing: on shapes alone torch would first load its compiler, which takes longer.
+    """
+    with torch.random.fork_rng(devices=[]):
         state: Tensors = spec.build().state_dict()
     return state
 

@@ -14,7 +14,6 @@ from collections import OrderedDict
 
 from torch import Tensor, nn
 
-from saccade import geometry
 from saccade.backbones.layers import Normalise, start_weights
 from saccade.backbones.stages import Stages
 
@@ -41,9 +40,9 @@ class ResidualBlock(nn.Module, ABC):
         """The layers of F, in order."""
 
     @property
-    def frame_step(self) -> Tensor:
-        """Output cells → input cells; the shortcut's 1×1 convolution has the same centres as the branch."""
-        return geometry.frame_through(self.branch())
+    def grid_path(self) -> list[nn.Module]:
+        """The branch; the shortcut's 1×1 convolution has the same centres."""
+        return self.branch()
 
     def forward(self, features: Tensor) -> Tensor:
         """(B,C,h,w) → (B,C',h/stride,w/stride)."""

@@ -61,30 +61,33 @@ class Stages(nn.Module):
 
     def grid(self, size: geometry.Size) -> dict[str, geometry.Size]:
         """(h, w) of every stage's output for a picture of ``size``; a DataError when the picture is too small."""
-        first = self._first_convolution
-        features = torch.empty(1, first.in_channels, *size, dtype=first.weight.dtype, device="meta")
-        sizes = {}
-        stages = _on_meta(self.stages)
-        for name, stage in stages.items():
-            try:
-                features = stage(features)
-            except RuntimeError as error:
+        sizes, cells, channels = {}, size, self.in_channels
+        for name, stage in self.stages.items():
+            found = geometry.grid_through(stage, cells) or _by_running(stage, channels, cells)
+            if min(found) < 1:
                 raise DataError(
                     f"a picture of {size[0]}×{size[1]} pixels is too small for stage '{name}' of this backbone; use a "
                     "larger picture or fewer stages"
-                ) from error
-            sizes[name] = (features.shape[-2], features.shape[-1])
+                )
+            sizes[name] = cells = found
+            channels = self.channels[name]
         return sizes
 
     @property
     def in_channels(self) -> int:
         """Channels of the picture that the first convolution takes."""
-        return self._first_convolution.in_channels
-
-    @property
-    def _first_convolution(self) -> nn.Conv2d:
-        return next(module for module in self.modules() if isinstance(module, nn.Conv2d))
+        return next(module for module in self.modules() if isinstance(module, nn.Conv2d)).in_channels
 
 
-def _on_meta(stages: nn.ModuleDict) -> dict[str, nn.Module]:
-    return {name: copy.deepcopy(stage).to("meta").eval() for name, stage in stages.items()}
+def _by_running(stage: nn.Module, channels: int, size: geometry.Size) -> geometry.Size:
+    """The cells that come out of ``stage``, found by running it on shapes alone; (0, 0) where it refuses.
+
+    For layers that do not tell (:func:`geometry.grid_through`): torch takes a second or two to get ready for it.
+    """
+    weight = next(stage.parameters(), torch.empty(0))
+    features = torch.empty(1, channels, *size, dtype=weight.dtype, device="meta")
+    try:
+        made: Tensor = copy.deepcopy(stage).to("meta").eval()(features)
+    except RuntimeError:
+        return 0, 0
+    return made.shape[-2], made.shape[-1]

@@ -70,6 +70,7 @@ def make(
 ) -> None:
     """Write scenes as PNGs, with one JSON line of truth for each."""
     from saccade.data.export import write_captions, write_multisets, write_scenes
+    from saccade.data.question_table import counted
 
     _only_captions(name, empty)
     with bar("writing", count, shown=not quiet) as update:
@@ -83,7 +84,7 @@ def make(
         else:
             folder = write_scenes(_config(name, glyphs, protocol, seed), _split(split), count, out, **wanted)
     if not quiet:
-        remark(f"{count} scenes are in {folder}")
+        remark(f"{counted(count, 'scene')} in {folder}")
 
 
 @app.command()
@@ -112,9 +113,11 @@ def show(
     _only_captions(name, empty)
     if ":" in name:
         with bar("decoding", None, shown=not quiet) as update:
-            data = _files(name, _split(split), count, options, update)
+            data, described = _files(name, _split(split), count, options, update)
     else:
-        data = _scenes(name, _split(split), glyphs, protocol, seed, options, empty)
+        data, described = _scenes(name, _split(split), glyphs, protocol, seed, options, empty), ""
+    if described and not quiet:
+        remark(described)
     examples = examples_of(data, count)
     marks = [[Mask(mask.numpy()) for mask in example.masks] for example in examples]
     sheet = contact_sheet([each.image for each in examples], [each.caption for each in examples], marks=marks)
@@ -215,10 +218,13 @@ def _scenes(
     return AttributeData(_config(name, glyphs, protocol, seed), split, allow_pack=True)
 
 
-def _files(reference: str, split: Any, count: int, options: dict[str, Any], update: Update) -> Data:
-    """The first ``count`` pictures of a split of READER:PATH, whichever kind of data its columns say it is."""
+def _files(reference: str, split: Any, count: int, options: dict[str, Any], update: Update) -> tuple[Data, str]:
+    """The first ``count`` pictures of a split of READER:PATH, whichever kind of data its columns say it is.
+
+    Beside them, in one line, what there is in all.
+    """
     from saccade.data.caption_readers import holds_captions, read_captions
-    from saccade.data.captions import CaptionData, CaptionDataConfig
+    from saccade.data.captions import CaptionData, CaptionDataConfig, vocabulary_of
     from saccade.data.multiset_readers import holds_multisets, read_multisets
     from saccade.data.multisets import MultisetData, MultisetDataConfig
     from saccade.data.questions import QuestionData, QuestionDataConfig
@@ -226,14 +232,17 @@ def _files(reference: str, split: Any, count: int, options: dict[str, Any], upda
 
     if holds_captions(reference):
         captions = CaptionDataConfig(reference, options=options, at_least=1)  # a short table has no frequent words
-        captioned = read_captions(reference, options).some(split, count)
-        return CaptionData(captions, split, table=captioned, progress=update)
+        captioned = read_captions(reference, options)
+        words = vocabulary_of(captioned, captions)
+        shown = CaptionData(captions, split, vocabulary=words, table=captioned.some(split, count), progress=update)
+        return shown, captioned.described(len(words.words))
     if holds_multisets(reference):
         labels = MultisetDataConfig(reference, options=options)
-        labelled = read_multisets(reference, options).some(split, count)
-        return MultisetData(labels, split, table=labelled, progress=update)
+        labelled = read_multisets(reference, options)
+        return MultisetData(labels, split, table=labelled.some(split, count), progress=update), labelled.described()
     questions = QuestionDataConfig(reference, options=options)
-    return QuestionData(questions, split, table=read_questions(reference, options).some(split, count), progress=update)
+    asked = read_questions(reference, options)
+    return QuestionData(questions, split, table=asked.some(split, count), progress=update), asked.described()
 
 
 def _options(given: list[str]) -> dict[str, Any]:

@@ -7,24 +7,31 @@ from typing import Annotated, Any
 
 import typer
 
-from saccade.cli.options import Device, Json, Quiet
+from saccade.cli.options import Beam, Device, Json, LengthPenalty, Quiet
 from saccade.cli.terminal import bar, print_json, print_table
 
+_OF_MODEL = "the model's own"
 COLUMNS = 5
 """Scores side by side in one table: more do not fit a terminal of 80 characters."""
 
 
 def evaluate(
     model: Annotated[str, typer.Argument(help="Zoo name, model folder or run folder.", metavar="MODEL|RUN")],
-    data: Annotated[str | None, typer.Option("--data", help="A name or READER:PATH, instead of its own.")] = None,
-    split: Annotated[str, typer.Option("--split", help="val or test.")] = "test",
-    protocol: Annotated[str | None, typer.Option("--protocol", help="Instead of the model's own.")] = None,
-    glyphs: Annotated[str | None, typer.Option("--glyphs", help="disjoint, merged or pack.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", help="Only the first N examples.", min=1)] = None,
-    beam: Annotated[int | None, typer.Option("--beam", help="Captions followed side by side; 5.", min=1)] = None,
-    length_penalty: Annotated[
-        float | None, typer.Option("--length-penalty", help="Captions are ranked by log p / length^this; 0.")
+    data: Annotated[
+        str | None, typer.Option("--data", help="A name or READER:PATH.", show_default="what the model was trained on")
     ] = None,
+    split: Annotated[str, typer.Option("--split", help="val or test.")] = "test",
+    protocol: Annotated[
+        str | None, typer.Option("--protocol", help="unlimited or authors.", show_default=_OF_MODEL)
+    ] = None,
+    glyphs: Annotated[
+        str | None, typer.Option("--glyphs", help="disjoint, merged or pack.", show_default=_OF_MODEL)
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", help="Only the first N examples.", min=1, show_default="all")
+    ] = None,
+    beam: Beam = None,
+    length_penalty: LengthPenalty = None,
     json: Json = False,
     device: Device = "auto",
     seed: Annotated[int, typer.Option("--seed", help="Of the scenes it is scored on.", min=0)] = 0,

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from saccade.cli.options import Ask, Device, Json, OutFolder, Quiet
+from saccade.cli.options import Ask, Beam, Device, Json, LengthPenalty, OutFolder, Quiet
 from saccade.cli.terminal import bar, places, print_json, print_table, remark, warn
 
 if TYPE_CHECKING:
+    from saccade.predict import Predictor
     from saccade.sighting import Sighting
 
 ROWS_SHOWN = 40
@@ -26,16 +27,18 @@ def look(
         bool | None,
         typer.Option(
             "--filmstrip/--overlay",
-            help="Save every look side by side, or the total over the picture; captions and multisets: the filmstrip.",
-            show_default=False,
+            help="Save every look side by side, or the total over the picture.",
+            show_default="overlay; of captions and multisets the filmstrip",
         ),
     ] = None,
-    cells: Annotated[bool, typer.Option("--cells", help="In a filmstrip, the model's cells as they are.")] = False,
-    beam: Annotated[int | None, typer.Option("--beam", help="Captions followed side by side; 5.", min=1)] = None,
-    captions: Annotated[int | None, typer.Option("--captions", help="Captions of each picture; 1.", min=1)] = None,
-    length_penalty: Annotated[
-        float | None, typer.Option("--length-penalty", help="Captions are ranked by log p / length^this; 0.")
+    cells: Annotated[
+        bool, typer.Option("--cells", help="In a filmstrip, the model's cells as they are.", show_default="off")
+    ] = False,
+    beam: Beam = None,
+    captions: Annotated[
+        int | None, typer.Option("--captions", help="Captions of each picture.", min=1, show_default="1")
     ] = None,
+    length_penalty: LengthPenalty = None,
     batch: Annotated[int, typer.Option("--batch", help="Pictures that go through the model together.", min=1)] = 32,
     json: Json = False,
     device: Device = "auto",
@@ -48,12 +51,16 @@ def look(
     """
     from saccade.atomic import make_folder
     from saccade.data.pictures import Source, find_pictures
-    from saccade.errors import DataError
+    from saccade.errors import ConfigError, DataError
     from saccade.predict import load
 
     files = find_pictures(paths)
     predictor = load(model, device)
     predictor.question(ask)
+    if cells and (out is None or not _saves_strips(filmstrip, predictor)):
+        raise ConfigError(
+            "--cells: it paints the cells of filmstrips, and none is saved; add --filmstrip and --out DIR"
+        )
     if out is not None:
         make_folder(out)
     rows: list[tuple[object, ...]] = []
@@ -90,6 +97,11 @@ def look(
         print_table(f"{predictor.name} ({predictor.facts.architecture})", [columns[place] for place in used], shown)
     if not quiet and not json:
         _remarks(len(rows), answered, len(bad), out)
+
+
+def _saves_strips(filmstrip: bool | None, predictor: Predictor) -> bool:
+    """Whether pictures are saved as filmstrips: by default those of models that need no question."""
+    return not predictor.facts.queries if filmstrip is None else filmstrip
 
 
 def _rows(seen: Sighting) -> list[tuple[object, ...]]:

@@ -1,4 +1,7 @@
-"""Options that mean the same in every verb."""
+"""Options that mean the same in every verb.
+
+What is not given but found out, or is a switch, has its default in words: help names the default of every option.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,17 @@ from typing import Annotated
 import typer
 
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
-Seed = Annotated[int | None, typer.Option("--seed", help="Of everything random.", min=0)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks.")]
-Ask = Annotated[str | None, typer.Option("--ask", help="The question, one of those the model knows.")]
-OutFolder = Annotated[Path | None, typer.Option("--out", "-o", help="Folder to write to.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="Of everything random.", min=0, show_default="the recipe's")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.", show_default="off")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks.", show_default="off")]
+Ask = Annotated[
+    str | None, typer.Option("--ask", help="The question, one of those the model knows.", show_default="none")
+]
+OutFolder = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Folder to write to.", show_default="nothing is written")
+]
+Beam = Annotated[int | None, typer.Option("--beam", help="Captions followed side by side.", min=1, show_default="5")]
+LengthPenalty = Annotated[
+    float | None,
+    typer.Option("--length-penalty", help="Captions are ranked by log p / length^this.", show_default="0"),
+]

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from saccade.cli.options import Device, Json, OutFolder, Quiet
-from saccade.cli.terminal import bar, print_json, print_table, remark
+from saccade.cli.terminal import print_json, print_table, remark, stages
 
 
 def reproduce(
@@ -37,7 +37,7 @@ def reproduce(
         else:
             print_table("tables", ("name", "what it is"), list(verb.TABLES.items()))
         return
-    with bar(table, None, shown=not quiet and not json) as update:
+    with stages(shown=not quiet) as update:
         result = verb.reproduce(
             table,
             data=data,
@@ -49,7 +49,7 @@ def reproduce(
             limit=limit,
             out=out,
             device=device,
-            progress=lambda _, done, total: update(done, total),
+            progress=update,
         )
     if json:
         print_json(result.to_json())

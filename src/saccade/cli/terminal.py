@@ -91,6 +91,29 @@ def bar(
         yield update
 
 
+@contextmanager
+def stages(*, shown: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """Progress through one thing after the other, on stderr: a bar on a terminal, elsewhere a line for each of them.
+
+    Yields ``update(what, done, total)``.
+    """
+    if not shown:
+        yield lambda what, done, total: None
+        return
+    with _progress("count") as progress:
+        task = progress.add_task("", total=None)
+        current: str | None = None
+
+        def update(what: str, done: int, total: int) -> None:
+            nonlocal current
+            if progress.disable and what != current:
+                remark(f"{what} …")
+            current = what
+            progress.update(task, description=what, completed=done, total=total)
+
+        yield update
+
+
 def _progress(unit: str) -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -11,32 +11,53 @@ import typer
 from saccade.cli.options import Device, Quiet, Seed
 from saccade.cli.terminal import remark
 
+_OF_RECIPE = "the recipe's"
+
 
 def train(
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder.")],
     recipe: Annotated[
-        str | None, typer.Argument(help="A name of 'saccade list recipes', or a YAML file; not needed to --resume.")
+        str | None,
+        typer.Argument(help="A name of 'saccade list recipes', or a YAML file; not needed to --resume."),
     ] = None,
     data: Annotated[
-        str | None, typer.Option("--data", help="Instead of the recipe's: a name, or READER:PATH as in csv:my.csv.")
+        str | None,
+        typer.Option("--data", help="A name, or READER:PATH as in csv:my.csv.", show_default=_OF_RECIPE),
     ] = None,
-    backbone: Annotated[str | None, typer.Option("--backbone", help="Instead of the recipe's.")] = None,
-    protocol: Annotated[str | None, typer.Option("--protocol", help="A protocol of the recipe.")] = None,
+    backbone: Annotated[
+        str | None, typer.Option("--backbone", help="What sees, by name.", show_default=_OF_RECIPE)
+    ] = None,
+    protocol: Annotated[
+        str | None, typer.Option("--protocol", help="One of the recipe's protocols.", show_default=_OF_RECIPE)
+    ] = None,
     start: Annotated[
-        str | None, typer.Option("--start", help="Begin with this model's weights where they fit: a name or a folder.")
+        str | None,
+        typer.Option(
+            "--start",
+            help="Begin with this model's weights where they fit: a name or a folder.",
+            show_default=_OF_RECIPE,
+        ),
     ] = None,
     phases: Annotated[
-        list[str] | None, typer.Option("--phase", help="Train this phase of the recipe alone; may be repeated.")
+        list[str] | None,
+        typer.Option("--phase", help="Train this phase of the recipe alone; may be repeated.", show_default="all"),
     ] = None,
     overrides: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value, as in phases.0.steps=100.", metavar="KEY=VALUE")
+        list[str] | None,
+        typer.Option(
+            "--set", help="key=value, as in phases.0.steps=100.", metavar="KEY=VALUE", show_default="as the recipe says"
+        ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
-    max_minutes: Annotated[float | None, typer.Option("--max-minutes", help="Stop cleanly after this long.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.", show_default="off")] = False,
+    max_minutes: Annotated[
+        float | None, typer.Option("--max-minutes", help="Stop cleanly after this long.", show_default="no limit")
+    ] = None,
     devices: Annotated[int, typer.Option("--devices", help="Processes on each machine.", min=1)] = 1,
     nodes: Annotated[int, typer.Option("--nodes", help="Machines.", min=1)] = 1,
     strategy: Annotated[str, typer.Option("--strategy", help="auto or ddp.")] = "auto",
-    precision: Annotated[str | None, typer.Option("--precision", help="Instead of the recipe's.")] = None,
+    precision: Annotated[
+        str | None, typer.Option("--precision", help="auto, 32-true or bf16-mixed.", show_default=_OF_RECIPE)
+    ] = None,
     device: Device = "auto",
     seed: Seed = None,
     quiet: Quiet = False,

@@ -17,7 +17,7 @@ from torch import Tensor
 from saccade.data.caption_batch import CaptionBatch
 from saccade.data.caption_table import CaptionTable
 from saccade.data.prepared import PreparedPictures
-from saccade.data.question_table import SPLITS, summarised
+from saccade.data.question_table import counted, split_sizes, summarised
 from saccade.data.vocabulary import END, NO_WORD, UNKNOWN, Vocabulary
 from saccade.errors import DataError
 from saccade.geometry import Size
@@ -145,9 +145,8 @@ class CaptionFiles:
     def _say_what_is_wrong(self) -> None:
         name, left_out = f"{self.table.name} {self.split}", summarised(self.skipped)
         if not self.size:
-            sizes = ", ".join(f"{split} {self.table.count(split):,}" for split in SPLITS)
             why = f"left out {left_out}" if left_out else "add some, or a column or list that names it"
-            raise DataError(f"{name}: no caption can be used (pictures: {sizes}); {why}")
+            raise DataError(f"{name}: no caption can be used (pictures: {split_sizes(self.table.count)}); {why}")
         if left_out:
-            counts = f"{self.size:,} captions of {self.picture_count:,} pictures"
+            counts = f"{counted(self.size, 'caption')} of {counted(self.picture_count, 'picture')}"
             warnings.warn(f"{name}: {counts}, left out {left_out}", stacklevel=4)

@@ -41,4 +41,4 @@ def holds_captions(reference: str) -> bool:
 
 def read_captions(reference: str, options: Mapping[str, Any] | None = None) -> CaptionTable:
     """The captions that ``reference`` (READER:PATH) names; see :func:`read_reference`."""
-    return read_reference(reference, CAPTION_READERS, options, "pictures")
+    return read_reference(reference, CAPTION_READERS, options, "picture")

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from saccade.data.caption_text import tokenise
 from saccade.data.leaks import Placed, check_splits
-from saccade.data.question_table import summarised
+from saccade.data.question_table import counted, nothing_usable, split_sizes, summarised
 from saccade.data.table_rows import (
     Cells,
     FilesFrom,
@@ -68,6 +68,12 @@ class CaptionTable:
     def count(self, split: str) -> int:
         """Pictures in ``split``."""
         return sum(row.split == split for row in self.rows)
+
+    def described(self, words: int) -> str:
+        """What the table holds, in one line; how many ``words`` it teaches depends on who learns from it."""
+        pictures = f"{counted(len(self.rows), 'picture')} ({split_sizes(self.count)})"
+        captions = counted(sum(len(row.captions) for row in self.rows), "caption")
+        return f"{self.name}: {captions} of {pictures}, {counted(words, 'word')}"
 
     def captions(self, split: str) -> Iterator[str]:
         """The captions of ``split``, one after another."""
@@ -142,8 +148,7 @@ class CaptionGathering:
             CaptionedPicture(image, tuple(said), self._split[image]) for image, said in self._captions.items() if said
         )
         if not rows:
-            left_out = summarised(self.skipped) or "none: it is empty"
-            raise DataError(f"{self.name}: no caption can be used; left out {left_out}")
+            raise nothing_usable(self.name, "caption", self.skipped)
         if self.options.strict and self.skipped:
             count = f"{len(self.skipped):,} entries"
             raise DataError(f"{self.name}: strict, and {count} cannot be used: {summarised(self.skipped)}")

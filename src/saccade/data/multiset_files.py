@@ -16,7 +16,7 @@ from torch import Tensor
 from saccade.data.multiset_batch import NO_LABEL, MultisetBatch
 from saccade.data.multiset_table import MultisetRow, MultisetTable, with_known_labels
 from saccade.data.prepared import PreparedPictures
-from saccade.data.question_table import SPLITS, summarised
+from saccade.data.question_table import counted, split_sizes, summarised
 from saccade.errors import DataError
 from saccade.geometry import Size, apply_to_boxes, invert
 
@@ -96,14 +96,13 @@ class MultisetFiles:
         name = f"{self.table.name} {self.split}"
         left_out = summarised(self.skipped)
         if not self.rows:
-            sizes = ", ".join(f"{split} {self.table.count(split):,}" for split in SPLITS)
             why = f"left out {left_out}" if left_out else "add some, or a column 'split' that names it"
-            raise DataError(f"{name}: no picture can be used (the table has {sizes}); {why}")
+            raise DataError(f"{name}: no picture can be used (the table has {split_sizes(self.table.count)}); {why}")
         notes = [f"left out {left_out}"] if left_out else []
         if self.beyond:
             notes.append(f"{self.beyond:,} with more than the {self.most} labels that training had count as wrong")
         if notes:
-            warnings.warn(f"{name}: {self.size:,} pictures, {'; '.join(notes)}", stacklevel=4)
+            warnings.warn(f"{name}: {counted(self.size, 'picture')}, {'; '.join(notes)}", stacklevel=4)
 
     def _index(self) -> None:
         """Labels and boxes as columns on the device; a box goes through the same canvas as its picture."""

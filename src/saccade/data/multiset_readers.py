@@ -42,6 +42,6 @@ def holds_multisets(reference: str) -> bool:
 
 def read_multisets(reference: str, options: Mapping[str, Any] | None = None) -> MultisetTable:
     """The pictures that ``reference`` (READER:PATH) names; see :func:`read_reference`."""
-    table = read_reference(reference, MULTISET_READERS, options, "pictures")
+    table = read_reference(reference, MULTISET_READERS, options, "picture")
     warn_of_spellings(reference, table.classes, "labels")
     return table

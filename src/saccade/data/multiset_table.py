@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Literal
 
 from saccade.data.leaks import Placed, check_splits
-from saccade.data.question_table import summarised
+from saccade.data.question_table import counted, nothing_usable, split_sizes, summarised
 from saccade.data.table_rows import (
     Box,
     Cells,
@@ -77,6 +77,12 @@ class MultisetTable:
     def count(self, split: str) -> int:
         """Pictures in ``split``."""
         return sum(row.split == split for row in self.rows)
+
+    def described(self) -> str:
+        """What the table holds, in one line."""
+        rows = f"{counted(len(self.rows), 'picture')} ({split_sizes(self.count)})"
+        classes = counted(len(self.classes), "class", "classes")
+        return f"{self.name}: {rows}, {classes}, at most {counted(self.most, 'label')} on a training picture"
 
     def some(self, split: str, pictures: int) -> MultisetTable:
         """The table with ``split`` cut to its first ``pictures`` pictures."""
@@ -138,7 +144,7 @@ def make_multiset_table(
     rows, unseen = with_known_labels(found, classes, "never seen in train")
     left_out = (*skipped, *unseen)
     if not rows:
-        raise DataError(f"{name}: no row can be used; left out {summarised(left_out) or 'none: it is empty'}")
+        raise nothing_usable(name, "row", left_out)
     if not classes:
         raise DataError(f"{name}: none of its {len(train):,} training pictures has a label; there is nothing to learn")
     if strict and left_out:

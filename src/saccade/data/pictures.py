@@ -28,11 +28,11 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
 from saccade.errors import DataError, ShapeError
-from saccade.geometry import Size, fit_inside
+from saccade.geometry import MOST_PIXELS, Size, fit_inside
 
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm"})
-PIXEL_LIMIT = 64_000_000
+PIXEL_LIMIT = MOST_PIXELS
 """More pixels than this in one picture are refused, and a streamed batch ends early rather than hold more."""
 SIDE_LIMIT = 4096
 """No network input is higher or wider: a slip in a size must not end in want of memory."""

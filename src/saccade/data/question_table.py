@@ -7,7 +7,7 @@ silently: ``QuestionTable.skipped`` has one entry for each row, ``REASON: WHERE`
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -64,6 +64,13 @@ class QuestionTable:
         """Questions in ``split``."""
         return sum(row.split == split for row in self.rows)
 
+    def described(self) -> str:
+        """What the table holds, in one line."""
+        words = f"{counted(len(self.queries), 'query', 'queries')}, {counted(len(self.answers), 'answer')}"
+        pictures = counted(len({row.image for row in self.rows}), "picture")
+        rows = f"{counted(len(self.rows), 'question')} ({split_sizes(self.count)})"
+        return f"{self.name}: {rows} about {pictures}, {words}"
+
     def some(self, split: str, pictures: int) -> QuestionTable:
         """The table with ``split`` cut to the questions about its first ``pictures`` pictures."""
         of_split = dict.fromkeys(row.image for row in self.rows if row.split == split)
@@ -103,7 +110,7 @@ def make_table(
     rows, unseen = with_known_words(found, queries, answers, "never seen in train")
     left_out = (*skipped, *unseen)
     if not rows:
-        raise DataError(f"{name}: no row can be used; left out {summarised(left_out) or 'none: it is empty'}")
+        raise nothing_usable(name, "row", left_out)
     if strict and left_out:
         raise DataError(f"{name}: strict, and {len(left_out):,} row(s) cannot be used: {summarised(left_out)}")
     as_found = tuple(question for _, question in found)
@@ -129,6 +136,31 @@ def with_known_words(
         if labels:
             rows.append(question if labels == question.labels else replace(question, labels=labels))
     return rows, skipped
+
+
+def nothing_usable(name: str, thing: str, skipped: Sequence[str]) -> DataError:
+    """The error about a table ``name`` without a ``thing`` that can be used: all were left out, or there was none."""
+    if not skipped:
+        return DataError(f"{name}: it is empty; add a row for each picture")
+    return DataError(f"{name}: no {thing} can be used; left out {summarised(skipped)}")
+
+
+def counted(number: int, thing: str, things: str = "") -> str:
+    """So many things, in words.
+
+    >>> counted(1, "picture"), counted(2000, "picture"), counted(0, "query", "queries")
+    ('1 picture', '2,000 pictures', '0 queries')
+    """
+    return f"1 {thing}" if number == 1 else f"{number:,} {things or thing + 's'}"
+
+
+def split_sizes(count: Callable[[str], int]) -> str:
+    """How many rows each split has, by what ``count`` says of it.
+
+    >>> split_sizes({"train": 1400, "val": 300, "test": 0}.get)
+    'train 1,400, val 300, test 0'
+    """
+    return ", ".join(f"{split} {count(split):,}" for split in SPLITS)
 
 
 def summarised(skipped: Sequence[str]) -> str:

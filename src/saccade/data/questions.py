@@ -21,7 +21,15 @@ from saccade.data.numbered import checked_numbers
 from saccade.data.pictures import SIDE_LIMIT
 from saccade.data.prepared import PreparedPictures, prepared_mask
 from saccade.data.question_batch import QuestionBatch
-from saccade.data.question_table import SPLITS, Question, QuestionTable, summarised, with_known_words
+from saccade.data.question_table import (
+    SPLITS,
+    Question,
+    QuestionTable,
+    counted,
+    split_sizes,
+    summarised,
+    with_known_words,
+)
 from saccade.data.readers import READERS, read_questions
 from saccade.data.references import split_reference
 from saccade.errors import ConfigError, DataError, nearest
@@ -96,14 +104,16 @@ class QuestionData:
         self._open(rows, progress)
         usable = self._usable(rows, skipped)
         if not usable:
-            sizes = ", ".join(f"{name} {self.table.count(name):,}" for name in SPLITS)
+            sizes = split_sizes(self.table.count)
             why = f"left out {summarised(skipped)}" if skipped else "add some, or a column 'split' that names it"
             raise DataError(f"{config.name}: no question in split '{split}' can be used (the table has {sizes}); {why}")
         self.skipped = tuple(skipped)
         """Questions left out here, each with its reason; what the reader left out is in ``table.skipped``."""
         if skipped:
             left_out = summarised(skipped)
-            warnings.warn(f"{config.name} {split}: {len(usable):,} questions, left out {left_out}", stacklevel=2)
+            warnings.warn(
+                f"{config.name} {split}: {counted(len(usable), 'question')}, left out {left_out}", stacklevel=2
+            )
         self._index(rows, usable)
 
     @property

@@ -22,7 +22,7 @@ READERS: dict[str, Reader[QuestionTable]] = {
 
 def read_questions(reference: str, options: Mapping[str, Any] | None = None) -> QuestionTable:
     """The questions that ``reference`` (READER:PATH) names; see :func:`read_reference`."""
-    table = read_reference(reference, READERS, options, "questions")
+    table = read_reference(reference, READERS, options, "question")
     warn_of_spellings(reference, table.queries, "queries")
     warn_of_spellings(reference, table.answers, "answers")
     return table

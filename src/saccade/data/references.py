@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from saccade.config import from_dict
-from saccade.data.question_table import summarised
+from saccade.data.question_table import counted, summarised
 from saccade.errors import DataError, nearest
 
 
@@ -60,7 +60,7 @@ def split_reference(reference: str, readers: Collection[str]) -> tuple[str, Path
 
 
 def read_reference(
-    reference: str, readers: Mapping[str, Reader[T]], options: Mapping[str, Any] | None, things: str
+    reference: str, readers: Mapping[str, Reader[T]], options: Mapping[str, Any] | None, thing: str
 ) -> T:
     """The table that ``reference`` names; one warning counts the rows left out and names the first of each kind.
 
@@ -68,7 +68,7 @@ def read_reference(
         reference: READER:PATH.
         readers: by name.
         options: settings of the reader, see its options class.
-        things: what the rows are, in the warning.
+        thing: what a row is, in the warning.
 
     Raises:
         ConfigError: an option that the reader does not have.
@@ -79,5 +79,5 @@ def read_reference(
     table = reader.read(path, from_dict(reader.options, options or {}, where="data.options"))
     if table.skipped:
         left_out = summarised(table.skipped)
-        warnings.warn(f"{reference}: {len(table.rows):,} {things} read, left out {left_out}", stacklevel=3)
+        warnings.warn(f"{reference}: {counted(len(table.rows), thing)} read, left out {left_out}", stacklevel=3)
     return table

@@ -127,9 +127,14 @@ class FilesFrom:
 
     def picture(self, name: str) -> Path:
         """The picture of that name."""
+        return self.file(name, "picture")
+
+    def file(self, name: str, what: str) -> Path:
+        """The file of that name; one that is not there is called ``what``."""
         found = self.find(name)
         if found is None:
-            raise UnusableRowError("no such picture", name)
+            searched = "" if os.path.isabs(name) else f" in {self.folder.absolute()}"
+            raise UnusableRowError(f"no such {what}{searched}", name)
         return found
 
     def _find(self, name: str) -> Path | None:

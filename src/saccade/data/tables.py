@@ -108,7 +108,4 @@ def _labels(cells: Cells) -> tuple[str, ...]:
 def _mask(value: object, files: FilesFrom) -> Path | None:
     if value is None or value == "":
         return None
-    found = files.find(str(value).strip())
-    if found is None:
-        raise UnusableRowError("no such mask", str(value))
-    return found
+    return files.file(str(value).strip(), "mask")

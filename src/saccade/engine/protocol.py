@@ -40,6 +40,10 @@ class Trainable(Protocol):
         """
         ...
 
+    def described(self) -> str:
+        """What is learnt from, in one line for the person who waits; empty where there is nothing to tell."""
+        ...
+
     def steps_per_epoch(self, batch_size: int) -> int | None:
         """Optimiser steps of ``batch_size`` samples in one pass over the data; None when the data has no end."""
         ...

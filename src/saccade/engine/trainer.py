@@ -109,6 +109,9 @@ class Trainer:
     def run(self) -> RunResult:
         """Go through the phases from wherever the run stands."""
         stopped: Stopped = "finished"
+        if self.at.step == 0 and (described := self.task.described()):
+            epoch = "" if self.epoch is None else f"; an epoch is {self.epoch:,} step{'s' if self.epoch != 1 else ''}"
+            self._say(described + epoch)
         while True:
             phase = self.recipe.phases[self.at.phase]
             interrupted = self._run_phase(phase)

@@ -21,7 +21,15 @@ from saccade.metrics.caption_meteor import meteor_lite
 from saccade.metrics.caption_meteor_jar import meteor_jar, meteor_missing
 from saccade.metrics.caption_rouge import rouge_l, rouge_l_each
 from saccade.metrics.causal import Interventions, causal_follow, causal_hold, causal_scores, swapped_query
-from saccade.metrics.faithfulness import Probability, SweepCurve, blurred, deletion, insertion, random_order
+from saccade.metrics.faithfulness import (
+    Probability,
+    SweepCurve,
+    blurred,
+    deletion,
+    deletion_and_insertion,
+    insertion,
+    random_order,
+)
 from saccade.metrics.glimpses import at_glimpses, at_random, cells_in_boxes, most_salient
 from saccade.metrics.intervals import Interval, Mean, bootstrap, mean_defined, paired_difference
 from saccade.metrics.localisation import iou, pointing, selectivity, true_positive_strength
@@ -81,6 +89,7 @@ __all__ = [
     "cider_of_words",
     "correct",
     "deletion",
+    "deletion_and_insertion",
     "distance",
     "exact_match",
     "insertion",

@@ -86,6 +86,10 @@ class Interventions:
     """(B,C,H,W) for each way of changing another object, such as "recoloured" and "removed"."""
     other_queries: Tensor | None = None
     """(B,…) asks for another object that is present."""
+    answers: Tensor | None = None
+    """(B,) ids of what was answered to ``images`` and ``queries``, if that is known; else the model is asked."""
+    other_answers: Tensor | None = None
+    """(B,) the same of ``other_queries``."""
 
 
 def causal_scores(
@@ -94,7 +98,8 @@ def causal_scores(
     """Ask a model about scenes and their re-renderings; every score that the scenes allow, (B,) each.
 
     Args:
-        answer: ``answer(images, queries) -> ids (B,)``; called without gradients, once for each rendering.
+        answer: ``answer(images, queries) -> ids (B,)``; called without gradients, once for each rendering whose answer
+            is not known.
         scenes: the batch.
         given_right: count only pictures whose first answer was right; the others are NaN.
 
@@ -105,7 +110,7 @@ def causal_scores(
     if (scenes.target_changed is None) != (scenes.new_truth is None):
         raise DataError("interventions: target_changed and new_truth belong together; one of them is missing")
     with torch.no_grad():
-        before = answer(scenes.images, scenes.queries)  # (B,)
+        before = answer(scenes.images, scenes.queries) if scenes.answers is None else scenes.answers  # (B,)
         right = correct(before, scenes.truth)
         given = right.bool() if given_right else None
         scores = {"accuracy": right}
@@ -120,7 +125,8 @@ def causal_scores(
             scores |= held
             scores["causal_hold"] = torch.stack(list(held.values())).mean(0)  # (B,)
         if scenes.other_queries is not None:
-            swapped = answer(scenes.images, scenes.other_queries)
+            known = scenes.other_answers
+            swapped = answer(scenes.images, scenes.other_queries) if known is None else known  # (B,)
             scores["swapped_query"] = swapped_query(swapped, scenes.truth, given=given)
     return scores
 

@@ -30,7 +30,8 @@ Probability = Callable[[Tensor, Tensor], Tensor]
 """``probability(images (N,C,H,W), pictures (N,)) -> (N,)``: how probable the model finds each picture's answer.
 
 ``pictures`` says which picture of the batch each altered copy comes from, so that its own question and answer can be
-looked up: copies of several pictures share one forward pass.
+looked up: copies of several pictures share one forward pass. Where pictures are asked several questions, the result is
+(N,A), one column for each.
 """
 
 _TIE_BITS = 17  # values that agree to 2^-17 ≈ 8e-6 are tied
@@ -41,12 +42,12 @@ class SweepCurve:
     """The probability of the answer while pixels are exchanged, with the area under it."""
 
     share: Tensor  # (K+1,) of the pixels exchanged, 0 … 1
-    probability: Tensor  # (B,K+1)
+    probability: Tensor  # (B,K+1), or (B,A,K+1) of several answers
 
     @property
     def area(self) -> Tensor:
-        """(B,) by the trapezoid rule: the mean probability over the sweep."""
-        return torch.trapezoid(self.probability, self.share, dim=1)
+        """(B,) or (B,A) by the trapezoid rule: the mean probability over the sweep."""
+        return torch.trapezoid(self.probability, self.share, dim=-1)
 
 
 def deletion(
@@ -83,6 +84,22 @@ def insertion(
 ) -> SweepCurve:
     """Start from ``fill`` and bring pixels back, most attended first; higher area is better. See :func:`deletion`."""
     return _sweep(probability, _filled(images, fill), images, maps, steps, max_batch)
+
+
+def deletion_and_insertion(
+    probability: Probability,
+    images: Tensor,
+    maps: Tensor,
+    *,
+    fill: float | Tensor,
+    steps: int = 20,
+    max_batch: int = 256,
+) -> tuple[SweepCurve, SweepCurve]:
+    """Both, for less than the price of both: one ends where the other begins. See :func:`deletion`."""
+    filled = _filled(images, fill)
+    deleted = _sweep(probability, images, filled, maps, steps, max_batch)
+    ends = deleted.probability[..., -1], deleted.probability[..., 0]  # (B[,A]) each: all filled, nothing filled
+    return deleted, _sweep(probability, filled, images, maps, steps, max_batch, ends)
 
 
 def random_order(pictures: int, size: Size, *, seed: int = 0) -> Tensor:
@@ -138,9 +155,18 @@ def _filled(images: Tensor, fill: float | Tensor) -> Tensor:
 
 @torch.no_grad()
 def _sweep(
-    probability: Probability, start: Tensor, end: Tensor, maps: Tensor, steps: int, max_batch: int
+    probability: Probability,
+    start: Tensor,
+    end: Tensor,
+    maps: Tensor,
+    steps: int,
+    max_batch: int,
+    ends: tuple[Tensor, Tensor] | None = None,
 ) -> SweepCurve:
-    """Exchange the pixels of ``start`` for those of ``end`` in the order of the maps."""
+    """Exchange the pixels of ``start`` for those of ``end`` in the order of the maps.
+
+    ``ends`` are the probabilities (B[,A]) for both, where they are known.
+    """
     if steps < 1 or max_batch < 1:
         raise ConfigError(f"a sweep needs steps and max_batch of at least 1; found {steps} and {max_batch}")
     if start.dim() != 4 or maps.shape != (start.shape[0], *start.shape[2:]):
@@ -148,27 +174,33 @@ def _sweep(
     ranks = pixel_ranks(maps.to(start.device))  # (B,H,W)
     pixels = maps.shape[1] * maps.shape[2]
     exchanged = torch.tensor([round(pixels * k / steps) for k in range(steps + 1)], device=start.device)  # (K+1,)
-    copies = torch.arange(len(maps) * (steps + 1), device=start.device)  # every step of every picture
+    between = exchanged if ends is None else exchanged[1:-1]  # (S,): how much of a picture that is asked about
+    copies = torch.arange(len(maps) * len(between), device=start.device)  # every step of every picture
     answers = []
     for part in copies.split(max_batch):
-        picture = part // (steps + 1)  # (N,)
-        limit = exchanged[part % (steps + 1)]  # (N,)
+        picture = part // len(between)  # (N,)
+        limit = between[part % len(between)]  # (N,)
         done = (ranks[picture] < limit[:, None, None]).unsqueeze(1)  # (N,1,H,W)
         answers.append(_checked(probability(torch.where(done, end[picture], start[picture]), picture), picture))
-    curve = torch.cat(answers) if answers else start.new_zeros(0)  # (B·(K+1),)
-    share = (exchanged.double() / pixels).to(curve.dtype)
-    return SweepCurve(share, curve.view(len(maps), steps + 1))
+    if answers:
+        curve = torch.cat(answers).unflatten(0, (len(maps), len(between))).movedim(1, -1)  # (B,[A,]S)
+    else:  # no pictures, or nothing between the ends
+        curve = start.new_zeros(len(maps), len(between)) if ends is None else ends[0].unsqueeze(-1)[..., :0]
+    if ends is not None:
+        curve = torch.cat([ends[0].unsqueeze(-1), curve, ends[1].unsqueeze(-1)], dim=-1)  # (B,[A,]K+1)
+    return SweepCurve((exchanged.double() / pixels).to(curve.dtype), curve)
 
 
 def _checked(found: Tensor, picture: Tensor) -> Tensor:
-    if found.shape != picture.shape:
-        raise ShapeError("what probability(images, pictures) returned", f"({len(picture)},)", found.shape)
+    if found.dim() not in (1, 2) or len(found) != len(picture):
+        expected = f"({len(picture)},) or ({len(picture)},A)"
+        raise ShapeError("what probability(images, pictures) returned", expected, found.shape)
     found = found if found.dtype == torch.float64 else found.float()
     outside = ~((found >= -1e-4) & (found <= 1 + 1e-4))  # NaN is outside too
     if bool(outside.any()):
-        where = int(outside.nonzero()[0, 0])
+        where = outside.nonzero()[0]  # (1,) or (2,)
         raise DataError(
-            f"probability of picture {int(picture[where])} is {float(found[where]):g}, not within 0..1: "
+            f"probability of picture {int(picture[where[0]])} is {float(found[tuple(where)]):g}, not within 0..1: "
             "return the softmax probability of the answer, not its logit"
         )
     return found

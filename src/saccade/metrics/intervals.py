@@ -3,10 +3,16 @@
 Examples that share an image (several questions about one scene) are not independent, so the unit that is resampled
 is the image with everything that was asked about it: a cluster bootstrap with percentile intervals (Efron and
 Tibshirani 1993). NaN means that an example has no such score: it is left out of the mean and counted in ``undefined``.
+
+Where every value is 0, or every value is 1, all resampled data sets are alike and their interval has no width, although
+200 right answers of 200 do not prove a model that is never wrong. There the interval is Wilson's (1927) for a share of
+0 or 1 among the images.
 """
 
 from __future__ import annotations
 
+import math
+from statistics import NormalDist
 from typing import NamedTuple
 
 import torch
@@ -54,7 +60,8 @@ def bootstrap(
 ) -> Interval:
     """The mean of ``values`` and a percentile interval from resampling images with replacement.
 
-    When every value is the same the interval has no width, however few images there are: read ``images`` beside it.
+    Where every value is 0, or every value is 1, it is Wilson's interval for a share of the images. Where all are equal
+    to something else it has no width, however few images there are: read ``images`` beside it.
 
     Args:
         values: scores (N,), NaN where undefined.
@@ -63,6 +70,27 @@ def bootstrap(
         level: the share of draws between low and high.
         seed: the same seed gives the same interval, on every device.
     """
+    found = _bootstrap(values, images, draws, level, seed)
+    if found.images < 2 or found.mean not in (0.0, 1.0) or not bool(((values == found.mean) | values.isnan()).all()):
+        return found
+    low, high = wilson(found.mean, found.images, level)
+    return found._replace(low=low, high=high)
+
+
+def wilson(share: float, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's score interval for a ``share`` of ``n`` independent trials; never without width, never beyond 0 .. 1.
+
+    >>> tuple(round(end, 3) for end in wilson(1.0, 200))
+    (0.981, 1.0)
+    """
+    z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
+    centre = share + z2 / (2 * n)
+    half = math.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n * n)))
+    return max(0.0, (centre - half) / (1 + z2 / n)), min(1.0, (centre + half) / (1 + z2 / n))
+
+
+def _bootstrap(values: Tensor, images: Tensor | None, draws: int, level: float, seed: int) -> Interval:
+    """The percentile interval alone."""
     if draws < 1 or not 0 < level < 1:
         raise ConfigError(f"bootstrap: draws must be at least 1 and level between 0 and 1; found {draws}, {level:g}")
     values = _check_values("values", values)
@@ -101,7 +129,7 @@ def paired_difference(
     first, second = _check_values("first", first), _check_values("second", second)
     if first.shape != second.shape:
         raise ShapeError("second", f"{tuple(first.shape)} as the first", second.shape)
-    return bootstrap(first - second, images, draws=draws, level=level, seed=seed)
+    return _bootstrap(first - second, images, draws, level, seed)  # no difference at all is no share of 0
 
 
 def resampled_sums(totals: Tensor, draws: int, seed: int) -> Tensor:

@@ -96,7 +96,7 @@ def pr_counts(maps: Tensor, evidence: Tensor) -> PrCounts:
     for part, inside in zip(maps.split(_PICTURES_AT_ONCE), evidence.split(_PICTURES_AT_ONCE)):
         scaled, inside = _with_evidence(part, inside)  # (B',H,W)
         levels = (quantise(scaled, _BITS) - _LOWEST_CODE).clamp(min=0)  # (B',H,W) in 0 … LEVELS - 1
-        cells = (levels + LEVELS * inside).flatten()
+        cells = torch.where(inside, levels + LEVELS, levels).flatten()
         counts += torch.bincount(cells, minlength=2 * LEVELS).view(2, LEVELS)
         pictures += len(scaled)
     return PrCounts(counts[1], counts[0], pictures, len(maps) - pictures)
@@ -120,7 +120,9 @@ def pr_auc(maps: Tensor, evidence: Tensor) -> float:
 def _with_evidence(maps: Tensor, evidence: Tensor) -> tuple[Tensor, Tensor]:
     """Scaled maps and masks of the pictures that have evidence."""
     defined = evidence.flatten(1).any(1)  # (B,)
-    return scale_to_peak(maps[defined]), evidence[defined]
+    if not bool(defined.all()):
+        maps, evidence = maps[defined], evidence[defined]
+    return scale_to_peak(maps), evidence
 
 
 def _curve(positives: Tensor, negatives: Tensor, values: Tensor, pictures: int, undefined: int) -> PrCurve:

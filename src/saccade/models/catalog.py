@@ -35,10 +35,10 @@ class ModelSpec:
         module, _, name = self.target.partition(":")
         return getattr(importlib.import_module(module), name)
 
-    def build(self, config: Mapping[str, Any] | None = None) -> nn.Module:
-        """The model, from a dictionary of its settings."""
+    def build(self, config: Mapping[str, Any] | None = None, *, where: str = "model") -> nn.Module:
+        """The model, from a dictionary of its settings; ``where`` these stand is said of one that is wrong."""
         cls = self.resolve()
-        settings = from_dict(cls.Config, {**self.defaults, **(config or {})}, where="model")
+        settings = from_dict(cls.Config, {**self.defaults, **(config or {})}, where=where)
         try:
             model: nn.Module = cls(settings)
         except (ValueError, RuntimeError, ArithmeticError) as error:  # sizes that no layer can have

@@ -22,15 +22,8 @@ from saccade.metrics import Interventions, accuracy_by_scale, baselines, bootstr
 from saccade.metrics.intervals import mean_defined
 from saccade.metrics.map_scores import MapScores, PictureValues
 from saccade.models.base import QueryModel
-from saccade.tasks.query_scores import (
-    BATCH,
-    answers_of,
-    cells_of,
-    in_parts,
-    numbers_in_batches,
-    sweep_areas,
-    without_nan,
-)
+from saccade.tasks.forward_passes import Encoded, distinct, in_parts
+from saccade.tasks.query_scores import BATCH, answers_of, cells_of, numbers_in_batches, sweep_areas, without_nan
 from saccade.trace import AttentionTrace, Output
 
 BASELINES = ("uniform", "centre_gaussian", "shuffled", "all_objects", "all_objects_exact", "grid_oracle")
@@ -102,10 +95,13 @@ def score_attributes(
     total, done = min(limit or data.size, data.size), 0
     for numbers in numbers_in_batches(total, batch_size):
         batch = data.take(numbers)
-        output = model.wrap(in_parts(model, batch.images, batch.query), (data.spec.size, data.spec.size))
+        first, scene = distinct(batch.scene)  # (S,), (B,): several questions share a scene
+        seen = Encoded(model, batch.images[first])
+        output = model.wrap(seen.ask(batch.query, scene), (data.spec.size, data.spec.size))
+        swapped = seen.ask(batch.other_query(), scene)["logits"].argmax(-1)  # (B,)
         _add_answers(scores, output, batch)
         _add_maps(scores, output.trace, batch)
-        _add_causal(scores, model, batch)
+        _add_causal(scores, model, batch, answers_of(output.trace), swapped)
         if done < sweeps:
             _add_sweeps(scores, model, output.trace[: sweeps - done], batch)
         done += len(batch)
@@ -154,8 +150,13 @@ def _add_maps(scores: AttributeScores, trace: AttentionTrace, batch: AttributeBa
         scores.baselines.setdefault(name, MapScores()).add(baseline, evidence, objects)
 
 
-def _add_causal(scores: AttributeScores, model: QueryModel, batch: AttributeBatch) -> None:
-    """Render each scene again with the target, or another object, changed; ask for another object."""
+def _add_causal(
+    scores: AttributeScores, model: QueryModel, batch: AttributeBatch, answers: Tensor, swapped: Tensor
+) -> None:
+    """Render each scene again with the target, or another object, changed.
+
+    The ``answers`` (B,) to the scenes as they are, and those to a question about another object, are known already.
+    """
     changed = batch.recolour_target()
     scenes = Interventions(
         images=batch.images,
@@ -165,6 +166,8 @@ def _add_causal(scores: AttributeScores, model: QueryModel, batch: AttributeBatc
         new_truth=changed.label,
         others_changed={"recoloured": batch.recolour_other().images, "removed": batch.remove_other().images},
         other_queries=batch.other_query(),
+        answers=answers,
+        other_answers=swapped,
     )
 
     def answer(images: Tensor, queries: Tensor) -> Tensor:
@@ -175,7 +178,10 @@ def _add_causal(scores: AttributeScores, model: QueryModel, batch: AttributeBatc
 
 def _add_sweeps(scores: AttributeScores, model: QueryModel, trace: AttentionTrace, batch: AttributeBatch) -> None:
     """Deletion and insertion on black, for the model's map and for pixels in random order (a uniform map)."""
-    asked = batch.images[: len(trace)], batch.query[: len(trace)], answers_of(trace)
-    total = trace.image_map("total")
-    for kept, maps in ((scores.total, total), (scores.baselines["uniform"], torch.ones_like(total))):
-        kept.add_values(sweep_areas(model, *asked, maps, fill=0.0))
+    count = len(trace)
+    asked, images, total = (batch.query[:count], answers_of(trace)), batch.images[:count], trace.image_map("total")
+    first, scene = distinct(batch.scene[:count])  # (S,), (B,): the random order is the same for all questions of one
+    alone = torch.arange(count, device=scene.device)  # (B,)
+    scores.total.add_values(sweep_areas(model, images, total, *asked, alone, fill=0.0))
+    even = torch.ones_like(total[first])  # (S,H,W)
+    scores.baselines["uniform"].add_values(sweep_areas(model, images[first], even, *asked, scene, fill=0.0))

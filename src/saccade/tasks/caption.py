@@ -57,7 +57,8 @@ from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.tasks.caption_features import CaptionFeatures
 from saccade.tasks.caption_rewards import ONE_TRUTH, JudgedPictures
-from saccade.tasks.caption_scores import captions_of, encoded, score_captions, sentences
+from saccade.tasks.caption_scores import captions_of, score_captions, sentences
+from saccade.tasks.forward_passes import encoded
 from saccade.tasks.picture_task import Batch, PictureTask, Wanted, settings_wanted
 from saccade.tasks.query_scores import numbers_in_batches
 from saccade.tasks.trainable_tables import check_named, check_trainable
@@ -116,13 +117,17 @@ class CaptionTask(PictureTask):
         settings = {"input_size": config.size, **model_config}
         if settings.setdefault("vocabulary", len(self.vocabulary)) != len(self.vocabulary):
             found = f"found {settings['vocabulary']}, but the data has {len(self.vocabulary)}"
-            raise ConfigError(f"model.vocabulary: {found}; leave it out")
+            raise ConfigError(f"model.config.vocabulary: {found}; leave it out")
         super().__init__(model=model, model_config=settings, size=config.size, protocol=protocol, seed=seed)
 
     @property
     def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Nothing is asked; every word that can be said, by id."""
         return (), tuple(self.vocabulary[number] for number in range(len(self.vocabulary)))
+
+    def described(self) -> str:
+        """What the table holds, in one line; nothing of scenes."""
+        return "" if self.table is None else self.table.described(len(self.vocabulary.words))
 
     def make_split(self, name: str) -> CaptionData:
         """One split of the captions."""
@@ -234,7 +239,7 @@ class CaptionTask(PictureTask):
         likelihood, steps = 0.0, 0
         for numbers in numbers_in_batches(min(data.picture_count, VALIDATION_PICTURES), VALIDATION_BATCH):
             batch: CaptionBatch = data.pictures(numbers)
-            features = encoded(captioner, batch.images)  # (B,L,D)
+            features = encoded(captioner.encode, batch.images)  # (B,L,D)
             logits = captioner.forward_features(features, batch.words)["logits"]  # (B,T,V)
             likelihood += float(word_log_likelihood(logits, batch.words).sum())
             steps += int(batch.lengths.sum())

@@ -15,7 +15,7 @@ from saccade.data.captions import CaptionData
 from saccade.data.feature_cache import FeatureCache, feature_key, files_digest, weights_digest
 from saccade.errors import DataError
 from saccade.models.sat import SatModel
-from saccade.tasks.query_scores import at_once
+from saccade.tasks.forward_passes import at_once
 
 FOLDER = "features"
 """Where in the cache folder they are."""

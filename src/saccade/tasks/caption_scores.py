@@ -54,7 +54,8 @@ from saccade.metrics import (
 from saccade.metrics.intervals import Interval, mean_defined
 from saccade.metrics.map_scores import PictureValues
 from saccade.models.sat import SatModel
-from saccade.tasks.query_scores import at_once, cells_of, numbers_in_batches, without_nan
+from saccade.tasks.forward_passes import encoded
+from saccade.tasks.query_scores import cells_of, numbers_in_batches, without_nan
 from saccade.trace import AttentionTrace
 
 BATCH = 100  # pictures: a batch of maps is eleven words of each
@@ -164,7 +165,7 @@ def score_captions(
     total, done = min(limit or data.picture_count, data.picture_count), 0
     for numbers in numbers_in_batches(total, batch_size):
         batch = data.pictures(numbers)
-        features = encoded(model, batch.images)  # (B,L,D)
+        features = encoded(model.encode, batch.images)  # (B,L,D)
         words = say(model, features)  # (B,T)
         scores.said += sentences(words, data.vocabulary)
         scores.references += [data.references(number) for number in numbers.tolist()]
@@ -178,11 +179,6 @@ def score_captions(
         done += len(batch)
         progress(done, total)
     return scores
-
-
-def encoded(model: SatModel, images: Tensor) -> Tensor:
-    """The annotation vectors (B,L,D) of pictures (B,3,H,W), computed a few at a time."""
-    return torch.cat([model.encode(part) for part in torch.split(images, at_once(images))])
 
 
 def captions_of(model: SatModel, features: Tensor, beam: int = 1, length_penalty: float = 0.0) -> Tensor:
@@ -259,7 +255,7 @@ def _add_causal(
         changed = before.recolour(which)
         place = (changed.words != before.words).int().argmax(1)  # (N,): where the one new word is
         old, new = (each.words.gather(1, place[:, None]).squeeze(1) for each in (before, changed))  # (N,)
-        after = say(model, encoded(model, changed.images))  # (N,T)
+        after = say(model, encoded(model.encode, changed.images))  # (N,T)
         found = word_follow(words[there], after, place=place, new_word=new, old_word=old)
         scores.causal.add_values({"causal_follow": found.causal_follow, "causal_hold": found.held})
         scores.recoloured.append(before.picture.cpu())

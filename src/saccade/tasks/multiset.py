@@ -61,6 +61,7 @@ from saccade.models.facts import ModelFacts
 from saccade.models.multiset_counts import MultisetCountsModel
 from saccade.models.multiset_reader import MultisetModel
 from saccade.tasks.multiset_pictures import at_size, boxes_at_size, read_all, read_objects
+from saccade.tasks.multiset_prior import commonest_multiset
 from saccade.tasks.multiset_scores import MultisetScores, add_answers, add_glimpses, score_multisets
 from saccade.tasks.picture_task import Batch, PictureTask, Wanted, in_batches, settings_wanted
 from saccade.tasks.query_scores import answers_of
@@ -124,6 +125,10 @@ class MultisetTask(PictureTask):
     def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Nothing is asked; what can be on a picture."""
         return (), self.classes
+
+    def described(self) -> str:
+        """What the table holds, in one line; nothing of scenes."""
+        return "" if self.table is None else self.table.described()
 
     def make_split(self, name: str) -> MultisetData:
         """One split of the pictures, or SPLIT/SCENES: that of other generated scenes."""
@@ -291,13 +296,17 @@ class MultisetTask(PictureTask):
         chosen = MultisetData(
             config, cast(Split, split), device, classes=classes, most=sizes.most, allow_pack=allow_pack
         )
-        scores = score_multisets(model, chosen, tuple(sizes.input_size), limit=limit, progress=progress).summary()
+        source = chosen.source
+        habit = None if isinstance(source, MultisetScenes) else commonest_multiset(source.table, classes)
+        scores = score_multisets(
+            model, chosen, tuple(sizes.input_size), habit=habit, limit=limit, progress=progress
+        ).summary()
         described = {"split": split, **scores}
-        if isinstance(chosen.source, MultisetScenes):
-            return {"data": config.name, "glyphs": chosen.source.glyphs.name, "seed": config.seed, **described}
-        described["counts"] |= {"skipped_rows": len(chosen.source.skipped), "beyond_most": chosen.source.beyond}
+        if isinstance(source, MultisetScenes):
+            return {"data": config.name, "glyphs": source.glyphs.name, "seed": config.seed, **described}
+        described["counts"] |= {"skipped_rows": len(source.skipped), "beyond_most": source.beyond}
         reader = split_reference(config.name, MULTISET_READERS)[0]
-        if reader == "svhn" and split == "test" and chosen.source.rows[0].image.parent.name == "train":
+        if reader == "svhn" and split == "test" and source.rows[0].image.parent.name == "train":
             described["note"] = "test is a held-out part of the training pictures, not the official one"
         return {"data": reader, **described}
 
@@ -307,7 +316,8 @@ def _filled_in(model_config: Mapping[str, Any], classes: int, most: int) -> dict
     decided = {"classes": classes, "most": most}
     for name, value in decided.items():
         if model_config.get(name, value) != value:
-            raise ConfigError(f"model.{name}: found {model_config[name]}, but the data has {value}; leave it out")
+            found = model_config[name]
+            raise ConfigError(f"model.config.{name}: found {found}, but the data has {value}; leave it out")
     return {**model_config, **decided}
 
 

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from saccade import geometry
 from saccade.models.base import PictureModel, Raw
 from saccade.models.multiset_reader import MultisetModel
-from saccade.tasks.query_scores import at_once, in_parts
+from saccade.tasks.forward_passes import at_once, in_parts
 from saccade.trace import AttentionTrace
 
 

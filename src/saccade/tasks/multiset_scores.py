@@ -4,14 +4,15 @@ A glimpse is right if the centre of its cell lies in the box of an object (``gli
 was then said if that object has the label said (``glimpse_on_label``). Beside it stand glimpses at random (their
 expectation, nothing is drawn) and at the most salient cell of the same step. ``attn_saliency`` is the saliency at the
 glimpses, between 0 and 1; ``attn_saliency_raw`` is the same in the units of the activations, as the paper has it, and
-the one score that is no fraction. The total map is scored against the pixels of all objects.
+the one score that is no fraction. The total map is scored against the pixels of all objects. Beside the answers stands
+the one that most training pictures would be right with (``training_prior``), where there is a table of them.
 
 A model without glimpses (the counting control) has answers and a map only. What no picture has boxes for is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,6 +60,8 @@ class MultisetScores:
     """One value a step, NaN where it does not count: of the model's glimpses and of the baselines'."""
     columns: KeptColumns = field(default_factory=KeptColumns)
     """``picture`` (B,); ``said`` and ``truth``: counts (B,K+1), the last column for stop; ``step_picture`` (B·T,)."""
+    prior: MultisetScores | None = None
+    """The answers of who always says what most training pictures hold, where that is known."""
 
     def metrics(self) -> dict[str, float]:
         """Of the answers: ``macro_f1``, ``exact_match`` and ``macro_f1_by_presence``."""
@@ -79,7 +82,8 @@ class MultisetScores:
             "n": len(self.columns["said"]),
             "metrics": {**self.metrics(), "exact_match_by_count": by_count},
             "attention": self.attention(),
-            "baselines": {name: means for name, held in rivals.items() if (means := _defined(held.means()))},
+            "baselines": ({} if self.prior is None else {"training_prior": self.prior.metrics()})
+            | {name: means for name, held in rivals.items() if (means := _defined(held.means()))},
             "intervals": self._intervals(),
             "counts": {**self._counts(), "exact_match_by_count": pictures},
         }
@@ -116,6 +120,7 @@ def score_multisets(
     data: MultisetData,
     size: geometry.Size,
     *,
+    habit: Sequence[int] | None = None,
     limit: int | None = None,
     batch_size: int = BATCH,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -126,16 +131,21 @@ def score_multisets(
         model: in eval mode, on the device of ``data``.
         data: the split, in the words of the model.
         size: (height, width) of the network input.
+        habit: the labels that most training pictures have, to be scored as an answer to every picture.
         limit: at most this many pictures, from the first on.
         batch_size: pictures at once; among them maps are exchanged for the shuffled baseline.
         progress: called with pictures done and pictures in all.
     """
     scores = MultisetScores(len(data.classes), data.kind == "list")
+    scores.prior = None if habit is None else MultisetScores(scores.classes, scores.is_list)
     total, done = min(limit or len(data), len(data)), 0
     for numbers in numbers_in_batches(total, batch_size):
         batch = data.take(numbers)
         raw, trace = read_all(model, batch.images, size)
         add_answers(scores, answers_of(trace), batch)
+        if scores.prior is not None and habit is not None:
+            always = torch.tensor([*habit, scores.classes], device=batch.labels.device)  # (T,): the labels, then stop
+            add_answers(scores.prior, always.expand(len(batch), -1), batch)
         add_glimpses(scores, raw, trace, batch)
         _add_maps(scores, trace, batch)
         done += len(batch)

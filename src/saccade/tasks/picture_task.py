@@ -117,6 +117,10 @@ class PictureTask(ABC):
     def measures(self) -> tuple[str, ...]:
         """Names of all that validation may tell."""
 
+    def described(self) -> str:
+        """What is learnt from, in one line, where these are files; nothing is said of scenes that are made."""
+        return ""
+
     @property
     @abstractmethod
     def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -133,7 +137,7 @@ class PictureTask(ABC):
             raise ConfigError(f"model '{self.architecture}': the task '{self.name}' needs one that {self.model_does}")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model = cast(SeeingModel, spec.build(self.model_config))
+            model = cast(SeeingModel, spec.build(self.model_config, where="model.config"))
         if getattr(model.config, "pretrained", False):
             model.start_pretrained()
         if self._start is not None:

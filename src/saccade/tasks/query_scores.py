@@ -1,4 +1,4 @@
-"""What the scores of every model on pictures share: forward passes in parts, whole batches, sweeps, plain numbers."""
+"""What the scores of every model on pictures share: whole batches, the cells of a trace, sweeps, plain numbers."""
 
 from __future__ import annotations
 
@@ -11,26 +11,12 @@ from torch import Tensor
 
 from saccade import geometry
 from saccade.errors import DataError
-from saccade.metrics import deletion, insertion
-from saccade.models.base import PictureModel, QueryModel, Raw
+from saccade.metrics import deletion_and_insertion
+from saccade.models.base import QueryModel
+from saccade.tasks.forward_passes import Encoded, at_once
 from saccade.trace import AttentionTrace
 
 BATCH = 250
-AT_ONCE = {"cpu": 20, "cuda": 1000}  # pictures of 100×100 pixels in one forward pass: a CPU's caches hold few
-_PIXELS = 100 * 100
-
-
-def in_parts(model: QueryModel | PictureModel, images: Tensor, *more: Tensor) -> Raw:
-    """What ``forward_raw`` gives for all pictures (and queries), computed a few at a time; scalars are left out."""
-    inputs = zip(*(torch.split(tensor, at_once(images)) for tensor in (images, *more)))
-    parts = [model.forward_raw(*part) for part in inputs]
-    return {name: torch.cat([part[name] for part in parts]) for name, tensor in parts[0].items() if tensor.dim()}
-
-
-def at_once(images: Tensor) -> int:
-    """How many of the pictures (B,3,H,W) go through a model together."""
-    pixels = images.shape[-2] * images.shape[-1]
-    return max(1, AT_ONCE.get(images.device.type, BATCH) * _PIXELS // pixels)
 
 
 def numbers_in_batches(total: int, batch_size: int) -> Iterator[Tensor]:
@@ -61,18 +47,48 @@ def cells_of(trace: AttentionTrace) -> tuple[Tensor, geometry.Size] | None:
 
 
 def sweep_areas(
-    model: QueryModel, images: Tensor, query: Tensor, answers: Tensor, maps: Tensor, *, fill: float | Tensor
+    model: QueryModel,
+    images: Tensor,
+    maps: Tensor,
+    query: Tensor,
+    answers: Tensor,
+    picture: Tensor,
+    *,
+    fill: float | Tensor,
 ) -> dict[str, Tensor]:
-    """``deletion`` and ``insertion`` (B,) of the probability of ``answers`` (B,), pixels in the order of ``maps``."""
+    """``deletion`` and ``insertion`` (B,) of the probability that a model gives its answers.
+
+    Args:
+        model: in eval mode.
+        images: (P,3,H,W).
+        maps: (P,H,W), the order of the pixels of each.
+        query: (B,) what is asked.
+        answers: (B,) what was answered.
+        picture: (B,) the number of the picture that each question is about; altered once, it is asked all of them.
+        fill: what replaces a pixel.
+    """
+    place = _place_among_equals(picture)  # (B,)
+    asked = torch.full((len(images), int(place.max()) + 1), -1, device=picture.device)  # (P,A): the questions of each
+    asked[picture, place] = torch.arange(len(picture), device=picture.device)
 
     def probability(altered: Tensor, pictures: Tensor) -> Tensor:
-        logits = in_parts(model, altered, query[pictures])["logits"]
-        return model.probabilities(logits).gather(1, answers[pictures][:, None]).squeeze(1)
+        question = asked[pictures]  # (N,A)
+        copy, column = (question >= 0).nonzero().unbind(1)  # (M,) each
+        which = question[copy, column]  # (M,)
+        seen = Encoded(model, altered)
+        found = model.probabilities(seen.ask(query[which], copy if question.shape[1] > 1 else None)["logits"])  # (M,K)
+        table = found.new_zeros(question.shape)  # (N,A); where a picture has fewer questions nothing is read
+        table[copy, column] = found.gather(1, answers[which][:, None]).squeeze(1)
+        return table
 
-    return {
-        "deletion": deletion(probability, images, maps, fill=fill).area,
-        "insertion": insertion(probability, images, maps, fill=fill).area,
-    }
+    curves = deletion_and_insertion(probability, images, maps, fill=fill, max_batch=at_once(images))
+    return {name: curve.area[picture, place] for name, curve in zip(("deletion", "insertion"), curves)}
+
+
+def _place_among_equals(numbers: Tensor) -> Tensor:
+    """How many of the same number stand before each of the ``numbers`` (B,): (B,)."""
+    same = numbers[:, None] == numbers  # (B,B)
+    return same.tril(-1).sum(1)
 
 
 def without_nan(value: Any) -> Any:

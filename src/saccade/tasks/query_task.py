@@ -11,8 +11,8 @@ from saccade.errors import ConfigError, nearest
 from saccade.losses import binary_cross_entropy, cross_entropy, log_likelihood_of_set, reinforce
 from saccade.metrics import weighted_map
 from saccade.models.base import QueryModel
+from saccade.tasks.forward_passes import in_parts
 from saccade.tasks.picture_task import Batch, PictureTask, in_batches
-from saccade.tasks.query_scores import in_parts
 
 LOSSES = ("default", "cross_entropy", "reinforce")
 ENTROPY_WEIGHT = 0.002  # λ of Xu et al. (2015), from their released code: keeps drawn locations from settling early

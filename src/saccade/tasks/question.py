@@ -57,6 +57,10 @@ class QuestionTask(QueryTask):
         size = self.data_config.size
         super().__init__(model=model, model_config=settings, size=size, protocol=protocol, seed=seed)
 
+    def described(self) -> str:
+        """What the table holds, in one line."""
+        return self.table.described()
+
     def make_split(self, name: str) -> QuestionData:
         """One split of the table, its pictures on the device where they fit."""
         return QuestionData(self.data_config, name, self.device, table=self.table)
@@ -128,5 +132,5 @@ def _filled_in(model_config: Mapping[str, Any], table: QuestionTable) -> dict[st
     for name, value in decided.items():
         if name in model_config and model_config[name] != value:
             found = model_config[name]
-            raise ConfigError(f"model.{name}: found {found}, but {table.name} has {value}; leave it out")
+            raise ConfigError(f"model.config.{name}: found {found}, but {table.name} has {value}; leave it out")
     return {**model_config, **decided}

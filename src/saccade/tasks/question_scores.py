@@ -27,16 +27,9 @@ from saccade.metrics.intervals import mean_defined
 from saccade.metrics.map_scores import MapScores, PictureValues
 from saccade.metrics.points import NEAR, at_points, diagonals, disc, exactly_at
 from saccade.models.base import QueryModel
+from saccade.tasks.forward_passes import Encoded, distinct
 from saccade.tasks.kept_columns import KeptColumns
-from saccade.tasks.query_scores import (
-    BATCH,
-    answers_of,
-    cells_of,
-    in_parts,
-    numbers_in_batches,
-    sweep_areas,
-    without_nan,
-)
+from saccade.tasks.query_scores import BATCH, answers_of, cells_of, numbers_in_batches, sweep_areas, without_nan
 from saccade.tasks.query_task import right_answers
 from saccade.tasks.question_prior import TrainingPrior
 from saccade.trace import AttentionTrace, Output
@@ -144,8 +137,12 @@ def score_questions(
     for numbers in numbers_in_batches(total, batch_size):
         batch = data.take(numbers)
         size = (batch.images.shape[-2], batch.images.shape[-1])
-        output = model.wrap(in_parts(model, batch.images, batch.query), size)
-        _add_answers(scores, model, output, batch)
+        first, picture = distinct(batch.picture)  # (P,), (B,): several questions share a picture
+        seen = Encoded(model, batch.images[first])
+        output = model.wrap(seen.ask(batch.query, picture), size)
+        other, has_other = _other_query(batch)  # (B,), (B,)
+        swapped = torch.where(has_other[:, None], seen.ask(other, picture)["logits"], torch.nan)  # (B,K)
+        _add_answers(scores, output, swapped, batch)
         _add_maps(scores, output.trace, batch, prior)
         if prior is not None:
             habit = prior.answers(batch.query)  # (B,K)
@@ -157,17 +154,19 @@ def score_questions(
     return scores
 
 
-def _add_answers(scores: QuestionScores, model: QueryModel, output: Output, batch: QuestionBatch) -> None:
-    """The answer, the answer when something else in the picture is asked for, and that of the likeliest location."""
+def _add_answers(scores: QuestionScores, output: Output, swapped: Tensor, batch: QuestionBatch) -> None:
+    """The answer, the answer when something else in the picture is asked for, and that of the likeliest location.
+
+    ``swapped`` (B,K) holds the logits of the something else, NaN where there is nothing else to ask.
+    """
     scores.columns.keep(picture=batch.picture, query=batch.query, label=batch.label)
-    other, asked = _other_query(batch)  # (B,), (B,)
-    swapped = in_parts(model, batch.images, other)["logits"]  # (B,K)
     kind = "top1" if scores.multi_label else "accuracy"
     found = {kind: right_answers(output.logits, batch.label).double()}
     if scores.multi_label:
-        scores.columns.keep(logits=output.logits, swapped=torch.where(asked[:, None], swapped, torch.nan))
+        scores.columns.keep(logits=output.logits, swapped=swapped)
     else:
-        found["swapped_query"] = torch.where(asked, right_answers(swapped, batch.label).double(), torch.nan)
+        told = ~swapped.isnan().any(1)  # (B,)
+        found["swapped_query"] = torch.where(told, right_answers(swapped, batch.label).double(), torch.nan)
     if "argmax_logits" in output.aux:
         right = right_answers(output.aux["argmax_logits"], batch.label)
         found[f"{kind}_argmax_location"] = right.double()
@@ -264,11 +263,14 @@ def _can_exchange(pictures: Tensor) -> bool:
 
 def _add_sweeps(scores: QuestionScores, model: QueryModel, trace: AttentionTrace, batch: QuestionBatch) -> None:
     """Deletion and insertion by blurring, for the model's map and for pixels in random order (a uniform map)."""
-    images = batch.images[: len(trace)]
-    asked = images, batch.query[: len(trace)], answers_of(trace)
-    fill, total = blurred(images, BLUR * images.shape[-2]), trace.image_map("total")
-    for kept, maps in ((scores.total, total), (scores.baselines["uniform"], torch.ones_like(total))):
-        kept.add_values(sweep_areas(model, *asked, maps, fill=fill))
+    count = len(trace)
+    asked, total = (batch.query[:count], answers_of(trace)), trace.image_map("total")
+    first, picture = distinct(batch.picture[:count])  # (P,), (B,): the random order is the same for all its questions
+    images = batch.images[first]  # (P,3,H,W)
+    fill, even = blurred(images, BLUR * images.shape[-2]), torch.ones_like(total[first])  # (P,3,H,W), (P,H,W)
+    alone = torch.arange(count, device=picture.device)  # (B,)
+    scores.total.add_values(sweep_areas(model, images[picture], total, *asked, alone, fill=fill[picture]))
+    scores.baselines["uniform"].add_values(sweep_areas(model, images, even, *asked, picture, fill=fill))
 
 
 def _defined(means: dict[str, float]) -> dict[str, float]:

@@ -23,6 +23,10 @@ def compare(
 
 
 def side_by_side(sightings: Sequence[Sighting]) -> Image.Image:
-    """One row: each model's overlay, its name and its answer."""
-    captions = [f"{seen.model}: {seen.answer} {seen.confidence:.0%}" for seen in sightings]
+    """One row: each model's overlay, its name, what it was asked and its answer."""
+    captions = [f"{seen.model}{_asked(seen)}: {seen.answer} {seen.confidence:.0%}" for seen in sightings]
     return contact_sheet([seen.overlay() for seen in sightings], captions, columns=len(sightings), panel=400)
+
+
+def _asked(seen: Sighting) -> str:
+    return "" if seen.question is None else f", asked {seen.question}"

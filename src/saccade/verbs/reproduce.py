@@ -140,12 +140,13 @@ def reproduce(
     beyond = [ablation_table(shown.runs, variants)] if variants else []
     beyond += [penalty_table(points)] if len(points) > 1 else []
     beyond += [cost] if (cost := cost_table(shown.runs, shown.data)).rows else []
-    beyond += _projections([each.model for each in confirmed], count, device)
+    beyond += _projections([each.model for each in confirmed], count, device, progress)
     checked = [confirmation_table(confirmed)] if confirmed else []
 
     figures: list[Path] = []
     report = None
     if folder is not None:
+        progress("drawing", 0, 1)
         drawings = _drawings(shown, confirmed, penalty_figure(points), device)
         figures = [drawing.write(folder) for drawing in drawings]
         report = hattnet_page(main, looking, beyond, checked, drawings).save(folder / "report.html")
@@ -208,10 +209,14 @@ def _captions(shown: CaptionTable, folder: Path | None, started: float) -> Repro
     )
 
 
-def _projections(models: Sequence[str], count: int, device: str) -> list[PlainTable]:
+def _projections(models: Sequence[str], count: int, device: str, progress: Progress) -> list[PlainTable]:
     """The variants for the models that ship."""
     wanted = [name for name in PROJECTED if name in models]
-    return [projection_table(study_projections(load(name, device), count)) for name in wanted]
+    found = []
+    for done, name in enumerate(wanted):
+        progress("laying maps on pictures in every way", done, len(wanted))
+        found.append(projection_table(study_projections(load(name, device), count)))
+    return found
 
 
 def _drawings(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from saccade.errors import CheckpointError, nearest
@@ -20,6 +21,8 @@ def resolve(name_or_path: str | Path) -> Path:
 
     A zoo name wins over a folder of the same name in the current folder: write ``./name`` for the latter.
     """
+    if not isinstance(name_or_path, (str, os.PathLike)):
+        raise CheckpointError(f"a model is named by text or a path, found {name_or_path!r}; {nearest('', shipped())}")
     if str(name_or_path) in shipped():
         return shipped()[str(name_or_path)]
     path = Path(name_or_path)

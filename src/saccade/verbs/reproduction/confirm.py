@@ -69,12 +69,14 @@ def confirm(
 def _confirm(
     name: str, facts: ModelFacts, runs: Sequence[RecordedRun], *, limit: int, device: str, progress: Progress
 ) -> Confirmation:
+    def told(done: int, total: int) -> None:
+        progress(f"scoring {name}", done, total)
+
+    told(0, limit)
     predictor = load(name, device)
     # The photographs that a model was trained with are not here in general: the default ones stand in for them.
     split = AttributeData(AttributeDataConfig(facts.data["name"]), "test", device=predictor.device, allow_pack=True)
-    scores = score_attributes(
-        predictor.query_model, split, limit=limit, sweeps=0, progress=lambda done, total: progress(name, done, total)
-    )
+    scores = score_attributes(predictor.query_model, split, limit=limit, sweeps=0, progress=told)
     found = scores.summary()
     low, high = found["intervals"]["accuracy"]
     recorded = next((run for run in runs if run.training.get("sha256") == facts.training.get("sha256")), None)

@@ -20,7 +20,7 @@ from saccade.geometry import Size
 from saccade.metrics.intervals import mean_defined
 from saccade.metrics.localisation import true_positive_strength
 from saccade.predict import Predictor
-from saccade.tasks.query_scores import in_parts
+from saccade.tasks.forward_passes import in_parts
 from saccade.trace import AttentionTrace
 from saccade.verbs.plain_table import PlainTable
 

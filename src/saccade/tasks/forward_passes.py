@@ -1,0 +1,91 @@
+"""Forward passes for scores: a few pictures at a time, and a picture that is asked several times is encoded once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor
+
+from saccade.models.base import PictureModel, QueryModel, Raw
+
+AT_ONCE = {"cpu": 10, "cuda": 1000}  # pictures of 100×100 pixels in one forward pass: a CPU's caches hold few
+_AT_ONCE_ELSEWHERE = 250
+_PIXELS = 100 * 100
+_ATTENDED = (".values", ".context")
+
+
+def in_parts(model: QueryModel | PictureModel, images: Tensor, *more: Tensor) -> Raw:
+    """What ``forward_raw`` gives for all pictures (and queries), computed a few at a time.
+
+    Scalars are left out, and so are features, attended or not: no score reads them, and they are most of the bytes.
+    """
+    inputs = zip(*(torch.split(tensor, at_once(images)) for tensor in (images, *more)))
+    return _joined(model.forward_raw(_laid_out(part), *rest) for part, *rest in inputs)
+
+
+def encoded(encode: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
+    """What ``encode`` makes of all pictures (B,3,H,W), computed a few at a time: (B,…)."""
+    parts = [encode(_laid_out(part)) for part in torch.split(images, at_once(images))]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+class Encoded:
+    """Pictures (P,3,H,W) that a model has seen, to be asked about as often as one likes."""
+
+    def __init__(self, model: QueryModel, images: Tensor) -> None:
+        self.model, self.together = model, at_once(images)
+        self.encoding = encoded(model.encode, images)  # (P,…)
+
+    def ask(self, query: Tensor, picture: Tensor | None = None) -> Raw:
+        """What :func:`in_parts` gives for the queries (B,).
+
+        Args:
+            query: what is asked.
+            picture: (B,) number of the picture that each query is about; None: each about one of its own, in order.
+        """
+        queries = torch.split(query, self.together)
+        if picture is None:
+            parts = zip(torch.split(self.encoding, self.together), queries)
+        else:
+            parts = zip(map(self._of, torch.split(picture, self.together)), queries)
+        return _joined(self.model.ask(seen, some) for seen, some in parts)
+
+    def _of(self, picture: Tensor) -> Tensor:
+        """The encodings (B,…) of the pictures (B,)."""
+        if self.encoding.device.type != "cpu":
+            return self.encoding[picture]
+        # The channels lie together here: seen so, each encoding is one piece of memory and copied as such.
+        return self.encoding.movedim(1, -1).index_select(0, picture).movedim(-1, 1)
+
+
+def distinct(numbers: Tensor) -> tuple[Tensor, Tensor]:
+    """Where each different one of the ``numbers`` (B,) stands first (P,), and which of them each is (B,).
+
+    >>> distinct(torch.tensor([7, 7, 3, 7]))
+    (tensor([2, 0]), tensor([1, 1, 0, 1]))
+    """
+    found, which = torch.unique(numbers, return_inverse=True)  # (P,), (B,)
+    places = torch.arange(len(numbers), device=numbers.device)  # (B,)
+    first = torch.full_like(found, len(numbers), dtype=places.dtype).scatter_reduce(0, which, places, "amin")
+    return first, which
+
+
+def at_once(images: Tensor) -> int:
+    """How many of the pictures (B,3,H,W) go through a model together."""
+    pixels = images.shape[-2] * images.shape[-1]
+    return max(1, AT_ONCE.get(images.device.type, _AT_ONCE_ELSEWHERE) * _PIXELS // pixels)
+
+
+def _laid_out(images: Tensor) -> Tensor:
+    """The pictures with their channels together on a CPU, whose convolutions and poolings are then twice as fast."""
+    return images.contiguous(memory_format=torch.channels_last) if images.device.type == "cpu" else images
+
+
+def _joined(parts: Iterable[Raw]) -> Raw:
+    """The results of a few examples each as one, as far as scores read them."""
+    kept: list[Raw] = [
+        {name: tensor for name, tensor in part.items() if tensor.dim() and not name.endswith(_ATTENDED)}
+        for part in parts
+    ]
+    return {name: torch.cat([part[name] for part in kept]) for name in kept[0]}
