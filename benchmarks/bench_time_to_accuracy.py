@@ -59,12 +59,13 @@ def main() -> int:
 
 def seconds_for_scenes(data: dict[str, Any], steps: int, batch_size: int) -> float:
     """Time to make the scenes of ``steps`` batches on the GPU, nothing else going on."""
-    made = AttributeData(AttributeDataConfig(**data), "train", device="cuda")
-    made.take(torch.arange(batch_size))
+    config = AttributeDataConfig(**data)
+    made = AttributeData(config, "train", device="cuda")
+    made.take(torch.arange(batch_size), together=config.asks)
     torch.cuda.synchronize()
     started = time.monotonic()
     for number in range(1, min(steps, 400)):
-        made.take(torch.arange(number * batch_size, (number + 1) * batch_size))
+        made.take(torch.arange(number * batch_size, (number + 1) * batch_size), together=config.asks)
     torch.cuda.synchronize()
     return (time.monotonic() - started) * steps / max(1, min(steps, 400) - 1)
 

@@ -232,6 +232,19 @@ def test_a_fresh_scene_is_asked_for_several_of_its_digits():
     assert several.scene[three.one_per_scene(5)].tolist() == [0, 1, 2, 3, 4]
 
 
+def test_what_is_asked_together_shares_a_picture():
+    data = AttributeData(AttributeDataConfig(glyphs="pack", asks=3), "train")
+    numbers = torch.arange(1521, 1551)  # scenes 507 to 516: of two chunks
+    alone, together = data.take(numbers), data.take(numbers, together=3)
+    assert (len(alone), len(together), len(together.images)) == (30, 30, 10)
+    assert torch.equal(together.images, alone.images[::3])
+    for name in ("query", "label", "object", "scene"):
+        assert torch.equal(getattr(together, name), getattr(alone, name))
+    assert torch.equal(together.layout.rgb, alone.layout.rgb)
+    with pytest.raises(DataError, match="not every 3 of these triples are about one scene"):
+        data.take(numbers[1:], together=3)
+
+
 def test_as_many_digits_can_be_asked_for_as_every_scene_has():
     assert AttributeDataConfig(asks=5).asks == 5
     for asks in (0, 6):

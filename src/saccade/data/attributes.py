@@ -92,7 +92,7 @@ class AttributeBatch:
     """Triples with everything that is true of their scenes."""
 
     images: Tensor
-    """(B, 3, H, W) float32 in 0..1."""
+    """(B, 3, H, W) float32 in 0..1; fewer, where several triples after one another were taken together."""
     query: Tensor
     """(B,) the digit asked for."""
     label: Tensor
@@ -226,11 +226,21 @@ class AttributeData:
             raise TypeError("training triples are unlimited and have no length; see .size")
         return self.size
 
-    def take(self, indices: Tensor) -> AttributeBatch:
-        """The triples ``indices`` (B,), in that order."""
+    def take(self, indices: Tensor, *, together: int = 1) -> AttributeBatch:
+        """The triples ``indices`` (B,), in that order.
+
+        Args:
+            indices: numbers of triples.
+            together: so many triples after one another are about the same scene; its picture comes once for all of
+                them, as one of B / together.
+        """
         indices = checked_numbers(indices, self.size, self.split, "triples")
         scene, obj = self._locate(indices)
-        layout, images = self.stream.scenes(scene)
+        layout, images = self.stream.scenes(scene[::together])
+        if together > 1:
+            if not torch.equal(scene, scene[::together].repeat_interleave(together)):
+                raise DataError(f"together: not every {together} of these triples are about one scene")
+            layout = layout[torch.arange(len(scene), device=self.device) // together]
         obj = obj.to(self.device)
         query, label = (column.gather(1, obj[:, None]).squeeze(1) for column in (layout.classes, layout.colour))
         return AttributeBatch(as_float(images), query, label, obj, layout)

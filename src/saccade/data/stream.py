@@ -71,27 +71,35 @@ class GlyphStream(ABC, Generic[Layout]):
         """The scenes ``numbers`` (B,): layout and pictures (B, 3, H, W) uint8, repeats allowed."""
         self._asked += 1
         numbers = numbers.cpu()  # chunk arithmetic is host work
-        wanted, row = torch.unique(numbers, return_inverse=True)
-        chunk_of = wanted // self.chunk
-        chunks = torch.unique(chunk_of).tolist()
+        chunks = torch.unique(numbers // self.chunk).tolist()
         missing = [chunk for chunk in chunks if chunk not in self._chunks]
-        if missing and not self._worth_making(missing, len(wanted)):
+        if missing and not self._worth_making(missing, numbers):
+            wanted, row = torch.unique(numbers, return_inverse=True)
             layout, images = self._draw(wanted.to(self.device))
         else:
-            made = [self._chunk(chunk) for chunk in chunks]
-            places = [(wanted[chunk_of == chunk] - chunk * self.chunk).to(self.device) for chunk in chunks]
-            layout = join_layouts([part[0][place] for part, place in zip(made, places)])
-            images = torch.cat([part[1][place] for part, place in zip(made, places)])
-            well_in = int(wanted[-1]) % self.chunk >= self.chunk // 4
+            layout, images, row = self._from_chunks(chunks, numbers)
+            well_in = int(numbers.max()) % self.chunk >= self.chunk // 4
             if self._ahead is not None and self._asked > _SETTLED and well_in:
                 self._ahead.start(chunks[-1] + 1)
         row = row.to(self.device)
         return layout[row], images[row]
 
-    def _worth_making(self, missing: list[int], wanted: int) -> bool:
+    def _from_chunks(self, chunks: list[int], numbers: Tensor) -> tuple[Layout, Tensor, Tensor]:
+        """Layout and pictures in which the scenes ``numbers`` (B,) are, and in which rows (B,)."""
+        if len(chunks) == 1:  # nearly every batch of training
+            layout, images = self._chunk(chunks[0])
+            return layout, images, numbers - chunks[0] * self.chunk
+        wanted, row = torch.unique(numbers, return_inverse=True)
+        made = [self._chunk(chunk) for chunk in chunks]
+        places = [(wanted[wanted // self.chunk == chunk] - chunk * self.chunk).to(self.device) for chunk in chunks]
+        layout = join_layouts([part[0][place] for part, place in zip(made, places)])
+        return layout, torch.cat([part[1][place] for part, place in zip(made, places)]), row
+
+    def _worth_making(self, missing: list[int], numbers: Tensor) -> bool:
         """Whether to make whole chunks: all can be kept, or the batch is of neighbours and more will follow."""
         if self.length is not None and -(-self.length // self.chunk) <= self._kept_at_most:
             return True
+        wanted = len(torch.unique(numbers))
         return wanted >= _FEW and len(missing) * self.chunk <= wanted + 2 * self.chunk
 
     def _chunk(self, number: int) -> tuple[Layout, Tensor]:

@@ -70,13 +70,13 @@ class AttributeTask(QueryTask):
         asks = self.data_config.asks if data.size is None else 1
         if len(indices) % asks:
             raise ConfigError(f"a batch of {len(indices)} cannot be split into scenes that are asked {asks} times each")
-        made = data.take(indices)
+        made = data.take(indices, together=asks)
         if data.size is not None and self.data_config.augment is not None:
             varied, _ = augment(made.images, self.data_config.augment, derive_seed(self.seed, number))
             return replace(made, images=varied)
         if asks == 1:
             return made
-        return replace(made, images=made.images[::asks].contiguous(memory_format=torch.channels_last))
+        return replace(made, images=made.images.contiguous(memory_format=torch.channels_last))
 
     @classmethod
     def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
