@@ -20,7 +20,7 @@ from PIL import Image
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from saccade.losses import hsal_expected_loss, hsal_loss
-from saccade.models.folder import ModelFacts, Preprocessing
+from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.hsal import HsalConfig, HsalModel
 from saccade.predict import Predictor
 

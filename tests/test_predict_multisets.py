@@ -16,8 +16,8 @@ from glimpse_traces import glimpse_trace
 from saccade.config import to_dict
 from saccade.errors import DataError
 from saccade.models.base import PictureModel, Raw
-from saccade.models.facts import Preprocessing
-from saccade.models.folder import ModelFacts, save_model
+from saccade.models.facts import ModelFacts, Preprocessing
+from saccade.models.folder import save_model
 from saccade.models.hsal import HsalModel
 from saccade.predict import Predictor
 from saccade.record import read_record

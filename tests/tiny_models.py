@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from saccade import geometry
 from saccade.config import to_dict
 from saccade.models.base import QueryModel, Raw
-from saccade.models.folder import ModelFacts, Preprocessing, save_model
+from saccade.models.facts import ModelFacts, Preprocessing
+from saccade.models.folder import save_model
 from saccade.models.soft import SoftModel
 from saccade.trace import Look
 

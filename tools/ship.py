@@ -21,8 +21,8 @@ from torch import nn
 
 from saccade.config import from_dict
 from saccade.models.catalog import model_spec
-from saccade.models.facts import WEIGHTS
-from saccade.models.folder import ModelFacts, Score, load_model, read_facts, save_model
+from saccade.models.facts import WEIGHTS, ModelFacts, Score, read_facts
+from saccade.models.folder import load_model, save_model
 from saccade.tasks.published import PUBLISHED
 from saccade.zoo import ZOO, shipped
 
@@ -66,7 +66,8 @@ def main() -> None:
     options = parser.parse_args()
     leaning = leaning_on(options.name)
     if leaning and options.beside is not None:
-        sys.exit(f"{', '.join(folder.name for folder in leaning)} lies beside {options.name}, which so must be whole")
+        names = ", ".join(folder.name for folder in leaning)
+        sys.exit(f"{names} lies beside {options.name}, which so must be whole; leave out --beside")
     result = json.loads(options.result.read_text())
     model, facts = load_model(options.run / "model")
     published = PUBLISHED.get((facts.architecture, facts.data["name"]))

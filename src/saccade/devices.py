@@ -14,7 +14,7 @@ def pick_device(name: str | torch.device = "auto") -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise ConfigError(f"no device '{name}'; choose auto, cpu, cuda or cuda:N") from error
+        raise ConfigError(f"no device '{name}'; choose auto, cpu, cuda, cuda:N or mps") from error
     if device.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if (device.index or 0) >= count:
@@ -22,5 +22,5 @@ def pick_device(name: str | torch.device = "auto") -> torch.device:
     elif device.type == "mps" and not torch.backends.mps.is_available():
         raise ConfigError(f"device '{name}' is not here; choose auto or cpu")
     elif device.type not in ("cpu", "mps"):
-        raise ConfigError(f"saccade does not compute on '{name}'; choose auto, cpu, cuda or cuda:N")
+        raise ConfigError(f"saccade does not compute on '{name}'; choose auto, cpu, cuda, cuda:N or mps")
     return device

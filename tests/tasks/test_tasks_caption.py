@@ -15,7 +15,7 @@ from saccade.losses import caption_cross_entropy, doubly_stochastic, hard_attent
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.tasks.caption import DECODER, CaptionTask
 from saccade.tasks.caption_features import CaptionFeatures
-from saccade.tasks.picture_task import Wanted
+from saccade.tasks.wanted import Wanted
 
 SMALL = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4, "dropout": 0.0}
 SCENES = {"name": "scenes", "glyphs": "pack", "size": (40, 40)}

@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from saccade.metrics import deletion, insertion
 from saccade.models.catalog import CATALOG
 from saccade.tasks import forward_passes
-from saccade.tasks.forward_passes import Encoded, at_once, distinct, encoded, in_parts
-from saccade.tasks.query_scores import sweep_areas
+from saccade.tasks.forward_passes import SeenPictures, at_once, distinct, encoded, in_parts
+from saccade.tasks.sweeps import sweep_areas
 
 QUERY_MODELS = ("soft", "hard", "stn", "stn-tuned", "hattnet", "hattnet-ctx", "cross", "film", "blind")
 
@@ -51,11 +51,11 @@ def test_a_picture_encoded_once_answers_every_question_about_it(name):
     model = tiny(name)
     images, _ = batch(model)
     picture, query = torch.tensor([2, 0, 2, 2, 1]), torch.tensor([0, 1, 2, 3, 0])
-    shared, apart = Encoded(model, images[:3]).ask(query, picture), in_parts(model, images[picture], query)
+    shared, apart = SeenPictures(model, images[:3]).ask(query, picture), in_parts(model, images[picture], query)
     assert set(shared) == set(apart)
     for key, tensor in shared.items():
         torch.testing.assert_close(tensor, apart[key], rtol=1e-5, atol=1e-6)
-    in_turn = Encoded(model, images[:3]).ask(query[:3])
+    in_turn = SeenPictures(model, images[:3]).ask(query[:3])
     torch.testing.assert_close(in_turn["logits"], in_parts(model, images[:3], query[:3])["logits"])
 
 
@@ -65,7 +65,7 @@ def test_pictures_are_encoded_as_often_as_they_differ():
     images, query = batch(model)
     encode = model.encode
     model.encode = lambda part: seen.append(len(part)) or encode(part)
-    several = Encoded(model, images[:3])
+    several = SeenPictures(model, images[:3])
     several.ask(query[:5], torch.tensor([0, 0, 1, 2, 2]))
     several.ask(query[:5], torch.tensor([2, 2, 2, 2, 2]))
     assert seen == [2, 1]

@@ -18,7 +18,7 @@ from saccade.models.facts import read_facts
 from saccade.models.folder import load_model
 from saccade.tasks import task_class
 from saccade.tasks.multiset import LOSSES, MultisetTask
-from saccade.tasks.picture_task import Wanted
+from saccade.tasks.wanted import Wanted
 
 COUNTING = {"backbone": "small", "through": "stage2", "hidden": 8}
 

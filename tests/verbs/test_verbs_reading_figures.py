@@ -14,7 +14,8 @@ from multiset_stubs import SMALL, short_splits
 from saccade import geometry
 from saccade.config import to_dict
 from saccade.data.multisets import DIGITS
-from saccade.models.folder import Preprocessing, save_model
+from saccade.models.facts import Preprocessing
+from saccade.models.folder import save_model
 from saccade.models.hsal import HsalConfig, HsalModel
 from saccade.verbs.reproduce import reproduce
 from saccade.verbs.reproduction.multiset_table import DATA

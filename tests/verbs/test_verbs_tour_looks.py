@@ -8,7 +8,8 @@ import pytest
 
 from saccade.config import to_dict
 from saccade.models.catalog import model_spec
-from saccade.models.folder import ModelFacts, Preprocessing, save_model
+from saccade.models.facts import ModelFacts, Preprocessing
+from saccade.models.folder import save_model
 from saccade.show.report import Bars
 from saccade.verbs import tour_attributes
 from saccade.verbs.tour import Stop

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or cuda:N.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:N or mps.")]
 Seed = Annotated[int | None, typer.Option("--seed", help="Of everything random.", min=0, show_default="the recipe's")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.", show_default="off")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks.", show_default="off")]

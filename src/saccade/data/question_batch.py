@@ -39,12 +39,6 @@ class QuestionBatch:
     def __len__(self) -> int:
         return len(self.query)
 
-    @property
-    def has_evidence(self) -> Tensor:
-        """(B,) bool: whether it is known where the answer can be seen."""
-        placed = self.box.isfinite().all(-1) | self.point.isfinite().all(-1)
-        return placed if self.mask is None else placed | self.mask.flatten(1).any(-1)
-
     def evidence(self) -> Tensor:
         """(B, H, W) bool: the mask, else a disc round the point, else the pixels that the box touches, else nothing."""
         height, width = self.images.shape[-2:]

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from saccade.data.caption_text import tokenise
 from saccade.errors import CheckpointError, ConfigError, DataError
@@ -21,8 +20,6 @@ NO_WORD = -1
 
 SPECIAL = ("<end>", "<unknown>")
 """What the two are called; no caption has such words, since brackets part words."""
-
-_SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -110,26 +107,17 @@ class Vocabulary:
             raise DataError(f"vocabulary: starts with {list(entries[: len(SPECIAL)])}, not with {', '.join(SPECIAL)}")
         return cls(tuple(entries[len(SPECIAL) :]))
 
-    def to_json(self) -> dict[str, Any]:
-        """What ``vocab.json`` holds: all entries in a list, each at the place of its number."""
-        return {"schema_version": _SCHEMA, "words": list(self.entries)}
-
     @classmethod
-    def from_json(cls, value: Any, *, where: str = "vocab.json") -> Vocabulary:
-        """The vocabulary that ``value`` holds, as :meth:`to_json` makes it.
+    def of_model(cls, entries: Sequence[str]) -> Vocabulary:
+        """The vocabulary of a trained model, whose folder keeps its :attr:`entries`.
 
         Raises:
-            CheckpointError: it is something else; ``where`` says what was read.
+            CheckpointError: no vocabulary has such entries.
         """
-        words = value.get("words") if isinstance(value, dict) else None
-        if not isinstance(words, list):
-            raise CheckpointError(f"{where}: not a vocabulary (no list of words); get the folder again")
-        if (found := value.get("schema_version")) != _SCHEMA:
-            raise CheckpointError(f"{where}: schema_version {found}, this saccade reads {_SCHEMA}; upgrade it")
         try:
-            return cls.from_entries(words)
+            return cls.from_entries(entries)
         except DataError as error:
-            raise CheckpointError(f"{where}: {error}; get the folder again") from error
+            raise CheckpointError(f"the model's words: {error}; get its folder again") from error
 
     @cached_property
     def _number_of(self) -> dict[str, int]:

@@ -31,15 +31,11 @@ from saccade.models.facts import (
     WEIGHTS,
     Beside,
     ModelFacts,
-    Preprocessing,
-    Score,
     checked_beside,
     checked_weights,
     read_facts,
 )
 from saccade.models.stored import from_stored, to_stored
-
-__all__ = ["ModelFacts", "Preprocessing", "Score", "load_model", "read_facts", "save_model"]
 
 
 def save_model(model: nn.Module, folder: Path | str, facts: ModelFacts, *, beside: str | None = None) -> ModelFacts:

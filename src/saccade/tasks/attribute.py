@@ -22,8 +22,8 @@ from saccade.errors import ConfigError
 from saccade.models.base import QueryModel
 from saccade.models.facts import ModelFacts
 from saccade.tasks.attribute_scores import score_attributes
-from saccade.tasks.picture_task import Wanted
 from saccade.tasks.query_task import QueryTask
+from saccade.tasks.wanted import Wanted
 
 
 class AttributeTask(QueryTask):

@@ -22,8 +22,9 @@ from saccade.metrics import Interventions, accuracy_by_scale, baselines, bootstr
 from saccade.metrics.intervals import mean_defined
 from saccade.metrics.map_scores import MapScores, PictureValues
 from saccade.models.base import QueryModel
-from saccade.tasks.forward_passes import Encoded, distinct, in_parts
-from saccade.tasks.query_scores import BATCH, answers_of, cells_of, numbers_in_batches, sweep_areas, without_nan
+from saccade.tasks.forward_passes import SeenPictures, distinct, in_parts
+from saccade.tasks.scoring import BATCH, answers_of, cells_of, numbers_in_batches, without_nan
+from saccade.tasks.sweeps import sweep_areas
 from saccade.trace import AttentionTrace, Output
 
 BASELINES = ("uniform", "centre_gaussian", "shuffled", "all_objects", "all_objects_exact", "grid_oracle")
@@ -96,7 +97,7 @@ def score_attributes(
     for numbers in numbers_in_batches(total, batch_size):
         batch = data.take(numbers)
         first, scene = distinct(batch.scene)  # (S,), (B,): several questions share a scene
-        seen = Encoded(model, batch.images[first])
+        seen = SeenPictures(model, batch.images[first])
         output = model.wrap(seen.ask(batch.query, scene), (data.spec.size, data.spec.size))
         swapped = seen.ask(batch.other_query(), scene)["logits"].argmax(-1)  # (B,)
         _add_answers(scores, output, batch)

@@ -59,9 +59,10 @@ from saccade.tasks.caption_features import CaptionFeatures
 from saccade.tasks.caption_rewards import ONE_TRUTH, JudgedPictures
 from saccade.tasks.caption_scores import captions_of, score_captions, sentences
 from saccade.tasks.forward_passes import encoded
-from saccade.tasks.picture_task import Batch, PictureTask, Wanted, settings_wanted
-from saccade.tasks.query_scores import numbers_in_batches
+from saccade.tasks.picture_task import Batch, PictureTask
+from saccade.tasks.scoring import numbers_in_batches
 from saccade.tasks.trainable_tables import check_named, check_trainable
+from saccade.tasks.wanted import Wanted, settings_wanted
 
 DECODER = "decoder"
 """The phase that learns from kept features."""
@@ -123,7 +124,7 @@ class CaptionTask(PictureTask):
     @property
     def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Nothing is asked; every word that can be said, by id."""
-        return (), tuple(self.vocabulary[number] for number in range(len(self.vocabulary)))
+        return (), self.vocabulary.entries
 
     def described(self) -> str:
         """What the table holds, in one line; nothing of scenes."""
@@ -284,7 +285,7 @@ class CaptionTask(PictureTask):
         if not isinstance(model, SatModel):
             raise ConfigError("the task 'caption' scores models that say captions")
         config = from_dict(CaptionDataConfig, {**data, "size": model.config.input_size}, where="data")
-        vocabulary = Vocabulary.from_json({"schema_version": 1, "words": list(words)})
+        vocabulary = Vocabulary.of_model(words)
         device = next(model.parameters()).device
         chosen = CaptionData(config, cast(Split, split), device, vocabulary, allow_pack=allow_pack)
         search: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}

@@ -55,7 +55,7 @@ from saccade.metrics.intervals import Interval, mean_defined
 from saccade.metrics.map_scores import PictureValues
 from saccade.models.sat import SatModel
 from saccade.tasks.forward_passes import encoded
-from saccade.tasks.query_scores import cells_of, numbers_in_batches, without_nan
+from saccade.tasks.scoring import cells_of, numbers_in_batches, without_nan
 from saccade.trace import AttentionTrace
 
 BATCH = 100  # pictures: a batch of maps is eleven words of each

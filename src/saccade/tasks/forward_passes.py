@@ -30,7 +30,7 @@ def encoded(encode: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-class Encoded:
+class SeenPictures:
     """Pictures (P,3,H,W) that a model has seen, to be asked about as often as one likes."""
 
     def __init__(self, model: QueryModel, images: Tensor) -> None:

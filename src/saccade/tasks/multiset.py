@@ -63,9 +63,10 @@ from saccade.models.multiset_reader import MultisetModel
 from saccade.tasks.multiset_pictures import at_size, boxes_at_size, read_all, read_objects
 from saccade.tasks.multiset_prior import commonest_multiset
 from saccade.tasks.multiset_scores import MultisetScores, add_answers, add_glimpses, score_multisets
-from saccade.tasks.picture_task import Batch, PictureTask, Wanted, in_batches, settings_wanted
-from saccade.tasks.query_scores import answers_of
+from saccade.tasks.picture_task import Batch, PictureTask, in_batches
+from saccade.tasks.scoring import answers_of
 from saccade.tasks.trainable_tables import check_named, check_trainable
+from saccade.tasks.wanted import Wanted, settings_wanted
 
 ACTIVATION = "activation"
 """The phase that learns from single objects."""

@@ -41,7 +41,7 @@ from saccade.metrics.multisets import before_stop
 from saccade.models.base import PictureModel, Raw
 from saccade.tasks.kept_columns import KeptColumns
 from saccade.tasks.multiset_pictures import read_all
-from saccade.tasks.query_scores import BATCH, answers_of, numbers_in_batches, without_nan
+from saccade.tasks.scoring import BATCH, answers_of, numbers_in_batches, only_defined, without_nan
 from saccade.trace import AttentionTrace
 
 
@@ -72,7 +72,7 @@ class MultisetScores:
     def attention(self) -> dict[str, float]:
         """Of the model's glimpses and of its total map, as far as they were scored."""
         glimpses = self.glimpses["model"].means() if "model" in self.glimpses else {}
-        return _defined({**glimpses, **self.total.means()})
+        return only_defined({**glimpses, **self.total.means()})
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers: ``n``, ``metrics``, ``attention``, ``baselines``, ``intervals`` and ``counts``."""
@@ -83,7 +83,7 @@ class MultisetScores:
             "metrics": {**self.metrics(), "exact_match_by_count": by_count},
             "attention": self.attention(),
             "baselines": ({} if self.prior is None else {"training_prior": self.prior.metrics()})
-            | {name: means for name, held in rivals.items() if (means := _defined(held.means()))},
+            | {name: means for name, held in rivals.items() if (means := only_defined(held.means()))},
             "intervals": self._intervals(),
             "counts": {**self._counts(), "exact_match_by_count": pictures},
         }
@@ -236,8 +236,3 @@ def _add_maps(scores: MultisetScores, trace: AttentionTrace, batch: MultisetBatc
         maps["shuffled"] = baselines.shuffled(total, batch.picture)
     for name, each in maps.items():
         scores.maps.setdefault(name, MapScores()).add(each, evidence)
-
-
-def _defined(means: dict[str, float]) -> dict[str, float]:
-    """The means that are numbers: of a score that no picture has, nothing is said."""
-    return {name: mean for name, mean in means.items() if mean == mean}

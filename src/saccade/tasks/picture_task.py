@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -21,40 +20,12 @@ from saccade.errors import ConfigError, DataError
 from saccade.geometry import Size
 from saccade.models.base import SeeingModel
 from saccade.models.catalog import model_spec
-from saccade.models.folder import ModelFacts, Preprocessing, save_model
+from saccade.models.facts import ModelFacts, Preprocessing
+from saccade.models.folder import save_model
 from saccade.models.start import take_over
 
 Batch = dict[str, Any]
 """Tensors by name, example axis first; plain values for what holds of the whole batch."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What an evaluation is asked to be made on; None: as the model was trained."""
-
-    data: str | None = None
-    protocol: str | None = None
-    glyphs: str | None = None
-    seed: int = 0
-    allow_pack: bool = True
-
-
-def settings_wanted(facts: ModelFacts, wanted: Wanted, readers: Collection[str]) -> dict[str, Any]:
-    """Settings of the data that a model is scored on: its own, with what is ``wanted`` in their place.
-
-    Raises:
-        ConfigError: the model was trained on files, which it does not remember, or a protocol is named.
-    """
-    own = facts.data.get("name", "")
-    if wanted.data is None and own in readers:
-        raise ConfigError(f"a model does not remember where its pictures were; give --data {own}:PATH")
-    if wanted.protocol is not None:
-        raise ConfigError(f"--protocol: a {facts.task} model is scored on val or test, which have no protocols")
-    changes = {"name": wanted.data, "glyphs": wanted.glyphs, "seed": wanted.seed}
-    settings = {**facts.data, **{key: value for key, value in changes.items() if value is not None}}
-    if settings["name"].partition(":")[0] != own.partition(":")[0]:
-        settings.pop("options", None)  # other pictures have other options
-    return settings
 
 
 def _check_batch(together: int, size: int | None) -> None:

@@ -20,11 +20,11 @@ from saccade.data.references import split_reference
 from saccade.errors import ConfigError
 from saccade.models.base import QueryModel
 from saccade.models.facts import ModelFacts
-from saccade.tasks.picture_task import Wanted
 from saccade.tasks.query_task import QueryTask
 from saccade.tasks.question_prior import training_prior
 from saccade.tasks.question_scores import SWEEPS, score_questions
 from saccade.tasks.trainable_tables import check_named, check_trainable
+from saccade.tasks.wanted import Wanted
 
 
 class QuestionTask(QueryTask):

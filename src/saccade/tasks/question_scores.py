@@ -27,11 +27,12 @@ from saccade.metrics.intervals import mean_defined
 from saccade.metrics.map_scores import MapScores, PictureValues
 from saccade.metrics.points import NEAR, at_points, diagonals, disc, exactly_at
 from saccade.models.base import QueryModel
-from saccade.tasks.forward_passes import Encoded, distinct
+from saccade.tasks.forward_passes import SeenPictures, distinct
 from saccade.tasks.kept_columns import KeptColumns
-from saccade.tasks.query_scores import BATCH, answers_of, cells_of, numbers_in_batches, sweep_areas, without_nan
 from saccade.tasks.query_task import right_answers
 from saccade.tasks.question_prior import TrainingPrior
+from saccade.tasks.scoring import BATCH, answers_of, cells_of, numbers_in_batches, only_defined, without_nan
+from saccade.tasks.sweeps import sweep_areas
 from saccade.trace import AttentionTrace, Output
 
 BLUR = 1 / 20  # standard deviation of the blur that stands for "no longer there", as a share of the input's height
@@ -59,13 +60,13 @@ class QuestionScores:
         intervals = {name: bootstrap(values, picture[: len(values)]) for name, values in defined.items()}
         found: dict[str, Any] = {
             "n": len(picture),
-            "metrics": _defined(self.answers.means()),
+            "metrics": only_defined(self.answers.means()),
             "attention": {
-                **_defined(self.total.means()),
-                "by_look": {name: _defined(scores.means()) for name, scores in self.by_look.items()},
+                **only_defined(self.total.means()),
+                "by_look": {name: only_defined(scores.means()) for name, scores in self.by_look.items()},
             },
             "baselines": self._prior_baselines()
-            | {name: means for name, scores in self.baselines.items() if (means := _defined(scores.means()))},
+            | {name: means for name, scores in self.baselines.items() if (means := only_defined(scores.means()))},
             "intervals": {name: [interval.low, interval.high] for name, interval in intervals.items()},
             "counts": {name: mean_defined(values).n for name, values in defined.items()},
         }
@@ -84,7 +85,7 @@ class QuestionScores:
         }
         swapped = self.columns["swapped"]  # (N,K), NaN where nothing else is asked about the picture
         told = ~swapped.isnan().any(1)  # (N,)
-        return found | _defined({"swapped_query": weighted_map(swapped[told], label[told])})
+        return found | only_defined({"swapped_query": weighted_map(swapped[told], label[told])})
 
     def _by_query(self) -> tuple[dict[str, float], dict[str, int]]:
         """Accuracy for each query that was asked, and how often it was."""
@@ -138,7 +139,7 @@ def score_questions(
         batch = data.take(numbers)
         size = (batch.images.shape[-2], batch.images.shape[-1])
         first, picture = distinct(batch.picture)  # (P,), (B,): several questions share a picture
-        seen = Encoded(model, batch.images[first])
+        seen = SeenPictures(model, batch.images[first])
         output = model.wrap(seen.ask(batch.query, picture), size)
         other, has_other = _other_query(batch)  # (B,), (B,)
         swapped = torch.where(has_other[:, None], seen.ask(other, picture)["logits"], torch.nan)  # (B,K)
@@ -271,8 +272,3 @@ def _add_sweeps(scores: QuestionScores, model: QueryModel, trace: AttentionTrace
     alone = torch.arange(count, device=picture.device)  # (B,)
     scores.total.add_values(sweep_areas(model, images[picture], total, *asked, alone, fill=fill[picture]))
     scores.baselines["uniform"].add_values(sweep_areas(model, images, even, *asked, picture, fill=fill))
-
-
-def _defined(means: dict[str, float]) -> dict[str, float]:
-    """The means that are numbers: of a score that no picture has, nothing is said."""
-    return {name: mean for name, mean in means.items() if mean == mean}

@@ -1,1 +1,1 @@
-"""What a user can ask for, as Python functions: each verb of the command line is a thin call to one of these."""
+"""What a user can ask for, as Python functions: the command line parses, calls them and prints."""

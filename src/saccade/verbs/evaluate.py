@@ -10,7 +10,7 @@ from typing import Any
 from saccade.errors import ConfigError
 from saccade.models.folder import load_model
 from saccade.tasks import task_class
-from saccade.tasks.picture_task import Wanted
+from saccade.tasks.wanted import Wanted
 from saccade.zoo import resolve
 
 

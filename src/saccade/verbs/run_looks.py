@@ -91,7 +91,7 @@ def _multisets(facts: ModelFacts, settings: Mapping[str, Any], count: int) -> Da
 def _captions(facts: ModelFacts, settings: Mapping[str, Any], count: int) -> Data:
     config = from_dict(CaptionDataConfig, settings, where="data")
     table = None if config.is_generated else read_captions(config.name, config.options).some(SPLIT, count)
-    vocabulary = Vocabulary.from_json({"schema_version": 1, "words": list(facts.answers)})
+    vocabulary = Vocabulary.of_model(facts.answers)
     return CaptionData(config, SPLIT, vocabulary=vocabulary, table=table)
 
 

@@ -13,7 +13,7 @@ from saccade.models.facts import ModelFacts, Score, read_facts
 from saccade.predict import Predictor, load
 from saccade.show.report import Block, Code, Gallery, KeyFigures, Section
 from saccade.tasks import task_class
-from saccade.tasks.picture_task import Wanted
+from saccade.tasks.wanted import Wanted
 from saccade.verbs.tour import Progress, Stop
 from saccade.verbs.tour_scores import StopScores, as_score, headline, recorded_score
 from saccade.zoo import shipped

@@ -1,0 +1,39 @@
+"""What a model is scored on: its own data, with what the evaluation asks for in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from saccade.errors import ConfigError
+from saccade.models.facts import ModelFacts
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What an evaluation is asked to be made on; None: as the model was trained."""
+
+    data: str | None = None
+    protocol: str | None = None
+    glyphs: str | None = None
+    seed: int = 0
+    allow_pack: bool = True
+
+
+def settings_wanted(facts: ModelFacts, wanted: Wanted, readers: Collection[str]) -> dict[str, Any]:
+    """Settings of the data that a model is scored on: its own, with what is ``wanted`` in their place.
+
+    Raises:
+        ConfigError: the model was trained on files, which it does not remember, or a protocol is named.
+    """
+    own = facts.data.get("name", "")
+    if wanted.data is None and own in readers:
+        raise ConfigError(f"a model does not remember where its pictures were; give --data {own}:PATH")
+    if wanted.protocol is not None:
+        raise ConfigError(f"--protocol: a {facts.task} model is scored on val or test, which have no protocols")
+    changes = {"name": wanted.data, "glyphs": wanted.glyphs, "seed": wanted.seed}
+    settings = {**facts.data, **{key: value for key, value in changes.items() if value is not None}}
+    if settings["name"].partition(":")[0] != own.partition(":")[0]:
+        settings.pop("options", None)  # other pictures have other options
+    return settings
