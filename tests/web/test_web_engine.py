@@ -19,7 +19,7 @@ from saccade import geometry
 from saccade.config import to_dict
 from saccade.data.attributes import AttributeData, AttributeDataConfig
 from saccade.models.catalog import CATALOG
-from saccade.models.folder import Preprocessing
+from saccade.models.facts import Preprocessing
 from saccade.predict import Predictor
 from saccade.web.views import view_of
 from saccade.web.weights import page_model

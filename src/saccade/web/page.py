@@ -26,6 +26,7 @@ _STYLESHEET = re.compile(r'<link rel="stylesheet" href="(css/[\w.-]+)">')
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _BLANK = re.compile(r"\s*\n\s*")
 _JOINED = re.compile(r"(?<=[{};,])\n")  # elsewhere a line end parts two selectors
+_SPARE = re.compile(r";(?=\})| (?=\{)")
 _BODY = re.compile(r"<body>\n(.*)\n</body>", re.DOTALL)
 
 
@@ -88,7 +89,7 @@ def _markup() -> str:
 def _style() -> str:
     """The stylesheets of the served page, in their order, without what only a reader needs: a page is to stay small."""
     sheets = "".join((STATIC / sheet).read_text(encoding="utf-8") for sheet in _STYLESHEET.findall(_index()))
-    return _JOINED.sub("", _BLANK.sub("\n", _COMMENT.sub("", sheets)))
+    return _SPARE.sub("", _JOINED.sub("", _BLANK.sub("\n", _COMMENT.sub("", sheets))))
 
 
 @lru_cache

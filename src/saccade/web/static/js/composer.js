@@ -1,5 +1,6 @@
 // Composing a scene: digits are dragged on the picture, by pointer or by keys, and changed in the panel.
 
+import { showChips } from "./chips.js";
 import { element, part } from "./dom.js";
 import { EXAMPLES } from "./examples.js";
 import { VARIANTS } from "./glyphs.js";
@@ -41,6 +42,11 @@ export class Composer {
 
   get scene() {
     return this.store.state.scene;
+  }
+
+  /** Whether the picture is a scene whose digits can be changed. */
+  get isOpen() {
+    return this.store.state.mode === "scene";
   }
 
   get selected() {
@@ -88,22 +94,22 @@ export class Composer {
     const { digits, background } = this.scene;
     const { parts, selected } = this;
     const chosen = this.store.state.selected;
-    parts["digit-list"].replaceChildren(
-      ...digits.map((digit, number) =>
-        chip(
-          digit.digit,
-          number === chosen,
-          `Select the ${digit.digit}`,
-          () => this.store.set({ selected: number }),
-          digit.colour,
-        ),
-      ),
+    showChips(
+      parts["digit-list"],
+      digits.map(({ digit, colour }, number) => ({
+        text: String(digit),
+        title: `Select the ${digit}`,
+        onclick: () => this.store.set({ selected: number }),
+        pressed: number === chosen,
+        colour: COLOURS[colour],
+      })),
     );
     const offered = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].filter(
       (digit) => trained?.repeats || digits.every((other) => other.digit !== digit),
     );
-    parts["add-list"].replaceChildren(
-      ...offered.map((digit) => chip(`+${digit}`, false, `Add a ${digit}`, () => this.add(digit))),
+    showChips(
+      parts["add-list"],
+      offered.map((digit) => ({ text: `+${digit}`, title: `Add a ${digit}`, onclick: () => this.add(digit) })),
     );
     parts["digit-fields"].disabled = selected === null;
     if (selected) parts["digit-size"].value = String(selected.size);
@@ -155,6 +161,7 @@ export class Composer {
   }
 
   shuffle() {
+    if (!this.drawable) return; // a page of records has nobody to show a scene to
     const scene = randomScene(this.scene.seed + 1, this.scene.background, this.trained);
     this.store.set({ scene, isOwn: false, selected: 0, question: String(scene.digits[0].digit), mode: "scene" });
   }
@@ -197,7 +204,7 @@ export class Composer {
   }
 
   #press(event, stage) {
-    if (this.store.state.mode !== "scene") return;
+    if (!this.isOpen) return;
     const { x, y } = stage.at(event);
     const current = this.selected;
     const resizing = current && Math.hypot(current.x + current.size - x, current.y + current.size - y) < HANDLE;
@@ -212,7 +219,7 @@ export class Composer {
   }
 
   #move(event, stage) {
-    if (this.store.state.mode !== "scene") return;
+    if (!this.isOpen) return;
     const { x, y } = stage.at(event);
     stage.element.style.cursor = this.#drag || this.#hit(x, y) !== null ? "grab" : "";
     if (!this.#drag) return;
@@ -227,18 +234,4 @@ export class Composer {
     );
     return hit < 0 ? null : hit;
   }
-}
-
-function chip(text, pressed, title, onclick, colour) {
-  const button = element("button", {
-    type: "button",
-    class: "chip",
-    text,
-    title,
-    "aria-label": title,
-    "aria-pressed": String(pressed),
-    onclick,
-  });
-  if (colour) button.style.setProperty("--mark", `rgb(${COLOURS[colour].join(" ")})`);
-  return button;
 }

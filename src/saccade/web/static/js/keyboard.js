@@ -7,9 +7,9 @@ export function listen(root, does) {
   ears.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     if (event.target.matches("input, select, textarea")) return;
-    const onStage = event.target.matches("[data-part=stage]");
+    const onScene = does.composer.isOpen && event.target.matches("[data-part=stage]");
     const action =
-      (onStage && stageKeys(does, event)[event.key]) || pageKeys(does)[event.key] || digitKey(does, event.key);
+      (onScene && stageKeys(does, event)[event.key]) || pageKeys(does)[event.key] || digitKey(does, event.key);
     if (!action || (event.key === " " && event.target.matches("button"))) return;
     event.preventDefault();
     action();

@@ -1,8 +1,8 @@
 // Where the page starts: it finds out what it is (served, self-contained, or a viewer) and opens the right source.
 
-import { part } from "./dom.js";
 import { embedded, pageOfOwnParts, pageOfServer, pristine } from "./embedded.js";
 import { loadGlyphs } from "./glyphs.js";
+import { Notices } from "./notices.js";
 import { Page } from "./page.js";
 import { checkedViews, VIEWS } from "./records.js";
 import { OfflineSource } from "./source_offline.js";
@@ -28,8 +28,7 @@ async function start() {
     if (source) page.start(firstModels(source.models));
     if (data?.views?.length) page.showViews(checkedViews({ schema: VIEWS, views: data.views }, "this page"));
   } catch (error) {
-    part(root, "notice-text").textContent = error.message;
-    part(root, "notice").hidden = false;
+    new Notices(root).say(error);
   }
 }
 

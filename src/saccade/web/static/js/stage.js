@@ -9,7 +9,7 @@ const RESOLUTION = 640; // pixels of the longer side; sharp on dense screens, li
 export class Stage {
   /** `element` is the canvas; what happens on it is told in pixels of the picture. */
   constructor() {
-    this.element = element("canvas", { class: "stage", tabindex: "0", role: "img", "data-part": "stage" });
+    this.element = element("canvas", { class: "stage", tabindex: "0", "data-part": "stage" });
     this.size = { width: 1, height: 1 };
   }
 
@@ -31,12 +31,20 @@ export class Stage {
     if (shown.cell) drawCell(context, scale, shown.cell, shown.act.map);
   }
 
-  /** Where an event happened, in pixels of the picture. */
+  /** Say what is seen, and where a digit can be moved how; a reader of the screen hands on keys to an application only. */
+  describe(seen, selection) {
+    this.element.setAttribute("role", selection ? "application" : "img");
+    this.element.setAttribute("aria-label", selection ? `${seen}; arrow keys move the ${selection.digit}` : seen);
+  }
+
+  /** Where an event happened, in pixels of the picture, which lies in the middle where its place is wider or higher. */
   at(event) {
     const box = this.element.getBoundingClientRect();
+    const { width, height } = this.size;
+    const scale = Math.min(box.width / width, box.height / height);
     return {
-      x: ((event.clientX - box.left) / box.width) * this.size.width,
-      y: ((event.clientY - box.top) / box.height) * this.size.height,
+      x: (event.clientX - box.left - box.width / 2) / scale + width / 2,
+      y: (event.clientY - box.top - box.height / 2) / scale + height / 2,
     };
   }
 }

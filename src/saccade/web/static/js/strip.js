@@ -4,6 +4,7 @@ import { element, percent } from "./dom.js";
 import { paintAct } from "./paint.js";
 
 const THUMBNAIL = 132;
+const EDGE = 4; // pixels beside a thumbnail that was scrolled to: its outline
 
 export class Strip {
   #painted = [];
@@ -19,6 +20,7 @@ export class Strip {
   paint({ picture, style, act: current }, acts, labels) {
     const seen = [picture, acts, style.palette, style.opacity, style.cells, current];
     if (seen.every((value, number) => value === this.#painted[number])) return;
+    const before = this.#painted.at(-1);
     this.#painted = seen;
     const drawable = acts.filter((act) => act.map || act.box);
     this.#build(drawable);
@@ -28,6 +30,15 @@ export class Strip {
       row.toggleAttribute("data-lit", beat !== null && beat === lit);
       this.#entitle(row.firstChild, drawable.find((act) => act.beat === beat), labels?.[beat]);
     }
+    if (before && before !== current) this.#reveal(drawable.findIndex(({ key }) => key === current));
+  }
+
+  /** Bring a thumbnail into the strip's own window; the page stays where it is. */
+  #reveal(number) {
+    if (number < 0) return;
+    const [window, inner] = [this.element, this.thumbnails[number]].map((shown) => shown.getBoundingClientRect());
+    const beyond = Math.max(0, inner.right - window.right) - Math.max(0, window.left - inner.left);
+    if (beyond) this.element.scrollLeft += beyond + Math.sign(beyond) * EDGE;
   }
 
   /** Thumbnails and rows for acts of this shape; those of the same shape as before keep theirs. */

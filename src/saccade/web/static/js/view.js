@@ -57,9 +57,12 @@ export class Lens {
 
   /** Offer `models` ({name, summary}) with `chosen` among them; a lens that is alone cannot be closed. */
   offer(models, chosen, alone) {
-    this.chooser.replaceChildren(
-      ...models.map(({ name }) => element("option", { value: name, text: name, selected: name === chosen })),
-    );
+    const names = models.map(({ name }) => name);
+    if (names.join() !== this.offered) {
+      this.offered = names.join(); // a list that somebody has open stays as it is
+      this.chooser.replaceChildren(...names.map((name) => element("option", { value: name, text: name })));
+    }
+    this.chooser.value = chosen;
     this.chooser.disabled = models.length < 2;
     this.closer.hidden = alone;
     this.about.textContent = this.about.title = models.find(({ name }) => name === chosen)?.summary ?? "";
@@ -120,7 +123,7 @@ export class Lens {
     const named = this.#named(act);
     this.shown = act;
     this.stage.paint({ ...shown, act, cell, evidence: shown.outline ? (named ?? this.evidence) : null });
-    this.stage.element.setAttribute("aria-label", this.#described(act));
+    this.stage.describe(this.#described(act), shown.selection);
     this.readout.textContent = this.#read(shown, act, cell);
     for (const word of this.element.querySelectorAll(".word"))
       word.setAttribute("aria-current", String(word.dataset.beat === String(act?.beat)));
