@@ -72,7 +72,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class Score:
-    """One evaluation, as ``saccade evaluate --json`` prints it; all metrics are fractions 0..1."""
+    """One evaluation, as ``saccade evaluate --json`` prints it; metrics are fractions 0..1, CIDEr-D 0..10."""
 
     data: str
     split: str

@@ -99,10 +99,11 @@ def score_attributes(
         first, scene = distinct(batch.scene)  # (S,), (B,): several questions share a scene
         seen = SeenPictures(model, batch.images[first])
         output = model.wrap(seen.ask(batch.query, scene), (data.spec.size, data.spec.size))
-        swapped = seen.ask(batch.other_query(), scene)["logits"].argmax(-1)  # (B,)
+        other = batch.other_query()  # (B,)
+        swapped = seen.ask(other, scene)["logits"].argmax(-1)  # (B,)
         _add_answers(scores, output, batch)
         _add_maps(scores, output.trace, batch)
-        _add_causal(scores, model, batch, answers_of(output.trace), swapped)
+        _add_causal(scores, model, batch, answers_of(output.trace), (other, swapped))
         if done < sweeps:
             _add_sweeps(scores, model, output.trace[: sweeps - done], batch)
         done += len(batch)
@@ -152,11 +153,12 @@ def _add_maps(scores: AttributeScores, trace: AttentionTrace, batch: AttributeBa
 
 
 def _add_causal(
-    scores: AttributeScores, model: QueryModel, batch: AttributeBatch, answers: Tensor, swapped: Tensor
+    scores: AttributeScores, model: QueryModel, batch: AttributeBatch, answers: Tensor, other: tuple[Tensor, Tensor]
 ) -> None:
     """Render each scene again with the target, or another object, changed.
 
-    The ``answers`` (B,) to the scenes as they are, and those to a question about another object, are known already.
+    The ``answers`` (B,) to the unchanged scenes are known already, and so is what was answered about an ``other``
+    object: its queries (B,) and answers (B,).
     """
     changed = batch.recolour_target()
     scenes = Interventions(
@@ -166,9 +168,9 @@ def _add_causal(
         target_changed=changed.images,
         new_truth=changed.label,
         others_changed={"recoloured": batch.recolour_other().images, "removed": batch.remove_other().images},
-        other_queries=batch.other_query(),
+        other_queries=other[0],
         answers=answers,
-        other_answers=swapped,
+        other_answers=other[1],
     )
 
     def answer(images: Tensor, queries: Tensor) -> Tensor:
