@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from glyph_pack import write_pack
 
 import saccade.data.pack as pack_module
 from saccade.data.glyphs import GlyphSet, cache_home, glyphs_for, has_mnist, load_mnist, read_idx
-from saccade.data.pack import load_pack, write_pack
+from saccade.data.pack import load_pack
 from saccade.errors import ConfigError, DataError
 
 
@@ -138,9 +139,8 @@ def test_pack_splits_are_balanced_and_disjoint():
 
 
 def test_pack_digests_and_attribution():
-    folder = Path(pack_module.__file__).parent / "packs"
-    facts = json.loads((folder / "mnist-test-pack-2000.json").read_text())
-    assert hashlib.sha256((folder / facts["sheet"]).read_bytes()).hexdigest() == facts["sha256"]
+    facts = json.loads((pack_module.FOLDER / "mnist-test-pack-2000.json").read_text())
+    assert hashlib.sha256((pack_module.FOLDER / facts["sheet"]).read_bytes()).hexdigest() == facts["sha256"]
     pack = load_pack()
     assert hashlib.sha256(pack.images.numpy().tobytes()).hexdigest() == facts["pixels_sha256"]
     assert facts["licence"] == "CC BY-SA 3.0"
@@ -157,7 +157,7 @@ def test_a_changed_pack_is_refused(tmp_path, monkeypatch):
     write_pack(source, tmp_path)
     sheet = tmp_path / "mnist-test-pack-2000.png"
     sheet.write_bytes(sheet.read_bytes() + b"!")
-    monkeypatch.setattr(pack_module, "_FOLDER", tmp_path)
+    monkeypatch.setattr(pack_module, "FOLDER", tmp_path)
     with pytest.raises(DataError, match="SHA-256"):
         load_pack.__wrapped__()
 
@@ -165,7 +165,7 @@ def test_a_changed_pack_is_refused(tmp_path, monkeypatch):
 def test_a_pack_survives_the_round_trip(tmp_path, monkeypatch):
     source = load_pack()
     write_pack(source, tmp_path)
-    monkeypatch.setattr(pack_module, "_FOLDER", tmp_path)
+    monkeypatch.setattr(pack_module, "FOLDER", tmp_path)
     again = load_pack.__wrapped__()
     assert torch.equal(again.images, source.images)
     assert torch.equal(again.labels, source.labels)

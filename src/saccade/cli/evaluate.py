@@ -37,7 +37,10 @@ def evaluate(
     seed: Annotated[int, typer.Option("--seed", help="Of the scenes it is scored on.", min=0)] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Score a model; metrics are fractions in JSON and percent in the table, but for those called _raw."""
+    """Score a model; metrics are fractions in JSON and percent in the table.
+
+    CIDEr-D goes from 0 to 10, times 100 in the table as papers print it; what is called _raw has units of its own.
+    """
     import saccade
 
     with bar("scoring", limit, shown=not quiet and not json) as update:

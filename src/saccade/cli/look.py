@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +11,6 @@ from saccade.cli.options import Ask, Beam, Device, Json, LengthPenalty, OutFolde
 from saccade.cli.terminal import bar, places, print_json, print_table, remark, warn
 
 if TYPE_CHECKING:
-    from saccade.predict import Predictor
     from saccade.sighting import Sighting
 
 ROWS_SHOWN = 40
@@ -49,23 +47,15 @@ def look(
     With --out, each picture gets an overlay (PNG) and a record (JSON + safetensors). --json prints one object a line.
     Pictures that cannot be read are reported on stderr and skipped; the exit code is 2 only if none could be read.
     """
-    from saccade.atomic import make_folder
     from saccade.data.pictures import Source, find_pictures
-    from saccade.errors import ConfigError, DataError
+    from saccade.errors import DataError
     from saccade.predict import load
+    from saccade.verbs.look import look as look_at
 
     files = find_pictures(paths)
     predictor = load(model, device)
-    predictor.question(ask)
-    if cells and (out is None or not _saves_strips(filmstrip, predictor)):
-        raise ConfigError(
-            "--cells: it paints the cells of filmstrips, and none is saved; add --filmstrip and --out DIR"
-        )
-    if out is not None:
-        make_folder(out)
     rows: list[tuple[object, ...]] = []
     answered, bad = 0, list[DataError]()
-    stems: Counter[str] = Counter()
 
     def skip(source: Source, error: DataError) -> None:
         bad.append(error)
@@ -74,14 +64,21 @@ def look(
         if json:
             print_json({"picture": str(source), "error": str(error)}, indent=None)
 
+    sightings = look_at(
+        predictor,
+        files,
+        ask,
+        out=out,
+        filmstrip=filmstrip,
+        cells=cells,
+        batch_size=batch,
+        on_bad=skip,
+        beam=beam,
+        captions=captions,
+        length_penalty=length_penalty,
+    )
     with bar("looking", len(files), shown=not quiet and not json and len(files) > 1) as update:
-        search: dict[str, Any] = {"beam": beam, "captions": captions, "length_penalty": length_penalty}
-        for seen in predictor.look_many(files, ask, batch_size=batch, on_bad=skip, **search):
-            if out is not None:
-                stems[seen.stem] += 1
-                repeat = stems[seen.stem]  # a/1.png and b/1.png must not overwrite each other
-                stem = seen.stem if repeat == 1 else f"{seen.stem}-{repeat}"
-                seen.save(out, stem, filmstrip=filmstrip, cells=cells)
+        for seen in sightings:
             if json:
                 print_json(seen.to_json(), indent=None)
             rows += _rows(seen)
@@ -97,11 +94,6 @@ def look(
         print_table(f"{predictor.name} ({predictor.facts.architecture})", [columns[place] for place in used], shown)
     if not quiet and not json:
         _remarks(len(rows), answered, len(bad), out)
-
-
-def _saves_strips(filmstrip: bool | None, predictor: Predictor) -> bool:
-    """Whether pictures are saved as filmstrips: by default those of models that need no question."""
-    return not predictor.facts.queries if filmstrip is None else filmstrip
 
 
 def _rows(seen: Sighting) -> list[tuple[object, ...]]:

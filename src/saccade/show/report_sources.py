@@ -217,7 +217,8 @@ def _record_section(number: int, record: Record, *, name_model: bool) -> Section
     if facts:
         blocks.append(Table(("about this answer", ""), facts))
     asked = " → ".join(part for part in (question, answer) if part) or f"Record {number}"
-    title = f"{info['picture']}: {asked}" if isinstance(info.get("picture"), str) else asked
+    picture = info.get("picture")  # with its folders it is among the facts
+    title = f"{Path(picture).name}: {asked}" if isinstance(picture, str) and picture else asked
     return Section(f"{title} ({info['model']})" if name_model and info.get("model") else title, blocks=blocks)
 
 

@@ -30,7 +30,9 @@ def evaluate(
     allow_pack: bool = True,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
-    """Score ``model`` on a split of its data (or of ``data``); all metrics are fractions 0..1.
+    """Score ``model`` on a split of its data (or of ``data``).
+
+    Metrics are fractions 0..1, but for CIDEr-D (0..10) and what is called ``_raw``, which has units of its own.
 
     Args:
         model: zoo name, model folder or run folder.

@@ -1,0 +1,77 @@
+"""Many pictures through one model, each kept as it is answered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from saccade.atomic import make_folder
+from saccade.data.pictures import Source
+from saccade.errors import ConfigError, DataError
+from saccade.predict import Predictor, Question
+from saccade.sighting import Sighting
+
+
+def look(
+    predictor: Predictor,
+    pictures: Iterable[Source],
+    ask: Question | None = None,
+    *,
+    out: Path | None = None,
+    filmstrip: bool | None = None,
+    cells: bool = False,
+    batch_size: int = 32,
+    on_bad: Callable[[Source, DataError], None] | None = None,
+    beam: int | None = None,
+    captions: int | None = None,
+    length_penalty: float | None = None,
+) -> Iterator[Sighting]:
+    """A sighting of each picture, in order; what was asked for wrongly is said before a picture is read.
+
+    Args:
+        predictor: the model.
+        pictures: what :meth:`Predictor.look_many` takes.
+        ask: one question for all of them; None for a model that needs none.
+        out: a folder for the files of each sighting, written before it is handed on; None: nothing is kept.
+        filmstrip: as in :meth:`Sighting.save`.
+        cells: as in :meth:`Sighting.save`; a ConfigError where no filmstrip is saved.
+        batch_size: as in :meth:`Predictor.look_many`.
+        on_bad: as in :meth:`Predictor.look_many`.
+        beam: as in :meth:`Predictor.look`.
+        captions: as in :meth:`Predictor.look`.
+        length_penalty: as in :meth:`Predictor.look`.
+    """
+    predictor.question(ask)
+    if cells and (out is None or not _saves_strips(filmstrip, predictor)):
+        raise ConfigError(
+            "--cells: it paints the cells of filmstrips, and none is saved; add --filmstrip and --out DIR"
+        )
+    sightings = predictor.look_many(
+        pictures,
+        ask,
+        batch_size=batch_size,
+        on_bad=on_bad,
+        beam=beam,
+        captions=captions,
+        length_penalty=length_penalty,
+    )
+    return sightings if out is None else _kept(sightings, make_folder(out), filmstrip=filmstrip, cells=cells)
+
+
+def _saves_strips(filmstrip: bool | None, predictor: Predictor) -> bool:
+    """Whether pictures are saved as filmstrips: by default those of models that need no question."""
+    return not predictor.facts.queries if filmstrip is None else filmstrip
+
+
+def _kept(sightings: Iterable[Sighting], folder: Path, *, filmstrip: bool | None, cells: bool) -> Iterator[Sighting]:
+    """The sightings, each saved under a name of its own: a/1.png and b/1.png must not overwrite each other."""
+    taken: Counter[str] = Counter()
+    for seen in sightings:
+        stem = seen.stem
+        while taken[stem]:  # 1-2 may be taken too, by a picture of that name
+            taken[seen.stem] += 1
+            stem = f"{seen.stem}-{taken[seen.stem]}"
+        taken[stem] += 1
+        seen.save(folder, stem, filmstrip=filmstrip, cells=cells)
+        yield seen
