@@ -40,3 +40,10 @@ def test_a_name_leaves_half_of_a_very_narrow_terminal_to_the_rest(
     monkeypatch.setenv("COLUMNS", "30")
     print_table("t", ("model", "n"), [("hattnet-ctx-sparse-mdist", "10,000")])
     assert "10,000" in capsys.readouterr().out
+
+
+def test_a_note_stands_under_its_table(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table("t", ("a",), [("1",)], note="↓ low is good")
+    assert capsys.readouterr().out.rstrip().endswith("\n↓ low is good")
+    print_table("t", ("a",), [("1",)])
+    assert "low" not in capsys.readouterr().out

@@ -221,7 +221,7 @@ RESULT = {
     "model": "m", "data": "mref", "split": "test", "protocol": "authors", "n": 1000, "seed": 0, "seconds": 1.0,
     "metrics": {"accuracy": 0.8125, "accuracy_by_scale": {"(0.5,1]": None}},
     "attention": {"pointing": 0.5}, "baselines": {"uniform": {"pointing": 0.023}},
-    "intervals": {"accuracy": [0.80, 0.82]},
+    "intervals": {"accuracy": [0.80, 0.82]}, "counts": {"pointing": 987}, "note": "of shipped digits",
 }  # fmt: skip
 
 
@@ -240,6 +240,8 @@ def test_evaluate_prints_the_contract_or_tables(monkeypatch: pytest.MonkeyPatch)
     table = run("evaluate", "m").stdout
     for text in ("81.2%", "80.0–82.0", "accuracy_by_scale.(0.5,1]", "50.0%", "2.3%", "uniform", "n 1,000, seed 0"):
         assert text in table
+    assert "987" in table
+    assert "of shipped digits" in table
 
 
 def test_tour_shows_its_tables_and_where_the_page_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

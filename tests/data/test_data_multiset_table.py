@@ -81,6 +81,7 @@ def test_boxes_in_every_spelling(folder):
         (None, (5, 6, 7, 8)),
     ]
     assert csv(folder, "image,labels,boxes\na.png,3,\n").rows[0].boxes == ()
+    assert csv(folder, "image,labels,boxes\na.png,3; 7, \n").rows[0].boxes == ()
 
 
 def test_some_pictures_of_a_split(folder):

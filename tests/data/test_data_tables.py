@@ -61,6 +61,12 @@ def test_evidence_in_every_spelling(folder):
     assert [row.mask for row in table.rows] == [folder / "m.png", None, None]
 
 
+def test_optional_cells_of_spaces_are_empty(folder):
+    head = "image,query,label,labels,split,box,point,mask\n"
+    (row,) = csv(folder, f"{head}a.png,q,red, ,train, ,  , \n", STRICT).rows
+    assert (row.labels, row.box, row.point, row.mask) == (("red",), None, None, None)
+
+
 def test_several_labels(folder):
     table = csv(
         folder, 'image,query,labels,split\na.png,q,red; shiny;red,train\nb.png,q,"[""a;b"", 7]",train\n', STRICT

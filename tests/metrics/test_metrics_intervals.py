@@ -80,6 +80,14 @@ def test_nothing_defined_is_nan(values, expected):
     assert found[3:] == expected
 
 
+def test_an_interval_reads_as_a_sentence_and_keeps_its_exact_numbers_apart():
+    even = bootstrap(torch.tensor([0.25, 0.75, 0.5, 0.5]))
+    assert str(even) == f"0.500 ({even.low:.3f}–{even.high:.3f}), n 4"
+    assert "mean=0.5" in repr(even)
+    shared = bootstrap(torch.tensor([1.0, 0.0, math.nan]), torch.tensor([7, 7, 7]))
+    assert str(shared) == "0.500, n 2 in 1 pictures, 1 undefined"
+
+
 def test_one_image_says_nothing_about_spread():
     found = bootstrap(torch.tensor([1.0, 0.0]), torch.tensor([5, 5]))
     assert found.mean == 0.5

@@ -10,7 +10,7 @@ from PIL import Image
 from saccade import geometry
 from saccade.errors import DataError, ShapeError
 from saccade.show.marks import Box, Mask, Points, Polygon
-from saccade.show.overlay import attended, overlay
+from saccade.show.overlay import let_through, overlay
 from saccade.show.picture import as_picture, enlarge, fit_panel, stretch
 from saccade.show.scaling import by_own_peak
 from saccade.trace import AttentionTrace, Look
@@ -77,16 +77,17 @@ def test_opacity_0_is_the_picture():
     np.testing.assert_array_equal(np.asarray(image), picture)
 
 
-def test_attended_with_weight_1_is_the_picture_and_with_0_is_black():
-    picture = np.random.default_rng(0).integers(0, 255, (30, 40, 3), dtype=np.uint8)
-    np.testing.assert_array_equal(np.asarray(attended(picture, np.ones((30, 40)), least_side=1)), picture)
-    assert not np.asarray(attended(picture, np.zeros((30, 40)), least_side=1)).any()
+def test_weight_1_lets_the_picture_through_and_0_nothing():
+    picture = np.random.default_rng(0).integers(0, 255, (300, 40, 3), dtype=np.uint8)  # more rows than a band has
+    whole, none = (let_through(Image.fromarray(picture), np.full((300, 40), weight)) for weight in (1.0, 0.0))
+    np.testing.assert_array_equal(np.asarray(whole), picture)
+    assert not np.asarray(none).any()
 
 
-def test_attended_multiplies():
-    """White times (0.5, 1) scaled by its peak is (127.5 rounded to even 128, 255)."""
-    image = np.asarray(attended(np.full((1, 2, 3), 255, np.uint8), [[0.2, 0.4]], least_side=1))
-    assert image[0, :, 0].tolist() == [128, 255]
+def test_what_is_let_through_is_a_product():
+    """White times (0.5, 1) is (127.5 rounded to even 128, 255)."""
+    image = let_through(Image.new("RGB", (2, 1), "white"), np.array([[0.5, 1.0]]))
+    assert np.asarray(image)[0, :, 0].tolist() == [128, 255]
 
 
 @pytest.mark.parametrize(
@@ -205,4 +206,6 @@ def test_bad_marks(grey_picture):
 def test_a_scaled_map_is_taken_as_it_is(grey_picture):
     half = by_own_peak(np.ones((2, 2)))
     half.values[:] = 0.5
-    assert np.asarray(attended(grey_picture, half)).max() == 64
+    as_given, by_peak = (np.asarray(overlay(grey_picture, each)) for each in (half, half.values))
+    assert not np.array_equal(as_given, by_peak)  # a bare map of 0.5 everywhere is at its own peak everywhere
+    np.testing.assert_array_equal(by_peak, np.asarray(overlay(grey_picture, np.ones((2, 2)))))

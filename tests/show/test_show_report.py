@@ -118,8 +118,8 @@ def test_equal_notes_share_a_number_and_are_listed_once():
 
 
 def test_numbers_keep_their_exact_value_beside_the_text():
-    html = Table(("model", "score"), [("soft", percent(0.97891, spread=0.0031, note="n = 10,000"))]).html(Notes())
-    assert "97.9 ± 0.3\u202f%" in html
+    html = Table(("model", "score"), [("soft", percent(0.97891, note="n = 10,000"))]).html(Notes())
+    assert "97.9\u202f%" in html
     assert 'data-value="0.97891"' in html
     assert 'title="n = 10,000"' in html
 
@@ -135,7 +135,15 @@ def test_plain_formats(value, shown):
 def test_percent_of_nothing():
     assert percent(None).shown == "–"
     assert percent(float("nan")).shown == "–"
-    assert percent(0.6273, digits=2).shown == "62.73\u202f%"
+    assert percent(0.6273).shown == "62.7\u202f%"
+
+
+def test_a_dash_is_explained_under_the_table_that_has_one():
+    line = '<p class="source">– not measured, not published, or not defined here</p>'
+    for lacking in (None, float("nan"), "–", "– (18.93)", percent(None)):
+        assert Table(("a", "b"), [("x", lacking), ("y", None)]).html(Notes()).count(line) == 1
+    assert line not in Table(("a", "b"), [("x", 0), ("y", "0.5–1")]).html(Notes())
+    assert '<p class="source">– not set</p>' in Table(("a",), [(None,)], dash="not set").html(Notes())
 
 
 def test_number_columns_are_set_to_the_right_and_the_best_row_is_marked():

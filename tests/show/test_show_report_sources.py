@@ -46,8 +46,28 @@ def test_a_run_tells_its_best_and_last_values(tmp_path):
     assert 'data-value="0.9"' in rows[1]  # the highest score
     assert "highest of 2 validation measurements, at step 20" in html
     assert "phases.1.steps" in html
+    assert html.count("– not set</p>") == 1  # of run.torch
+    assert ">recipe.x</th><td>none</td>" in html
     assert "data:image/svg+xml" in html
     assert "prefers-color-scheme: dark" in html
+
+
+def test_what_is_only_watched_has_no_best_value_and_is_no_headline(tmp_path):
+    rows = [
+        {"step": step, "kind": kind, "values": {"lr": lr, "cross_entropy": 3.0 - step, "length_ratio": 0.9}}
+        for step, lr in ((1, 0.5), (2, 0.25))
+        for kind in ("train", "validation")
+    ]
+    html = report_from_run(write_run(tmp_path / "run", rows)).html()
+    headline = html.split("key-figures")[-1].split("</dl>")[0]
+    assert "length ratio" not in headline
+    assert "cross entropy" in headline
+    results = html.split('<h2 id="title-1">Results')[1].split("</figure>")[0]
+    by_name = {row.split("</th>")[0].split(">")[-1]: row for row in results.split("<tr>")[2:]}
+    assert by_name["lr"].count(">–</td>") == 2  # the best, and at which step
+    assert 'data-value="0.25"' in by_name["lr"]  # the last
+    assert 'data-value="1.0"' in by_name["cross entropy"]  # the lowest
+    assert "– neither high nor low is better</p>" in results
 
 
 def test_scoring_again_names_the_files_a_model_does_not_remember(tmp_path):
@@ -128,6 +148,7 @@ def test_a_record_from_disk_tells_its_facts(soft_trace, tmp_path):
         "confidence": 0.9,
         "alternatives": [["blue", 0.06], ["green", 0.04]],
         "peak": [39, 55],
+        "size": [60, 100],
         "notes": [],
         "looks": [{"name": "soft"}],
     }
@@ -135,7 +156,8 @@ def test_a_record_from_disk_tells_its_facts(soft_trace, tmp_path):
     html = report_from_records([read_record(tmp_path / "seen.json")]).html()
     assert ">0 → red</h2>" in html
     assert "blue 6.0%, green 4.0%" in html
-    assert "39, 55" in html
+    assert ">peak at x, y</th><td>39, 55</td>" in html
+    assert ">size</th><td>100 × 60 px</td>" in html
     assert ">notes<" not in html
     assert ">looks<" not in html
 
@@ -143,6 +165,13 @@ def test_a_record_from_disk_tells_its_facts(soft_trace, tmp_path):
 def test_several_models_are_named_in_the_titles(soft_trace):
     records = [Record(soft_trace, {"model": name, "question": "7", "answer": "red"}) for name in ("soft", "hard")]
     assert [section.title for section in report_from_records(records).sections] == ["7 → red (soft)", "7 → red (hard)"]
+
+
+def test_a_picture_is_named_without_its_folders_in_the_title_and_with_them_below(soft_trace):
+    info = {"picture": "/albums/may/lark.jpg", "question": "crown", "answer": "red"}
+    report = report_from_records([Record(soft_trace, info), Record(soft_trace, {**info, "picture": ""})])
+    assert [section.title for section in report.sections] == ["lark.jpg: crown → red", "crown → red"]
+    assert report.html().count("/albums/may/lark.jpg") == 1
 
 
 def test_captions_of_a_record_name_its_words(word_trace):

@@ -170,11 +170,10 @@ def test_fresh_scenes_have_no_epochs():
 
 def test_in_batches_goes_through_a_finite_split_once():
     data = new_task().split("val")
-    assert [len(part) for part in in_batches(data, 10)] == [10, 10, 3]
-    parts = list(in_batches(data, 10, limit=15))
+    parts = list(in_batches(data, 10))
+    assert [len(part) for part in parts] == [10, 10, 3]
     asked = [pair for part in parts for pair in zip(part.scene.tolist(), part.object.tolist())]
     assert asked == sorted(set(asked))  # every digit of a scene once, in order
-    assert len(asked) == 15
     with pytest.raises(DataError, match="no end"):
         next(in_batches(new_task().split("train"), 10))
 

@@ -10,9 +10,9 @@ from torch import nn
 
 from question_tables import SIDE, SPLITS, SQUARE, write_table
 from saccade import geometry
-from saccade.cli.evaluate import flat
 from saccade.data.questions import QuestionData, QuestionDataConfig
 from saccade.models.base import QueryModel
+from saccade.show.score_tables import flat
 from saccade.tasks.question_prior import training_prior
 from saccade.tasks.question_scores import score_questions
 from saccade.trace import Look
@@ -245,10 +245,11 @@ def test_few_questions_about_one_picture_have_no_one_to_exchange_maps_with(boxes
     assert "uniform" in found["baselines"]
 
 
-def test_batches_change_nothing_but_the_exchange_of_maps(boxes, seen):
+def test_batches_change_nothing_but_the_exchange_of_maps(boxes, seen, monkeypatch):
     told = []
+    monkeypatch.setattr("saccade.tasks.question_scores.SWEPT_AT_ONCE", 2)
     parts = scored(Seer(), boxes, batch_size=8, sweeps=3, progress=lambda done, total: told.append((done, total)))
-    assert told == [(8, N), (N, N)]  # what is left over joins the last
+    assert told == [(2, N), (3, N), (8, N), (N, N)]  # those swept; then batches, and what is left over joins the last
     for key in ("metrics", "attention", "counts"):
         assert flat(parts[key]) == pytest.approx(flat(seen[key])), key
     for name in seen["baselines"].keys() - {"shuffled"}:

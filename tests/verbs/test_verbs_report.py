@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from typer.testing import CliRunner
 from saccade.cli import app
 from saccade.data.attributes import AttributeData, AttributeDataConfig
 from saccade.data.examples import examples_of
-from saccade.errors import DataError
+from saccade.errors import ConfigError, DataError
 from saccade.show.report import Gallery
+from saccade.show.report_scores import TITLE as SCORES
 from saccade.verbs.report import report
 from saccade.verbs.run_looks import TITLE, run_looks
 
@@ -62,6 +64,35 @@ def test_pictures_that_are_gone_are_said_to_be(run: Path, tmp_path: Path, monkey
     assert section is not None
     assert section.text.endswith("cannot be shown: no such table; check the path")
     assert not section.blocks
+
+
+def test_scores_of_a_run_stand_on_its_page(run: Path, tmp_path: Path) -> None:
+    told = {"model": "m", "data": "csv", "split": "test", "n": 55, "metrics": {"accuracy": 0.582}}
+    scores = tmp_path / "scores.json"
+    scores.write_text(json.dumps(told), encoding="utf-8")
+    titles = [section.title for section in report([run], looks=0, scores=scores).sections]
+    assert titles.index("Curves") < titles.index(SCORES) < titles.index("Settings")
+    page = tmp_path / "page.html"
+    result = CliRunner().invoke(app, ["report", str(run), "--looks", "0", "--scores", str(scores), "--out", str(page)])
+    assert result.exit_code == 0, result.output
+    assert "m on csv test, n 55" in page.read_text(encoding="utf-8")
+    assert SCORES not in [section.title for section in report([run], looks=0).sections]
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]", '{"model": "m"}'])
+def test_what_is_no_file_of_scores_is_refused_with_the_way_to_one(
+    run: Path, tmp_path: Path, content: str | None
+) -> None:
+    scores = tmp_path / "scores.json"
+    if content is not None:
+        scores.write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=r"scores\.json.*saccade evaluate RUN --json"):
+        report([run], looks=0, scores=scores)
+
+
+def test_records_have_no_scores(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="one run"):
+        report([tmp_path / "a.json"], scores=tmp_path / "scores.json")
 
 
 def test_by_command(run: Path, tmp_path: Path) -> None:

@@ -153,8 +153,11 @@ def test_play_goes_on_by_itself_and_stops(page: Opened) -> None:
     page.part("play").click()
     expect(page.part("act-name")).to_have_text("stage1 (1 of 5)")
     expect(page.part("act-name")).to_have_text("stage2 (2 of 5)")
+    expect(page.part("play")).to_have_accessible_name("Pause the looks")
     page.part("play").click()
     expect(page.part("play")).to_have_text("Play")
+    expect(page.part("play")).to_have_accessible_name("Play the looks")
+    assert page.part("play").get_attribute("aria-pressed") is None  # the name says it; "Pause, pressed" would not
     stopped = page.part("act-name").inner_text()
     page.page.wait_for_timeout(900)
     assert page.part("act-name").inner_text() == stopped

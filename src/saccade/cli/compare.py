@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Annotated
 
@@ -25,23 +24,12 @@ def compare(
     quiet: Quiet = False,
 ) -> None:
     """Ask several models the same about one picture."""
-    out = Path("compare") if html and out is None else out
-    from saccade.atomic import write_bytes
     from saccade.verbs.compare import compare as ask_all
-    from saccade.verbs.compare import side_by_side
+    from saccade.verbs.compare import write_comparison
 
+    out = Path("compare") if html and out is None else out
     sightings = ask_all(models, image, ask=ask, device=device)
-    written = []
-    if out is not None:
-        buffer = io.BytesIO()
-        side_by_side(sightings).save(buffer, "PNG")
-        written.append(write_bytes(out / f"{sightings[0].stem}-compare.png", buffer.getvalue()))
-    if html and out is not None:
-        from saccade.show.report_sources import report_from_records
-
-        page = out / f"{sightings[0].stem}-compare.html"
-        report_from_records([seen.record() for seen in sightings]).save(page)
-        written.append(page)
+    written = [] if out is None else write_comparison(sightings, out, html=html)
     if json:
         print_json([seen.to_json() for seen in sightings])
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -65,95 +65,13 @@ def evaluate(
 
 def show(result: Mapping[str, Any]) -> None:
     """The result of an evaluation as tables: answers, attention, and both beside their baselines."""
-    protocol = f" ({result['protocol']})" if result["protocol"] else ""
-    title = f"{result['model']} on {result['data']} {result['split']}{protocol}, n {result['n']:,}"
-    title += f", seed {result['seed']}" if result.get("seed") is not None else ""
-    intervals = result.get("intervals", {})
-    for heading, group in ((title, "metrics"), ("attention", "attention")):
-        values = flat(result.get(group, {}))
-        rows = [
-            (name, plain(value), "–".join(map(plain, intervals.get(name) or ())))
-            if _is_raw(name)
-            else (name, percent(value), interval(intervals.get(name)))
-            for name, value in values.items()
-        ]
-        if rows:
-            print_table(heading, ("metric", "value", "95 % interval"), rows)
-    for heading, group in (("answers", "metrics"), ("attention", "attention")):
-        _show_beside(f"{heading} beside baselines and bounds", result.get(group, {}), result.get("baselines", {}))
+    from saccade.show.score_tables import score_tables
+
+    for table in score_tables(result, columns=COLUMNS):
+        rows = [[_in_a_terminal(cell) for cell in row] for row in table.rows]
+        print_table(table.caption, table.columns, rows, note=table.note)
 
 
-def _show_beside(heading: str, model: Mapping[str, Any], baselines: Mapping[str, Mapping[str, Any]]) -> None:
-    """The model's scores and those of the baselines, in tables of few columns for scores that the same ones have."""
-    together: dict[tuple[str, ...], list[str]] = {}
-    for score in model:
-        holders = tuple(name for name, held in baselines.items() if _is_fraction(held.get(score)))
-        if holders and _is_fraction(model[score]):
-            together.setdefault(holders, []).append(score)
-    for holders, scores in together.items():
-        contenders = {"model": model, **{name: baselines[name] for name in holders}}
-        for start in range(0, len(scores), COLUMNS):
-            shown = scores[start : start + COLUMNS]
-            rows = [
-                (spaced(who), *(plain(held[score]) if _is_raw(score) else percent(held[score]) for score in shown))
-                for who, held in contenders.items()
-            ]
-            print_table(heading, ("who", *map(spaced, shown)), rows)
-
-
-def _is_raw(score: str) -> bool:
-    """Whether a score is in units of its own, not a fraction."""
-    return score.endswith("_raw")
-
-
-def _is_fraction(value: Any) -> bool:
-    return isinstance(value, (int, float))
-
-
-def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested groups as one level of dotted names.
-
-    >>> flat({"a": 1, "b": {"c": 2}})
-    {'a': 1, 'b.c': 2}
-    """
-    result: dict[str, Any] = {}
-    for key, value in values.items():
-        name = f"{prefix}{key}"
-        result |= flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
-    return result
-
-
-def spaced(name: str) -> str:
-    """A name that can be wrapped in a narrow column."""
-    return name.replace("_", " ")
-
-
-def plain(value: float | None) -> str:
-    """A number in units of its own.
-
-    >>> plain(58.7412), plain(None)
-    ('58.7', '–')
-    """
-    return "–" if value is None or value != value else f"{value:.3g}"
-
-
-def percent(value: float | None) -> str:
-    """A fraction as percent; nothing, or not-a-number, is a dash.
-
-    >>> percent(0.5), percent(None)
-    ('50.0%', '–')
-    """
-    return "–" if value is None or value != value else f"{value:.1%}"
-
-
-def interval(bounds: Sequence[float | None] | None) -> str:
-    """A pair of fractions in percent.
-
-    >>> interval([0.25, 0.75])
-    '25.0–75.0'
-    """
-    return (
-        ""
-        if bounds is None or None in bounds
-        else "–".join(f"{100 * bound:.1f}" for bound in bounds if bound is not None)
-    )
+def _in_a_terminal(cell: Any) -> str:
+    """What a cell shows, without the narrow space of pages, which many a terminal has no sign for."""
+    return str(getattr(cell, "shown", cell)).replace("\u202f", "")

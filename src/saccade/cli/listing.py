@@ -40,7 +40,7 @@ def models() -> dict[str, dict[str, Any]]:
 
 def backbones() -> dict[str, dict[str, Any]]:
     """The networks that models can stand on, and the stages that attention can follow."""
-    from saccade.backbones.catalog import BACKBONES
+    from saccade.backbones.catalog import BACKBONES, TIMM
     from saccade.cache import WEIGHTS
 
     entries = {}
@@ -52,6 +52,12 @@ def backbones() -> dict[str, dict[str, Any]]:
             "weights": fetched if spec.published else "none",
             "paper": spec.paper,
         }
+    entries[f"{TIMM}NAME"] = {
+        "summary": "a model of the timm library (extra timm)",
+        "stages": "its feature maps",
+        "weights": "timm's hub",
+        "paper": "–",
+    }
     return entries
 
 

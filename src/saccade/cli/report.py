@@ -19,12 +19,16 @@ def report(
     looks: Annotated[
         int, typer.Option("--looks", help="Validation pictures of a run, with where its model looks.", min=0, max=100)
     ] = 4,
+    scores: Annotated[
+        Path | None,
+        typer.Option("--scores", help="Of a run: what 'evaluate --json' wrote of it.", show_default="none"),
+    ] = None,
     device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
     """Write a page that opens offline."""
     from saccade.verbs.report import report as make_report
 
-    make_report(sources, looks=looks, device=device).save(out)
+    make_report(sources, looks=looks, scores=scores, device=device).save(out)
     if not quiet:
         remark(f"wrote {out}")

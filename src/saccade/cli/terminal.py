@@ -25,8 +25,8 @@ def places(points: Sequence[tuple[int, int]]) -> str:
     return " · ".join(f"{x}, {y}" for x, y in points)
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table on stdout; cells are shown as they are, without markup."""
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, note: str = "") -> None:
+    """A table on stdout, with a note under it; cells are shown as they are, without markup."""
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
@@ -43,6 +43,9 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
         table.add_row(*(Text(cell) for cell in row))
     console.print(Text(title, style="bold"), soft_wrap=True)
     console.print(table)
+    if note:
+        console.print(Text(note, style="dim"), soft_wrap=True)
+        console.print()
 
 
 def _fitted(columns: Sequence[Sequence[str]], room: int) -> list[int]:

@@ -35,6 +35,7 @@ from saccade.data.table_rows import (
     check_width,
     csv_rows,
     group_and_split,
+    is_blank,
     jsonl_rows,
     parts_of,
     text_in,
@@ -223,7 +224,7 @@ def _labels(cells: Cells) -> tuple[str, ...]:
 
 
 def _boxes(value: object, labels: int) -> tuple[Box | None, ...]:
-    if value is None or value == "" or value == []:
+    if is_blank(value) or value == []:
         return ()
     boxes = tuple(box_in(part.strip() if isinstance(part, str) else part) for part in parts_of(value, "boxes"))
     if len(boxes) != labels:

@@ -171,6 +171,11 @@ def group_and_split(cells: Cells, image: str, has_split: bool) -> tuple[str, str
     return group, split
 
 
+def is_blank(value: object) -> bool:
+    """Whether an optional cell says nothing: it is not there, or holds spaces at most."""
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
 def parts_of(value: object, what: str) -> list[Any]:
     """The parts of a cell that holds several: a JSON list as it is, else text parted by semicolons."""
     if isinstance(value, str) and value.lstrip().startswith("["):
@@ -202,7 +207,7 @@ def box_in(value: object) -> Box | None:
 
 def numbers_in(value: object, what: str, count: int) -> tuple[float, ...] | None:
     """``count`` numbers, as a list or as text parted by spaces, commas or semicolons; None for an empty cell."""
-    if value is None or value == "":
+    if is_blank(value):
         return None
     parts = re.split(r"[\s,;]+", value.strip(" []()")) if isinstance(value, str) else value
     try:

@@ -34,6 +34,7 @@ from saccade.data.table_rows import (
     check_width,
     csv_rows,
     group_and_split,
+    is_blank,
     jsonl_rows,
     numbers_in,
     text_in,
@@ -97,7 +98,7 @@ def _question(cells: Cells, files: FilesFrom, has_split: bool) -> Question:
 
 def _labels(cells: Cells) -> tuple[str, ...]:
     several = cells.get("labels")
-    if several is None or several == "":
+    if is_blank(several):
         return (text_in(cells, "label" if "label" in cells else "labels"),)
     labels = dict.fromkeys(words_of(several, "labels"))  # in order, each once
     if not labels:
@@ -106,6 +107,6 @@ def _labels(cells: Cells) -> tuple[str, ...]:
 
 
 def _mask(value: object, files: FilesFrom) -> Path | None:
-    if value is None or value == "":
+    if is_blank(value):
         return None
     return files.file(str(value).strip(), "mask")

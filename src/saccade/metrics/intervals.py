@@ -47,6 +47,17 @@ class Interval(NamedTuple):
     undefined: int
     """Values that were NaN and do not count."""
 
+    def __str__(self) -> str:
+        """To be read: mean, interval, and what they rest on.
+
+        >>> print(Interval(0.634007, 0.580894, 0.688787, n=300, images=100, undefined=2))
+        0.634 (0.581–0.689), n 300 in 100 pictures, 2 undefined
+        """
+        spread = "" if self.low != self.low else f" ({self.low:.3f}–{self.high:.3f})"
+        pictures = "" if self.images == self.n else f" in {self.images:,} pictures"
+        undefined = f", {self.undefined:,} undefined" if self.undefined else ""
+        return f"{self.mean:.3f}{spread}, n {self.n:,}{pictures}{undefined}"
+
 
 def mean_defined(values: Tensor) -> Mean:
     """The mean of the values (N,) that are not NaN, with the number of those that are."""

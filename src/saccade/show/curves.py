@@ -91,16 +91,12 @@ def course(rows: Sequence[Row], name: str, kind: str) -> list[tuple[int, float]]
 
 
 def precision_recall_curves(
-    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]],
-    *,
-    chance: float | None = None,
-    theme: Theme = "light",
+    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], *, theme: Theme = "light"
 ) -> tuple[Figure, Axes]:
     """Precision over recall.
 
     Args:
         curves: name → (recall, precision), both fractions of equal length.
-        chance: precision of a map that knows nothing: the share of pixels that are evidence.
         theme: for a light or a dark page.
     """
     look = _THEMES[theme]
@@ -110,8 +106,6 @@ def precision_recall_curves(
         if len(recall) != len(precision):
             raise ShapeError(f"curve '{name}': precision", f"({len(recall)},), as long as recall", (len(precision),))
         axes.plot(recall, precision, color=look.series[number % len(look.series)], linewidth=1.8, label=name)
-    if chance is not None:
-        axes.axhline(chance, color=look.soft, linewidth=1, linestyle="--", label="chance")
     axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1.02))
     _dress(axes, look)
     _legend(axes, look)
@@ -119,18 +113,13 @@ def precision_recall_curves(
 
 
 def accuracy_by_scale(
-    measured: Mapping[str, Sequence[float]],
-    *,
-    edges: Sequence[float],
-    published: Mapping[str, Sequence[float]] | None = None,
-    theme: Theme = "light",
+    measured: Mapping[str, Sequence[float]], *, edges: Sequence[float], theme: Theme = "light"
 ) -> tuple[Figure, Axes]:
-    """Accuracy in bins of object scale: a bar a model, published points as diamonds on its bars.
+    """Accuracy in bins of object scale: a bar a model.
 
     Args:
         measured: model → accuracy (a fraction) per bin.
         edges: of the bins, one more than there are bins.
-        published: model → accuracy per bin, for models in ``measured``.
         theme: for a light or a dark page.
     """
     look, bins = _THEMES[theme], len(edges) - 1
@@ -138,18 +127,10 @@ def accuracy_by_scale(
     axes = figure.add_subplot()
     width = 0.8 / max(1, len(measured))
     for number, (name, values) in enumerate(measured.items()):
-        told = (published or {}).get(name)
-        for what, given in (("measured", values), ("published", told)):
-            if given is not None and len(given) != bins:
-                raise ShapeError(f"{what} '{name}'", f"({bins},), one per bin", (len(given),))
+        if len(values) != bins:
+            raise ShapeError(f"accuracy of '{name}'", f"({bins},), one per bin", (len(values),))
         at = [place + (number - (len(measured) - 1) / 2) * width for place in range(bins)]
         axes.bar(at, values, width * 0.92, color=look.series[number % len(look.series)], label=name)
-        if told is not None:
-            label = "published" if "published" not in axes.get_legend_handles_labels()[1] else None
-            axes.plot(at, told, "D", markersize=6, color=look.ink, markeredgecolor="white", linewidth=0, label=label)
-    strangers = sorted(set(published or {}) - set(measured))
-    if strangers:
-        raise DataError(f"accuracy by scale: published values for {', '.join(strangers)}, which was not measured")
     axes.set_xticks(range(bins), [f"{low:g}–{high:g}" for low, high in pairwise(edges)])
     axes.set(xlabel="scale of the object", ylabel="accuracy", ylim=(0, 1.02))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))

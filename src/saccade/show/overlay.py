@@ -38,23 +38,9 @@ def overlay(
     """
     original = as_picture(picture)
     shown = enlarge(original, least_side)
-    values = _values_for(shown, attention, cells=cells)
+    scaled = attention if isinstance(attention, Scaled) else by_own_peak(attention)
+    values = stretch(scaled.values, (shown.height, shown.width), cells=cells)
     return draw_marks(paint(shown, values, opacity), as_marks(outline), original.size)
-
-
-def attended(
-    picture: PictureLike,
-    attention: MapLike | Scaled,
-    *,
-    cells: bool = False,
-    outline: Mark | Sequence[Mark] = (),
-    least_side: int = LEAST_SIDE,
-) -> Image.Image:
-    """The attended image: ``picture`` × ``attention``, dark where there was no weight. Arguments as in overlay."""
-    original = as_picture(picture)
-    shown = enlarge(original, least_side)
-    values = _values_for(shown, attention, cells=cells)
-    return draw_marks(let_through(shown, values), as_marks(outline), original.size)
 
 
 def paint(picture: Image.Image, values: Values, opacity: float = OPACITY) -> Image.Image:
@@ -73,7 +59,7 @@ def paint(picture: Image.Image, values: Values, opacity: float = OPACITY) -> Ima
 
 
 def let_through(picture: Image.Image, values: Values) -> Image.Image:
-    """An RGB ``picture`` times ``values`` (H,W) in 0..1 of the same size."""
+    """The attended image: an RGB ``picture`` times ``values`` (H,W) in 0..1 of the same size, dark without weight."""
     return _by_bands(picture, values, lambda pixels, weights: pixels * weights[..., None])
 
 
@@ -90,8 +76,3 @@ def _by_bands(picture: Image.Image, values: Values, mix: Callable[[Values, Value
 def as_marks(outline: Mark | Sequence[Mark]) -> Sequence[Mark]:
     """One mark or several, as several."""
     return outline if isinstance(outline, Sequence) else (outline,)
-
-
-def _values_for(shown: Image.Image, attention: MapLike | Scaled, *, cells: bool) -> Values:
-    scaled = attention if isinstance(attention, Scaled) else by_own_peak(attention)
-    return stretch(scaled.values, (shown.height, shown.width), cells=cells)

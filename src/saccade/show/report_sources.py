@@ -17,10 +17,14 @@ from saccade.record import Record
 from saccade.show.filmstrip import filmstrip
 from saccade.show.glimpse_strip import glimpse_strip, has_glimpses
 from saccade.show.report import Block, Cell, Code, KeyFigures, Picture, Report, Section, Table, percent
+from saccade.show.report_tables import DASH
 from saccade.show.slot_table import slot_table
 from saccade.show.word_strip import has_words, word_strip
 
-_LOWER_IS_BETTER = ("loss", "error", "perplexity")
+_LOWER_IS_BETTER = ("loss", "error", "perplexity", "cross_entropy", "penalty")
+"""Parts of names."""
+_NEITHER_IS_BETTER = ("lr", "gradient_norm", "entropy", "gate", "length_ratio", "words")
+"""Names of what is only watched."""
 _CURVES_SHOWN = 9
 _DRAWN = (
     "question", "answer", "confidence", "alternatives", "sentences", "supporting", "captions", "looks", "labels",
@@ -28,28 +32,32 @@ _DRAWN = (
 )  # fmt: skip
 
 
-def report_from_run(folder: str | Path, looks: Section | None = None) -> Report:
+def report_from_run(folder: str | Path, looks: Section | None = None, scored: Section | None = None) -> Report:
     """What a run did: best and last values, curves, and every setting it ran with.
 
     Args:
         folder: of the run.
         looks: where its model looks, from those who can ask it; shown behind the curves.
+        scored: what ``evaluate`` found of its model; shown behind the looks.
     """
     folder = Path(folder)
     settings, rows = _read_settings(folder), read_metrics(folder / "metrics.jsonl")
     last = max(int(row["step"]) for row in rows)
     best = _best_table(rows)
     figures = [("steps", Cell(last, note=f"last step in `{folder.name}/metrics.jsonl`"))]
-    figures += [(_words(name), cell) for name, cell, _ in best if name != "loss" and _has_validation(rows, name)][:4]
+    scores = [(name, cell) for name, cell, step in best if step is not None and name != "loss"]
+    figures += [(_words(name), cell) for name, cell in scores if _has_validation(rows, name)][:4]
     results = Table(
         ("metric", "best", "at step", "last"),
         [(_words(name), cell, step, _course_of(rows, name)[-1][1]) for name, cell, step in best],
         caption="Best and last values, from validation where there was one",
         source=f"`{folder.name}/metrics.jsonl`, {len(rows)} rows",
+        dash="neither high nor low is better",
     )
     sections = [Section("Results", blocks=[results]), *_curve_sections(rows, folder)]
-    sections += [] if looks is None else [looks]
-    table = Table(("setting", "value"), list(_flat(settings)), source=f"`{folder.name}/config.yaml`, as resolved")
+    sections += [section for section in (looks, scored) if section is not None]
+    source = f"`{folder.name}/config.yaml`, as resolved"
+    table = Table(("setting", "value"), list(_flat(settings)), source=source, dash="not set")
     sections.append(Section("Settings", "Everything this run was told, defaults included.", [table]))
     again = Code(shlex.join(["saccade", "evaluate", str(folder), *_pictures_of(settings)]))
     sections.append(Section("Score it again", blocks=[again]))
@@ -61,7 +69,8 @@ def report_from_records(records: Sequence[Record]) -> Report:
     """Answers with what was looked at, one section a record.
 
     Of a record's ``info`` the keys question, answer, labels, words, confidence, alternatives, sentences, supporting
-    (numbers of sentences) and captions (by look, as in a filmstrip) are drawn; every other plain value is listed.
+    (numbers of sentences) and captions (by look, as in a filmstrip) are drawn; every other plain value is listed, and
+    so are size (height, width) and peak (x, y) of the picture.
     """
     if not records:
         raise DataError("report: no records came; there is nothing to show")
@@ -136,15 +145,17 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _best_table(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Cell, int]]:
-    """(metric, best value, its step) for every metric, validation first."""
+def _best_table(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Cell, int | None]]:
+    """(metric, best value, its step) for every metric, validation first; no value and step where none is best."""
     names = dict.fromkeys(
         name for kind in ("validation", "train") for row in rows if row.get("kind") == kind for name in row["values"]
     )
-    found = []
+    found: list[tuple[str, Cell, int | None]] = []
     for name in names:
         points = _course_of(rows, name)
-        if points:
+        if points and name in _NEITHER_IS_BETTER:
+            found.append((name, Cell(None), None))
+        elif points:
             lower = any(word in name for word in _LOWER_IS_BETTER)
             step, value = min(points, key=lambda point: point[1] if lower else -point[1])
             kind = "validation" if _has_validation(rows, name) else "train"
@@ -191,10 +202,10 @@ def _flat(settings: Any, path: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(settings, list) and any(isinstance(item, (Mapping, list)) for item in settings):
         for number, item in enumerate(settings):
             yield from _flat(item, f"{path}.{number}")
-    elif isinstance(settings, list):
-        yield path, ", ".join(str(item) for item in settings)
+    elif isinstance(settings, (Mapping, list)):
+        yield path, ", ".join(map(str, settings)) or "none"
     else:
-        yield path, "–" if settings is None else str(settings)
+        yield path, DASH if settings is None else str(settings)
 
 
 def _record_section(number: int, record: Record, *, name_model: bool) -> Section:
@@ -248,6 +259,10 @@ def _facts(info: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
             others = [f"{word} {share:.1%}" for word, share in value]
             if others:
                 yield "other answers", Cell(", ".join(others))
+        elif key == "size" and isinstance(value, Sequence) and len(value) == 2:
+            yield key, Cell(f"{value[1]} × {value[0]} px")
+        elif key == "peak" and isinstance(value, Sequence):
+            yield "peak at x, y", Cell(", ".join(map(str, value)))
         elif key in _DRAWN:
             continue
         elif _is_plain(value):

@@ -16,6 +16,10 @@ from saccade.show.markup import Notes, escaped, inline
 
 Value = str | int | float | bool | None
 
+DASH = "–"
+"""What stands where there is no value."""
+NO_VALUE = "not measured, not published, or not defined here"
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -37,17 +41,21 @@ class Cell:
         """Whether the cell is set as a number: to the right, in figures of equal width."""
         return isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether a dash stands for the value, alone or before what was published instead: ``– (18.93)``."""
+        return self.shown.split(" ")[0] == DASH
+
     def html(self, notes: Notes) -> str:
         """The text with its footnote number."""
         return f"{inline(self.shown)}{notes.reference(self.note)}"
 
 
-def percent(value: float | None, *, spread: float | None = None, digits: int = 1, note: str = "") -> Cell:
-    """A fraction shown in percent: ``percent(0.979, spread=0.003)`` reads 97.9 ± 0.3 %."""
+def percent(value: float | None, *, note: str = "") -> Cell:
+    """A fraction shown in percent: ``percent(0.979)`` reads 97.9 %."""
     if value is None or not math.isfinite(value):
         return Cell(value, note=note)
-    around = f" ± {100 * spread:.{digits}f}" if spread is not None else ""
-    return Cell(value, f"{100 * value:.{digits}f}{around}\u202f%", note)
+    return Cell(value, f"{100 * value:.1f}\u202f%", note)
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,8 @@ class Table:
     """Index of the row to set off."""
     note: str = ""
     """What a reader must know of all of it, in a line under it."""
+    dash: str = NO_VALUE
+    """What it means that a value is missing, in a line under a table that lacks one."""
 
     def html(self, notes: Notes) -> str:
         """The table, able to scroll sideways on a narrow screen."""
@@ -81,9 +91,11 @@ class Table:
         head = "".join(f'<th scope="col"{kind}>{inline(name)}</th>' for name, kind in zip(self.columns, classes))
         body = "".join(self._row(row, classes, notes, best=index == self.best_row) for index, row in enumerate(rows))
         caption = f"<caption>{inline(self.caption)}</caption>" if self.caption else ""
+        lacks_one = any(cell.is_missing for row in rows for cell in row)
+        missing = note_line(f"{DASH} {self.dash}") if lacks_one else ""
         return (
             f'<figure class="table"><div class="scroll" tabindex="0"><table>{caption}<thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div>{note_line(self.note)}{source_line(self.source)}</figure>"
+            f"<tbody>{body}</tbody></table></div>{note_line(self.note)}{missing}{source_line(self.source)}</figure>"
         )
 
     def _row(self, row: Sequence[Cell], classes: Sequence[str], notes: Notes, *, best: bool) -> str:
@@ -184,7 +196,7 @@ def source_line(source: str) -> str:
 
 def _plain(value: Value) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "–"
+        return DASH
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

@@ -202,10 +202,9 @@ class PictureTask(ABC):
         )
 
 
-def in_batches(data: Any, batch_size: int, limit: int | None = None) -> Iterator[Any]:
-    """A finite split from beginning to end (or to ``limit``)."""
+def in_batches(data: Any, batch_size: int) -> Iterator[Any]:
+    """A finite split from beginning to end."""
     if data.size is None:
         raise DataError(f"split '{data.split}' has no end; name a finite one (val, test)")
-    end = data.size if limit is None else min(limit, data.size)
-    for start in range(0, end, batch_size):
-        yield data.take(torch.arange(start, min(start + batch_size, end), device=data.device))
+    for start in range(0, data.size, batch_size):
+        yield data.take(torch.arange(start, min(start + batch_size, data.size), device=data.device))

@@ -66,7 +66,7 @@ class QuestionTask(QueryTask):
         return QuestionData(self.data_config, name, self.device, table=self.table)
 
     def training_batch(self, data: QuestionData, indices: Tensor, number: int) -> QuestionBatch:
-        """Questions (B,) with their pictures cut and flipped as the seed and the number of the batch say."""
+        """Questions (B,) with their pictures varied as the seed and the number of the batch say."""
         return data.take(indices, augment_seed=derive_seed(self.seed, number))
 
     def measures(self) -> tuple[str, ...]:

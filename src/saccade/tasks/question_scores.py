@@ -37,6 +37,7 @@ from saccade.trace import AttentionTrace, Output
 
 BLUR = 1 / 20  # standard deviation of the blur that stands for "no longer there", as a share of the input's height
 SWEEPS = 50
+SWEPT_AT_ONCE = 10  # questions between two signs of life: on a CPU ten take seconds
 
 
 @dataclass
@@ -131,7 +132,7 @@ def score_questions(
         sweeps: questions for deletion and insertion, which cost dozens of forward passes each.
         batch_size: questions at once; among them maps are exchanged for the shuffled baseline, and other questions
             about the same picture are looked for.
-        progress: called with questions done and questions in all.
+        progress: called with questions done and questions in all; while the first are swept, with those swept.
     """
     scores = QuestionScores(data.queries, data.multi_label)
     total, done = min(limit or data.size, data.size), 0
@@ -148,8 +149,10 @@ def score_questions(
         if prior is not None:
             habit = prior.answers(batch.query)  # (B,K)
             scores.columns.keep(training_prior=prior.overall.expand(habit.shape), training_prior_by_query=habit)
-        if done < sweeps:
-            _add_sweeps(scores, model, output.trace[: sweeps - done], batch)
+        for start in range(0, min(sweeps - done, len(batch)), SWEPT_AT_ONCE):
+            part = slice(start, min(start + SWEPT_AT_ONCE, sweeps - done, len(batch)))
+            _add_sweeps(scores, model, output.trace[part], batch, part)
+            progress(done + part.stop, total)
         done += len(batch)
         progress(done, total)
     return scores
@@ -262,12 +265,17 @@ def _can_exchange(pictures: Tensor) -> bool:
     return 2 * int(torch.unique(pictures, return_counts=True)[1].max()) <= len(pictures)
 
 
-def _add_sweeps(scores: QuestionScores, model: QueryModel, trace: AttentionTrace, batch: QuestionBatch) -> None:
-    """Deletion and insertion by blurring, for the model's map and for pixels in random order (a uniform map)."""
+def _add_sweeps(
+    scores: QuestionScores, model: QueryModel, trace: AttentionTrace, batch: QuestionBatch, part: slice
+) -> None:
+    """Deletion and insertion by blurring, for the model's map and for pixels in random order (a uniform map).
+
+    ``trace`` is that of the questions ``part`` of the batch.
+    """
     count = len(trace)
-    asked, total = (batch.query[:count], answers_of(trace)), trace.image_map("total")
-    first, picture = distinct(batch.picture[:count])  # (P,), (B,): the random order is the same for all its questions
-    images = batch.images[first]  # (P,3,H,W)
+    asked, total = (batch.query[part], answers_of(trace)), trace.image_map("total")
+    first, picture = distinct(batch.picture[part])  # (P,), (B,): the random order is the same for all its questions
+    images = batch.images[part][first]  # (P,3,H,W)
     fill, even = blurred(images, BLUR * images.shape[-2]), torch.ones_like(total[first])  # (P,3,H,W), (P,H,W)
     alone = torch.arange(count, device=picture.device)  # (B,)
     scores.total.add_values(sweep_areas(model, images[picture], total, *asked, alone, fill=fill[picture]))

@@ -8,9 +8,12 @@ from pathlib import Path
 import torch
 from PIL import Image
 
+from saccade.atomic import write_bytes
 from saccade.data.pictures import Source, read_picture
 from saccade.predict import Question, load
 from saccade.show.contact_sheet import contact_sheet
+from saccade.show.report_pictures import png_bytes
+from saccade.show.report_sources import report_from_records
 from saccade.sighting import Sighting
 
 
@@ -26,6 +29,15 @@ def side_by_side(sightings: Sequence[Sighting]) -> Image.Image:
     """One row: each model's overlay, its name, what it was asked and its answer."""
     captions = [f"{seen.model}{_asked(seen)}: {seen.answer} {seen.confidence:.0%}" for seen in sightings]
     return contact_sheet([seen.overlay() for seen in sightings], captions, columns=len(sightings), panel=400)
+
+
+def write_comparison(sightings: Sequence[Sighting], folder: Path, *, html: bool = False) -> list[Path]:
+    """Write ``STEM-compare.png``, the models side by side, and with ``html`` a page of every look of theirs."""
+    name = f"{sightings[0].stem}-compare"
+    written = [write_bytes(folder / f"{name}.png", png_bytes(side_by_side(sightings)))]
+    if html:
+        written.append(report_from_records([seen.record() for seen in sightings]).save(folder / f"{name}.html"))
+    return written
 
 
 def _asked(seen: Sighting) -> str:

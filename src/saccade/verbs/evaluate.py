@@ -32,7 +32,8 @@ def evaluate(
 ) -> dict[str, Any]:
     """Score ``model`` on a split of its data (or of ``data``).
 
-    Metrics are fractions 0..1, but for CIDEr-D (0..10) and what is called ``_raw``, which has units of its own.
+    Metrics are fractions 0..1, but for CIDEr-D (0..10), ``length_ratio``, and what is called ``_raw``, which has units
+    of its own.
 
     Args:
         model: zoo name, model folder or run folder.

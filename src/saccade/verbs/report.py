@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from saccade.errors import DataError
+from saccade.errors import ConfigError, DataError
 from saccade.record import Record, read_record
-from saccade.show.report import Report
+from saccade.show.report import Report, Section
+from saccade.show.report_scores import scores_section
 from saccade.show.report_sources import report_from_records, report_from_run
 
 LOOKS = 4
 
 
-def report(sources: Sequence[Path | str], *, looks: int = LOOKS, device: str = "auto") -> Report:
+def report(
+    sources: Sequence[Path | str], *, looks: int = LOOKS, scores: Path | str | None = None, device: str = "auto"
+) -> Report:
     """The page of one run, or of records.
 
     Args:
         sources: one run folder; or records and folders of records.
         looks: validation pictures of a run that its model is asked about.
+        scores: of a run, the file that ``saccade evaluate --json`` wrote of it; None: a page without scores.
         device: on which it answers.
     """
     paths = [Path(source) for source in sources]
     if len(paths) == 1 and (paths[0] / "config.yaml").is_file():
         from saccade.verbs.run_looks import run_looks  # brings torch and a model; records need neither
 
-        return report_from_run(paths[0], run_looks(paths[0], looks, device))
+        scored = None if scores is None else _scores(Path(scores))  # a wrong file is told before the model is asked
+        return report_from_run(paths[0], run_looks(paths[0], looks, device), scored)
+    if scores is not None:
+        raise ConfigError("--scores goes with the page of one run; records have none")
     return report_from_records(_records(paths))
 
 
@@ -40,3 +48,13 @@ def _records(sources: Sequence[Path]) -> list[Record]:
         else:
             paths.append(source)
     return [read_record(path) for path in paths]
+
+
+def _scores(path: Path) -> Section:
+    try:
+        result = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: not a file of scores ({error}); 'saccade evaluate RUN --json' writes one") from error
+    if not isinstance(result, dict) or not {"model", "data", "split", "n", "metrics"} <= result.keys():
+        raise DataError(f"{path}: JSON, but no scores; 'saccade evaluate RUN --json > {path.name}' writes them")
+    return scores_section(result)

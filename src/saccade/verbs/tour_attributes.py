@@ -232,7 +232,7 @@ def _score_table(predictor: Predictor, found: Mapping[str, Any], published: Publ
     )
     rows.append(
         [
-            "same answer when asked for another digit (20 % ideal, 41 % if it ignores the question)",
+            "same answer when asked for another digit (20 % ideal, 42 % if it ignores the question)",
             blind,
             Cell(None),
             Cell(None),

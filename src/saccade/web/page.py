@@ -78,11 +78,11 @@ def _index() -> str:
 
 
 def _markup() -> str:
-    """What stands in the body of the served page."""
+    """What stands in the body of the served page, without indentation."""
     found = _BODY.search(_index())
     if found is None:
         raise ConfigError(f"{STATIC / 'index.html'}: no body to take the page from")
-    return found.group(1)
+    return _BLANK.sub("\n", found.group(1))
 
 
 @lru_cache

@@ -32,7 +32,9 @@ export class Player {
     this.keys = [...titles.keys()];
     this.slider.max = String(Math.max(0, this.keys.length - 1));
     this.slider.value = String(Math.max(0, this.keys.indexOf(current)));
-    this.slider.disabled = this.button.disabled = this.keys.length < 2;
+    this.slider.disabled = this.keys.length < 2;
+    // What plays can be paused, even where nothing is left to play.
+    this.button.disabled = this.slider.disabled && this.#timer === null;
     const { title, place } = titles.get(current) ?? { title: "" };
     const number = `(${Number(this.slider.value) + 1} of ${this.keys.length})`;
     this.name.textContent = place ? `${title} · ${place}` : title && `${title} ${number}`;
@@ -44,10 +46,12 @@ export class Player {
     this.#choose(Math.min(this.keys.length - 1, Math.max(0, Number(this.slider.value) + steps)));
   }
 
+  /** Play or pause; the button says what it would do next, to the eye and to the ear. */
   toggle() {
+    if (this.button.disabled) return;
     const playing = this.#timer === null;
-    this.button.setAttribute("aria-pressed", String(playing));
     this.button.textContent = playing ? "Pause" : "Play";
+    this.button.setAttribute("aria-label", `${this.button.textContent} the looks`);
     clearInterval(this.#timer);
     this.#timer = null;
     if (!playing) return;

@@ -1,0 +1,52 @@
+"""The scores of a model as a section of a page: the tables of ``evaluate``, and what each score in them asks."""
+
+from __future__ import annotations
+
+from saccade.show.report import Section, Table
+from saccade.show.score_tables import Scores, flat, score_tables
+
+TITLE = "Is it right, and is its attention faithful?"
+
+ASKS = {
+    "accuracy": "is the answer right",
+    "weighted_map": "do the right labels come before the wrong ones (mean average precision, weighted by how often)",
+    "swapped_query": "asked for something else in the picture, does it still give the first answer",
+    "exact_match": "is every label there as often as it should be, and no other",
+    "true_positive_strength": "which share of the attention lies on the evidence",
+    "selectivity": "attention on the target ÷ attention on all objects",
+    "pointing": "does the peak lie on the evidence",
+    "iou": "does the map, cut at half its peak, cover the evidence and nothing else",
+    "pr_auc": "does the map segment the evidence at any cut; pixels of all pictures pooled",
+    "pointing_at": "does the peak lie near the clicked point: within a tenth of the diagonal of the object's box",
+    "attention_near": "which share of the attention lies that near",
+    "distance": "how far the peak lies from the clicked point, in diagonals of the object's box",
+    "deletion": "what is left of the answer's probability on average as pixels go, most attended first",
+    "insertion": "how much of it there is on average as pixels come back, most attended first",
+    "causal_follow": "the target is rendered again with another answer: does the answer follow",
+    "causal_hold": "another object is changed or removed: does the answer stay",
+}
+"""Where a picture has no box, its diagonal is that of the picture."""
+
+RIVALS = {
+    "training_prior": "always the commonest answer of training",
+    "training_prior_by_query": "the commonest answer of training to each question",
+    "uniform": "attention spread evenly; pixels in random order",
+    "centre_gaussian": "a blob in the middle of the picture",
+    "shuffled": "the model's own maps, of other pictures",
+    "all_objects": "every object alike, on the model's grid",
+    "box_centre": "the middle of the object's box, on the model's grid",
+    "part_prior": "where the part asked for mostly lies in its box in training, on the model's grid",
+    "grid_oracle": "the best single cell of the model's grid: a bound",
+}
+"""What is called ``_exact`` is the same to the pixel, not on the model's grid."""
+
+
+def scores_section(result: Scores) -> Section:
+    """Every table of ``result``, and in words what was asked and compared."""
+    asked = {name.split(".")[-1] for group in ("metrics", "attention") for name in flat(result.get(group, {}))}
+    rivals = {name.removesuffix("_exact") for name in result.get("baselines", {})}
+    rows = [(name.replace("_", " "), told) for name, told in ASKS.items() if name in asked]
+    rows += [(name.replace("_", " "), told) for name, told in RIVALS.items() if name in rivals]
+    words = [Table(("in the tables", "asks, or is"), rows, caption="What the words mean")] if rows else []
+    text = "Intervals hold 95 % and are bootstrapped by picture; n is what a mean was taken over."
+    return Section(TITLE, text, [*score_tables(result), *words])

@@ -1,0 +1,123 @@
+"""What ``evaluate`` measured, as tables: each score with interval and n, then beside its baselines and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from saccade.show.report_tables import Cell, Table, percent
+
+Scores = Mapping[str, Any]
+
+LOW_IS_GOOD = ("deletion", "distance", "swapped_query")
+_LOW_NOTE = "↓ low is good"
+
+
+def score_tables(result: Scores, *, columns: int | None = None) -> list[Table]:
+    """The tables of one result: answers, attention, look by look, and both beside their baselines.
+
+    Args:
+        result: what :func:`saccade.evaluate` gives, or its JSON read again.
+        columns: scores side by side in one table; None: all of them.
+    """
+    attention = {name: value for name, value in result.get("attention", {}).items() if name != "by_look"}
+    looks = result.get("attention", {}).get("by_look", {})
+    groups = (("answers", result.get("metrics", {})), ("attention", attention))
+    remark = result.get("note") or ""
+    tables = [
+        _one_by_one(_title(result), result.get("metrics", {}), result, remark),
+        _one_by_one("attention", attention, result),
+    ]
+    tables += _side_by_side("attention, look by look", "look", looks, columns)
+    for name, group in groups:
+        rivals = {"model": group, **result.get("baselines", {})}
+        tables += _side_by_side(f"{name} beside baselines and bounds", "who", rivals, columns, first="model")
+    return [table for table in tables if table.rows]
+
+
+def _title(result: Scores) -> str:
+    protocol = f" ({result['protocol']})" if result.get("protocol") else ""
+    seed = f", seed {result['seed']}" if result.get("seed") is not None else ""
+    return f"{result['model']} on {result['data']} {result['split']}{protocol}, n {result['n']:,}{seed}"
+
+
+def _one_by_one(title: str, scores: Scores, result: Scores, remark: str = "") -> Table:
+    """One row a score: its value, its interval, and of how many it is the mean, where that is told."""
+    intervals, counts = result.get("intervals", {}), flat(result.get("counts", {}))
+    rows: list[tuple[Cell | str, ...]] = []
+    for name, value in flat(scores).items():
+        told = Cell(counts[name], f"{counts[name]:,}") if name in counts else ""
+        rows.append((_marked(name), _cell(name, value), _interval(name, intervals.get(name)), told))
+    note = "; ".join(filter(None, (_note(scores), remark)))
+    return Table(("metric", "value", "95 % interval", "n"), rows, caption=title, note=note)
+
+
+def _side_by_side(
+    title: str, what: str, contenders: Mapping[str, Scores], columns: int | None, *, first: str | None = None
+) -> list[Table]:
+    """One row a contender, in tables for scores that the same ones have; with ``first``, only those that it has too."""
+    together: dict[tuple[str, ...], list[str]] = {}
+    for score in dict.fromkeys(name for held in contenders.values() for name in held):
+        holders = tuple(who for who, held in contenders.items() if isinstance(held.get(score), (int, float)))
+        if first is None or (first in holders and len(holders) > 1):
+            together.setdefault(holders, []).append(score)
+    parts = [
+        (holders, scores[start : start + (columns or len(scores))])
+        for holders, scores in together.items()
+        if holders
+        for start in range(0, len(scores), columns or len(scores))
+    ]
+    return [
+        Table(
+            (what, *(_spaced(_marked(score)) for score in scores)),
+            [(_spaced(who), *(_cell(score, contenders[who][score]) for score in scores)) for who in holders],
+            caption=title if len(parts) == 1 else f"{title}, {number} of {len(parts)}",
+            note=_note(scores),
+        )
+        for number, (holders, scores) in enumerate(parts, 1)
+    ]
+
+
+def _marked(score: str) -> str:
+    return f"{score} ↓" if score in LOW_IS_GOOD else score
+
+
+def _note(scores: Sequence[str] | Scores) -> str:
+    return _LOW_NOTE if any(score in LOW_IS_GOOD for score in scores) else ""
+
+
+def _spaced(name: str) -> str:
+    """A name that can be wrapped in a narrow column."""
+    return name.replace("_", " ")
+
+
+def _cell(score: str, value: float | None) -> Cell:
+    """A fraction in percent; what is called _raw in units of its own."""
+    if value is None or value != value:
+        return Cell(None)
+    return Cell(value, f"{value:.3g}") if score.endswith("_raw") else percent(value)
+
+
+def _interval(score: str, bounds: Sequence[float | None] | None) -> str:
+    """Both ends, in the units of the score; nothing where one is not known.
+
+    >>> _interval("accuracy", [0.25, 0.75]), _interval("length_raw", [8.5, 9.25]), _interval("accuracy", None)
+    ('25.0–75.0', '8.5–9.25', '')
+    """
+    ends = [bound for bound in bounds or () if bound is not None]
+    if len(ends) < 2:
+        return ""
+    return "–".join(f"{end:.3g}" if score.endswith("_raw") else f"{100 * end:.1f}" for end in ends)
+
+
+def flat(values: Scores, prefix: str = "") -> dict[str, Any]:
+    """Nested groups as one level of dotted names.
+
+    >>> flat({"a": 1, "b": {"c": 2}})
+    {'a': 1, 'b.c': 2}
+    """
+    result: dict[str, Any] = {}
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        result |= flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return result

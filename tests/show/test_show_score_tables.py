@@ -1,0 +1,106 @@
+"""What evaluate measured as tables, and as a section of a page."""
+
+from __future__ import annotations
+
+import pytest
+
+from saccade.show.report import Report
+from saccade.show.report_scores import ASKS, RIVALS, TITLE, scores_section
+from saccade.show.report_tables import Cell, Table
+from saccade.show.score_tables import flat, score_tables
+
+RESULT = {
+    "model": "m", "data": "csv", "split": "test", "protocol": None, "n": 1055, "seed": 0,
+    "metrics": {"accuracy": 0.5, "accuracy_by_query": {"crown": 0.75, "belly": None}, "length_raw": 8.514},
+    "attention": {
+        "pointing": 0.4, "deletion": 0.3, "pr_auc": 0.2,
+        "by_look": {"gate": {"pointing": 0.1, "iou": 0.05}, "last": {"pointing": 0.2, "iou": 0.25}},
+    },
+    "baselines": {
+        "training_prior": {"accuracy": 0.3},
+        "uniform": {"pointing": 0.02, "deletion": 0.35, "pr_auc": 0.02},
+        "box_centre_exact": {"pointing": 0.07, "pr_auc": 0.01},
+    },
+    "intervals": {"accuracy": [0.47, 0.531], "length_raw": [8.1, 8.94], "pointing": [None, None]},
+    "counts": {"accuracy": 1055, "pointing": 1055, "deletion": 50, "accuracy_by_query": {"crown": 4}},
+}  # fmt: skip
+
+
+def shown(table: Table) -> list[list[str]]:
+    return [[cell.shown if isinstance(cell, Cell) else str(cell) for cell in row] for row in table.rows]
+
+
+def cells(tables: list[Table]) -> list[str]:
+    return sorted(cell for table in tables for row in shown(table) for cell in row[1:])
+
+
+def by_title(tables: list[Table]) -> dict[str, Table]:
+    return {table.caption: table for table in tables}
+
+
+def test_each_score_stands_beside_its_interval_and_its_n() -> None:
+    tables = by_title(score_tables(RESULT))
+    assert shown(tables["m on csv test, n 1,055, seed 0"]) == [
+        ["accuracy", "50.0\u202f%", "47.0–53.1", "1,055"],
+        ["accuracy_by_query.crown", "75.0\u202f%", "", "4"],
+        ["accuracy_by_query.belly", "–", "", ""],
+        ["length_raw", "8.51", "8.1–8.94", ""],
+    ]
+    attention = tables["attention"]
+    assert shown(attention)[:2] == [["pointing", "40.0\u202f%", "", "1,055"], ["deletion ↓", "30.0\u202f%", "", "50"]]
+    assert attention.note == "↓ low is good"
+    assert tables["m on csv test, n 1,055, seed 0"].note == ""
+
+
+def test_looks_stand_side_by_side() -> None:
+    looks = by_title(score_tables(RESULT))["attention, look by look"]
+    assert looks.columns == ("look", "pointing", "iou")
+    assert shown(looks) == [["gate", "10.0\u202f%", "5.0\u202f%"], ["last", "20.0\u202f%", "25.0\u202f%"]]
+
+
+def test_scores_are_compared_among_those_that_have_them() -> None:
+    tables = by_title(score_tables(RESULT))
+    assert [row[0] for row in tables["answers beside baselines and bounds"].rows] == ["model", "training prior"]
+    everyone = tables["attention beside baselines and bounds, 1 of 2"]
+    assert everyone.columns == ("who", "pointing", "pr auc")
+    assert [row[0] for row in everyone.rows] == ["model", "uniform", "box centre exact"]
+    assert tables["attention beside baselines and bounds, 2 of 2"].columns == ("who", "deletion ↓")
+
+
+def test_a_narrow_place_has_more_tables_and_the_same_numbers() -> None:
+    wide, narrow = score_tables(RESULT), score_tables(RESULT, columns=1)
+    assert {len(table.columns) for table in narrow[2:]} == {2}
+    assert len(narrow) == len(wide) + 2  # pointing | pr auc, and the looks' pointing | iou
+    numbers = [
+        sorted(cell for table in tables for row in shown(table) for cell in row[1:]) for tables in (wide, narrow)
+    ]
+    assert numbers[0] == numbers[1]
+
+
+def test_a_remark_of_the_task_is_not_kept_back() -> None:
+    first, *_ = score_tables({**RESULT, "note": "no METEOR 1.5: no Java"})
+    assert first.note == "no METEOR 1.5: no Java"
+
+
+def test_without_attention_and_baselines_one_table_is_left() -> None:
+    bare = {**RESULT, "attention": {}, "baselines": {}, "counts": {}, "intervals": {}}
+    assert [table.caption for table in score_tables(bare)] == ["m on csv test, n 1,055, seed 0"]
+
+
+def test_a_page_says_what_its_scores_ask_and_nothing_of_others() -> None:
+    section = scores_section(RESULT)
+    words = section.blocks[-1]
+    assert isinstance(words, Table)
+    assert dict(words.rows) == {
+        "accuracy": ASKS["accuracy"], "pointing": ASKS["pointing"], "pr auc": ASKS["pr_auc"],
+        "deletion": ASKS["deletion"], "iou": ASKS["iou"], "training prior": RIVALS["training_prior"],
+        "uniform": RIVALS["uniform"], "box centre": RIVALS["box_centre"],
+    }  # fmt: skip
+    page = Report("t", sections=[section]).html()
+    assert TITLE in page
+    assert "50.0\u202f%" in page
+
+
+@pytest.mark.parametrize("values", [{}, {"a": {}}])
+def test_nothing_is_flat_already(values: dict) -> None:
+    assert flat(values) == {}

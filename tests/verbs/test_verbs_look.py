@@ -1,0 +1,62 @@
+"""Many pictures through one model: what is kept, under which names, and what is refused before anything is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from saccade.errors import ConfigError, DataError
+from saccade.predict import Predictor, load
+from saccade.record import read_record
+from saccade.verbs.look import look
+from tiny_models import save_tiny
+
+
+@pytest.fixture(scope="module")
+def predictor(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+    return load(save_tiny(tmp_path_factory.mktemp("models") / "tiny"), "cpu")
+
+
+def picture(path: Path, seed: int = 0) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.random.default_rng(seed).integers(0, 256, (20, 31, 3), dtype=np.uint8)).save(path)
+    return path
+
+
+def test_it_answers_as_the_predictor_does_and_keeps_nothing_unasked(predictor: Predictor, tmp_path: Path) -> None:
+    paths = [picture(tmp_path / f"{number}.png", number) for number in range(3)]
+    seen = list(look(predictor, paths, 1, batch_size=2))
+    assert [each.to_json() for each in seen] == [predictor.look(path, 1).to_json() for path in paths]
+    assert sorted(tmp_path.iterdir()) == paths
+
+
+@pytest.mark.parametrize(
+    ("places", "names"),
+    [(["1.png", "b/1.png", "1-2.png"], ["1", "1-2", "1-2-2"]), (["1-2.png", "1.png", "b/1.png"], ["1-2", "1", "1-3"])],
+)
+def test_no_name_is_used_twice(places: list[str], names: list[str], tmp_path: Path) -> None:
+    """Without a question in their names, 1-2.png is called what the second 1.png would be."""
+    paths = [picture(tmp_path / place) for place in places]
+    list(look(load("hsal-mnist-set", "cpu"), paths, out=tmp_path / "out"))
+    kept = {path.stem: read_record(path).info["picture"] for path in (tmp_path / "out").glob("*.json")}
+    assert kept == dict(zip(names, map(str, paths)))
+
+
+def test_a_sighting_is_on_disk_when_it_is_handed_on(predictor: Predictor, tmp_path: Path) -> None:
+    paths = [picture(tmp_path / name) for name in ("a.png", "b.png")]
+    stream = look(predictor, paths, 1, out=tmp_path / "out", batch_size=1)
+    next(stream)
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.png")) == ["a-ask-1.png"]
+
+
+def test_mistakes_are_said_before_a_picture_is_read_or_a_folder_made(predictor: Predictor, tmp_path: Path) -> None:
+    unread = iter(["nothing reads this"])
+    with pytest.raises(DataError, match="needs a question"):
+        look(predictor, unread, out=tmp_path / "out")
+    with pytest.raises(ConfigError, match="--cells"):
+        look(predictor, unread, 1, out=tmp_path / "out", cells=True)
+    assert next(unread)
+    assert not (tmp_path / "out").exists()
