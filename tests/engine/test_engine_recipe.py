@@ -252,19 +252,3 @@ def test_a_recipe_without_protocols_can_be_extended_by_some(tmp_path):
     more = extending(tmp_path, "extends: plain.yaml\nprotocols: {long: {phases.0.steps: 9}}\n")
     assert load_recipe(more).phases[0].steps == 3
     assert load_recipe(more, protocol="long").phases[0].steps == 9
-
-
-def test_a_phase_set_to_null_is_left_out_and_the_others_keep_their_numbers(path):
-    path.with_name("three.yaml").write_text(
-        "schema_version: 1\nextends: soft-tiny.yaml\n"
-        "phases: [{name: a, steps: 1}, {name: b, steps: 2}, {name: c, steps: 3}]\n"
-    )
-    path.with_name("fewer.yaml").write_text(
-        "schema_version: 1\nextends: three.yaml\nphases.1: null\nphases.2.steps: 5\n"
-    )
-    fewer = load_recipe(path.with_name("fewer.yaml"), overrides=["phases.0.steps=7"])
-    assert [(phase.name, phase.steps) for phase in fewer.phases] == [("a", 7), ("c", 5)]
-    alone = load_recipe(path.with_name("three.yaml"), overrides=["phases.0=null", "phases.2=null"])
-    assert [phase.name for phase in alone.phases] == ["b"]
-    with pytest.raises(ConfigError, match="at least one phase"):
-        load_recipe(path.with_name("fewer.yaml"), overrides=["phases.0=null", "phases.2=null"])

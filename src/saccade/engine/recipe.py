@@ -233,8 +233,8 @@ def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict
     """The plain values of a recipe and of those that it ``extends``, all protocols still in it.
 
     What is extended comes first and is changed group by group; a list such as ``phases`` is replaced as a whole, or
-    reached into by a key such as ``phases.0.steps``; a phase set to null is left out in the end. The overrides of a
-    protocol come after those of the same protocol in what is extended. A path is taken from where the file is.
+    reached into by a key such as ``phases.0.steps``. The overrides of a protocol come after those of the same protocol
+    in what is extended. A path is taken from where the file is.
     """
     text, where = _recipe_text(name_or_path)
     if where in _inside:
@@ -278,8 +278,6 @@ def resolve_recipe(values: Mapping[str, Any], *, protocol: str | None = None, ov
         if path.strip().partition(".")[0] in ("protocol", "protocols", "schema_version", "extends"):
             raise ConfigError(f"--set {override}: this decides what the other settings are; use --protocol NAME")
         set_by_path(resolved, path.strip(), parse_yaml(value, f"--set {override}"))
-    if isinstance(resolved.get("phases"), list):  # left out last, so that all keep the numbers of what is extended
-        resolved["phases"] = [phase for phase in resolved["phases"] if phase is not None]
     return from_dict(Recipe, resolved)
 
 

@@ -240,7 +240,7 @@ class Table1:
             rows,
             "selective: attention on the digit asked for ÷ on all digits. pointing: the peak lies on it. follows: the "
             "digit is recoloured and the answer goes with it. holds: another digit is recoloured or removed and the "
-            "answer stays. swapped: asked for another digit, it still says the first one's colour; 20 is ideal, 41 is "
+            "answer stays. swapped: asked for another digit, it still says the first one's colour; 20 is ideal, 42 is "
             "a model that ignores the question.",
         )
 
