@@ -1,6 +1,7 @@
 """Scenes per second of the attribute generators, on one CPU thread or a GPU.
 
-Layout, picture, the background as a part of the picture, and layout and picture together.
+Layout, picture, the background as a part of the picture, and layout and picture together; then a batch of training
+from scenes that are made already, which a step waits for.
 
 python benchmarks/bench_scenes.py --device cpu
 python benchmarks/bench_scenes.py --data mdist
@@ -20,6 +21,8 @@ from saccade.data.attributes import SPECS, AttributeData, AttributeDataConfig
 from saccade.data.glyphs import has_mnist
 from saccade.data.render import render
 from saccade.data.scenes import sample_layout
+
+BATCH, ASKS = 256, 4  # scenes of a batch, questions about each
 
 
 def seconds(work: Callable[[int], object], repeats: int, device: torch.device) -> float:
@@ -46,7 +49,7 @@ def main() -> None:
     torch.set_num_threads(1)
     device = torch.device(options.device)
     chunk = options.chunk or (512 if device.type == "cpu" else 8192)
-    config = AttributeDataConfig(name=options.data, glyphs="disjoint" if has_mnist() else "pack")
+    config = AttributeDataConfig(name=options.data, glyphs="disjoint" if has_mnist() else "pack", asks=ASKS)
     data = AttributeData(config, "train", device)
     spec, glyphs = data.spec, data.stream.glyphs
 
@@ -63,6 +66,9 @@ def main() -> None:
     print(f"{options.data}, {glyphs.name}, {data.backgrounds}, {device}, chunk {chunk}, torch {torch.__version__}")
     for name, elapsed in timed.items():
         print(f"{name:10s} {chunk / elapsed:12,.0f} scenes/s   {1e3 * elapsed:8.2f} ms a chunk")
+    triples = torch.arange(BATCH * ASKS)  # always the same: they are made once
+    elapsed = seconds(lambda k: data.take(triples, together=ASKS), 10 * options.repeats, device)
+    print(f"{'batch':10s} {BATCH / elapsed:12,.0f} scenes/s   {1e3 * elapsed:8.2f} ms, {ASKS} questions a scene")
 
 
 if __name__ == "__main__":

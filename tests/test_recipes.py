@@ -14,6 +14,7 @@ from saccade.data.attributes import AttributeDataConfig
 from saccade.engine.phases import trainable_names
 from saccade.engine.recipe import Recipe, Select, load_recipe, packaged_recipes, read_recipe
 from saccade.errors import ConfigError
+from saccade.models.base import SeeingModel
 from saccade.models.catalog import CATALOG, model_spec
 from saccade.models.facts import read_facts
 from saccade.tasks import TASKS
@@ -44,7 +45,7 @@ generated = pytest.mark.parametrize(("name", "protocol"), [case for case in case
 
 
 def test_recipes_are_packaged_and_have_protocols() -> None:
-    assert {"soft-mref", "attributes", "soft-cub", "soft-vg"} <= set(packaged_recipes())
+    assert {"soft-mref", "attributes", "attributes-head", "soft-cub", "soft-vg"} <= set(packaged_recipes())
     for name in packaged_recipes():
         of_files = SPLITS if name.endswith("-cub") else CAPTIONS if name.startswith("sat-") else set()
         known = of_files if on_pictures(name) else PROTOCOLS
@@ -112,6 +113,20 @@ def test_pictures_have_to_be_named() -> None:
         build_task(load_recipe("attributes"))
     with pytest.raises(ConfigError, match="give --data READER:PATH; readers: csv, jsonl, svhn"):
         build_task(load_recipe("hsal-svhn-multiset"))
+
+
+def test_a_head_is_all_that_learns_in_the_recipe_of_heads() -> None:
+    """On pictures that stay the same, behind a backbone that says so: then its features are kept."""
+    recipe = load_recipe("attributes-head")
+    (phase,) = recipe.phases
+    model = model_spec(recipe.model.name).build(_built(recipe))
+    learning = trainable_names(phase, [name for name, _ in model.named_parameters()])
+    assert {name.partition(".")[0] for name in learning} == {"attention", "head"}
+    assert phase.freeze_statistics
+    assert phase.patience is not None
+    assert recipe.data["augment"] is None
+    assert isinstance(model, SeeingModel)
+    assert model.encoder is not None
 
 
 @pytest.mark.parametrize("data", ["", "-scenes", "-tuned"])

@@ -47,6 +47,16 @@ WEIGHTS: dict[str, RemoteFile] = {
         18_826_032,
         "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
     ),
+    "efficientnet-lite1-imagenet": RemoteFile(
+        "efficientnet-lite1-77cc7160.pth",
+        21_946_926,
+        "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850",
+    ),
+    "efficientnet-lite2-imagenet": RemoteFile(
+        "efficientnet-lite2-9656183e.pth",
+        24_666_229,
+        "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d",
+    ),
     "vgg19-imagenet": RemoteFile(
         "vgg_normalized.pth",
         80_102_481,

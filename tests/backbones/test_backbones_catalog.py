@@ -27,6 +27,8 @@ PARAMETERS = {
     "vgg19": 20_024_384,
     "mobilenetv2": 3_504_872 - 1_281_000,
     "efficientnet-lite0": 4_652_008 - 1_281_000,
+    "efficientnet-lite1": 5_416_680 - 1_281_000,
+    "efficientnet-lite2": 6_092_072 - 1_281_000,
 }
 # The maps that recipes attend to, for a picture of 224 × 224: (channels, side).
 MAPS = {
@@ -48,6 +50,27 @@ MAPS = {
         "block5": (40, 28),
         "block11": (112, 14),
         "block16": (320, 7),
+        "head": (1280, 7),
+    },
+    "efficientnet-lite1": {
+        "block0": (32, 112),
+        "block4": (24, 56),
+        "block7": (40, 28),
+        "block11": (80, 14),
+        "block15": (112, 14),
+        "block20": (192, 7),
+        "block21": (320, 7),
+        "head": (1280, 7),
+    },
+    "efficientnet-lite2": {
+        "block0": (32, 112),
+        "block1": (16, 112),
+        "block4": (24, 56),
+        "block7": (48, 28),
+        "block11": (88, 14),
+        "block15": (120, 14),
+        "block20": (208, 7),
+        "block21": (352, 7),
         "head": (1280, 7),
     },
 }
@@ -95,6 +118,11 @@ def test_through_keeps_the_first_stages() -> None:
         ("", None, "no backbone ''"),
         ("mobilenetv2", "block18", "no stage 'block18' in this backbone: did you mean 'block"),
         ("vgg16", "conv6", "no stage 'conv6'"),
+        (
+            "resnet34",
+            "block13",
+            "through: no stage 'block13'.*choose from layer1, .*stem; in a recipe .*config.through",
+        ),
     ],
 )
 def test_wrong_names(name: str, through: str | None, message: str) -> None:
@@ -102,7 +130,7 @@ def test_wrong_names(name: str, through: str | None, message: str) -> None:
         build_backbone(name, through=through)
 
 
-@pytest.mark.parametrize("name", ["resnet18", "vgg16", "mobilenetv2", "efficientnet-lite0"])
+@pytest.mark.parametrize("name", ["resnet18", "vgg16", "mobilenetv2", "efficientnet-lite0", "efficientnet-lite2"])
 def test_published_names_are_told_apart(name: str) -> None:
     """No two of our tensors claim the same published one."""
     ours = list(build_backbone(name).state_dict())
@@ -129,6 +157,7 @@ def test_published_names_are_told_apart(name: str) -> None:
         ("efficientnet-lite0", "stages.block2.conv.0.1.running_mean", "_blocks.1._bn0.running_mean"),
         ("efficientnet-lite0", "stages.block16.conv.2.weight", "_blocks.15._project_conv.weight"),
         ("efficientnet-lite0", "stages.head.1.running_var", "_bn1.running_var"),
+        ("efficientnet-lite2", "stages.block21.conv.1.0.weight", "_blocks.20._depthwise_conv.weight"),
     ],
 )
 def test_published_names(name: str, ours: str, theirs: str) -> None:
@@ -136,7 +165,9 @@ def test_published_names(name: str, ours: str, theirs: str) -> None:
     assert BACKBONES[name].module.published_name(ours) == theirs
 
 
-@pytest.mark.parametrize("name", ["compact", "resnet18", "vgg16", "mobilenetv2", "efficientnet-lite0"])
+@pytest.mark.parametrize(
+    "name", ["compact", "resnet18", "vgg16", "mobilenetv2", "efficientnet-lite0", "efficientnet-lite2"]
+)
 def test_features_are_alive_at_the_start(name: str) -> None:
     """Fresh weights neither silence a picture nor blow it up, and training reaches the first layer."""
     backbone = build_backbone(name)

@@ -1,4 +1,4 @@
-"""EfficientNet-Lite0: padded as where its weights were trained, and the same numbers as its publisher's own network."""
+"""EfficientNet-Lite: padded as where its weights were trained, and the same numbers as its publisher's own network."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.backbones import Stages, build_backbone, pretrained
-from saccade.backbones.efficientnet_lite import EvenSameConv2d, efficientnet_lite0, published_name
+from saccade.backbones.efficientnet_lite import SCALES, EvenSameConv2d, SameAsTrained, efficientnet_lite, published_name
 from saccade.backbones.pretrained import imagenet_weights, load_imagenet
 from saccade.backbones.torch_file import read_torch_file
 from saccade.cache import WEIGHTS, cache_home
 from saccade.errors import DataError
 
 NAME = "efficientnet-lite0"
+NAMES = (NAME, "efficientnet-lite1", "efficientnet-lite2")
+every_network = pytest.mark.parametrize("name", NAMES)
 
 # ---------------------------------------------------------------- padding
 
@@ -70,19 +72,48 @@ def test_every_pixel_is_seen(kernel: int, size: int) -> None:
     assert pixels.grad.min() > 0
 
 
+@pytest.mark.parametrize(
+    ("version", "odd"),
+    [(0, []), (1, [16]), (2, [5, 8, 16])],  # 224 … 14; 240 … 30, 15; 260, 130, 65, 33, 17
+)
+def test_strides_are_padded_alike_where_the_trained_side_is_odd(version: int, odd: list[int]) -> None:
+    stages = efficientnet_lite(version, width=0.1).stages
+    strided = {
+        name: layer
+        for name, stage in stages.items()
+        for layer in stage.modules()
+        if isinstance(layer, nn.Conv2d) and layer.stride == (2, 2)
+    }
+    assert len(strided) == 5
+    centred = [name for name, layer in strided.items() if not isinstance(layer, EvenSameConv2d)]
+    assert centred == [f"block{number}" for number in odd]
+    assert all(strided[name].padding == (strided[name].kernel_size[0] // 2,) * 2 for name in centred)
+
+
+def test_sides_are_followed_down() -> None:
+    """What is padded behind alone comes only from an even side; a stride of one leaves the side as it is."""
+    convolve = SameAsTrained(10)
+    layers = [convolve(1, 1, 3, stride) for stride in (2, 1, 2, 2)]  # 10 → 5 → 5 → 3 → 2
+    assert [getattr(layer, "behind", None) for layer in layers] == [1, 0, None, None]
+    assert convolve.side == 2
+    assert geometry.grid_through(nn.Sequential(*layers), (10, 10)) == (2, 2)
+
+
 # ---------------------------------------------------------------- the network
 
 
-def test_pictures_are_centred_by_bytes(assert_near: Callable[..., None]) -> None:
+@every_network
+def test_pictures_are_centred_by_bytes(name: str, assert_near: Callable[..., None]) -> None:
     """(byte − 127) / 128: byte 127 is nought, 255 is one, 0 is −127/128."""
-    normalise = build_backbone(NAME, through="block0").stages["block0"].get_submodule("normalise")
+    normalise = build_backbone(name, through="block0").stages["block0"].get_submodule("normalise")
     pixels = torch.tensor([127.0, 255.0, 0.0]).div(255).view(1, 1, 1, 3).expand(1, 3, 1, 3)
     assert_near(normalise(pixels)[0, 1, 0], [0.0, 1.0, -127 / 128])
 
 
-def test_norms_divide_as_the_publishers_do() -> None:
-    norms = [module for module in build_backbone(NAME).modules() if isinstance(module, nn.BatchNorm2d)]
-    assert len(norms) == 2 + 2 + 3 * 15  # stem and head, the block that does not widen, the others
+@pytest.mark.parametrize(("name", "widened"), [*zip(NAMES, (15, 20, 20))])
+def test_norms_divide_as_the_publishers_do(name: str, widened: int) -> None:
+    norms = [module for module in build_backbone(name).modules() if isinstance(module, nn.BatchNorm2d)]
+    assert len(norms) == 2 + 2 + 3 * widened  # stem and head, the block that does not widen, the others
     assert {norm.eps for norm in norms} == {1e-3}
     assert build_backbone("mobilenetv2").get_submodule("stages.head.1").eps == 1e-5  # whose blocks are the same
 
@@ -95,6 +126,23 @@ def test_sides_are_halved_and_rounded_down_five_times(size: geometry.Size, last:
     grid = build_backbone(NAME).grid(size)
     assert grid["head"] == last
     assert grid["block11"] == (size[0] // 16, size[1] // 16)
+
+
+@pytest.mark.parametrize(
+    ("version", "size", "sides"),
+    [
+        (1, (240, 224), [(120, 112), (60, 56), (30, 28), (15, 14), (8, 7)]),  # the last is rounded up
+        (1, (135, 17), [(67, 8), (33, 4), (16, 2), (8, 1), (4, 1)]),
+        (2, (260, 224), [(130, 112), (65, 56), (33, 28), (17, 14), (9, 7)]),  # the last three are
+        (2, (135, 97), [(67, 48), (33, 24), (17, 12), (9, 6), (5, 3)]),
+    ],
+)
+def test_sides_that_are_rounded_up_where_the_trained_one_is_odd(
+    version: int, size: geometry.Size, sides: list[geometry.Size]
+) -> None:
+    grid = efficientnet_lite(version, width=0.1).grid(size)
+    assert list(dict.fromkeys(grid.values())) == sides
+    assert [grid[name] for name in ("block1", "block4", "block7", "block15", "head")] == sides
 
 
 def test_a_picture_that_is_too_small() -> None:
@@ -110,7 +158,25 @@ def test_cells_of_the_last_grids_by_hand() -> None:
     assert geometry.apply(backbone.frames["head"], first).tolist() == [31.5, 31.5]
 
 
-def published_features(raw: dict[str, Tensor], images: Tensor) -> Tensor:
+@pytest.mark.parametrize(
+    ("name", "centres"),
+    [
+        ("efficientnet-lite1", [1.5, 3.5, 7.5, 15.5, 15.5]),  # the last stride begins at its first cell
+        ("efficientnet-lite2", [1.5, 3.5, 3.5, 3.5, 3.5]),  # the last three do
+    ],
+)
+def test_first_cells_of_the_larger_networks_by_hand(name: str, centres: list[float]) -> None:
+    backbone = build_backbone(name)
+    first = torch.tensor([0.5, 0.5], dtype=torch.float64)
+    found = [geometry.apply(backbone.frames[f"block{number}"], first).tolist() for number in (1, 4, 7, 15, 21)]
+    assert found == [[centre, centre] for centre in centres]
+
+
+STRIDED = ((1, 3, 5, 11), *[(1, 4, 7, 15)] * 2)
+"""The blocks that halve the grid in Lite0, Lite1 and Lite2, as their publisher counts, from nought."""
+
+
+def published_features(raw: dict[str, Tensor], images: Tensor, version: int = 0) -> Tensor:
     """What the publisher's layers do to RGB 0..1, written out from their names and padded by TensorFlow's rule."""
 
     def norm(features: Tensor, name: str) -> Tensor:
@@ -122,11 +188,11 @@ def published_features(raw: dict[str, Tensor], images: Tensor) -> Tensor:
         return tensorflow_same(features, weight, stride, groups=features.shape[1] // weight.shape[1])
 
     features = F.relu6(norm(convolve((255 * images - 127) / 128, "_conv_stem", 2), "_bn0"))
-    for number in range(16):
+    for number in range(sum(name.endswith("._depthwise_conv.weight") for name in raw)):
         block, before = f"_blocks.{number}", features
         if f"{block}._expand_conv.weight" in raw:
             features = F.relu6(norm(convolve(features, f"{block}._expand_conv"), f"{block}._bn0"))
-        stride = 2 if number in (1, 3, 5, 11) else 1
+        stride = 2 if number in STRIDED[version] else 1
         features = F.relu6(norm(convolve(features, f"{block}._depthwise_conv", stride), f"{block}._bn1"))
         features = norm(convolve(features, f"{block}._project_conv"), f"{block}._bn2")
         if features.shape == before.shape:
@@ -134,15 +200,20 @@ def published_features(raw: dict[str, Tensor], images: Tensor) -> Tensor:
     return F.relu6(norm(convolve(features, "_conv_head"), "_bn1"))
 
 
-def test_it_computes_what_its_publisher_computes(assert_near: Callable[..., None]) -> None:
-    """With random weights and statistics, on a picture that all strides divide."""
-    backbone = efficientnet_lite0(width=0.3).eval()
+def unlike_any_start(backbone: Stages) -> Stages:
+    """``backbone`` with random weights and statistics in its norms, so that none of them does nothing."""
     for module in backbone.modules():
         if isinstance(module, nn.BatchNorm2d):
             for tensor in (module.weight, module.running_var):
                 nn.init.uniform_(tensor, 0.5, 1.5)  # type: ignore[arg-type]
             for tensor in (module.bias, module.running_mean):
                 nn.init.normal_(tensor, std=0.3)  # type: ignore[arg-type]
+    return backbone.eval()
+
+
+def test_it_computes_what_its_publisher_computes(assert_near: Callable[..., None]) -> None:
+    """With random weights and statistics, on a picture that all strides divide."""
+    backbone = unlike_any_start(efficientnet_lite(0, width=0.3))
     raw = {published_name(key): tensor for key, tensor in backbone.state_dict().items()}
     images = torch.rand(2, 3, 64, 96)
     with torch.no_grad():
@@ -152,16 +223,31 @@ def test_it_computes_what_its_publisher_computes(assert_near: Callable[..., None
     assert features.std() > 0.1
 
 
+@pytest.mark.parametrize(("version", "cells"), [(0, 7), (1, 8), (2, 9)])
+def test_pictures_of_the_trained_size_are_seen_as_in_training(
+    version: int, cells: int, assert_near: Callable[..., None]
+) -> None:
+    """TensorFlow's own rule, which looks at every side on the way down, gives the same cells."""
+    backbone = unlike_any_start(efficientnet_lite(version, width=0.2))
+    raw = {published_name(key): tensor for key, tensor in backbone.state_dict().items()}
+    images = torch.rand(1, 3, SCALES[version].side, SCALES[version].side)
+    with torch.no_grad():
+        features = backbone(images)
+        assert_near(features, published_features(raw, images, version), rtol=1e-4, atol=1e-4)
+    assert features.shape == (1, 1280, cells, cells)
+    assert features.std() > 0.1
+
+
 # ---------------------------------------------------------------- the real weights, where they are
 
 
-@pytest.fixture(scope="module")
-def real() -> Stages:
-    backbone = build_backbone(NAME).eval()
+def real(name: str) -> Stages:
+    """The backbone ``name`` with its published weights; a test is skipped where they are not."""
+    backbone = build_backbone(name).eval()
     try:
-        load_imagenet(backbone, NAME)
+        load_imagenet(backbone, name)
     except DataError:
-        pytest.skip(f"needs: saccade data get {NAME}-imagenet")
+        pytest.skip(f"needs: saccade data get {name}-imagenet")
     return backbone
 
 
@@ -172,35 +258,43 @@ def patterned(height: int, width: int) -> Tensor:
     return torch.stack([channel % 256 for channel in channels]).unsqueeze(0) / 255
 
 
+CHANNELS = ((245, 971, 949, 1115, 315), (737, 289, 881, 353, 830), (5, 608, 121, 1059, 289))
+
+
 @pytest.mark.parametrize(
-    ("size", "pooled", "cells"),
+    ("version", "size", "pooled", "cells"),
     [
-        ((224, 224), [5.06455, 4.88705, 4.54043, 4.20116, 4.14162], [1.70249, 4.23243, 5.58241, 3.95250]),
-        ((135, 97), [6.00000, 4.81515, 5.35715, 5.94023, 5.85650], [0.52615, 1.95786, 2.25638, 5.04141]),
+        (0, (224, 224), [5.06455, 4.88705, 4.54043, 4.20116, 4.14162], [1.70249, 4.23243, 5.58241, 3.95250]),
+        (0, (135, 97), [6.00000, 4.81515, 5.35715, 5.94023, 5.85650], [0.52615, 1.95786, 2.25638, 5.04141]),
+        (1, (240, 240), [5.12564, 3.70530, 3.65603, 3.00126, 2.93869], [0.00000, 1.69593, 4.63512, 4.08630]),
+        (1, (135, 97), [5.21585, 4.23371, 3.42747, 3.52335, 4.70146], [0.21621, 2.60987, 3.80417, 2.83823]),
+        (2, (260, 260), [3.30831, 2.13264, 3.11189, 2.89595, 2.66444], [0.00000, 0.44454, 1.54133, 0.42177]),
+        (2, (135, 97), [5.21016, 5.11736, 3.71728, 2.27045, 4.45672], [2.69556, 4.51603, 5.64178, 5.43288]),
     ],
 )
 def test_features_are_those_of_the_publishers_own_code(
-    real: Stages, size: geometry.Size, pooled: list[float], cells: list[float], assert_near: Callable[..., None]
+    version: int, size: geometry.Size, pooled: list[float], cells: list[float], assert_near: Callable[..., None]
 ) -> None:
     """Numbers that the package efficientnet-lite-pytorch 0.1.0 gave for the same picture and file."""
     with torch.no_grad():
-        features = real(patterned(*size))[0]  # (1280,h,w)
-    assert_near(features.mean((1, 2))[[245, 971, 949, 1115, 315]], pooled, rtol=0, atol=1e-4)
-    assert_near(features[971].flatten()[:4], cells, rtol=0, atol=1e-4)
+        features = real(NAMES[version])(patterned(*size))[0]  # (1280,h,w)
+    assert_near(features.mean((1, 2))[list(CHANNELS[version])], pooled, rtol=0, atol=1e-4)
+    assert_near(features[CHANNELS[version][1]].flatten()[:4], cells, rtol=0, atol=1e-4)
 
 
-def test_the_real_file_names_every_layer_and_a_classifier(real: Stages) -> None:
-    file = WEIGHTS[f"{NAME}-imagenet"]
-    path = cache_home() / f"{NAME}-imagenet" / file.name
-    raw = read_torch_file(path if path.exists() else pretrained._in_package(NAME), file.sha256)
-    assert raw.keys() - {published_name(key) for key in real.state_dict()} == {"_fc.weight", "_fc.bias"}
-    assert imagenet_weights(NAME).keys() == real.state_dict().keys()
+@every_network
+def test_the_real_file_names_every_layer_and_a_classifier(name: str) -> None:
+    backbone, file = real(name), WEIGHTS[f"{name}-imagenet"]
+    path = cache_home() / f"{name}-imagenet" / file.name
+    raw = read_torch_file(path if path.exists() else pretrained._in_package(name), file.sha256)
+    assert raw.keys() - {published_name(key) for key in backbone.state_dict()} == {"_fc.weight", "_fc.bias"}
+    assert imagenet_weights(name).keys() == backbone.state_dict().keys()
     photograph = importlib.resources.files("saccade.data") / "packs" / "backgrounds" / "test" / "cat.jpg"
     with importlib.resources.as_file(photograph) as jpeg, Image.open(jpeg) as picture:
         pixels = np.asarray(picture.convert("RGB").resize((224, 224), box=_square(picture.size)))
     image = torch.tensor(pixels).permute(2, 0, 1).unsqueeze(0) / 255  # (1,3,224,224)
     with torch.no_grad():
-        logits = F.linear(real(image).mean((2, 3)), raw["_fc.weight"], raw["_fc.bias"])  # (1,1000)
+        logits = F.linear(backbone(image).mean((2, 3)), raw["_fc.weight"], raw["_fc.bias"])  # (1,1000)
     cats = logits.softmax(-1)[0, [281, 282, 285]].sum()  # tabby, tiger cat, Egyptian cat
     assert cats > 0.8
 

@@ -36,7 +36,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def narrowed(monkeypatch: pytest.MonkeyPatch, name: str, **changes: object) -> None:
     """Replace the backbone ``name`` by a narrow one, which is quick to write and read."""
-    narrow = {"width": 0.1 if name in ("mobilenetv2", "efficientnet-lite0") else 2}
+    narrow = {"width": 0.1 if name.startswith(("mobilenet", "efficientnet")) else 2}
     spec = BACKBONES[name]
     monkeypatch.setitem(BACKBONES, name, replace(spec, arguments={**spec.arguments, **narrow}, **changes))
 
@@ -57,7 +57,10 @@ def put(home: Path, name: str, tensors: dict[str, Tensor]) -> None:
 # ---------------------------------------------------------------- finding and naming
 
 
-@pytest.mark.parametrize("name", ["resnet18", "resnet50", "vgg16", "mobilenetv2", "efficientnet-lite0"])
+@pytest.mark.parametrize(
+    "name",
+    ["resnet18", "resnet50", "vgg16", "mobilenetv2", "efficientnet-lite0", "efficientnet-lite1", "efficientnet-lite2"],
+)
 def test_weights_under_published_names(home: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     narrowed(monkeypatch, name)
     put(home, name, published_state(name))

@@ -16,7 +16,7 @@ from layer_probe import gradient_centre, made_linear
 from saccade import backbones, geometry
 from saccade.backbones import Stages, build_backbone, small_stack
 from saccade.backbones.compact import compact
-from saccade.backbones.efficientnet_lite import efficientnet_lite0
+from saccade.backbones.efficientnet_lite import efficientnet_lite
 from saccade.backbones.mobilenet import mobilenet_v2
 from saccade.backbones.resnet import resnet
 from saccade.backbones.vgg import vgg
@@ -38,15 +38,16 @@ BACKBONES: dict[str, tuple[Callable[[], Stages], geometry.Size]] = {
     ),
     "build_backbone, the small stack": (lambda: build_backbone("small", channels=2, depth=2), (61, 70)),
     # Receptive fields are large: 435 pixels of a ResNet-18, 899 of a ResNet-34, 483 of a ResNet-50, 491 of a
-    # MobileNetV2, 403 of an EfficientNet-Lite0 up to its last stride, 212 of a VGG-16, 268 of a VGG-19; narrow ones
-    # look where wide ones do.
+    # MobileNetV2, 403 of an EfficientNet-Lite0 up to its last stride, 123 of a Lite2 up to its fourth, 212 of a VGG-16,
+    # 268 of a VGG-19; narrow ones look where wide ones do.
     "resnet18": (lambda: resnet(18, width=2), (500, 503)),
     "resnet34": (lambda: resnet(34, width=2), (967, 964)),
     "resnet50": (lambda: resnet(50, width=2), (550, 549)),
     "vgg16": (lambda: vgg(16, width=2), (280, 277)),
     "vgg19": (lambda: vgg(19, width=2), (333, 336)),
     "mobilenetv2": (lambda: mobilenet_v2(width=0.1), (559, 562)),
-    "efficientnet-lite0, to its last stride": (lambda: efficientnet_lite0(width=0.1).through("block12"), (470, 467)),
+    "efficientnet-lite0, to its last stride": (lambda: efficientnet_lite(0, width=0.1).through("block12"), (470, 467)),
+    "efficientnet-lite2, to its fourth stride": (lambda: efficientnet_lite(2, width=0.1).through("block8"), (190, 187)),
     "compact": (compact, (163, 158)),
     "compact, with finer cells": (lambda: compact(last_stride=1), (163, 158)),
 }

@@ -87,7 +87,8 @@ def test_list_everything_or_one_catalog() -> None:
     weights = {name: entry["weights"] for name, entry in everything["backbones"].items()}
     assert weights["small"] == "none"
     assert weights["mobilenetv2"] == "saccade data get mobilenetv2-imagenet"
-    assert weights["efficientnet-lite0"] == "saccade data get efficientnet-lite0-imagenet"
+    for version in range(3):
+        assert weights[f"efficientnet-lite{version}"] == f"saccade data get efficientnet-lite{version}-imagenet"
     assert everything["models"]["soft"]["paper"]
     assert list(json.loads(run("list", "data", "--json").stdout)) == ["data"]
     assert "soft" in run("list", "models").stdout

@@ -70,7 +70,7 @@ def test_compute_is_asked_in_batches_and_progress_told(tmp_path):
         progress=lambda *report: told.append(report),
     )
     assert asked == [[0, 1], [2], [3, 4], [5], [6, 7], [8], [9]]
-    assert told == [(3, 10), (6, 10), (9, 10), (10, 10)]
+    assert told == [(2, 10), (3, 10), (5, 10), (6, 10), (8, 10), (9, 10), (10, 10)]
 
 
 def test_features_larger_than_a_shard(tmp_path, monkeypatch):

@@ -222,7 +222,8 @@ def test_pip_package_that_does_not_come(tmp_path, monkeypatch):
 
 
 def test_weights_are_registered_by_the_digest_in_their_published_name():
-    for name in ("mobilenetv2-imagenet", "efficientnet-lite0-imagenet"):
+    names = ["mobilenetv2-imagenet", *(f"efficientnet-lite{version}-imagenet" for version in range(3))]
+    for name in names:
         assert WEIGHTS[name].name.endswith(f"-{WEIGHTS[name].sha256[:8]}.pth")
     assert all(DOWNLOADS[name].files == (file,) for name, file in WEIGHTS.items())
 

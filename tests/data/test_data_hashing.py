@@ -48,6 +48,14 @@ def test_agrees_with_unbounded_integers(seed, counters):
     assert hash_u32(seed, *tensors).tolist() == [plain_hash(seed, *counters)]
 
 
+@given(st.integers(0, 2**63 - 1), st.lists(st.integers(0, 2**62), min_size=1, max_size=3), st.integers(0, 2**62))
+def test_plain_numbers_before_and_after_a_tensor_count_like_tensors(seed, numbers, counter):
+    expected = plain_hash(seed, *numbers, counter, *numbers)
+    assert hash_u32(seed, *numbers, torch.tensor([counter]), *numbers).tolist() == [expected]
+    alone = hash_u32(seed, *numbers)
+    assert (alone.dim(), alone.dtype, int(alone)) == (0, torch.int64, plain_hash(seed, *numbers))
+
+
 def test_broadcasting_and_continuation_change_nothing():
     rows, columns = torch.arange(5)[:, None], torch.arange(7)
     whole = hash_u32(3, rows, columns)

@@ -58,6 +58,16 @@ def test_numbers_follow_the_words_of_the_table(tmp_path):
     assert data.one_per_picture(1).tolist() == [0]
 
 
+def test_questions_come_without_their_pictures_too(tmp_path):
+    a, b = picture(tmp_path, "a.png"), picture(tmp_path, "b.png", seed=1)
+    rows = [(a, "wing", "red"), (b, "crown", "blue"), (a, "crown", "red")]
+    data = opened(*(Question(image, query, (label,), "train") for image, query, label in rows))
+    query, label, number = data.questions(torch.tensor([2, 0, 1]))
+    assert (query.tolist(), label.tolist(), number.tolist()) == ([0, 1, 0], [1, 1, 0], [0, 0, 1])
+    with pytest.raises(DataError, match=r"train questions are numbered 0\.\.2, found 1\.\.3"):
+        data.questions(torch.tensor([1, 3]))
+
+
 def test_several_labels_are_a_row_of_zeros_and_ones(tmp_path):
     image = picture(tmp_path, "a.png")
     rows = [Question(image, q, labels, "train") for q, labels in (("p", ("a", "c")), ("q", ("b",)))]
@@ -258,6 +268,12 @@ def test_what_does_not_fit_is_left_out_named_and_counted(tmp_path):
     assert batch.mask is None
 
 
+def test_pictures_need_not_be_varied(tmp_path):
+    data = opened(Question(picture(tmp_path, "a.png"), "q", ("x",), "train"), augment=None)
+    numbers = torch.zeros(4, dtype=torch.long)
+    assert torch.equal(data.take(numbers, augment_seed=3).images, data.take(numbers).images)
+
+
 def test_a_split_without_questions(tmp_path):
     row = Question(picture(tmp_path, "a.png"), "q", ("x",), "train")
     with pytest.raises(DataError, match=r"no question in split 'val' can be used .*train 1, val 0.*add some"):
@@ -294,6 +310,7 @@ def test_settings_come_from_a_recipe_and_go_back():
         ({"name": "csv:x", "size": (0, 5)}, "size"),
         ({"name": "csv:x", "size": (64, 100_000)}, "size: height and width must lie in 1 .. 4096"),
         ({"name": "csv:x", "cache_mb": -1}, "cache_mb"),
+        ({"name": "csv:x", "features_mb": -1}, "features_mb: must be at least 0, found -1"),
     ],
 )
 def test_settings_that_cannot_be(settings, message):

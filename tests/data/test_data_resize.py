@@ -5,8 +5,8 @@ import torch
 from PIL import Image
 
 from saccade.data.glyphs import glyphs_for
-from saccade.data.placement import Occupancy, Tries, _shifted, packed_rows
-from saccade.data.resize import by_padding, resized
+from saccade.data.placement import Occupancy, Tries, packed_rows
+from saccade.data.resize import by_padding, inked, resized
 
 
 def test_within_two_levels_of_pillow_and_the_same_ink():
@@ -55,6 +55,15 @@ def test_padding_does_not_change_a_glyph_nor_does_autocast():
         assert torch.equal(resized(glyph, torch.tensor([19]), 21), small)
 
 
+def test_ink_is_where_a_resized_glyph_is_not_zero():
+    glyphs = glyphs_for("val", "pack").images[:140]
+    sizes = torch.arange(14, 84).repeat(2)
+    marks = inked(glyphs, sizes, 84)
+    assert torch.equal(marks, (resized(glyphs, sizes, 84) > 0).float())
+    assert 0 < marks.mean() < 0.5
+    assert not inked(glyphs[:1], torch.tensor([0]), 84).any()  # a side of 0 is no glyph
+
+
 def test_groups_cover_everything_once():
     sizes = torch.randint(14, 84, (300,), generator=torch.Generator().manual_seed(0))
     groups = list(by_padding(sizes, 83))
@@ -67,7 +76,7 @@ def test_rows_packed_and_shifted_like_strings():
     for width in (21, 48, 84):
         patch = torch.rand(5, width, width, generator=generator) > 0.6
         x = torch.randint(0, 101 - width, (5,), generator=generator)
-        words = _shifted(packed_rows(patch.float()), x, 2)  # (2, 5, width)
+        words = packed_rows(patch.float(), x, 100)  # (2, 5, width)
         for n in range(5):
             for row in range(width):
                 number = int(words[0, n, row]) | int(words[1, n, row]) << 63
@@ -83,11 +92,11 @@ def test_a_box_is_free_exactly_when_a_slice_is_empty():
     for n in range(4):
         canvas[n, y[n] : y[n] + 84, x[n] : x[n] + 84] = patch[n]
     occupancy = Occupancy(4, 100, 14, torch.device("cpu"))
-    occupancy.add(torch.arange(4), packed_rows(patch.float()), x, y)
+    occupancy.add(slice(None), patch.float(), x, y)
     occupancy.refresh()
     lanes = (torch.arange(4)[:, None], torch.arange(4)[:, None])
-    tries: Tries = occupancy.draw(lanes, torch.arange(500), (14 << 16, 84 << 16))
-    free = occupancy.is_free(torch.arange(4), tries)
+    tries: Tries = occupancy.draw(slice(None), lanes, torch.arange(500), (14 << 16, 84 << 16))
+    free = occupancy.is_free(tries)
     sides = tries.extent >> 16
     assert 0.02 < free.float().mean() < 0.9
     assert {14, 83} <= set(sides.flatten().tolist())
@@ -98,3 +107,17 @@ def test_a_box_is_free_exactly_when_a_slice_is_empty():
             assert top >= 0
             assert max(left, top) + side <= 100
             assert bool(free[n, t]) == (not canvas[n, top : top + side, left : left + side].any())
+
+
+def test_tries_for_some_pictures_look_at_those():
+    """One picture is full, the others empty: only in it is nothing free, whichever are asked about and added to."""
+    occupancy = Occupancy(3, 70, 5, torch.device("cpu"))
+    full = torch.ones(1, 70, 70)
+    occupancy.add(torch.tensor([2]), full, torch.tensor([0]), torch.tensor([0]))
+    occupancy.refresh()
+    for pictures in ([2, 0], [1, 2], [0, 1, 2]):
+        lanes = torch.arange(len(pictures))[:, None]
+        tries = occupancy.draw(torch.tensor(pictures), (lanes, lanes), torch.arange(50), (5 << 16, 70 << 16))
+        free = occupancy.is_free(tries)
+        assert [bool(row.all()) for row in free] == [picture != 2 for picture in pictures]
+        assert free.any(dim=1).tolist() == [picture != 2 for picture in pictures]

@@ -12,7 +12,7 @@ from published_weights_fake import publish, withdraw
 from torch import Tensor
 
 from saccade.config import from_dict
-from saccade.errors import ConfigError, DataError
+from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.models.catalog import CATALOG, model_spec
 from saccade.models.film import FilmModel
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
@@ -140,6 +140,24 @@ def test_the_prior_adds_a_row_for_each_query(name: str, multi_label: bool) -> No
     for key in before:
         if key.endswith((".weights", ".scores", ".theta")):
             assert torch.equal(raw[key], before[key]), key
+
+
+# ---------------------------------------------------------------- kept encodings
+
+
+@every_model
+def test_an_encoding_takes_the_place_of_its_picture(name: str) -> None:
+    model = tiny(name).eval()
+    inputs, _ = model.example_batch(4, 0)
+    images, query = inputs["images"], inputs["query"]
+    asks = len(query) // len(images)
+    encoding = model.encode(images)
+    kept = model.forward_raw(None, query, asks=asks, encoding=encoding)
+    whole = model.forward_raw(images, query, asks=asks)
+    assert kept.keys() == whole.keys()
+    assert all(torch.equal(kept[key], whole[key]) for key in whole)
+    with pytest.raises(ShapeError, match=r"images: expected shape \(B,3,H,W\), or their encoding"):
+        model.forward_raw(None, query)
 
 
 # ---------------------------------------------------------------- a pretrained start

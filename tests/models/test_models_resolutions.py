@@ -21,6 +21,7 @@ from saccade.models.resolutions import resolution_ends
         ("mobilenetv2", None, ("block1", "block3", "block6", "block13", "head")),
         ("efficientnet-lite0", "block8", ("block1", "block3", "block5", "block8")),
         ("efficientnet-lite0", None, ("block1", "block3", "block5", "block11", "head")),
+        ("efficientnet-lite2", None, ("block1", "block4", "block7", "block15", "head")),
     ],
 )
 def test_the_last_stage_of_each_grid(backbone: str, through: str | None, ends: tuple[str, ...]) -> None:

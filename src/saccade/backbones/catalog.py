@@ -51,6 +51,11 @@ class BackboneSpec:
 _RESNET_STAGES = ("stem", "layer1", "layer2", "layer3", "layer4")
 _VGG_STAGES = tuple(f"{kind}{block}" for block in range(1, 6) for kind in ("conv", "pool"))
 
+
+def _inverted_residuals(blocks: int) -> tuple[str, ...]:
+    return (*(f"block{number}" for number in range(blocks + 1)), "head")
+
+
 BACKBONES: dict[str, BackboneSpec] = {
     "small": BackboneSpec(
         target="saccade.backbones.small:small_stack",
@@ -115,15 +120,34 @@ BACKBONES: dict[str, BackboneSpec] = {
         target="saccade.backbones.mobilenet:mobilenet_v2",
         summary="17 inverted residuals, small and quick, 1280 channels at 1/32",
         paper="Sandler et al. 2018, arXiv:1801.04381",
-        stages=(*(f"block{number}" for number in range(18)), "head"),
+        stages=_inverted_residuals(17),
         published="mobilenet_v2-b0353104.pth",
     ),
     "efficientnet-lite0": BackboneSpec(
-        target="saccade.backbones.efficientnet_lite:efficientnet_lite0",
+        target="saccade.backbones.efficientnet_lite:efficientnet_lite",
         summary="16 inverted residuals with filters of 3×3 and 5×5, 1280 channels at 1/32",
         paper="Tan and Le 2019, arXiv:1905.11946",
-        stages=(*(f"block{number}" for number in range(17)), "head"),
+        stages=_inverted_residuals(16),
+        arguments={"version": 0},
         published="efficientnet-lite0-57934424.pth",
+        published_at=None,
+    ),
+    "efficientnet-lite1": BackboneSpec(
+        target="saccade.backbones.efficientnet_lite:efficientnet_lite",
+        summary="21 inverted residuals, 1280 channels at 1/32; for pictures of 240 × 240",
+        paper="Tan and Le 2019, arXiv:1905.11946",
+        stages=_inverted_residuals(21),
+        arguments={"version": 1},
+        published="efficientnet-lite1-77cc7160.pth",
+        published_at=None,
+    ),
+    "efficientnet-lite2": BackboneSpec(
+        target="saccade.backbones.efficientnet_lite:efficientnet_lite",
+        summary="21 wider inverted residuals, 1280 channels at 1/32; for pictures of 260 × 260",
+        paper="Tan and Le 2019, arXiv:1905.11946",
+        stages=_inverted_residuals(21),
+        arguments={"version": 2},
+        published="efficientnet-lite2-9656183e.pth",
         published_at=None,
     ),
 }
@@ -157,4 +181,9 @@ def build_backbone(name: str, *, channels: int = 32, depth: int = 4, through: st
         stages = BACKBONES[name].build(channels=channels, depth=depth)
     else:
         stages = backbone_spec(name).build()
-    return stages if through is None else stages.through(through)
+    if through is None:
+        return stages
+    try:
+        return stages.through(through)
+    except ConfigError as error:
+        raise ConfigError(f"through: {error}; in a recipe this is model.config.through") from error

@@ -1,13 +1,16 @@
-"""EfficientNet-Lite0: a searched network of inverted residuals, some with 5×5 filters; each block is a stage.
+"""EfficientNet-Lite: searched networks of inverted residuals, some with 5×5 filters; each block is a stage.
 
 Paper: Tan and Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks", 2019 (arXiv:1905.11946),
 Table 1, in the form for small devices that its authors published in 2020: no squeeze-and-excitation, ReLU6 for Swish.
-Pictures are centred as for its published weights, (byte − 127) / 128, not by the statistics of ImageNet.
+Lite1 and Lite2 are Lite0 made deeper and wider, for larger pictures; the first block and the last are never repeated.
+Pictures are centred as for the published weights, (byte − 127) / 128, not by the statistics of ImageNet.
 
 TensorFlow, where the weights were trained, pads strided convolutions by what the size of the picture leaves over. Here
-they are padded as for the published 224 × 224, whatever the size: less in front than behind. So a stage has one frame,
-and no pixel is left out; where a side is odd on its way down, TensorFlow would have one cell more, and all of them lie
-one pixel of the finer grid further up or left.
+they are padded as for the pictures that the weights were trained on (:data:`SCALES`), whatever the size. So a stage has
+one frame, and no pixel is left out. Where the trained side is even on its way down, less is padded in front than behind
+and an odd side is rounded down; where it is odd (15 in Lite1; 65, 33 and 17 in Lite2), as much is padded in front as
+behind and an odd side is rounded up. Of a picture whose side is odd where the trained one is even, or even where it is
+odd, TensorFlow would see windows one pixel of the finer grid further up and left, or down and right.
 
 Deviations from the paper: no stochastic depth; norms forget as in the other backbones, ten times faster than in the 350
 epochs of ImageNet, or their statistics would lag behind the weights in a short training.
@@ -15,10 +18,14 @@ epochs of ImageNet, or their statistics would lag behind the weights in a short 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.backbones.inverted_residual import Row, inverted_residual_stages
+from saccade.backbones.inverted_residual import Row, centred, inverted_residual_stages
 from saccade.backbones.layers import Normalise
 from saccade.backbones.stages import Stages
 
@@ -33,6 +40,18 @@ TABLE = (
     Row(6, 320, 1, 1),
 )
 """Table 1: widening, channels, blocks, stride of the first of them, kernel."""
+
+
+class Scale(NamedTuple):
+    """How a network grows out of the table, and the side of the pictures that its weights were trained on."""
+
+    width: float
+    depth: float
+    side: int
+
+
+SCALES = (Scale(1.0, 1.0, 224), Scale(1.0, 1.1, 240), Scale(1.1, 1.2, 260))
+"""Those of Lite0, Lite1 and Lite2."""
 MEAN, STD = (127 / 255,) * 3, (128 / 255,) * 3
 NORM_EPSILON = 1e-3
 
@@ -52,27 +71,51 @@ class EvenSameConv2d(nn.Conv2d):
         return super().forward(features)
 
 
-def efficientnet_lite0(*, width: float = 1.0) -> Stages:
-    """Stages "block0" (a plain convolution), "block1" … "block16" (inverted residuals) and "head" (1×1 convolution).
+class SameAsTrained:
+    """Makes the convolutions of a network, in order; ``side`` is that of the trained picture where the next one is."""
 
-    ``width`` multiplies the channels of the blocks, which stay multiples of eight; block0 and head have their own.
+    def __init__(self, side: int) -> None:
+        self.side = side
 
-    >>> grid = efficientnet_lite0().grid((224, 224))
+    def __call__(self, channels: int, outgoing: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:
+        """The next convolution, without bias."""
+        convolve = centred if self.side % stride else EvenSameConv2d
+        self.side = math.ceil(self.side / stride)
+        return convolve(channels, outgoing, kernel, stride, groups)
+
+
+def efficientnet_lite(version: int, *, width: float = 1.0) -> Stages:
+    """Stages "block0" (a plain convolution), "block1" … (inverted residuals) and "head" (1×1 convolution).
+
+    The blocks of Lite0 end with "block16", those of Lite1 and Lite2 with "block21". ``width`` multiplies their channels
+    once more, which stay multiples of eight; block0 and head have their own.
+
+    >>> grid = efficientnet_lite(0).grid((224, 224))
     >>> [grid[name] for name in ("block0", "block3", "block5", "block11", "block16", "head")]
     [(112, 112), (56, 56), (28, 28), (14, 14), (7, 7), (7, 7)]
+    >>> grid = efficientnet_lite(2).grid((260, 260))
+    >>> [grid[name] for name in ("block0", "block4", "block7", "block15", "block21", "head")]
+    [(130, 130), (65, 65), (33, 33), (17, 17), (9, 9), (9, 9)]
     """
+    scale = SCALES[version]
     network = inverted_residual_stages(
-        TABLE,
+        _deepened(TABLE, scale.depth),
         stem=STEM,
         head=HEAD,
-        width=width,
+        width=scale.width * width,
         normalise=Normalise(MEAN, STD),
-        convolve=EvenSameConv2d,
+        convolve=SameAsTrained(scale.side),
     )
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):
             module.eps = NORM_EPSILON
     return network
+
+
+def _deepened(table: Sequence[Row], depth: float) -> list[Row]:
+    """More blocks, rounded up, in all rows but the first and the last."""
+    first, *inner, last = table
+    return [first, *(row._replace(blocks=math.ceil(depth * row.blocks)) for row in inner), last]
 
 
 _LAYERS = {
@@ -91,7 +134,7 @@ _WIDENED = {
 
 
 def published_name(key: str) -> str:
-    """The name, in the weights in circulation, of the entry ``key`` of the state of :func:`efficientnet_lite0`."""
+    """The name, in the weights in circulation, of the entry ``key`` of the state of :func:`efficientnet_lite`."""
     _, stage, path = key.split(".", 2)
     layer, _, tensor = path.rpartition(".")
     layer = _LAYERS.get(stage, _WIDENED)[layer]

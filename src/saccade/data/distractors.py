@@ -48,9 +48,10 @@ class Distractors:
         """Black pictures with crops of ``glyphs`` added."""
         number = torch.arange(self.count, device=indices.device)
         scene = hash_state(seed, indices[:, None])  # lanes (B, 1)
-        for_glyph, for_offset = hash_words(scene, _SOURCE, number)  # (B, K) each
-        for_colour, for_noise = hash_words(scene, _COLOUR, number)
-        for_scale, for_place = hash_words(scene, _PLACE, number)
+        draws = torch.arange(_SOURCE, _PLACE + 1, device=indices.device)[:, None, None]
+        first_words, second_words = hash_words(scene, draws, number)  # (3, B, K) each
+        for_glyph, for_colour, for_scale = first_words
+        for_offset, for_noise, for_place = second_words
 
         low, high = (round(self.crop * scale * (1 << FRACTION_BITS)) for scale in self.scale)
         side = (low + uniform_below(for_scale, high - low)) >> FRACTION_BITS  # (B, K)

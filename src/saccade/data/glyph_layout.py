@@ -101,11 +101,11 @@ class GlyphLayout:
 
     def __getitem__(self, rows: Tensor | slice) -> Self:
         """The scenes ``rows``, in that order, repeats allowed."""
-        return replace(self, **{name: value[rows] for name, value in self._tensors().items()})
+        return replace(self, **{name: value[rows] for name, value in self.tensors().items()})
 
     def to(self, device: torch.device | str) -> Self:
         """The same scenes on another device."""
-        moved = {name: value.to(device) for name, value in self._tensors().items()}
+        moved = {name: value.to(device) for name, value in self.tensors().items()}
         return replace(self, glyphs=self.glyphs.to(device), **moved)
 
     def cpu(self) -> Self:
@@ -130,7 +130,8 @@ class GlyphLayout:
             )
         return replace(self, x=with_object(self.x, obj, x), y=with_object(self.y, obj, y), may_overlap=True)
 
-    def _tensors(self) -> dict[str, Any]:
+    def tensors(self) -> dict[str, Any]:
+        """The columns by name: all fields that have a row for each scene."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 
@@ -150,7 +151,7 @@ Layout = TypeVar("Layout", bound=GlyphLayout)
 def join_layouts(layouts: list[Layout]) -> Layout:
     """Scenes of one stream, one after the other."""
     first = layouts[0]
-    columns: dict[str, Any] = {name: torch.cat([getattr(part, name) for part in layouts]) for name in first._tensors()}
+    columns: dict[str, Any] = {name: torch.cat([getattr(part, name) for part in layouts]) for name in first.tensors()}
     return replace(first, may_overlap=any(part.may_overlap for part in layouts), **columns)
 
 

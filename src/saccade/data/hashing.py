@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -27,26 +28,28 @@ _MASK = 0xFFFFFFFF
 _FIRST_MULTIPLIER = 0x7FEB352D
 _SECOND_MULTIPLIER = 0x846CA68B - (1 << 32)  # the same residue mod 2³², small enough for an exact int64 product
 
+# Start lanes: digits of pi, so that seed 0 is no special case.
+_START = (0x243F6A88, 0x85A308D3)
+
 State = tuple[Tensor, Tensor]
+Lane = TypeVar("Lane", int, Tensor)
 
 
 def hash_state(seed: int, *counters: int | Tensor, device: torch.device | str | None = None) -> State:
     """Take in ``seed`` and ``counters`` and keep the state, to be continued by :func:`hash_more`.
 
-    Counters broadcast against each other as they come, so a prefix shared by many draws is computed once.
+    Counters broadcast against each other as they come, so a prefix shared by many draws is computed once. The seed, and
+    numbers that come before any tensor, cost a device nothing: they are taken in before it is asked.
     """
     if not 0 <= seed < 1 << 63:
         raise DataError(f"a seed must lie in 0 .. 2^63 - 1, found {seed}")
-    if device is None:
-        device = next((c.device for c in counters if isinstance(c, Tensor)), torch.device("cpu"))
-    # Start lanes: digits of pi, so that seed 0 is no special case.
-    state = (torch.tensor(0x243F6A88, device=device), torch.tensor(0x85A308D3, device=device))
-    return _absorb(state, seed, *counters)
+    a, b = _absorb(_START, seed, *counters)
+    return torch.as_tensor(a, device=device), torch.as_tensor(b, device=device)
 
 
 def hash_more(state: State, *counters: int | Tensor) -> Tensor:
     """The draw that continues ``state`` with ``counters``: int64 values in [0, 2³²)."""
-    return _absorb(state, *counters)[1]
+    return hash_words(state, *counters)[1]
 
 
 def hash_words(state: State, *counters: int | Tensor) -> State:
@@ -108,29 +111,35 @@ def distinct_below(bits: Tensor, bound: int | Tensor, count: int | Tensor) -> Te
 
 def rounded_normal(bits: Tensor, sigma: float) -> Tensor:
     """Normal draws of standard deviation ``sigma`` rounded to integers, by inverting the distribution in integers."""
-    thresholds = torch.tensor(_normal_thresholds(sigma), device=bits.device)
+    thresholds = _normal_thresholds(sigma, bits.device)
     return torch.bucketize(bits, thresholds, right=True) - len(thresholds) // 2
 
 
 @lru_cache
-def _normal_thresholds(sigma: float) -> tuple[int, ...]:
+def _normal_thresholds(sigma: float, device: torch.device) -> Tensor:
     """P(round(x) ≤ n)·2³² for n from −6σ to 6σ − 1; how many of them a draw reaches is its value plus 6σ."""
     reach = math.ceil(6 * sigma)
     z_scores = ((n + 0.5) / sigma for n in range(-reach, reach))
-    return tuple(round(2**31 * math.erfc(-z / math.sqrt(2.0))) for z in z_scores)
+    return torch.tensor([round(2**31 * math.erfc(-z / math.sqrt(2.0))) for z in z_scores], device=device)
 
 
-def _absorb(state: State, *counters: int | Tensor) -> State:
+def _absorb(state: tuple[Any, Any], *counters: int | Tensor) -> tuple[Any, Any]:
+    """Lanes are whole numbers until the first tensor comes, and tensors from then on."""
     a, b = state
     for counter in counters:
         a = _mix(a ^ (counter & _MASK))
-        b = _mix(((b + a) & _MASK) ^ (counter >> 32))
+        b = (b + a) & _MASK
+        high = counter >> 32
+        b = _mix(b if isinstance(high, int) and high == 0 else b ^ high)
     return a, b
 
 
-def _mix(x: Tensor) -> Tensor:
-    x = x ^ (x >> 16)
-    x.mul_(_FIRST_MULTIPLIER).bitwise_and_(_MASK)
-    x.bitwise_xor_(x >> 15)
-    x.mul_(_SECOND_MULTIPLIER).bitwise_and_(_MASK)
-    return x.bitwise_xor_(x >> 16)
+def _mix(x: Lane) -> Lane:
+    x = x ^ (x >> 16)  # a new tensor; from here on in place
+    x *= _FIRST_MULTIPLIER
+    x &= _MASK
+    x ^= x >> 15
+    x *= _SECOND_MULTIPLIER
+    x &= _MASK
+    x ^= x >> 16
+    return x

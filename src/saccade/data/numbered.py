@@ -1,7 +1,8 @@
-"""Examples of a split are asked for by number; a number that it does not have is named."""
+"""Examples of a split are asked for by number; one that it does not have is named, and nobody waits for a device."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from saccade.errors import DataError
@@ -17,3 +18,16 @@ def checked_numbers(indices: Tensor, count: int | None, split: str, what: str) -
         upper = "" if count is None else f"{count - 1}"
         raise DataError(f"{split} {what} are numbered 0..{upper}, found {lowest}..{highest}")
     return indices
+
+
+def as_rows(numbers: Tensor, device: torch.device) -> Tensor | slice:
+    """``numbers`` (B,) as an index of what lies on ``device``; neighbours are a slice, which copies nothing."""
+    first, count = int(numbers[0]), len(numbers)
+    if torch.equal(numbers, torch.arange(first, first + count)):
+        return slice(first, first + count)
+    return sent(numbers, device)
+
+
+def sent(numbers: Tensor, device: torch.device) -> Tensor:
+    """``numbers`` on ``device``; the host goes on before a GPU gets round to taking them."""
+    return numbers.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else numbers.to(device)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 
@@ -19,5 +21,10 @@ _RGB = {
 
 def rgb(colours: Tensor, noise: Tensor) -> Tensor:
     """Colours (…) and their noise (…), one number on all three channels, as (…, 3) int64 in 0..255."""
-    table = torch.tensor([_RGB[name] for name in COLOURS], device=colours.device)
-    return (table[colours] + noise[..., None]).clamp(0, 255)
+    return (_table(colours.device)[colours] + noise[..., None]).clamp_(0, 255)
+
+
+@lru_cache
+def _table(device: torch.device) -> Tensor:
+    """(5, 3): copied to a device once, as every copy makes the host wait."""
+    return torch.tensor([_RGB[name] for name in COLOURS], device=device)

@@ -6,8 +6,8 @@ first that fits is the answer whatever the grouping was.
 
 Occupied pixels are bits: a picture row is a few 63-bit words. For each row the OR of the 1, 2, 4, 8 … rows from it on
 is kept, so "which columns are occupied anywhere in rows y … y + s − 1" is two lookups, and a try costs a handful of
-integer operations however large its box is. Everything about a try but those lookups is known beforehand and worked
-out for all glyphs of all scenes together: on a GPU the number of kernels, not their work, sets the pace.
+integer operations however large its box is. Everything about a try but those lookups is known beforehand, and for the
+first tries worked out for all glyphs of all scenes together: on a GPU the number of kernels sets the pace.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from saccade.data.hashing import State, hash_words, uniform_pair_below
 
@@ -37,7 +36,7 @@ class Tries:
     x: Tensor
     y: Tensor
     upper: Tensor
-    """Where the OR of the upper rows of the box is kept, within a picture's table …"""
+    """Where the OR of the upper rows of the box is kept …"""
     lower: Tensor
     """… and that of the lower rows; together they cover the box."""
     columns: Tensor
@@ -72,39 +71,47 @@ class Occupancy:
         self._rows = torch.zeros(self.words, batch, 2 * size, dtype=torch.int64, device=device)
         self._lowest = smallest.bit_length() - 1
         self._levels = size.bit_length() - self._lowest
-        self._table_start = torch.arange(batch, device=device) * (self._levels * size)
+        self._numbers = torch.arange(batch, device=device)
+        self._table_start = self._numbers * (self._levels * size)
         self._level_start, self._second_half = _lookups(size, self._lowest, device)
-        self._joined = self._join()
+        self._joined = self._rows.new_zeros(self.words, batch * self._levels * size)
 
-    def draw(self, draws: State, numbers: Tensor, extents: tuple[int, int]) -> Tries:
-        """The tries ``numbers``: scale uniform over ``extents`` (low, high), then a position inside the picture."""
+    def draw(self, pictures: Tensor | slice, draws: State, numbers: Tensor, extents: tuple[int, int]) -> Tries:
+        """The tries ``numbers``: scale uniform over ``extents`` (low, high), then a position inside the picture.
+
+        Args:
+            pictures: (n,) which pictures the tries are for.
+            draws: hash state, lanes (…, n, 1).
+            numbers: (t,); the tries are (…, n, t).
+            extents: range of the scale in 2⁻¹⁶ px.
+        """
         low, high = extents
         for_scale, for_place = hash_words(draws, numbers)
         extent = low + ((for_scale * (high - low)) >> 32)
         side = extent >> FRACTION_BITS
         x, y = uniform_pair_below(for_place, self.size + 1 - side)
-        upper = self._level_start[side] + y
-        columns = torch.stack([_ones(x + side - _WORD * w) ^ _ones(x - _WORD * w) for w in range(self.words)])
+        upper = self._table_start[pictures, None] + self._level_start[side] + y
+        left_of = _columns_left_of(self.size, x.device)  # (words, size + 1)
+        columns = left_of[:, x + side] ^ left_of[:, x]  # (words, …, n, t)
         return Tries(extent, x, y, upper, upper + self._second_half[side], columns)
 
-    def is_free(self, pictures: Tensor, tries: Tries) -> Tensor:
-        """Whether boxes (n, t) in pictures (n,) hold no occupied pixel: (n, t) bool."""
-        start = self._table_start[pictures, None]  # (n, 1)
-        occupied = self._joined[:, start + tries.upper] | self._joined[:, start + tries.lower]  # (words, n, t)
+    def is_free(self, tries: Tries) -> Tensor:
+        """Whether boxes (n, t) hold no occupied pixel: (n, t) bool."""
+        occupied = self._joined[:, tries.upper] | self._joined[:, tries.lower]  # (words, n, t)
         return ((occupied & tries.columns) == 0).all(dim=0)
 
-    def add(self, pictures: Tensor, glyph_rows: Tensor, x: Tensor, y: Tensor) -> None:
+    def add(self, pictures: Tensor | slice, marks: Tensor, x: Tensor, y: Tensor) -> None:
         """Mark glyphs as placed; call :meth:`refresh` before the next question.
 
         Args:
             pictures: (n,) which picture each glyph goes into, no picture twice.
-            glyph_rows: (n, p, g) packed rows of the glyphs, from :func:`packed_rows`.
+            marks: (n, p, p) float32: ones where a glyph has ink.
             x: (n,) left edge of each glyph's box.
             y: (n,) top edge.
         """
-        row = y[:, None] + torch.arange(glyph_rows.shape[1], device=y.device)  # (n, p)
-        at = (slice(None), pictures[:, None], row)
-        self._rows[at] = self._rows[at] | _shifted(glyph_rows, x, self.words)  # (words, n, p)
+        row = y[:, None] + torch.arange(marks.shape[1], device=y.device)  # (n, p)
+        at = (slice(None), self._numbers[pictures, None], row)
+        self._rows[at] = self._rows[at] | packed_rows(marks, x, self.size)  # (words, n, p)
 
     def refresh(self) -> None:
         """Make what :meth:`add` marked visible to :meth:`is_free`."""
@@ -112,13 +119,13 @@ class Occupancy:
 
     def _join(self) -> Tensor:
         """(words, B · levels · size): the OR of 2^level rows from each row on."""
-        joined = self._rows[..., : self.size]
+        joined = self._rows
         kept = [joined]
         for level in range(self._lowest + self._levels - 1):
             reach = 1 << level
-            joined = torch.cat([joined[..., :-reach] | joined[..., reach:], joined[..., -reach:]], dim=-1)
+            joined = joined[..., :-reach] | joined[..., reach:]  # what lies below the picture is empty
             kept.append(joined)
-        return torch.stack(kept[self._lowest :], dim=2).view(self.words, -1)
+        return torch.stack([rows[..., : self.size] for rows in kept[self._lowest :]], dim=2).view(self.words, -1)
 
 
 def first_free(
@@ -142,28 +149,33 @@ def first_free(
     Returns:
         extent, x, y (B,) and found (B,) bool; where it is false the others mean nothing.
     """
-    pending, tries = torch.arange(len(wanted), device=wanted.device), first_tries
-    extent, x, y, found = _first_of(tries, occupancy.is_free(pending, tries))
+    extent, x, y, found = _first_of(first_tries, occupancy.is_free(first_tries))
     start = blocks[0]
     for block in blocks[1:]:
         pending = (wanted & ~found).nonzero().squeeze(1)
         if not len(pending):
             break
         numbers = torch.arange(start, start + block, device=wanted.device)
-        tries = occupancy.draw((draws[0][pending, None], draws[1][pending, None]), numbers, extents)  # (n, block)
-        extent[pending], x[pending], y[pending], found[pending] = _first_of(tries, occupancy.is_free(pending, tries))
+        lanes = (draws[0][pending, None], draws[1][pending, None])  # (n, 1)
+        tries = occupancy.draw(pending, lanes, numbers, extents)  # (n, block)
+        extent[pending], x[pending], y[pending], found[pending] = _first_of(tries, occupancy.is_free(tries))
         start += block
     return extent, x, y, found
 
 
-def packed_rows(patches: Tensor) -> Tensor:
-    """The non-zero pixels of patches (n, p, p) as words (n, p, ⌈p/63⌉), column 0 in the lowest bit."""
-    powers, shifts = _packing(patches.shape[-1], patches.device)
-    with torch.autocast(patches.device.type, enabled=False):
-        parts = (patches > 0).float() @ powers  # (n, p, 3·words)
+def packed_rows(marks: Tensor, x: Tensor, size: int) -> Tensor:
+    """The rows of marks (n, p, p), moved ``x`` (n,) columns to the right, as words (⌈size/63⌉, n, p).
+
+    Column 0 is the lowest bit of the first word. The bits come from a product with powers of two, which has them in
+    place at once.
+    """
+    powers, shifts = _packing(size, marks.device)
+    column = x[:, None] + torch.arange(marks.shape[-1], device=x.device)  # (n, p)
+    with torch.autocast(marks.device.type, enabled=False):
+        parts = marks @ powers[column]  # (n, p, 3·words)
     # The parts share no bit, so their sum is their union.
     words = parts.shape[-1] // len(shifts)
-    return (parts.long().view(*parts.shape[:-1], words, len(shifts)) << shifts).sum(dim=-1)
+    return (parts.long().view(*parts.shape[:-1], words, len(shifts)) << shifts).sum(dim=-1).movedim(-1, 0)
 
 
 @lru_cache(maxsize=32)
@@ -176,35 +188,28 @@ def _lookups(size: int, lowest: int, device: torch.device) -> tuple[Tensor, Tens
 
 
 @lru_cache(maxsize=32)
-def _packing(width: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """The matrix that turns ``width`` columns into numbers of 21 bits, and where in a word those go."""
-    words, parts = -(-width // _WORD), _WORD // _PART
-    powers = torch.zeros(width, words * parts)
-    for column in range(width):
+def _packing(size: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The matrix that turns columns of a picture into numbers of 21 bits, and where in a word those go.
+
+    It has as many rows again, of zeros, for a glyph's empty padding.
+    """
+    words, parts = -(-size // _WORD), _WORD // _PART
+    powers = torch.zeros(2 * size, words * parts)
+    for column in range(size):
         powers[column, column // _PART] = 2.0 ** (column % _PART)
     return powers.to(device), (_PART * torch.arange(parts)).to(device)
 
 
+@lru_cache(maxsize=32)
+def _columns_left_of(size: int, device: torch.device) -> Tensor:
+    """(words, size + 1): the columns 0 … x − 1 of a picture as bits, for each x."""
+    first = _WORD * torch.arange(-(-size // _WORD))[:, None]  # of each word
+    inside = (torch.arange(size + 1) - first).clamp(0, _WORD)  # how many columns of each word
+    return (((1 << _WORD) - 1) >> (_WORD - inside)).to(device)
+
+
 def _first_of(tries: Tries, free: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """extent, x, y (n,) of the first free try in each row, and whether there is one."""
-    count = free.shape[1]
-    order = torch.where(free, torch.arange(count, device=free.device), count).amin(dim=1)  # (n,)
-    pick = order.clamp(max=count - 1)[:, None]
-    extent, x, y = (part.gather(1, pick).squeeze(1) for part in (tries.extent, tries.x, tries.y))
-    return extent, x, y, order < count
-
-
-def _shifted(words: Tensor, x: Tensor, count: int) -> Tensor:
-    """Rows (n, p, g) moved ``x`` (n,) columns to the right: (count, n, p)."""
-    whole = (x // _WORD)[:, None, None]
-    rest = x[:, None, None] - _WORD * whole
-    # Each target word is the low end of one source word and the high end of the one before it; zeros all around.
-    sources = pad(words, (count, count - words.shape[-1]))  # (n, p, 2·count)
-    at = (torch.arange(count, 2 * count, device=x.device) - whole).expand(-1, words.shape[1], -1)  # (n, p, count)
-    low_end = (sources.gather(2, at) & _ones(_WORD - rest)) << rest
-    return (low_end | sources.gather(2, at - 1) >> (_WORD - rest)).movedim(-1, 0)
-
-
-def _ones(count: Tensor) -> Tensor:
-    """Words whose lowest ``count`` bits are set; counts are cut to 0 … 63."""
-    return ((1 << _WORD) - 1) >> (_WORD - count.clamp(0, _WORD))
+    pick = free.view(torch.uint8).argmax(dim=1, keepdim=True)  # (n, 1) the first of equals
+    extent, x, y, found = (part.gather(1, pick).squeeze(1) for part in (tries.extent, tries.x, tries.y, free))
+    return extent, x, y, found

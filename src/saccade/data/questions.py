@@ -17,6 +17,7 @@ from torch import Tensor
 
 from saccade.data.augment import Augmentation, augment
 from saccade.data.byte_store import ByteStore
+from saccade.data.feature_cache import FEATURES_MB
 from saccade.data.numbered import checked_numbers
 from saccade.data.pictures import SIDE_LIMIT
 from saccade.data.prepared import PreparedPictures, prepared_mask
@@ -48,12 +49,15 @@ class QuestionDataConfig:
     """READER:PATH, see ``readers.py``."""
     size: Size = (224, 224)
     """(height, width) of the network input."""
-    augment: Augmentation = field(default_factory=Augmentation)
-    """How training pictures are varied."""
+    augment: Augmentation | None = field(default_factory=Augmentation)
+    """How training pictures are varied; None: not at all."""
     options: dict[str, Any] = field(default_factory=dict)
     """Settings of the reader."""
     cache_mb: int = 4096
     """Decoded pictures of a split kept on the device at most; 7,000 of 224 × 224 need 1,010."""
+    features_mb: int = FEATURES_MB
+    """What kept features of a frozen backbone may take on disk, those of other trainings among them; 0: keep none. Of
+    pictures that are not varied; 7,000 on 14 × 14 × 96 need 251."""
 
     def __post_init__(self) -> None:
         try:
@@ -62,8 +66,9 @@ class QuestionDataConfig:
             raise ConfigError(f"name: {error}") from error
         if not 1 <= min(self.size) <= max(self.size) <= SIDE_LIMIT:
             raise ConfigError(f"size: height and width must lie in 1 .. {SIDE_LIMIT}, found {self.size}")
-        if self.cache_mb < 0:
-            raise ConfigError(f"cache_mb: must be at least 0, found {self.cache_mb}")
+        for name in ("cache_mb", "features_mb"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name}: must be at least 0, found {getattr(self, name)}")
 
 
 class QuestionData:
@@ -129,24 +134,23 @@ class QuestionData:
 
         Args:
             indices: numbers of questions.
-            augment_seed: for training, vary the pictures by it. Boxes and points follow them; masks are left out.
+            augment_seed: for training, vary the pictures by it, if ``config.augment`` says how. Boxes and points follow
+                them; masks are left out.
         """
-        indices = checked_numbers(indices, self.size, self.split, "questions")
-        indices = indices.to(self.device)
-        picture = self._picture[indices]  # (B,)
+        query, label, picture = self.questions(indices)
+        indices = indices.long().to(self.device)
         images, canvas = self.pictures.take(picture), self.pictures.canvas[picture]  # (B,3,H,W), (B,2,3)
         mask = None
-        if augment_seed is not None:
+        if augment_seed is not None and self.config.augment is not None:
             images, frames = augment(images, self.config.augment, augment_seed)
             canvas = compose(canvas, frames)
         elif self._has_masks:
             mask = self._mask_batch(self._mask[indices])
         to_input = invert(canvas)  # (B,2,3)
-        label = self._label[indices]
         return QuestionBatch(
             images=images,
-            query=self._query[indices],
-            label=label.float() if self.multi_label else label,
+            query=query,
+            label=label,
             canvas=canvas,
             image_size=self.pictures.image_size[picture],
             picture=picture,
@@ -154,6 +158,12 @@ class QuestionData:
             point=apply(to_input, self._point[indices]).float(),
             mask=mask,
         )
+
+    def questions(self, indices: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The questions ``indices`` (B,) alone: query (B,), label (B,) or (B,K), number of the picture (B,)."""
+        indices = checked_numbers(indices, self.size, self.split, "questions").to(self.device)
+        label = self._label[indices]
+        return self._query[indices], label.float() if self.multi_label else label, self._picture[indices]
 
     def one_per_picture(self, count: int) -> Tensor:
         """(count,) or fewer: numbers of questions that are all about different pictures, from the first on."""

@@ -8,6 +8,7 @@ listed pixels; a mask is True there. All of it is whole numbers, so pictures too
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import torch
@@ -42,11 +43,11 @@ def inked_pixels(layout: GlyphLayout) -> InkedPixels:
     corner = ((objects // slots) * size + layout.y.flatten()[objects]) * size + layout.x.flatten()[objects]
     parts: list[InkedPixels] = []
     for group, pad in by_padding(side, layout.spec.largest):
-        patches = resized(glyphs[group], side[group], pad)  # (k, pad, pad)
-        number, row, column = patches.nonzero(as_tuple=True)  # (m,)
-        member = group[number]
-        ink = patches[number, row, column].int()
-        parts.append(InkedPixels(objects[member], corner[member] + row * size + column, ink))
+        patches = resized(glyphs[group], side[group], pad).view(-1)  # (k · pad · pad,)
+        at = patches.nonzero().squeeze(1)  # (m,)
+        member = group[at // (pad * pad)]
+        inside = _offsets(pad, size, at.device)[at % (pad * pad)]
+        parts.append(InkedPixels(objects[member], corner[member] + inside, patches[at].int()))
     empty = objects.new_zeros(0)
     pixels = InkedPixels(
         torch.cat([part.obj for part in parts] or [empty]),
@@ -62,12 +63,13 @@ def render(layout: SceneLayout) -> Tensor:
     images = layout.spec.background(layout.glyphs, layout.seed, layout.index, size)
     pixels = inked_pixels(layout)
     colours = layout.rgb.flatten(0, 1).T.int()  # (3, B·N)
-    scene = pixels.position // (size * size)
-    flat = images.view(-1)
+    scene = pixels.obj // layout.present.shape[1]
+    flat, transparent = images.view(-1), 255 - pixels.ink
+    at = pixels.position + scene * (2 * size * size)  # (M,) in the first plane: each scene before has two planes more
     for channel in range(3):
-        at = pixels.position + (2 * scene + channel) * (size * size)  # each scene before has two planes more
-        behind = flat[at].int()
-        flat[at] = divided_by_255(pixels.ink * colours[channel][pixels.obj] + (255 - pixels.ink) * behind).byte()
+        lit = (transparent * flat[at]).addcmul_(pixels.ink, colours[channel][pixels.obj])
+        flat[at] = divided_by_255(lit).byte()
+        at += size * size
     return images
 
 
@@ -110,4 +112,11 @@ def _frontmost(pixels: InkedPixels, layout: GlyphLayout) -> InkedPixels:
 
 def divided_by_255(product: Tensor) -> Tensor:
     """Exactly round(product / 255) for 0 ≤ product ≤ 255², without a division."""
-    return ((product + 128) * 257) >> 16
+    return (product + 128).mul_(257) >> 16
+
+
+@lru_cache(maxsize=32)
+def _offsets(pad: int, size: int, device: torch.device) -> Tensor:
+    """(pad · pad,): how far the pixels of a patch lie from its corner, in a flattened picture."""
+    along = torch.arange(pad, device=device)
+    return (along[:, None] * size + along).flatten()

@@ -2,8 +2,8 @@
 
 Which pixels of a resized glyph are non-zero decides where the next glyph may go, so every device must agree on them
 to the last bit. The triangle filter (Pillow's ``BILINEAR``: support grows when the picture shrinks) is therefore a
-table of whole coefficients that sum to exactly 256, and each pass ends in ⌊(sum + 128)/256⌋. Coefficients and pixels
-have at most 8 significant bits and sums stay below 2²⁴, so the float products are exact in float32, in TF32 and even
+table of whole coefficients that sum to exactly 256, kept as 256ths, and each pass ends in ⌊sum + ½⌋. Coefficients and
+pixels have at most 8 significant bits and sums at most 24, so the float products are exact in float32, in TF32 and even
 where the backend computes float32 products in bfloat16. The result differs from Pillow's, which keeps 22 bits per
 coefficient, by at most 2/255.
 """
@@ -33,17 +33,27 @@ def resized(glyphs: Tensor, sizes: Tensor, pad: int) -> Tensor:
     Returns:
         (n, pad, pad) float32 holding whole numbers 0..255.
     """
+    return _rounded(_mixed(glyphs, sizes, pad))
+
+
+def inked(glyphs: Tensor, sizes: Tensor, pad: int) -> Tensor:
+    """Where :func:`resized` is not zero, as float32 ones; arguments as there."""
+    return _mixed(glyphs, sizes, pad).ge_(0.5)  # what would be rounded up to 1
+
+
+def _mixed(glyphs: Tensor, sizes: Tensor, pad: int) -> Tensor:
+    """Both passes, with the second not yet rounded: (n, pad, pad) float32."""
     table = _coefficients(glyphs.shape[-1], pad, glyphs.device)  # (pad + 1, pad, g)
     with torch.autocast(glyphs.device.type, enabled=False):
         rows = table[sizes]  # (n, pad, g)
         across = _rounded(glyphs.float() @ rows.mT)  # (n, g, pad)
-        return _rounded(rows @ across)  # (n, pad, pad)
+        return rows @ across  # (n, pad, pad)
 
 
 def by_padding(sizes: Tensor, largest: int) -> Iterator[tuple[Tensor, int]]:
     """Group glyphs of similar size, so that small ones stay small work: (positions in ``sizes``, padding)."""
-    edges = [edge for edge in _PADDINGS if edge < largest] + [largest]
-    groups = torch.bucketize(sizes, torch.tensor(edges, device=sizes.device))
+    edges = _edge_list(largest)
+    groups = torch.bucketize(sizes, _edges(largest, sizes.device))
     ordered, order = torch.sort(groups, stable=True)
     ends = torch.searchsorted(ordered, torch.arange(len(edges), device=sizes.device), right=True).tolist()
     start = 0
@@ -57,19 +67,31 @@ def by_padding(sizes: Tensor, largest: int) -> Iterator[tuple[Tensor, int]]:
 _PADDINGS = (21, 32, 48)
 
 
+def _edge_list(largest: int) -> list[int]:
+    return [edge for edge in _PADDINGS if edge < largest] + [largest]
+
+
+@lru_cache(maxsize=32)
+def _edges(largest: int, device: torch.device) -> Tensor:
+    return torch.tensor(_edge_list(largest), device=device)
+
+
 def _rounded(sums: Tensor) -> Tensor:
-    return sums.add_(_UNIT // 2).mul_(1.0 / _UNIT).floor_()
+    return sums.add_(0.5).floor_()
 
 
 @lru_cache(maxsize=32)
 def _coefficients(source: int, largest: int, device: torch.device) -> Tensor:
-    """(largest + 1, largest, source): row i of entry s says how pixel i at size s is mixed from ``source`` pixels."""
+    """(largest + 1, largest, source): row i of entry s says how pixel i at size s is mixed from ``source`` pixels.
+
+    Whole numbers of 256ths, so that sums need no division.
+    """
     table = torch.zeros(largest + 1, largest, source)
     for size in range(1, largest + 1):
         for row in range(size):
             first, weights = _triangle_weights(source, size, row)
             table[size, row, first : first + len(weights)] = torch.tensor(weights, dtype=torch.float32)
-    return table.to(device)
+    return table.div_(_UNIT).to(device)
 
 
 def _triangle_weights(source: int, size: int, row: int) -> tuple[int, list[int]]:

@@ -15,24 +15,23 @@ import torch
 from torch import Tensor
 
 from saccade.data.glyphs import CLASSES, GlyphSet
-from saccade.data.hashing import State, hash_more, hash_state, hash_u32, rounded_normal, uniform_below
+from saccade.data.hashing import State, hash_more, hash_state, hash_words, rounded_normal, uniform_below
 from saccade.data.layout import SceneLayout, SceneSpec
 from saccade.data.palette import COLOURS
-from saccade.data.placement import FRACTION_BITS, Occupancy, first_free, packed_rows
-from saccade.data.resize import by_padding, resized
+from saccade.data.placement import FRACTION_BITS, Occupancy, first_free
+from saccade.data.resize import by_padding, inked
 from saccade.errors import DataError
 
 _COUNT, _ORDER, _COLOUR, _NOISE, _GLYPH, _PLACE = range(6)  # streams of draws within a scene
 _MAX_ATTEMPTS = 200
 # Narrowing down to the work that is needed pays where work is dear: for many scenes on a CPU. Few scenes, or a GPU,
-# are held up by the number of operations instead.
+# are held up by the number of operations instead; there only the tries are narrowed down, and once a digit.
 _SMALL_BATCH = 16
 
 
 def scene_counts(spec: SceneSpec, seed: int, indices: Tensor) -> Tensor:
     """(B,) number of digits in each scene, without sampling it."""
-    fewest, most = spec.count
-    return fewest + uniform_below(hash_u32(seed, indices, _COUNT), most - fewest + 1)
+    return _counts(spec, hash_state(seed, indices))
 
 
 def sample_layout(spec: SceneSpec, glyphs: GlyphSet, seed: int, indices: Tensor) -> SceneLayout:
@@ -46,32 +45,14 @@ def sample_layout(spec: SceneSpec, glyphs: GlyphSet, seed: int, indices: Tensor)
         raise DataError(f"scenes are numbered from 0, found {int(indices.min())}")
     glyphs = glyphs.to(indices.device)
     slot = torch.arange(spec.slots, device=indices.device)
-    scene = hash_state(seed, indices[:, None])  # lanes (B, 1)
-    order = hash_more(scene, _ORDER, torch.arange(CLASSES, device=indices.device))  # (B, 10)
-    classes = torch.argsort(order, dim=1, stable=True)[:, : spec.slots]
-    colour = uniform_below(hash_more(scene, _COLOUR, slot), len(COLOURS))
-    noise = rounded_normal(hash_more(scene, _NOISE, slot), spec.noise)
-    glyph = glyphs.pick(classes, hash_more(scene, _GLYPH, slot))
-    present = slot < scene_counts(spec, seed, indices)[:, None]
-
-    places = torch.zeros(3, len(indices), spec.slots, dtype=torch.int64, device=indices.device)
-    pending = torch.arange(len(indices), device=indices.device)
-    for attempt in range(_MAX_ATTEMPTS):
-        # A handful of scenes drawn anew is quicker on the host; any device gives the same answer.
-        worker = indices.device if attempt == 0 else torch.device("cpu")
-        draws = hash_state(seed, indices[pending].to(worker), _PLACE, attempt, slot[:, None].to(worker))  # (N, n)
-        images = glyphs.images[glyph[pending]]  # (n, N, 28, 28)
-        placed, complete = _place(spec, images.to(worker), draws, present[pending].to(worker))
-        places[:, pending] = placed.to(places.device)
-        pending = pending[~complete.to(pending.device)]
-        if not len(pending):
-            break
-    else:
-        raise DataError(
-            f"scene {int(indices[pending[0]])}: no room for its digits in {_MAX_ATTEMPTS} attempts of {spec.max_tries} "
-            f"tries; lower count {spec.count} or scale {spec.scale}, or enlarge size {spec.size}"
-        )
-    extent, x, y = places
+    scene = hash_state(seed, indices)  # lanes (B,)
+    streams = torch.arange(_ORDER, _GLYPH + 1, device=indices.device)[:, None, None]
+    bits = hash_more(_each(scene), streams, torch.arange(CLASSES, device=indices.device))  # (4, B, 10)
+    for_colour, for_noise, for_glyph = bits[1:, :, : spec.slots]
+    classes = torch.argsort(bits[0], dim=1, stable=True)[:, : spec.slots]
+    glyph = glyphs.pick(classes, for_glyph)
+    present = slot < _counts(spec, _each(scene))
+    extent, x, y = _places(spec, glyphs.images[glyph], scene, present, indices)
     return SceneLayout(
         spec=spec,
         glyphs=glyphs,
@@ -79,8 +60,8 @@ def sample_layout(spec: SceneSpec, glyphs: GlyphSet, seed: int, indices: Tensor)
         index=indices,
         classes=classes,
         glyph=glyph,
-        colour=colour,
-        noise=noise,
+        colour=uniform_below(for_colour, len(COLOURS)),
+        noise=rounded_normal(for_noise.contiguous(), spec.noise),
         extent=extent,
         x=x,
         y=y,
@@ -88,14 +69,50 @@ def sample_layout(spec: SceneSpec, glyphs: GlyphSet, seed: int, indices: Tensor)
     )
 
 
-def _place(spec: SceneSpec, images: Tensor, draws: State, present: Tensor) -> tuple[Tensor, Tensor]:
-    """One attempt at scales and positions, digit by digit.
+def _counts(spec: SceneSpec, scene: State) -> Tensor:
+    """Number of digits, from the hash state of a scene and in the shape of its lanes."""
+    fewest, most = spec.count
+    return fewest + uniform_below(hash_more(scene, _COUNT), most - fewest + 1)
+
+
+def _each(lanes: State) -> State:
+    """Lanes (…) as (…, 1), so that further counters get an axis of their own."""
+    return lanes[0][..., None], lanes[1][..., None]
+
+
+def _places(spec: SceneSpec, images: Tensor, scene: State, present: Tensor, indices: Tensor) -> Tensor:
+    """extent, x and y as (3, B, N): by one attempt for most scenes, by as many as it takes for all.
 
     Args:
         spec: how scenes are drawn.
         images: (B, N, 28, 28) the glyphs to place.
-        draws: hash state of each digit, lanes (N, B).
+        scene: hash state of each scene, lanes (B,).
         present: (B, N) bool.
+        indices: (B,) numbers of the scenes, for a complaint.
+    """
+    places, complete = _place(spec, images, scene, 0, present)
+    again = (~complete).nonzero().squeeze(1)  # (n,)
+    if not len(again):
+        return places
+    # A handful of scenes drawn anew is quicker on the host; any device gives the same answer.
+    images, present, indices, *lanes = (part[again].cpu() for part in (images, present, indices, *scene))
+    anew = places.new_empty(3, *present.shape, device="cpu")
+    pending = torch.arange(len(again))
+    for attempt in range(1, _MAX_ATTEMPTS):
+        state = (lanes[0][pending], lanes[1][pending])
+        anew[:, pending], complete = _place(spec, images[pending], state, attempt, present[pending])
+        pending = pending[~complete]
+        if not len(pending):
+            places[:, again] = anew.to(places.device)
+            return places
+    raise DataError(
+        f"scene {int(indices[pending[0]])}: no room for its digits in {_MAX_ATTEMPTS} attempts of {spec.max_tries} "
+        f"tries; lower count {spec.count} or scale {spec.scale}, or enlarge size {spec.size}"
+    )
+
+
+def _place(spec: SceneSpec, images: Tensor, scene: State, attempt: int, present: Tensor) -> tuple[Tensor, Tensor]:
+    """One attempt at scales and positions, digit by digit; arguments as of :func:`_places`.
 
     Returns:
         extent, x and y as (3, B, N), zero where nothing is present, and complete (B,) bool: all found room.
@@ -104,17 +121,18 @@ def _place(spec: SceneSpec, images: Tensor, draws: State, present: Tensor) -> tu
     occupancy = Occupancy(batch, spec.size, spec.extents[0] >> FRACTION_BITS, device)
     complete = torch.ones(batch, dtype=torch.bool, device=device)
     narrowing = device.type == "cpu" and batch > _SMALL_BATCH
-    blocks = _try_blocks(spec.max_tries) if narrowing else (spec.max_tries,)
-    lanes = (draws[0][..., None], draws[1][..., None])  # (N, B, 1)
-    first_tries = occupancy.draw(lanes, torch.arange(blocks[0], device=device), spec.extents)  # (N, B, block)
+    blocks = _try_blocks(spec.max_tries, (16, 64) if narrowing else (64,))
+    draws = hash_words(scene, _PLACE, attempt, torch.arange(slots, device=device)[:, None])  # lanes (N, B)
+    numbers = torch.arange(blocks[0], device=device)
+    first_tries = occupancy.draw(slice(None), _each(draws), numbers, spec.extents)  # (N, B, block)
     places = torch.zeros(3, batch, slots, dtype=torch.int64, device=device)
+    absent = ~present
     for slot in range(slots):
-        here = present[:, slot]
         more_draws = (draws[0][slot], draws[1][slot])  # (B,)
-        tries = first_tries.of_slot(slot)
-        *place, found = first_free(occupancy, tries, more_draws, spec.extents, blocks, here & complete)
-        places[..., slot] = torch.stack(place) * here
-        complete &= found | ~here
+        wanted = present[:, slot] & complete
+        *place, found = first_free(occupancy, first_tries.of_slot(slot), more_draws, spec.extents, blocks, wanted)
+        torch.mul(torch.stack(place), present[:, slot], out=places[..., slot])
+        complete &= found | absent[:, slot]
         if slot + 1 < slots:
             goes_on = present[:, slot + 1] & complete if narrowing else None
             _occupy(occupancy, spec.largest, images[:, slot], places[..., slot], goes_on)
@@ -125,21 +143,24 @@ def _occupy(occupancy: Occupancy, largest: int, images: Tensor, places: Tensor, 
     """Mark the glyphs (B, 28, 28) just placed at ``places`` (3, B), in all scenes or those ``wanted`` (B,)."""
     extent, x, y = places
     side = extent >> FRACTION_BITS
+    groups: list[tuple[Tensor | slice, int]]
     if wanted is None:  # one product for all, and no waiting for the device; a side of 0 marks nothing
-        groups = [(torch.arange(len(side), device=side.device), largest)]
+        groups = [(slice(None), largest)]
     else:
         scenes = wanted.nonzero().squeeze(1)
         groups = [(scenes[group], padding) for group, padding in by_padding(side[scenes], largest)]
     for members, padding in groups:
-        patches = resized(images[members], side[members], padding)  # (k, padding, padding)
-        occupancy.add(members, packed_rows(patches), x[members], y[members])
+        occupancy.add(members, inked(images[members], side[members], padding), x[members], y[members])
     occupancy.refresh()
 
 
-def _try_blocks(max_tries: int) -> tuple[int, ...]:
-    """A few tries first, since most digits need no more, then the rest for the scenes that do."""
+def _try_blocks(max_tries: int, first: tuple[int, ...]) -> tuple[int, ...]:
+    """A few tries first, since most digits need no more, then the rest for the scenes that do.
+
+    To know which do, the host has to wait for a GPU, so there are few questions.
+    """
     blocks, left = [], max_tries
-    for block in (16, 64):
+    for block in first:
         blocks.append(min(block, left))
         left -= blocks[-1]
     return tuple(block for block in (*blocks, left) if block)

@@ -2,7 +2,8 @@
 
 Making thousands of scenes at once costs a fraction of making them batch by batch, above all on a GPU, and a finite
 set is asked for the same scenes in every epoch. So scenes are made in aligned chunks, and the chunks last used stay
-on the device as bytes, up to a limit. On a GPU the next chunk of an endless stream is made while this one is used.
+on the device as bytes, up to a limit. A batch of neighbours, as training on fresh scenes asks for, is a slice of its
+chunk and costs nothing. On a GPU the next chunk of an endless stream is made while this one is used.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import torch
 from torch import Tensor
 
 from saccade.data.ahead import MadeAhead
-from saccade.data.glyph_layout import Layout, PictureSpec, join_layouts
+from saccade.data.glyph_layout import GlyphLayout, Layout, PictureSpec, join_layouts
 from saccade.data.glyphs import GlyphSet
 from saccade.data.layout import SceneLayout, SceneSpec
+from saccade.data.numbered import as_rows
 from saccade.data.render import render
 from saccade.data.scenes import sample_layout
 
@@ -68,7 +70,7 @@ class GlyphStream(ABC, Generic[Layout]):
         """The scenes ``numbers`` (B,) of the stream, made now: layout and pictures (B, 3, H, W) uint8."""
 
     def scenes(self, numbers: Tensor) -> tuple[Layout, Tensor]:
-        """The scenes ``numbers`` (B,): layout and pictures (B, 3, H, W) uint8, repeats allowed."""
+        """The scenes ``numbers`` (B,), repeats allowed: layout and pictures (B, 3, H, W) uint8, for reading only."""
         self._asked += 1
         numbers = numbers.cpu()  # chunk arithmetic is host work
         chunks = torch.unique(numbers // self.chunk).tolist()
@@ -81,8 +83,8 @@ class GlyphStream(ABC, Generic[Layout]):
             well_in = int(numbers.max()) % self.chunk >= self.chunk // 4
             if self._ahead is not None and self._asked > _SETTLED and well_in:
                 self._ahead.start(chunks[-1] + 1)
-        row = row.to(self.device)
-        return layout[row], images[row]
+        rows = as_rows(row, self.device)
+        return layout[rows], images[rows]
 
     def _from_chunks(self, chunks: list[int], numbers: Tensor) -> tuple[Layout, Tensor, Tensor]:
         """Layout and pictures in which the scenes ``numbers`` (B,) are, and in which rows (B,)."""
@@ -104,7 +106,10 @@ class GlyphStream(ABC, Generic[Layout]):
 
     def _chunk(self, number: int) -> tuple[Layout, Tensor]:
         if number not in self._chunks:
-            self._chunks[number] = self._make(number) if self._ahead is None else self._ahead.take(number)
+            made = self._make(number) if self._ahead is None else self._ahead.take(number)
+            if self._ahead is not None and self.device.type == "cuda":
+                _belongs_here(*made)
+            self._chunks[number] = made
             while len(self._chunks) > self._kept_at_most:
                 self._chunks.popitem(last=False)
         self._chunks.move_to_end(number)
@@ -114,6 +119,16 @@ class GlyphStream(ABC, Generic[Layout]):
         start = number * self.chunk
         stop = start + self.chunk if self.length is None else min(start + self.chunk, self.length)
         return self._draw(torch.arange(start, stop, device=self.device))
+
+
+def _belongs_here(layout: GlyphLayout, images: Tensor) -> None:
+    """Memory that another CUDA stream has filled is not given back to it before this one is done with it.
+
+    Batches are slices of it, and may be kept for longer than the chunk is.
+    """
+    stream = torch.cuda.current_stream(images.device)
+    for part in (*layout.tensors().values(), images):
+        part.record_stream(stream)
 
 
 class SceneStream(GlyphStream[SceneLayout]):

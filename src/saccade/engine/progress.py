@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from typing import IO, Literal
+from typing import IO, TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 ProgressMode = Literal["auto", "rich", "plain", "quiet"]
 
@@ -18,6 +21,9 @@ class Reporter:
 
     def advance(self, done: int) -> None:
         """``done`` steps of the phase are behind us; called every step, so it must be cheap."""
+
+    def preparing(self, what: str, done: int, total: int) -> None:
+        """Before a step can be made, ``done`` of ``total`` are there of ``what`` it needs."""
 
     def values(self, kind: Literal["train", "validation"], values: Mapping[str, float]) -> None:
         """Fresh numbers."""
@@ -38,6 +44,7 @@ class PlainReporter(Reporter):
     def __init__(self, stream: IO[str] | None = None, every: float = 5.0) -> None:
         self._stream, self._every = stream or sys.stderr, every
         self._latest: dict[str, str] = {}
+        self._prepared = 0.0  # when something was last said of it
 
     def begin(self, phase: str, done: int, total: int, images_per_step: int) -> None:
         """Start the clock of the phase."""
@@ -55,6 +62,17 @@ class PlainReporter(Reporter):
         said = "".join(f"  {text}" for text in self._latest.values())
         self._write(f"{self._phase} {done}/{self._total}  {rate * self._images:.0f} images/s  {clock(left)} left{said}")
         self._last = (now, done)
+
+    def preparing(self, what: str, done: int, total: int) -> None:
+        """Write a line if the last one is old enough; of what takes no time nothing is said."""
+        now = time.monotonic()
+        if done >= total:
+            self._prepared = 0.0
+        elif not self._prepared:
+            self._prepared = now
+        elif now - self._prepared >= self._every:
+            self._write(f"{what} {done:,}/{total:,}")
+            self._prepared = now
 
     def values(self, kind: Literal["train", "validation"], values: Mapping[str, float]) -> None:
         """Keep the numbers for the next line."""
@@ -87,7 +105,8 @@ class RichReporter(Reporter):
             console=Console(stderr=True),
             refresh_per_second=4,
         )
-        self._task: int | None = None
+        self._task: TaskID | None = None
+        self._prepared: TaskID | None = None
         self._images = 0
 
     def __enter__(self) -> RichReporter:
@@ -107,6 +126,15 @@ class RichReporter(Reporter):
         speed = self._bar.tasks[-1].speed
         rate = f"{speed * self._images:.0f} images/s" if speed else ""
         self._bar.update(self._task, completed=done, rate=rate)  # type: ignore[arg-type]
+
+    def preparing(self, what: str, done: int, total: int) -> None:
+        """A bar of its own, gone when all is there."""
+        if self._prepared is None:
+            self._prepared = self._bar.add_task(what, total=total, rate="", train="", validation="")
+        self._bar.update(self._prepared, completed=done)
+        if done >= total:
+            self._bar.remove_task(self._prepared)
+            self._prepared = None
 
     def values(self, kind: Literal["train", "validation"], values: Mapping[str, float]) -> None:
         """Show the numbers beside the bar."""

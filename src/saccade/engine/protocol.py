@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,9 +15,12 @@ class Trainable(Protocol):
 
     Attributes:
         model: has ``forward_raw(**inputs) -> dict[str, Tensor]``: plain tensors, batch axis first.
+        tell: set by the engine, called by a task whose first batch of a phase takes long to prepare: with what it
+            prepares, and how much of how much is done.
     """
 
     model: nn.Module
+    tell: Callable[[str, int, int], None]
 
     def new_model(self, seed: int) -> nn.Module:
         """A freshly initialised model, a function of ``seed`` alone; asked for only when ``replicas`` > 1."""

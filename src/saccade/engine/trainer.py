@@ -76,6 +76,7 @@ class Trainer:
     ) -> None:
         self.fabric, self.task, self.recipe = fabric, task, recipe
         self.folder, self.reporter, self.stop = folder, reporter, stop
+        task.tell = reporter.preparing
         task.to(fabric.device)
         self.learner = self._make_learner().to(fabric.device)
         parameters = dict(self.learner.model.named_parameters())

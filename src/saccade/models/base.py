@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.backbones import Stages
-from saccade.errors import ConfigError
+from saccade.errors import ConfigError, ShapeError
 from saccade.geometry import Size
 from saccade.trace import AttentionTrace, Look, Output, Total
 
@@ -38,6 +38,14 @@ class SeeingModel(nn.Module, ABC):
     @abstractmethod
     def encode(self, images: Tensor) -> Tensor:
         """What of the picture (B,3,H,W) does not depend on the query; computed once, asked many times."""
+
+    @property
+    def encoder(self) -> Stages | None:
+        """The backbone, where :meth:`encode` is that and no more, so that while it rests a picture is encoded alike.
+
+        What it makes of a picture can then be kept. None: of this model nothing can.
+        """
+        return None
 
     @abstractmethod
     def looks(self, raw: Raw) -> tuple[Look, ...]:
@@ -97,9 +105,17 @@ class QueryModel(SeeingModel):
         """What the logits (B,K) mean: shares of exclusive answers, or for many labels the probability of each."""
         return logits.sigmoid() if self.multi_label else logits.softmax(-1)
 
-    def forward_raw(self, images: Tensor, query: Tensor, *, asks: int = 1) -> Raw:
-        """Pictures (B,3,H,W) and query ids (B·k,), for each picture ``asks`` = k of them in a row → plain tensors."""
-        encoding = self.encode(images)  # (B,…)
+    def forward_raw(
+        self, images: Tensor | None, query: Tensor, *, asks: int = 1, encoding: Tensor | None = None
+    ) -> Raw:
+        """Pictures (B,3,H,W) and query ids (B·k,), for each picture ``asks`` = k of them in a row → plain tensors.
+
+        Where the ``encoding`` (B,…) of the pictures is kept, these need not be there.
+        """
+        if encoding is None:
+            if images is None:
+                raise ShapeError("images", "(B,3,H,W), or their encoding in their place", ())
+            encoding = self.encode(images)  # (B,…)
         if asks > 1:
             layout = torch.channels_last if _channels_last(encoding) else torch.contiguous_format
             encoding = encoding.unsqueeze(1).expand(-1, asks, *encoding.shape[1:]).flatten(0, 1)  # (B·k,…)

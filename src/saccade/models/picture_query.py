@@ -113,6 +113,11 @@ class PictureQueryModel(QueryModel):
         """Inputs and labels that fit :meth:`tiny`: the query names a quadrant, the answer is its colour."""
         return quadrant_batch(count, seed)
 
+    @property
+    def encoder(self) -> Stages | None:
+        """The backbone; None of a model with an :meth:`encode` of its own, in whose backbone the query takes part."""
+        return self.backbone if type(self).encode is PictureQueryModel.encode else None
+
     def encode(self, images: Tensor) -> Tensor:
         """Eq. (1): (B,3,H,W) → f (B,C,h,w)."""
         features: Tensor = self.backbone(images)

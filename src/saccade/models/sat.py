@@ -40,7 +40,7 @@ from torch import Tensor
 
 from saccade.attention.hard import cell_entropy, log_prob_of
 from saccade.attention.sampling import gumbel_noise
-from saccade.backbones import build_backbone, pretrained
+from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.errors import ShapeError
 from saccade.geometry import Size
 from saccade.models.base import Raw, SeeingModel
@@ -172,6 +172,11 @@ class SatModel(SeeingModel):
         check_size(self.config.input_size, size, "input_size")
 
     # ------------------------------------------------------------ captions that are given
+
+    @property
+    def encoder(self) -> Stages:
+        """The backbone."""
+        return self.backbone
 
     def encode(self, images: Tensor) -> Tensor:
         """The annotation vectors: (B,3,H,W) → a (B,L,D), row by row on the :attr:`grid`."""

@@ -147,7 +147,7 @@ class CaptionTask(PictureTask):
         if phase != DECODER or self.data_config.is_generated or not self.data_config.features_mb:
             return data
         if DECODER not in self._splits:
-            self._splits[DECODER] = CaptionFeatures(data, cast(SatModel, self.model))
+            self._splits[DECODER] = CaptionFeatures(data, cast(SatModel, self.model), self.tell)
         kept: CaptionFeatures = self._splits[DECODER]
         return kept
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -63,6 +63,7 @@ class PictureTask(ABC):
     ) -> None:
         if not 0 <= seed < 1 << 32:
             raise ConfigError(f"seed: must lie in 0 .. 2^32 - 1, found {seed}")
+        self.tell: Callable[[str, int, int], None] = _nobody_listens
         self._start: tuple[Mapping[str, Tensor], str] | None = None
         self.architecture, self.model_config, self.size = model, dict(model_config), size
         self.protocol, self.seed = protocol, seed
@@ -208,3 +209,7 @@ def in_batches(data: Any, batch_size: int) -> Iterator[Any]:
         raise DataError(f"split '{data.split}' has no end; name a finite one (val, test)")
     for start in range(0, data.size, batch_size):
         yield data.take(torch.arange(start, min(start + batch_size, data.size), device=data.device))
+
+
+def _nobody_listens(what: str, done: int, total: int) -> None:
+    """How far something is, before the engine says where to tell it; no lambda, as tasks go to other processes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol, cast
 
 import torch
@@ -63,6 +64,8 @@ class QueryTask(PictureTask):
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Keyword arguments of ``forward_raw``; of a picture that is asked several times there is one copy."""
+        if "encoding" in batch:
+            return {"images": None, "query": batch["query"], "encoding": batch["encoding"]}
         images, query = batch["images"], batch["query"]
         return {"images": images, "query": query, "asks": len(query) // len(images)}
 
@@ -107,16 +110,20 @@ class QueryTask(PictureTask):
         """Accuracy and loss on the validation split; with several answers at once weighted mAP (11-point) and loss."""
         loss = torch.zeros((), device=self.device)
         all_logits, all_labels = [], []
-        for batch in in_batches(self.split("val"), VALIDATION_BATCH):
-            logits = in_parts(cast(QueryModel, model), batch.images, batch.query)["logits"]
-            loss = loss + answer_loss(logits, batch.label) * len(batch)
+        for logits, label in self.answers(cast(QueryModel, model)):
+            loss = loss + answer_loss(logits, label) * len(label)
             all_logits.append(logits)
-            all_labels.append(batch.label)
+            all_labels.append(label)
         logits, label = torch.cat(all_logits), torch.cat(all_labels)
         right = float(right_answers(logits, label).sum()) / len(label)
         several = label.dim() == 2
         scores = {"weighted_map": weighted_map(logits, label), "top1": right} if several else {"accuracy": right}
         return {**scores, "loss": float(loss) / len(label)}
+
+    def answers(self, model: QueryModel) -> Iterator[tuple[Tensor, Tensor]]:
+        """Logits (B,K) and labels (B,) or (B,K) of the validation split, batch by batch."""
+        for batch in in_batches(self.split("val"), VALIDATION_BATCH):
+            yield in_parts(model, batch.images, batch.query)["logits"], batch.label
 
 
 def answer_loss(logits: Tensor, label: Tensor) -> Tensor:

@@ -2,12 +2,16 @@
 
 The table says what can be asked and answered, so the sizes of the model's query and answer are filled in from it. The
 training side; the scoring side is :mod:`saccade.tasks.question_scores`.
+
+A phase that leaves the backbone as it is learns from its features, which are computed once and kept on disk
+(:mod:`saccade.tasks.kept_features`): if pictures are not varied (``data.augment: null``), and the model sees the whole
+backbone before it is asked, as SOFT does and HAttNet does not. Validation in such a phase reads them too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
 
 from torch import Tensor, nn
 
@@ -20,11 +24,18 @@ from saccade.data.references import split_reference
 from saccade.errors import ConfigError
 from saccade.models.base import QueryModel
 from saccade.models.facts import ModelFacts
+from saccade.tasks.kept_features import rests
+from saccade.tasks.picture_task import Batch, in_batches
 from saccade.tasks.query_task import QueryTask
+from saccade.tasks.question_features import QuestionFeatures
 from saccade.tasks.question_prior import training_prior
 from saccade.tasks.question_scores import SWEEPS, score_questions
 from saccade.tasks.trainable_tables import check_named, check_trainable
 from saccade.tasks.wanted import Wanted
+
+KEPT = "/kept"
+"""Behind the name of a split: the features of its pictures."""
+VALIDATION_BATCH = 64  # questions with their features at once: as many as commonly learn together
 
 
 class QuestionTask(QueryTask):
@@ -61,9 +72,31 @@ class QuestionTask(QueryTask):
         """What the table holds, in one line."""
         return self.table.described()
 
-    def make_split(self, name: str) -> QuestionData:
-        """One split of the table, its pictures on the device where they fit."""
+    def make_split(self, name: str) -> QuestionData | QuestionFeatures:
+        """One split of the table, its pictures on the device where they fit; or SPLIT/kept: what is kept of them."""
+        if name.endswith(KEPT):
+            return QuestionFeatures(self.split(name.removesuffix(KEPT)), cast(QueryModel, self.model), self.tell)
         return QuestionData(self.data_config, name, self.device, table=self.table)
+
+    # ------------------------------------------------------------ training
+
+    def training_split(self, phase: str) -> QuestionData | QuestionFeatures:
+        """Questions with their pictures, or with what is kept of these while the backbone rests."""
+        for name in ("train", "val"):  # what was kept is of a backbone that may have learnt since
+            self._splits.pop(f"{name}{KEPT}", None)
+        data: QuestionData | QuestionFeatures = self.split(f"train{KEPT}" if self._keeps() else "train")
+        return data
+
+    def _keeps(self) -> bool:
+        """Whether the phase that begins sees every picture alike: its weights and modes are set by now."""
+        config, encoder = self.data_config, self.model.encoder
+        return bool(config.features_mb) and config.augment is None and encoder is not None and rests(encoder)
+
+    def batch(self, data: QuestionData | QuestionFeatures, indices: Tensor, number: int) -> Batch:
+        """The questions ``indices`` (B,) with their answers, and with their pictures or the features of those."""
+        if isinstance(data, QuestionFeatures):
+            return data.take(indices)._asdict()
+        return super().batch(data, indices, number)
 
     def training_batch(self, data: QuestionData, indices: Tensor, number: int) -> QuestionBatch:
         """Questions (B,) with their pictures varied as the seed and the number of the batch say."""
@@ -73,10 +106,20 @@ class QuestionTask(QueryTask):
         """What :meth:`validate` tells."""
         return ("score", *super().measures())
 
+    def answers(self, model: QueryModel) -> Iterator[tuple[Tensor, Tensor]]:
+        """Logits (B,K) and labels of the validation split; from kept features where the phase learns from such."""
+        if f"train{KEPT}" not in self._splits or model is not self.model:
+            yield from super().answers(model)
+            return
+        for batch in in_batches(self.split(f"val{KEPT}"), VALIDATION_BATCH):
+            yield model.ask(batch.encoding, batch.query)["logits"], batch.label
+
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Metrics on the validation split; ``score`` is the one that decides, whichever kind of table it is."""
         found = super().validate(model)
         return {"score": found["weighted_map" if self.table.multi_label else "accuracy"], **found}
+
+    # ------------------------------------------------------------ scoring
 
     @classmethod
     def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:

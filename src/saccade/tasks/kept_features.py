@@ -1,0 +1,107 @@
+"""What an encoder that rests makes of picture files, computed once and kept on disk: a step then costs the rest alone.
+
+Where neither weights nor statistics of the encoder change and pictures are not varied, its features are the same in
+every epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.dropout import _DropoutNd
+
+from saccade.backbones import Stages
+from saccade.cache import cache_home
+from saccade.data.feature_cache import FeatureCache, feature_key, files_digest, weights_digest
+from saccade.errors import ConfigError
+from saccade.models.base import SeeingModel
+from saccade.tasks.forward_passes import at_once, encoded
+
+FOLDER = "features"
+"""Where in the cache folder they are."""
+
+
+class KeptFeatures:
+    """What ``model.encode`` makes of the pictures of a split, by the number of the picture.
+
+    Args:
+        files: the pictures, by number.
+        images: numbers (B,) → those pictures as the network sees them (B,3,H,W).
+        model: its encoder as it is now; what later becomes of it is not noticed.
+        limit_mb: what kept features may take on disk, those of other trainings among them.
+        tell: called with "features", pictures behind us and pictures in all while they are computed.
+
+    Raises:
+        ConfigError: nothing of this model can be kept, or it does not fit.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[Path],
+        images: Callable[[Tensor], Tensor],
+        model: SeeingModel,
+        *,
+        limit_mb: int,
+        tell: Callable[[str, int, int], None] = lambda what, done, total: None,
+    ) -> None:
+        encoder = model.encoder
+        if encoder is None:
+            raise ConfigError(
+                f"features are kept of a backbone alone; {type(model).__name__} has more before its query"
+            )
+        first = images(torch.tensor([0]))  # (1,3,H,W)
+        self._encode = _as_it_answers(model, encoder)
+        self._cache = FeatureCache(
+            cache_home() / FOLDER,
+            shape=tuple(self._encode(first).shape[1:]),
+            count=len(files),
+            key=feature_key(
+                pictures=files_digest(files),
+                backbone=model.config.backbone,
+                weights=weights_digest(encoder.state_dict()),
+                stage=encoder.names[-1],
+                size=(first.shape[-2], first.shape[-1]),
+            ),
+            limit_bytes=limit_mb << 20,
+        )
+        self._device = first.device
+        if not self._cache.is_complete:
+            self._cache.fill(
+                lambda numbers: self._encode(images(numbers)),
+                batch_size=at_once(first),
+                progress=lambda done, total: tell("features", done, total),
+            )
+
+    def take(self, numbers: Tensor) -> Tensor:
+        """The features (B,…) of the pictures ``numbers`` (B,), repeats allowed, where the pictures are."""
+        return self._cache.take(numbers).to(self._device).float()
+
+
+def rests(part: nn.Module) -> bool:
+    """Whether training leaves a part of a model as it is: no weight learns, no statistics move, nothing is dropped."""
+    learns = any(parameter.requires_grad for parameter in part.parameters())
+    return not learns and not any(module.training and _differs_in_training(module) for module in part.modules())
+
+
+def _differs_in_training(layer: nn.Module) -> bool:
+    return isinstance(layer, _NormBase) or (isinstance(layer, _DropoutNd) and layer.p > 0)
+
+
+def _as_it_answers(model: SeeingModel, encoder: Stages) -> Callable[[Tensor], Tensor]:
+    """``model.encode`` without gradients, dropout or moving statistics; the encoder is left in the mode it was in."""
+
+    @torch.no_grad()
+    def encode(images: Tensor) -> Tensor:
+        was_training = {module: module.training for module in encoder.modules()}
+        encoder.eval()
+        try:
+            return encoded(model.encode, images)  # (B,…)
+        finally:
+            for module, training in was_training.items():
+                module.training = training
+
+    return encode

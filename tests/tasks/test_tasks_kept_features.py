@@ -1,0 +1,137 @@
+"""Kept features: what may be kept, that it is what the encoder answers, and that it is computed once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from question_tables import SPLITS, write_table
+from saccade.data.questions import QuestionData, QuestionDataConfig
+from saccade.errors import ConfigError
+from saccade.models.base import SeeingModel
+from saccade.models.catalog import CATALOG, model_spec
+from saccade.tasks.kept_features import KeptFeatures, rests
+
+COMPACT = {"backbone": "compact", "through": "layer2", "queries": 2, "answers": 3, "hidden": 4}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "home"))
+    return tmp_path / "home" / "features"
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> QuestionData:
+    table = write_table(tmp_path_factory.mktemp("pictures"))
+    return QuestionData(QuestionDataConfig(f"csv:{table}", size=(48, 48)), "val")
+
+
+def compact(seed: int = 0) -> SeeingModel:
+    """A model whose backbone has norms."""
+    torch.manual_seed(seed)
+    model = model_spec("soft").build(COMPACT)
+    assert isinstance(model, SeeingModel)
+    return model
+
+
+def kept(data: QuestionData, model: SeeingModel, limit_mb: int = 100) -> KeptFeatures:
+    return KeptFeatures(data.pictures.paths, data.pictures.take, model, limit_mb=limit_mb)
+
+
+# ---------------------------------------------------------------- what may be kept
+
+
+def test_a_part_rests_when_nothing_of_it_changes() -> None:
+    part = nn.Sequential(nn.Conv2d(1, 1, 1), nn.BatchNorm2d(1), nn.ReLU())
+    part.requires_grad_(False)
+    assert not rests(part)  # its statistics move
+    part[1].eval()
+    assert rests(part)
+    assert part[0].training  # what has no statistics may be in any mode
+    part[0].bias.requires_grad_()
+    assert not rests(part)
+
+
+def test_a_part_that_drops_does_not_rest() -> None:
+    part = nn.Sequential(nn.Linear(1, 1), nn.Dropout(0.1)).requires_grad_(False)
+    assert not rests(part)
+    part[1].p = 0.0  # as transformers of timm have it
+    assert rests(part)
+    part[1].p = 0.1
+    assert rests(part.eval())
+
+
+ENCODED_WHOLE = {"soft", "hard", "cross", "blind", "sat-soft", "sat-hard", "sat-none"}
+
+
+@pytest.mark.parametrize("name", sorted(CATALOG))
+def test_a_model_says_whether_its_encoding_is_that_of_its_backbone(name: str) -> None:
+    """And where it says so, it is: nothing else is run, and nothing that is learnt beside the backbone."""
+    spec = CATALOG[name]
+    model = spec.resolve()(spec.tiny()).eval()
+    if name not in ENCODED_WHOLE:
+        assert model.encoder is None
+        return
+    assert model.encoder is model.backbone
+    inputs, _ = spec.resolve().example_batch(2, 0)
+    encoding, features = model.encode(inputs["images"]), model.backbone(inputs["images"])
+    assert torch.equal(encoding.flatten().sort().values, features.flatten().sort().values)  # perhaps in another order
+
+
+def test_a_model_that_is_asked_before_its_last_stage_is_refused(pictures: QuestionData) -> None:
+    gated = model_spec("hattnet").build({"queries": 2, "answers": 3, "channels": 4, "depth": 2})
+    assert isinstance(gated, SeeingModel)
+    with pytest.raises(ConfigError, match="HAttNetModel has more before its query"):
+        kept(pictures, gated)
+
+
+def test_what_does_not_fit_is_refused_with_the_setting(pictures: QuestionData) -> None:
+    with pytest.raises(ConfigError, match=r"9 of shape \(.*raise the limit \(features_mb; 0 keeps none\)"):
+        kept(pictures, compact(), limit_mb=0)
+
+
+# ---------------------------------------------------------------- what is kept
+
+
+def test_what_is_kept_is_what_the_encoder_answers(pictures: QuestionData) -> None:
+    """To half precision, without moving its statistics, and with every layer back in its mode."""
+    model = compact().train()
+    model.backbone.stages["layer1"].eval()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    modes = [module.training for module in model.modules()]
+    numbers = torch.tensor([7, 2, 2, 0])
+    taken = kept(pictures, model).take(numbers)
+    assert [module.training for module in model.modules()] == modes
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    answered = model.eval().encode(pictures.pictures.take(numbers))
+    assert taken.dtype == torch.float32
+    assert not taken.requires_grad
+    torch.testing.assert_close(taken, answered, rtol=1e-3, atol=1e-4)
+    assert torch.equal(taken[1], taken[2])
+
+
+def test_each_picture_is_encoded_once_by_whoever_comes_first(pictures: QuestionData, home: Path) -> None:
+    seen: list[int] = []
+
+    def images(numbers: Tensor) -> Tensor:
+        seen.extend(numbers.tolist())
+        return pictures.pictures.take(numbers)
+
+    def first_and_all(model: SeeingModel) -> Tensor:
+        seen.clear()
+        features = KeptFeatures(pictures.pictures.paths, images, model, limit_mb=100)
+        return features.take(torch.arange(9))
+
+    one = first_and_all(compact())
+    assert seen == [0, *range(len(SPLITS["val"]))]  # the first tells the shape
+    again = first_and_all(compact())
+    assert seen == [0]
+    assert torch.equal(one, again)
+    assert len(list(home.iterdir())) == 1
+    other = first_and_all(compact(seed=1))
+    assert len(seen) == 10
+    assert not torch.equal(one, other)
