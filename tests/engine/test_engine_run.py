@@ -13,6 +13,7 @@ from saccade.config import from_dict
 from saccade.engine import fit
 from saccade.engine.learner import Learner
 from saccade.engine.recipe import Recipe
+from saccade.engine.run_folder import RunFolder
 from saccade.errors import ConfigError, DataError, MissingExtraError, OutputError
 
 QUIET = {"device": "cpu", "progress": "quiet"}
@@ -228,6 +229,31 @@ def test_a_run_whose_data_cannot_be_opened_leaves_nothing(tmp_path):
     with pytest.raises(DataError, match="no picture"):
         fit(NoPictures(), tiny_recipe({"steps": 2}), tmp_path / "run", **QUIET)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_that_is_refused_before_its_first_step_leaves_nothing(tmp_path):
+    class DoesNotFit(TinyTask):
+        def train_batches(self, start, **more):
+            raise ConfigError("features take more than the disk has")
+            yield
+
+    with pytest.raises(ConfigError, match="features take"):
+        fit(DoesNotFit(), tiny_recipe({"steps": 2}), tmp_path / "run", **QUIET)
+    assert not (tmp_path / "run").exists()  # though its state was saved before it began
+
+
+def test_what_a_run_left_that_died_before_its_first_step_makes_room(tmp_path):
+    class Dies(TinyTask):
+        def train_batches(self, start, **more):
+            raise RuntimeError("out of memory")
+            yield
+
+    with pytest.raises(RuntimeError, match="out of memory"):
+        fit(Dies(), tiny_recipe({"steps": 2}), tmp_path / "run", **QUIET)
+    assert RunFolder(tmp_path / "run").checkpoints.steps() == [0]
+    fit(TinyTask(), tiny_recipe({"steps": 2}), tmp_path / "run", **QUIET)
+    names = [path.name for path in RunFolder(tmp_path / "run").checkpoints.paths()]
+    assert names == ["step-00000000", "step-00000002"]  # and none of the other run's
 
 
 def test_a_run_that_has_begun_is_never_removed(tmp_path):

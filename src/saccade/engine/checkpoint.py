@@ -80,6 +80,10 @@ class CheckpointStore:
             return []
         return sorted((path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)), key=_order)
 
+    def steps(self) -> list[int]:
+        """After how many steps each was made, oldest first."""
+        return [_order(path)[0] for path in self.paths()]
+
     def load_newest(self) -> tuple[Checkpoint, list[str]]:
         """The newest checkpoint that is whole, and a warning for each newer one that was not."""
         problems: list[str] = []

@@ -50,23 +50,24 @@ class RunFolder:
             raise OutputError(f"{self.path} is a file; --out needs a folder")
         if self.path.is_dir() and any(self.path.iterdir()) and not self._never_began():
             raise OutputError(f"{self.path} is not empty; continue it with --resume, or choose another --out")
+        self.discard_if_never_began()
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
         content = yaml.safe_dump({"recipe": to_dict(recipe), "run": dict(facts)}, sort_keys=False, allow_unicode=True)
         write_bytes(self.path / "config.yaml", content.encode())
 
     def discard_if_never_began(self) -> None:
-        """Remove what a run left that was refused before its first checkpoint: a mistake leaves nothing behind."""
-        if self._never_began():
+        """Remove what a run left that was refused before its first step: a mistake leaves nothing behind."""
+        if self.path.is_dir() and self._never_began():
             shutil.rmtree(self.path, ignore_errors=True)
 
     def _never_began(self) -> bool:
-        """Whether all there is was left by a run that failed before its first checkpoint: it may start anew."""
+        """Whether all there is was left by a run that failed before its first step: it may start anew."""
         found = {entry.name for entry in self.path.iterdir()}
         return (
             "config.yaml" in found
             and found <= {"config.yaml", "log.txt", "checkpoints"}
-            and not self.checkpoints.paths()
+            and not any(self.checkpoints.steps())
         )
 
     def recorded(self) -> dict[str, Any]:
