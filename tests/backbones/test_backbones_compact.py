@@ -34,3 +34,12 @@ def test_a_grey_picture_is_the_middle_of_its_input() -> None:
 def test_it_has_no_published_weights() -> None:
     with pytest.raises(ConfigError, match="'compact' has no ImageNet weights"):
         model_spec("hsal").build({"pretrained": True})
+
+
+def test_a_cell_sees_nearly_all_of_a_picture_of_100_pixels():
+    """So that what a cell of the last stage tells need not lie where the cell does."""
+    picture = torch.rand(1, 3, 100, 100, requires_grad=True)
+    cell = compact().eval()(picture)[0, :, 3, 3]  # (128,)
+    (slope,) = torch.autograd.grad(cell.square().sum(), picture)
+    rows = slope.abs().sum((0, 1, 3)).nonzero().flatten()
+    assert int(rows.max() - rows.min()) + 1 == 95

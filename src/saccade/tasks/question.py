@@ -35,7 +35,7 @@ from saccade.tasks.wanted import Wanted
 
 KEPT = "/kept"
 """Behind the name of a split: the features of its pictures."""
-VALIDATION_BATCH = 64  # questions with their features at once: as many as commonly learn together
+KEPT_AT_ONCE = 64  # questions with their features in validation: as many as commonly learn together
 
 
 class QuestionTask(QueryTask):
@@ -111,7 +111,7 @@ class QuestionTask(QueryTask):
         if f"train{KEPT}" not in self._splits or model is not self.model:
             yield from super().answers(model)
             return
-        for batch in in_batches(self.split(f"val{KEPT}"), VALIDATION_BATCH):
+        for batch in in_batches(self.split(f"val{KEPT}"), KEPT_AT_ONCE):
             yield model.ask(batch.encoding, batch.query)["logits"], batch.label
 
     def validate(self, model: nn.Module) -> dict[str, float]:
