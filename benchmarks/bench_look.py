@@ -24,10 +24,10 @@ print(",".join(heavy) or "none")
 """
 
 
-def cold_start(repeats: int = 3) -> tuple[float, str]:
-    """Median seconds of a process that loads the model and looks once, and what it imported besides."""
+def cold_start() -> tuple[float, str]:
+    """Median seconds, of three runs, of a process that loads the model and looks once, and what it imported besides."""
     times, imported = [], ""
-    for _ in range(repeats):
+    for _ in range(3):
         start = time.perf_counter()
         imported = subprocess.run(
             [sys.executable, "-c", COLD], check=True, capture_output=True, text=True

@@ -19,8 +19,8 @@ from saccade.show.marks import Mask
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 
 
-def beside_soft(examples: int = 2) -> Image.Image:
-    """The same scenes and questions: SOFT looks once; the gates of HAttNet-CTX close in on the digit."""
+def beside_soft() -> Image.Image:
+    """Two scenes with a question each: SOFT looks once; the gates of HAttNet-CTX close in on the digit."""
     soft, gates = (load(name, device="cpu") for name in ("soft-mref", "hattnet-ctx-sparse-mref"))
     data = AttributeData(AttributeDataConfig(glyphs="pack"), "test")
     batch = data.take(data.one_per_scene(64))
@@ -29,7 +29,7 @@ def beside_soft(examples: int = 2) -> Image.Image:
         for predictor in (soft, gates)
     ]
     # Scenes that both read, with a digit larger than a speck; the tour and Figure 6 show mistakes too.
-    chosen = (sure[0] * sure[1] * (batch.scale > 0.9)).argsort(descending=True)[:examples].tolist()
+    chosen = (sure[0] * sure[1] * (batch.scale > 0.9)).argsort(descending=True)[:2].tolist()
     shown = []
     for row in chosen:
         query = int(batch.query[row])

@@ -2,6 +2,7 @@
 
 python tools/ship.py RUN docs/results/soft-mref-unlimited-seed0.json --name soft-mref
 
+What ships is what was scored: a run whose weights were rounded after its result was recorded is refused.
 ``--beside NAME`` leaves out what the shipped model NAME has bit for bit. Where others lie beside a model that is
 replaced, they are written anew and stay what they were.
 """
@@ -70,6 +71,8 @@ def main() -> None:
         sys.exit(f"{names} lies beside {options.name}, which so must be whole; leave out --beside")
     result = json.loads(options.result.read_text())
     model, facts = load_model(options.run / "model")
+    if facts.sha256 != result["training"]["sha256"]:
+        sys.exit(f"{options.result} is of other weights than {options.run} has now; evaluate and record it again")
     published = PUBLISHED.get((facts.architecture, facts.data["name"]))
     score = from_dict(Score, result["evaluation"] | {"model": options.name})
     score = dataclasses.replace(score, published=published.metrics if published else {})

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from saccade.show.colours import heat
+from saccade.show.png import png_bytes
 
 COLOURS, FILLING, RAMP, ROUNDS = 256, 32, 64, 60
 FARTHEST = 32
@@ -31,7 +32,7 @@ def small_png(picture: Image.Image) -> bytes:
     exact = picture.convert("RGB")
     few = _with_few_colours(exact)
     off = np.abs(np.asarray(few.convert("RGB"), np.int16) - np.asarray(exact, np.int16)).max()
-    return min((_encoded(each) for each in ([few, exact] if off <= FARTHEST else [exact])), key=len)
+    return min((png_bytes(each, "small") for each in ([few, exact] if off <= FARTHEST else [exact])), key=len)
 
 
 def smaller_base64(data: str) -> str:
@@ -43,12 +44,6 @@ def smaller_base64(data: str) -> str:
 def smaller_embedded(html: str) -> str:
     """HTML whose embedded pictures are smaller."""
     return _EMBEDDED.sub(lambda found: smaller_base64(found[0]), html)
-
-
-def _encoded(picture: Image.Image) -> bytes:
-    file = io.BytesIO()
-    picture.save(file, "PNG", optimize=True)
-    return file.getvalue()
 
 
 def _with_few_colours(picture: Image.Image) -> Image.Image:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import html
-import io
 import math
 import re
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from saccade.atomic import write_bytes
 from saccade.data.pictures import Picture
 from saccade.errors import DataError
 from saccade.record import Record, write_record
+from saccade.show.png import data_url, png_bytes
 from saccade.trace import AttentionTrace
 
 _GLIMPSE = "glimpse"  # the look of a model that reads label by label, with as many steps a label as it glimpses
@@ -177,7 +176,7 @@ class Sighting:
         is_strip = self.labels is not None if filmstrip is None else filmstrip
         if cells and not is_strip:
             raise DataError("cells: the total of all looks has none; they are painted in a filmstrip alone")
-        image = _png(self.filmstrip(cells=cells) if is_strip else self.overlay())
+        image = png_bytes(self.filmstrip(cells=cells) if is_strip else self.overlay())
         record = write_record(place, self.record())
         written = [write_bytes(shown, image), record, place.with_name(f"{place.name}.safetensors")]
         for number, other in enumerate(self.others, start=2):
@@ -195,10 +194,9 @@ class Sighting:
         others = ", ".join(f"{html.escape(word)} {share:.0%}" for word, share in self.alternatives[:3])
         shown = self.overlay()
         shown.thumbnail((_INLINE, _INLINE))  # a photograph at full size would swell the notebook by megabytes
-        data = base64.b64encode(_png(shown)).decode()
         return (
             f'<figure style="margin:0"><img alt="where {html.escape(self.model)} looked" '
-            f'src="data:image/png;base64,{data}" style="max-width:400px">'
+            f'src="{data_url(png_bytes(shown))}" style="max-width:400px">'
             f"<figcaption>{asked}<b>{html.escape(self.answer)}</b> {self.confidence:.0%}"
             f"{f' <small>({others})</small>' if others else ''}</figcaption></figure>"
         )
@@ -210,9 +208,3 @@ def _peak(attention: Tensor) -> tuple[int, int]:
     middle = (torch.tensor(attention.shape) - 1) / 2
     y, x = places[(places - middle).square().sum(-1).argmin()].tolist()
     return x, y
-
-
-def _png(image: Image.Image) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG")
-    return buffer.getvalue()

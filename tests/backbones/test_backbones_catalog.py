@@ -20,6 +20,7 @@ PARAMETERS = {
     "small": (3 * 9 + 1) * 32 + 3 * (32 * 9 + 1) * 32,
     "compact": COMPACT,
     "compact-fine": COMPACT,
+    "compact-near": COMPACT - 8 * (96 + 128) * 128,
     "resnet18": 11_689_512 - 513_000,
     "resnet34": 21_797_672 - 513_000,
     "resnet50": 25_557_032 - 2_049_000,

@@ -36,10 +36,11 @@ def test_it_has_no_published_weights() -> None:
         model_spec("hsal").build({"pretrained": True})
 
 
-def test_a_cell_sees_nearly_all_of_a_picture_of_100_pixels():
-    """So that what a cell of the last stage tells need not lie where the cell does."""
+@pytest.mark.parametrize(("name", "seen"), [("compact", 95), ("compact-near", 47)])
+def test_how_far_a_cell_sees(name: str, seen: int) -> None:
+    """Where a cell sees nearly all of a picture of 100 pixels, what it tells need not lie where the cell does."""
     picture = torch.rand(1, 3, 100, 100, requires_grad=True)
-    cell = compact().eval()(picture)[0, :, 3, 3]  # (128,)
+    cell = build_backbone(name).eval()(picture)[0, :, 3, 3]  # (128,)
     (slope,) = torch.autograd.grad(cell.square().sum(), picture)
     rows = slope.abs().sum((0, 1, 3)).nonzero().flatten()
-    assert int(rows.max() - rows.min()) + 1 == 95
+    assert int(rows.max() - rows.min()) + 1 == seen

@@ -50,6 +50,7 @@ BACKBONES: dict[str, tuple[Callable[[], Stages], geometry.Size]] = {
     "efficientnet-lite2, to its fourth stride": (lambda: efficientnet_lite(2, width=0.1).through("block8"), (190, 187)),
     "compact": (compact, (163, 158)),
     "compact, with finer cells": (lambda: compact(last_stride=1), (163, 158)),
+    "compact, with nearer cells": (lambda: compact(last_kernel=1), (163, 158)),
 }
 every_backbone = pytest.mark.parametrize(("build", "size"), BACKBONES.values(), ids=BACKBONES)
 

@@ -89,7 +89,7 @@ def test_rows_that_cannot_be_used(folder, row, skipped):
     table = csv(folder, text)
     assert table.skipped == (skipped.format(folder=folder),)
     assert [row.captions for row in table.rows] == [("A dog",)]
-    with pytest.raises(DataError, match="strict, and 1 entries cannot be used"):
+    with pytest.raises(DataError, match="strict, and 1 caption cannot be used"):
         csv(folder, text, STRICT)
 
 

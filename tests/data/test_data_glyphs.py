@@ -79,7 +79,7 @@ def test_missing_mnist_says_what_to_do(no_mnist):
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(ConfigError, match="did you mean 'test'"):
+    with pytest.raises(DataError, match="did you mean 'test'"):
         glyphs_for("tset", "pack")
     with pytest.raises(ConfigError, match="did you mean 'merged'"):
         glyphs_for("train", "merge")

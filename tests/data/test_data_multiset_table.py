@@ -191,7 +191,7 @@ def test_a_json_line_that_cannot_be_used_is_named(folder, row, reason):
     ("text", "message"),
     [
         ("", "no column image, labels; the file is empty"),
-        ("image,label\na.png,3\n", "no column labels; did you mean 'label'"),
+        ("image,label\na.png,3\n", "no column labels; found image, label; the first"),
         ("image,labels\n", "t.csv: it is empty; add a row for each picture"),
         ("image,labels,split\na.png,,train\nb.png,3,test\n", "none of its 1 training pictures has a label"),
     ],

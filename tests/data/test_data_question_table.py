@@ -1,14 +1,12 @@
-"""Tables of questions: whose words they have, what is left out, and how that is said."""
+"""Tables of questions: whose words they have, and what is left out."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from saccade.data.question_table import Question, hashed_share, make_table, summarised, with_known_words
+from saccade.data.question_table import Question, make_table, with_known_words
 from saccade.errors import DataError
 
 
@@ -61,16 +59,9 @@ def test_nothing_usable_and_strict_are_errors_that_say_why():
         make_table("csv:x", [], ["empty label: line 2", "empty label: line 3"], multi_label=False)
     with pytest.raises(DataError, match=r"^csv:x: it is empty; add"):
         make_table("csv:x", [], [], multi_label=False)
-    with pytest.raises(DataError, match=r"strict, and 1 row\(s\) cannot be used: 1 × empty label"):
+    with pytest.raises(DataError, match=r"strict, and 1 row cannot be used: 1 × empty label"):
         make_table("csv:x", found(question()), ["empty label: line 2"], multi_label=False, strict=True)
     assert make_table("csv:x", found(question()), [], multi_label=False, strict=True).rows
-
-
-def test_a_summary_counts_every_reason_and_names_three():
-    skipped = [f"no such picture: line {n}, {n}.png" for n in range(2, 1_302)] + ["duplicate: line 7"]
-    assert summarised(skipped) == (
-        "1,300 × no such picture (line 2, 2.png; line 3, 3.png; line 4, 4.png; …), 1 × duplicate (line 7)"
-    )
 
 
 def test_some_keeps_all_questions_about_the_first_pictures():
@@ -80,17 +71,6 @@ def test_some_keeps_all_questions_about_the_first_pictures():
     table = make_table("csv:x", found(*rows), [], multi_label=False).some("val", 2)
     assert [row.image.name for row in table.rows if row.split == "val"] == ["val0", "val0", "val1", "val1"]
     assert table.count("train") == 6
-
-
-@given(st.text(st.characters(exclude_categories=())))
-def test_any_text_has_a_share(text):
-    assert 0 <= hashed_share(text) < 1
-
-
-def test_shares_are_spread_evenly_and_pinned():
-    shares = sorted(hashed_share(f"{n}.png") for n in range(2_000))
-    assert all(abs(share - n / 2_000) < 0.04 for n, share in enumerate(shares))
-    assert hashed_share("a.png") == pytest.approx(0.4962016, abs=1e-7)
 
 
 def test_tables_are_read_without_torch():

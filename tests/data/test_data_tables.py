@@ -205,7 +205,7 @@ def test_a_json_line_that_cannot_be_used_is_named(folder, row, reason):
     ("text", "message"),
     [
         ("", "no column image, query, label; the file is empty"),
-        ("image,query,lable\na.png,q,x\n", "no column label; did you mean 'lable'"),
+        ("image,query,lable\na.png,q,x\n", "no column label; found image, query, lable; the first line"),
         ("image;query;label\na.png;q;x\n", "cells are parted by ';', not by commas"),
         ("image,query,label,label\na.png,q,x,y\n", "more than one column label"),
         ("image,query,label\n", "t.csv: it is empty; add a row for each picture"),

@@ -13,7 +13,8 @@ from saccade.engine import fit
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.engine.learner import Learner
 from saccade.engine.phases import apply_phase, build_optimizer, train_mode, trainable_names
-from saccade.engine.recipe import OptimizerSpec, Phase
+from saccade.engine.recipe import OptimizerSpec, Phase, Select
+from saccade.engine.validation import choosing_by_measured
 from saccade.errors import ConfigError
 
 ADAMW = {"name": "adamw", "lr": 0.05, "weight_decay": 0.1}
@@ -161,6 +162,22 @@ def test_patience_waits_while_the_metric_beside_gets_better(tmp_path, interrupte
     assert "no better accuracy or likelihood for 2 validations" in (result.out / "log.txt").read_text()
     leap = run(tmp_path / "leap", TwoScores((0, -4), (0.1, -3), (0, -2), (0, -1), (0, -2), (0, -2)), both)
     assert (leap.step, leap.best.step) == (12, 4)  # the metric alone decides which weights are kept
+
+
+def test_score_is_the_first_metric_of_the_task_and_is_told_under_its_own_name(tmp_path):
+    task = TwoScores((0.2, -1), (0.6, -2), (0.4, -0.5))
+    result = run(tmp_path, task, {"steps": 6, "validate_every": 2, "patience": 1, "select": {"metric": "score"}})
+    assert (result.stopped, result.best.value, result.best.step) == ("early", 0.6, 4)
+    assert result.best.metrics == {"accuracy": 0.6, "likelihood": -2}
+    assert "no better accuracy for 1 validations" in (result.out / "log.txt").read_text()
+    assert "metric: score" in (result.out / "config.yaml").read_text()  # as it was written
+
+
+def test_a_task_may_measure_something_that_is_called_score():
+    phase = Phase(steps=1, select=Select("score"))
+    assert choosing_by_measured(phase, ("accuracy", "score")) == phase
+    assert choosing_by_measured(phase, ("accuracy", "loss")).select == Select("accuracy")
+    assert choosing_by_measured(Phase(steps=1), ()) == Phase(steps=1)
 
 
 def test_a_metric_beside_that_is_not_measured_is_refused(tmp_path):

@@ -15,8 +15,8 @@ from PIL import Image
 from saccade.errors import DataError, OutputError, ShapeError
 from saccade.show import report_pictures
 from saccade.show.markup import Notes, escaped, inline, paragraphs
+from saccade.show.png import png_bytes
 from saccade.show.report import Bar, Bars, Cell, Code, Gallery, KeyFigures, Picture, Report, Section, Table, percent
-from saccade.show.report_pictures import png_bytes
 
 EVIL = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>&amp;"
 VOID = {"meta", "img", "source", "br", "rect", "line"}
@@ -204,12 +204,12 @@ def test_photographs_are_kept_small_and_look_the_same(monkeypatch):
     for name, value in (("_WEBP_SIDE", 299), ("features", SimpleNamespace(check=lambda feature: False))):
         with monkeypatch.context() as patch:
             patch.setattr(report_pictures, name, value)
-            assert kept(picture) == png_bytes(picture)  # too wide for the format, or a Pillow without it
+            assert kept(picture) == png_bytes(picture, "small")  # too wide for the format, or a Pillow without it
 
 
 def test_drawings_of_few_colours_stay_exact():
     drawing = Image.fromarray(np.arange(256, dtype=np.uint8).repeat(16).reshape(64, 64))
-    assert kept(drawing) == png_bytes(drawing)
+    assert kept(drawing) == png_bytes(drawing, "small")
 
 
 @pytest.mark.parametrize("image", [b"GIF89a", "no picture", b""])

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from caption_stubs import captioned_files, short_splits
 from saccade.data.caption_text import tokenise
+from saccade.data.vocabulary import END, UNKNOWN
 from saccade.errors import ConfigError
 from saccade.losses import self_critical_loss
-from saccade.metrics import bleu_of_words, cider_each
+from saccade.metrics import MeteorWords, bleu_of_words, cider_each, meteor_of_words
 from saccade.tasks.caption import DECODER, DRAWS, SELF_CRITICAL, CaptionTask
 from saccade.tasks.caption_rewards import JudgedPictures
 
@@ -129,6 +130,20 @@ def test_bleu_counts_as_much_as_is_asked_for(table: str) -> None:
     assert float(found["reward"]) == pytest.approx(float((cider + 0.5 * bleu).mean()))
 
 
+@pytest.mark.parametrize("bleu_weight", [0.0, 0.5])
+def test_meteor_counts_as_much_as_is_asked_for(table: str, bleu_weight: float) -> None:
+    task = on_files(table)
+    found, raw, batch = taught(task, f"self_critical:{bleu_weight}:0.3")
+    judged = task.training_split(SELF_CRITICAL)
+    assert isinstance(judged, JudgedPictures)
+    words = raw["word.emits"].view(4, DRAWS, -1)
+    without = judged.rewards(words, batch["references"], bleu_weight=bleu_weight)
+    by_word = MeteorWords(task.vocabulary.entries, end=END, unknown=UNKNOWN)
+    meteor = meteor_of_words(words, batch["references"], by_word)
+    assert float(meteor.sum()) > 0
+    assert float(found["reward"]) == pytest.approx(float((without + 0.3 * meteor).mean()))
+
+
 def test_saying_the_same_five_times_teaches_nothing(table: str) -> None:
     task = on_files(table)
     _, raw, batch = taught(task)
@@ -183,12 +198,26 @@ def test_the_phase_and_the_loss_go_together(table: str) -> None:
     for loss in ("soft", "hard"):
         with pytest.raises(ConfigError, match="the loss 'self_critical' and a phase of that name go together"):
             taught(task, loss)
-    with pytest.raises(ConfigError, match="'self_critical' takes at most 1, found 2 numbers"):
-        taught(task, "self_critical:1:2")
-    task.check_loss(SELF_CRITICAL, "self_critical:0.5")
-    for loss, words in (("self_critical:-1", "0 or more, found -1"), ("self_critical:x", r"numbers, found \['x'\]")):
-        with pytest.raises(ConfigError, match=words):
-            task.check_loss(SELF_CRITICAL, loss)
+    with pytest.raises(ConfigError, match="'self_critical' takes at most 2, found 3 numbers"):
+        taught(task, "self_critical:1:2:3")
+    for loss in ("self_critical:0.5", "self_critical:0.5:0.2", "self_critical:0:1"):
+        task.check_loss(SELF_CRITICAL, loss)
+
+
+@pytest.mark.parametrize(
+    ("weights", "complaint"),
+    [
+        ("-1", "a weight is 0 or more, found -1"),
+        ("0.2:-1", "a weight is 0 or more, found -1"),
+        ("0.2:nan", "a weight is 0 or more, found nan"),
+        ("0.2:inf", "a weight is 0 or more, found inf"),
+        ("x", r"numbers, found \['x'\]"),
+        ("0.2:", r"numbers, found \['0.2', ''\]"),
+    ],
+)
+def test_weights_that_cannot_be_are_refused(table: str, weights: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        on_files(table).check_loss(SELF_CRITICAL, f"self_critical:{weights}")
 
 
 def test_scenes_have_nobody_to_agree_with() -> None:

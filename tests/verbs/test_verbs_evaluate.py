@@ -76,7 +76,7 @@ def test_progress_is_told(run: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"split": "tset"}, ConfigError, "unknown split 'tset': did you mean 'test'"),
+        ({"split": "tset"}, DataError, "no split 'tset': did you mean 'test'"),
         ({"split": "train"}, DataError, "no end"),
         ({"data": "mreff"}, ConfigError, "found 'mreff'; did you mean 'mref'"),
         ({"glyphs": "pakc"}, ConfigError, "did you mean 'pack'"),

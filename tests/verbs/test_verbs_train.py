@@ -84,8 +84,10 @@ def test_settings_reach_the_run(tmp_path: Path) -> None:
 
 
 def test_weights_are_stored_as_the_recipe_says(run: Path, tmp_path: Path) -> None:
-    whole = read_facts(train_tiny(tmp_path / "r", "stored=float32").out / "model")
-    assert (read_facts(run / "model").dtype, whole.dtype) == ("float16", "float32")
+    whole, bytes_each = (
+        read_facts(train_tiny(tmp_path / dtype, f"stored={dtype}").out / "model") for dtype in ("float32", "int8")
+    )
+    assert (read_facts(run / "model").dtype, whole.dtype, bytes_each.dtype) == ("float16", "float32", "int8")
 
 
 def test_the_same_seed_gives_the_same_model_and_another_seed_another(run: Path, tmp_path: Path) -> None:

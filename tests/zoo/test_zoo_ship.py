@@ -14,7 +14,7 @@ from torch import nn
 
 from saccade import zoo
 from saccade.models.facts import Beside, read_facts
-from saccade.models.folder import load_model, save_model
+from saccade.models.folder import load_model, save_model, store_as
 from tiny_models import save_tiny
 
 TOOL = Path(__file__).parents[2] / "tools" / "ship.py"
@@ -108,3 +108,31 @@ def test_a_model_that_others_lie_beside_must_be_whole(
     with pytest.raises(SystemExit, match="second lies beside first, which so must be whole"):
         ship(tool, monkeypatch, run, "--name", "first", "--beside", "third")
     load_model(tmp_path / "zoo" / "second")
+
+
+def test_what_was_rounded_after_it_was_scored_is_not_shipped(
+    tool: ModuleType, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ship(tool, monkeypatch, run, "--name", "first")
+    store_as(run / "model", "int8")
+    with pytest.raises(SystemExit, match=r"run\.json is of other weights than .* evaluate and record it again"):
+        tool.main()
+    ship(tool, monkeypatch, run, "--name", "first")  # its result is recorded anew
+    facts = read_facts(tmp_path / "zoo" / "first")
+    assert (facts.dtype, facts.sha256) == ("int8", read_facts(run / "model").sha256)
+
+
+def test_runs_are_rounded_before_they_are_scored(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import store_as as rounding
+
+    before, wide = (run / "model" / "model.safetensors").stat().st_size, read_facts(run / "model")
+    monkeypatch.setattr(sys, "argv", ["store_as.py", "int8", str(run)])
+    rounding.main()
+    after = (run / "model" / "model.safetensors").stat().st_size
+    assert read_facts(run / "model").dtype == "int8" != wide.dtype
+    assert capsys.readouterr().out == f"{run}: {before:,} → {after:,} bytes\n"
+    monkeypatch.setattr(sys, "argv", ["store_as.py", "int4", str(run)])
+    with pytest.raises(SystemExit):
+        rounding.main()

@@ -69,6 +69,13 @@ BACKBONES: dict[str, BackboneSpec] = {
         paper="after He et al. 2016, arXiv:1512.03385",
         stages=_RESNET_STAGES,
     ),
+    "compact-near": BackboneSpec(
+        target="saccade.backbones.compact:compact",
+        summary="compact with a last stage that looks no further: a cell sees 47×47 pixels, not 95×95",
+        paper="after He et al. 2016, arXiv:1512.03385",
+        stages=_RESNET_STAGES,
+        arguments={"last_kernel": 1},
+    ),
     "compact-fine": BackboneSpec(
         target="saccade.backbones.compact:compact",
         summary="compact with a last stage that keeps its grid, 128 channels at 1/8",

@@ -22,11 +22,12 @@ WIDTHS = (24, 48, 96, 128)
 """Channels of the four stages."""
 
 
-def compact(*, last_stride: int = 2) -> Stages:
+def compact(*, last_stride: int = 2, last_kernel: int = 3) -> Stages:
     """Stages "stem", "layer1" … "layer4".
 
     Args:
         last_stride: of the last stage; 1 keeps the grid of the third, twice as fine, and all the layers.
+        last_kernel: of its convolutions; with 1 a cell sees 47×47 pixels of the picture, with 3 it sees 95×95.
 
     >>> compact().grid((100, 100))
     {'stem': (50, 50), 'layer1': (50, 50), 'layer2': (25, 25), 'layer3': (13, 13), 'layer4': (7, 7)}
@@ -40,8 +41,9 @@ def compact(*, last_stride: int = 2) -> Stages:
     stages: OrderedDict[str, nn.Module] = OrderedDict(stem=nn.Sequential(stem))
     channels = {"stem": WIDTHS[0]}
     incoming = WIDTHS[0]
-    for number, (width, stride) in enumerate(zip(WIDTHS, (1, 2, 2, last_stride)), start=1):
-        stages[f"layer{number}"] = BasicBlock(incoming, width, stride)
+    shapes = zip(WIDTHS, (1, 2, 2, last_stride), (3, 3, 3, last_kernel))
+    for number, (width, stride, kernel) in enumerate(shapes, start=1):
+        stages[f"layer{number}"] = BasicBlock(incoming, width, stride, kernel=kernel)
         channels[f"layer{number}"] = incoming = width
     network = Stages(stages, channels)
     start_weights(network)

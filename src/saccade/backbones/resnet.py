@@ -54,13 +54,13 @@ class ResidualBlock(nn.Module, ABC):
 
 
 class BasicBlock(ResidualBlock):
-    """Two 3×3 convolutions: ResNet-18 and -34."""
+    """Two 3×3 convolutions: ResNet-18 and -34; of ``kernel`` 1 a cell learns nothing of its neighbours."""
 
-    def __init__(self, channels: int, inside: int, stride: int) -> None:
+    def __init__(self, channels: int, inside: int, stride: int, *, kernel: int = 3) -> None:
         super().__init__(channels, inside, stride)
-        self.conv1 = nn.Conv2d(channels, inside, 3, stride, 1, bias=False)
+        self.conv1 = nn.Conv2d(channels, inside, kernel, stride, kernel // 2, bias=False)
         self.bn1 = nn.BatchNorm2d(inside)
-        self.conv2 = nn.Conv2d(inside, inside, 3, 1, 1, bias=False)
+        self.conv2 = nn.Conv2d(inside, inside, kernel, 1, kernel // 2, bias=False)
         self.bn2 = nn.BatchNorm2d(inside)
 
     def branch(self) -> list[nn.Module]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -70,19 +69,21 @@ def make(
 ) -> None:
     """Write scenes as PNGs, with one JSON line of truth for each."""
     from saccade.data.export import write_captions, write_multisets, write_scenes
-    from saccade.data.question_table import counted
+    from saccade.data.splits import checked_split
+    from saccade.data.wording import counted
 
+    part = checked_split(split)
     _only_captions(name, empty)
     with bar("writing", count, shown=not quiet) as update:
         wanted: Any = {"start": start, "allow_pack": True, "progress": update}
         if _task(name) == "multiset":
             scenes = _multiset_config(name, glyphs, protocol, seed, {})
-            folder = write_multisets(scenes, _split(split), count, out, **wanted)
+            folder = write_multisets(scenes, part, count, out, **wanted)
         elif _task(name) == "caption":
             captioned = _caption_config(name, glyphs, protocol, seed, {}, empty)
-            folder = write_captions(captioned, _split(split), count, out, **wanted)
+            folder = write_captions(captioned, part, count, out, **wanted)
         else:
-            folder = write_scenes(_config(name, glyphs, protocol, seed), _split(split), count, out, **wanted)
+            folder = write_scenes(_config(name, glyphs, protocol, seed), part, count, out, **wanted)
     if not quiet:
         remark(f"{counted(count, 'scene')} in {folder}")
 
@@ -106,24 +107,24 @@ def show(
     """A contact sheet: pictures, questions, answers, and the evidence outlined."""
     from saccade.atomic import write_bytes
     from saccade.data.examples import examples_of
+    from saccade.data.splits import checked_split
     from saccade.show.contact_sheet import contact_sheet
     from saccade.show.marks import Mask
+    from saccade.show.png import png_bytes
 
-    options = _options(option or [])
+    part, options = checked_split(split), _options(option or [])
     _only_captions(name, empty)
     if ":" in name:
         with bar("decoding", None, shown=not quiet) as update:
-            data, described = _files(name, _split(split), count, options, update)
+            data, described = _files(name, part, count, options, update)
     else:
-        data, described = _scenes(name, _split(split), glyphs, protocol, seed, options, empty), ""
+        data, described = _scenes(name, part, glyphs, protocol, seed, options, empty), ""
     if described and not quiet:
         remark(described)
     examples = examples_of(data, count)
     marks = [[Mask(mask.numpy()) for mask in example.masks] for example in examples]
     sheet = contact_sheet([each.image for each in examples], [each.caption for each in examples], marks=marks)
-    buffer = io.BytesIO()
-    sheet.save(buffer, "PNG")
-    write_bytes(out, buffer.getvalue())
+    write_bytes(out, png_bytes(sheet))
     if not quiet:
         remark(f"wrote {out}")
 
@@ -191,15 +192,6 @@ def _config(name: str, glyphs: str, protocol: str, seed: int) -> AttributeDataCo
     from saccade.data.attributes import AttributeDataConfig
 
     return from_dict(AttributeDataConfig, {"name": name, "glyphs": glyphs, "protocol": protocol, "seed": seed})
-
-
-def _split(split: str) -> Any:
-    from saccade.errors import DataError, nearest
-
-    splits = ("train", "val", "test")
-    if split not in splits:
-        raise DataError(f"no split '{split}': {nearest(split, splits)}")
-    return split
 
 
 def _scenes(

@@ -44,7 +44,7 @@ def look(
 ) -> None:
     """Answer, confidence, and where the model looked; a model of multisets or captions needs no --ask.
 
-    With --out, each picture gets an overlay (PNG) and a record (JSON + safetensors). --json prints one object a line.
+    With --out, each picture gets its looks (PNG) and a record (JSON + safetensors). --json prints one object a line.
     Pictures that cannot be read are reported on stderr and skipped; the exit code is 2 only if none could be read.
     """
     from saccade.data.pictures import Source, find_pictures
@@ -113,4 +113,4 @@ def _remarks(rows: int, answered: int, skipped: int, out: Path | None) -> None:
         remark(f"… and {rows - ROWS_SHOWN} more; --json prints them all")
     if skipped:
         remark(f"{answered} answered, {skipped} skipped because they could not be read")
-    remark(f"pictures and records are in {out}" if out is not None else "--out DIR keeps overlays and records")
+    remark(f"pictures and records are in {out}" if out is not None else "--out DIR keeps pictures and records")

@@ -25,7 +25,7 @@ from torch import Tensor
 from saccade.data.augment import Augmentation
 from saccade.data.backgrounds import Background, Black
 from saccade.data.distractors import Distractors
-from saccade.data.glyphs import GlyphPolicy, Split, glyphs_for
+from saccade.data.glyphs import GlyphPolicy, glyphs_for
 from saccade.data.hashing import derive_seed, hash_u32, uniform_below
 from saccade.data.layout import SceneLayout, SceneSpec
 from saccade.data.numbered import checked_numbers, sent
@@ -34,6 +34,7 @@ from saccade.data.photographs import photographs_for
 from saccade.data.pictures import as_float
 from saccade.data.render import render
 from saccade.data.scenes import scene_counts
+from saccade.data.splits import Split
 from saccade.data.stream import SceneStream
 from saccade.errors import ConfigError, DataError, nearest
 

@@ -16,9 +16,11 @@ from torch import Tensor
 
 from saccade.data.caption_batch import CaptionBatch
 from saccade.data.caption_table import CaptionTable
+from saccade.data.left_out import summarised
 from saccade.data.prepared import PreparedPictures
-from saccade.data.question_table import counted, split_sizes, summarised
+from saccade.data.splits import split_sizes
 from saccade.data.vocabulary import END, NO_WORD, UNKNOWN, Vocabulary
+from saccade.data.wording import counted
 from saccade.errors import DataError
 from saccade.geometry import Size
 

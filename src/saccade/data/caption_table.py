@@ -24,7 +24,8 @@ from pathlib import Path
 
 from saccade.data.caption_text import tokenise
 from saccade.data.leaks import Placed, check_splits
-from saccade.data.question_table import counted, nothing_usable, split_sizes, summarised
+from saccade.data.left_out import check_usable
+from saccade.data.splits import split_sizes
 from saccade.data.table_rows import (
     Cells,
     FilesFrom,
@@ -35,7 +36,8 @@ from saccade.data.table_rows import (
     jsonl_stream,
     text_in,
 )
-from saccade.errors import ConfigError, DataError
+from saccade.data.wording import counted
+from saccade.errors import ConfigError
 
 CAPTIONS = 5
 """Captions of a picture at most, as in the paper: COCO has up to seven, and a fair score has five everywhere."""
@@ -147,11 +149,7 @@ class CaptionGathering:
         rows = tuple(
             CaptionedPicture(image, tuple(said), self._split[image]) for image, said in self._captions.items() if said
         )
-        if not rows:
-            raise nothing_usable(self.name, "caption", self.skipped)
-        if self.options.strict and self.skipped:
-            count = f"{len(self.skipped):,} entries"
-            raise DataError(f"{self.name}: strict, and {count} cannot be used: {summarised(self.skipped)}")
+        check_usable(self.name, rows, self.skipped, strict=self.options.strict, thing="caption")
         return CaptionTable(self.name, rows, tuple(self.skipped))
 
 

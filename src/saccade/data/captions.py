@@ -31,12 +31,12 @@ from saccade.data.caption_readers import CAPTION_READERS, read_captions
 from saccade.data.caption_scenes import LONGEST, CaptionSceneStream, SceneGrammar, scene_spec, scene_vocabulary
 from saccade.data.caption_table import CaptionTable
 from saccade.data.feature_cache import FEATURES_MB
-from saccade.data.glyphs import GlyphPolicy, Split, glyphs_for
+from saccade.data.glyphs import GlyphPolicy, glyphs_for
 from saccade.data.hashing import derive_seed
 from saccade.data.numbered import checked_numbers
 from saccade.data.pictures import SIDE_LIMIT, as_float
-from saccade.data.question_table import SPLITS
 from saccade.data.references import split_reference
+from saccade.data.splits import SPLITS, Split, checked_split
 from saccade.data.vocabulary import Vocabulary
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.geometry import Size
@@ -151,9 +151,7 @@ class CaptionData:
         allow_pack: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        if split not in SPLITS:
-            raise DataError(f"no split '{split}': {nearest(split, SPLITS)}")
-        self.config, self.split, self.device = config, split, torch.device(device)
+        self.config, self.split, self.device = config, checked_split(split), torch.device(device)
         self.source: CaptionScenes | CaptionFiles
         """Where the captions come from: the ``stream`` of scenes, or the ``rows`` of files."""
         if config.is_generated:

@@ -21,7 +21,7 @@ from typing import Any
 from saccade.data.caption_table import CaptionGathering, CaptionOptions, CaptionTable
 from saccade.data.json_stream import member_elements
 from saccade.data.karpathy import gather_karpathy
-from saccade.data.question_table import hashed_share
+from saccade.data.splits import SPLITS, hashed_share
 from saccade.data.table_rows import UnusableRowError
 from saccade.errors import DataError
 
@@ -44,7 +44,7 @@ def read_coco(path: Path, options: CocoOptions) -> CaptionTable:
     """The captions in ``path``: the folder of COCO, or one of the JSON files in it."""
     folder, karpathy = _layout(path)
     gathering = CaptionGathering(f"coco:{path}", options)
-    splits = {split: split for split in ("train", "val", "test")} | ({"restval": "train"} if options.restval else {})
+    splits = {split: split for split in SPLITS} | ({"restval": "train"} if options.restval else {})
     if karpathy is not None:
         gather_karpathy(karpathy, gathering, lambda entry: _picture(folder, entry.folder, entry.file), splits)
     else:

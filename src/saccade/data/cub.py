@@ -24,7 +24,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from saccade.data.question_table import Question, QuestionTable, hashed_share, make_table
+from saccade.data.question_table import Question, QuestionTable, make_table
+from saccade.data.splits import hashed_share
 from saccade.errors import ConfigError, DataError, nearest
 
 PARTS: dict[str, tuple[str, ...]] = {

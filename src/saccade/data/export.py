@@ -15,10 +15,10 @@ from saccade.data.attributes import AttributeData, AttributeDataConfig
 from saccade.data.caption_scenes import SCENE_VOCABULARY
 from saccade.data.captions import CaptionDataConfig, CaptionScenes
 from saccade.data.glyph_layout import Layout
-from saccade.data.glyphs import Split
 from saccade.data.layout import SceneLayout
 from saccade.data.multisets import MultisetDataConfig, MultisetScenes
 from saccade.data.palette import COLOURS
+from saccade.data.splits import Split
 from saccade.data.stream import GlyphStream
 from saccade.errors import DataError, OutputError
 

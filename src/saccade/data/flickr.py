@@ -21,7 +21,7 @@ from typing import Literal
 
 from saccade.data.caption_table import CaptionGathering, CaptionOptions, CaptionTable
 from saccade.data.karpathy import gather_karpathy
-from saccade.data.question_table import SPLITS, hashed_share
+from saccade.data.splits import SPLITS, hashed_share
 from saccade.data.table_rows import UnusableRowError
 from saccade.errors import DataError
 
@@ -69,7 +69,7 @@ _FLICKR30K = _Names(
     "flickr30k",
     "dataset_flickr30k.json",
     ("results_20130124.token", "results.token"),
-    {split: (f"{split}.txt", f"flickr30k_{split}.txt") for split in ("train", "val", "test")},
+    {split: (f"{split}.txt", f"flickr30k_{split}.txt") for split in SPLITS},
     ("Images", "flickr30k-images", "flickr30k_images"),
     (".", "flickr30k"),
 )

@@ -23,9 +23,9 @@ from torch import Tensor
 
 from saccade.cache import cache_home
 from saccade.data.hashing import uniform_below
+from saccade.data.splits import Split, checked_split
 from saccade.errors import ConfigError, DataError, nearest
 
-Split = Literal["train", "val", "test"]
 GlyphPolicy = Literal["disjoint", "merged", "pack"]
 
 CLASSES = 10
@@ -101,8 +101,7 @@ def glyphs_for(split: Split, policy: GlyphPolicy, *, folder: Path | None = None,
     Raises:
         DataError: MNIST is needed and not there, or its files are damaged.
     """
-    if split not in get_args(Split):
-        raise ConfigError(f"unknown split '{split}': {nearest(split, get_args(Split))}")
+    split = checked_split(split)
     if policy == "pack":
         return _pack_share(split)
     if policy == "merged":

@@ -35,7 +35,7 @@ State = tuple[Tensor, Tensor]
 Lane = TypeVar("Lane", int, Tensor)
 
 
-def hash_state(seed: int, *counters: int | Tensor, device: torch.device | str | None = None) -> State:
+def hash_state(seed: int, *counters: int | Tensor) -> State:
     """Take in ``seed`` and ``counters`` and keep the state, to be continued by :func:`hash_more`.
 
     Counters broadcast against each other as they come, so a prefix shared by many draws is computed once. The seed, and
@@ -44,7 +44,7 @@ def hash_state(seed: int, *counters: int | Tensor, device: torch.device | str | 
     if not 0 <= seed < 1 << 63:
         raise DataError(f"a seed must lie in 0 .. 2^63 - 1, found {seed}")
     a, b = _absorb(_START, seed, *counters)
-    return torch.as_tensor(a, device=device), torch.as_tensor(b, device=device)
+    return torch.as_tensor(a), torch.as_tensor(b)
 
 
 def hash_more(state: State, *counters: int | Tensor) -> Tensor:
@@ -57,13 +57,13 @@ def hash_words(state: State, *counters: int | Tensor) -> State:
     return _absorb(state, *counters)
 
 
-def hash_u32(seed: int, *counters: int | Tensor, device: torch.device | str | None = None) -> Tensor:
+def hash_u32(seed: int, *counters: int | Tensor) -> Tensor:
     """A draw in [0, 2³²) as int64, from the seed and any number of non-negative counters, which broadcast.
 
     >>> hash_u32(0, torch.arange(3)).shape
     torch.Size([3])
     """
-    return hash_state(seed, *counters, device=device)[1]
+    return hash_state(seed, *counters)[1]
 
 
 def derive_seed(seed: int, *counters: int) -> int:

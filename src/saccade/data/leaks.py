@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from saccade.data.wording import counted, first_few
 from saccade.errors import DataError
 
 _NAMED = 5  # that a message names
@@ -60,9 +61,9 @@ def refuse_torn(table: str, kind: str, found: Iterable[tuple[str, str]]) -> None
     torn = [f"{name} ({', '.join(where)})" for name, where in splits.items() if len(where) > 1]
     if torn:
         raise DataError(
-            f"{table}: {_counted(len(torn), kind)} in more than one split, so a score would be of pictures that were "
-            f"learnt: {_first(torn)}; give each {kind} one split, or leave out the column 'split': each {kind} then "
-            "falls into one by itself"
+            f"{table}: {_are(len(torn), kind)} in more than one split, so a score would be of pictures that were "
+            f"learnt: {first_few(torn, _NAMED)}; give each {kind} one split, or leave out the column 'split': each "
+            f"{kind} then falls into one by itself"
         )
 
 
@@ -84,8 +85,9 @@ def warn_of_copies(table: str, split_of: Mapping[Path, str]) -> None:
             copies += _copies(alike, split_of)
     if copies:
         warnings.warn(
-            f"{table}: {_counted(len(copies), 'picture')} the same, byte for byte, as one in another split, so a score "
-            f"is partly of pictures that were learnt: {_first(copies)}; keep one of each, or give the copies one split",
+            f"{table}: {_are(len(copies), 'picture')} the same, byte for byte, as one in another split, so a score "
+            f"is partly of pictures that were learnt: {first_few(copies, _NAMED)}; keep one of each, or give the "
+            "copies one split",
             stacklevel=3,
         )
 
@@ -105,9 +107,5 @@ def _copies(alike: Iterable[Path], split_of: Mapping[Path, str]) -> list[str]:
     return copies
 
 
-def _counted(number: int, kind: str) -> str:
-    return f"1 {kind} is" if number == 1 else f"{number:,} {kind}s are"
-
-
-def _first(names: list[str]) -> str:
-    return "; ".join(names[:_NAMED]) + ("; …" if len(names) > _NAMED else "")
+def _are(number: int, kind: str) -> str:
+    return f"{counted(number, kind)} {'is' if number == 1 else 'are'}"

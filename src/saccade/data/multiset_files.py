@@ -13,10 +13,12 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from saccade.data.left_out import summarised
 from saccade.data.multiset_batch import NO_LABEL, MultisetBatch
 from saccade.data.multiset_table import MultisetRow, MultisetTable, with_known_labels
 from saccade.data.prepared import PreparedPictures
-from saccade.data.question_table import counted, split_sizes, summarised
+from saccade.data.splits import split_sizes
+from saccade.data.wording import counted
 from saccade.errors import DataError
 from saccade.geometry import Size, apply_to_boxes, invert
 

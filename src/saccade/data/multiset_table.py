@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Literal
 
 from saccade.data.leaks import Placed, check_splits
-from saccade.data.question_table import counted, nothing_usable, split_sizes, summarised
+from saccade.data.left_out import check_usable
+from saccade.data.splits import split_sizes
 from saccade.data.table_rows import (
     Box,
     Cells,
@@ -40,6 +41,7 @@ from saccade.data.table_rows import (
     parts_of,
     text_in,
 )
+from saccade.data.wording import counted
 from saccade.errors import ConfigError, DataError
 
 Kind = Literal["multiset", "set", "list"]
@@ -144,12 +146,9 @@ def make_multiset_table(
     classes = tuple(sorted({label for row in train for label in row.labels}))
     rows, unseen = with_known_labels(found, classes, "never seen in train")
     left_out = (*skipped, *unseen)
-    if not rows:
-        raise nothing_usable(name, "row", left_out)
+    check_usable(name, rows, left_out, strict=strict)
     if not classes:
         raise DataError(f"{name}: none of its {len(train):,} training pictures has a label; there is nothing to learn")
-    if strict and left_out:
-        raise DataError(f"{name}: strict, and {len(left_out):,} row(s) cannot be used: {summarised(left_out)}")
     longest = max(len(row.labels) for row in train)
     return MultisetTable(name, tuple(rows), classes, min(most or longest, longest), kind, left_out)
 

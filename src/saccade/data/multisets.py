@@ -22,7 +22,7 @@ from torch import Tensor
 
 from saccade.config import from_dict
 from saccade.data.augment import Augmentation, augment
-from saccade.data.glyphs import CLASSES, GlyphPolicy, Split, glyphs_for
+from saccade.data.glyphs import CLASSES, GlyphPolicy, glyphs_for
 from saccade.data.hashing import derive_seed
 from saccade.data.multiset_batch import NO_LABEL, MultisetBatch
 from saccade.data.multiset_files import MultisetFiles
@@ -31,8 +31,8 @@ from saccade.data.multiset_scenes import MultisetSpec, MultisetStream
 from saccade.data.multiset_table import Kind, MultisetTable
 from saccade.data.numbered import checked_numbers
 from saccade.data.pictures import SIDE_LIMIT, as_float
-from saccade.data.question_table import SPLITS
 from saccade.data.references import split_reference
+from saccade.data.splits import SPLITS, Split, checked_split
 from saccade.errors import ConfigError, DataError, nearest
 
 __all__ = ["SCENES", "MultisetBatch", "MultisetData", "MultisetDataConfig", "MultisetTable", "SceneOptions"]
@@ -163,9 +163,7 @@ class MultisetData:
         allow_pack: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        if split not in SPLITS:
-            raise DataError(f"no split '{split}': {nearest(split, SPLITS)}")
-        self.config, self.split, self.device = config, split, torch.device(device)
+        self.config, self.split, self.device = config, checked_split(split), torch.device(device)
         self.source: MultisetScenes | MultisetFiles
         """Where the pictures come from: the ``stream`` of scenes, or the ``rows`` of files."""
         if config.is_generated:

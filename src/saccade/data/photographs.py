@@ -33,9 +33,10 @@ from torch import Tensor
 
 from saccade.cache import cache_home
 from saccade.data.backgrounds import BACKGROUND_DRAWS
-from saccade.data.glyphs import GlyphSet, Split
+from saccade.data.glyphs import GlyphSet
 from saccade.data.hashing import hash_state, hash_words, uniform_below
 from saccade.data.pictures import find_pictures, read_picture
+from saccade.data.splits import SPLITS, Split
 from saccade.errors import ConfigError, DataError
 
 SHIPPED = Path(__file__).parent / "packs" / "backgrounds"
@@ -137,9 +138,9 @@ def _folder(named: str | Path | None) -> tuple[Path, str]:
 
 def _share(base: Path, split: Split) -> list[Path]:
     """The files of one split, in the order of the hash."""
-    parts = [part for part in ("train", "val", "test") if (base / part).is_dir()]
+    parts = [part for part in SPLITS if (base / part).is_dir()]
     if "train" not in parts or len(parts) == 1:
-        return _cut(_in_hash_order(base), ("train", "val", "test"), split, base)
+        return _cut(_in_hash_order(base), SPLITS, split, base)
     if len(parts) == 3:
         return _in_hash_order(base / split)
     if split == "test":

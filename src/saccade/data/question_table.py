@@ -6,16 +6,13 @@ silently: ``QuestionTable.skipped`` has one entry for each row, ``REASON: WHERE`
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from saccade.errors import DataError
-
-SPLITS = ("train", "val", "test")
-
-_NAMED = 3  # rows that a summary names for each reason
+from saccade.data.left_out import check_usable
+from saccade.data.splits import split_sizes
+from saccade.data.wording import counted
 
 
 @dataclass(frozen=True)
@@ -109,10 +106,7 @@ def make_table(
     answers = tuple(sorted({label for question in train for label in question.labels}))
     rows, unseen = with_known_words(found, queries, answers, "never seen in train")
     left_out = (*skipped, *unseen)
-    if not rows:
-        raise nothing_usable(name, "row", left_out)
-    if strict and left_out:
-        raise DataError(f"{name}: strict, and {len(left_out):,} row(s) cannot be used: {summarised(left_out)}")
+    check_usable(name, rows, left_out, strict=strict)
     as_found = tuple(question for _, question in found)
     return QuestionTable(name, tuple(rows), queries, answers, multi_label, left_out, as_found)
 
@@ -136,51 +130,3 @@ def with_known_words(
         if labels:
             rows.append(question if labels == question.labels else replace(question, labels=labels))
     return rows, skipped
-
-
-def nothing_usable(name: str, thing: str, skipped: Sequence[str]) -> DataError:
-    """The error about a table ``name`` without a ``thing`` that can be used: all were left out, or there was none."""
-    if not skipped:
-        return DataError(f"{name}: it is empty; add a row for each picture")
-    return DataError(f"{name}: no {thing} can be used; left out {summarised(skipped)}")
-
-
-def counted(number: int, thing: str, things: str = "") -> str:
-    """So many things, in words.
-
-    >>> counted(1, "picture"), counted(2000, "picture"), counted(0, "query", "queries")
-    ('1 picture', '2,000 pictures', '0 queries')
-    """
-    return f"1 {thing}" if number == 1 else f"{number:,} {things or thing + 's'}"
-
-
-def split_sizes(count: Callable[[str], int]) -> str:
-    """How many rows each split has, by what ``count`` says of it.
-
-    >>> split_sizes({"train": 1400, "val": 300, "test": 0}.get)
-    'train 1,400, val 300, test 0'
-    """
-    return ", ".join(f"{split} {count(split):,}" for split in SPLITS)
-
-
-def summarised(skipped: Sequence[str]) -> str:
-    """``skipped`` in one line: how often each reason, the most frequent first, and the first few rows of each.
-
-    >>> summarised(["empty label: line 3", "no such picture: line 4, a.png", "empty label: line 9"])
-    '2 × empty label (line 3; line 9), 1 × no such picture (line 4, a.png)'
-    """
-    places: dict[str, list[str]] = {}
-    for entry in skipped:
-        reason, _, where = entry.partition(": ")
-        places.setdefault(reason, []).append(where)
-    by_number = sorted(places.items(), key=lambda item: -len(item[1]))
-    return ", ".join(f"{len(where):,} × {reason} ({_first(where)})" for reason, where in by_number)
-
-
-def hashed_share(text: str) -> float:
-    """A number in [0, 1) that depends on ``text`` alone: which split it falls into, or its place in a fixed shuffle."""
-    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:6], "big") / (1 << 48)
-
-
-def _first(places: Sequence[str]) -> str:
-    return "; ".join(places[:_NAMED]) + ("; …" if len(places) > _NAMED else "")

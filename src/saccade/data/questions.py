@@ -18,22 +18,17 @@ from torch import Tensor
 from saccade.data.augment import Augmentation, augment
 from saccade.data.byte_store import ByteStore
 from saccade.data.feature_cache import FEATURES_MB
+from saccade.data.left_out import summarised
 from saccade.data.numbered import checked_numbers
 from saccade.data.pictures import SIDE_LIMIT
 from saccade.data.prepared import PreparedPictures, prepared_mask
 from saccade.data.question_batch import QuestionBatch
-from saccade.data.question_table import (
-    SPLITS,
-    Question,
-    QuestionTable,
-    counted,
-    split_sizes,
-    summarised,
-    with_known_words,
-)
+from saccade.data.question_table import Question, QuestionTable, with_known_words
 from saccade.data.readers import READERS, read_questions
 from saccade.data.references import split_reference
-from saccade.errors import ConfigError, DataError, nearest
+from saccade.data.splits import checked_split, split_sizes
+from saccade.data.wording import counted
+from saccade.errors import ConfigError, DataError
 from saccade.geometry import Size, apply, apply_to_boxes, compose, invert
 
 __all__ = ["Question", "QuestionBatch", "QuestionData", "QuestionDataConfig", "QuestionTable"]
@@ -95,9 +90,7 @@ class QuestionData:
         *,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        if split not in SPLITS:
-            raise DataError(f"no split '{split}': {nearest(split, SPLITS)}")
-        self.config, self.split, self.device = config, split, torch.device(device)
+        self.config, self.split, self.device = config, checked_split(split), torch.device(device)
         self.table = read_questions(config.name, config.options) if table is None else table
         self.queries = self.table.queries if queries is None else tuple(queries)
         self.answers = self.table.answers if answers is None else tuple(answers)

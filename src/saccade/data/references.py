@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from saccade.config import from_dict
-from saccade.data.question_table import counted, summarised
+from saccade.data.left_out import summarised
+from saccade.data.wording import counted
 from saccade.errors import DataError, nearest
 
 

@@ -9,6 +9,8 @@ import unicodedata
 import warnings
 from collections.abc import Iterable
 
+from saccade.data.wording import first_few
+
 _SHOWN = 3  # groups of words in a warning
 
 
@@ -35,10 +37,9 @@ def warn_of_spellings(table: str, words: Iterable[str], things: str) -> None:
     """
     alike = spelt_alike(words)
     if alike:
-        named = "; ".join(", ".join(f"'{word}'" for word in group) for group in alike[:_SHOWN])
-        more = "; …" if len(alike) > _SHOWN else ""
+        named = first_few([", ".join(f"'{word}'" for word in group) for group in alike], _SHOWN)
         warnings.warn(
-            f"{table}: {things} that differ in spelling alone are learnt as different ones: {named}{more}; "
+            f"{table}: {things} that differ in spelling alone are learnt as different ones: {named}; "
             "spell those that mean the same alike",
             stacklevel=3,
         )

@@ -23,7 +23,7 @@ from typing import Literal
 
 from saccade.data.digit_struct import HouseNumber, read_digit_struct
 from saccade.data.multiset_table import MultisetRow, MultisetTable, check_most, make_multiset_table
-from saccade.data.question_table import hashed_share
+from saccade.data.splits import hashed_share
 from saccade.data.table_rows import Box, FilesFrom, UnusableRowError, box_in, csv_rows, text_in
 from saccade.errors import DataError
 

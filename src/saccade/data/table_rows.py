@@ -18,10 +18,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
 
-from saccade.data.question_table import SPLITS, hashed_share
-from saccade.errors import DataError, nearest
-
-_SHARES = {"train": 0.70, "val": 0.85, "test": 1.0}  # upper ends
+from saccade.data.splits import SPLITS, split_of
+from saccade.errors import DataError
 
 Cells = Mapping[str, Any]
 """One row by column: text from a CSV, any JSON value from JSON lines."""
@@ -111,8 +109,8 @@ def _checked_header(path: Path, header: Sequence[str], needed: Sequence[str]) ->
     if len(columns) == 1 and (other := re.search("[;\t]", columns[0])):
         raise DataError(f"{path}: cells are parted by {other.group()!r}, not by commas; export it with commas")
     if missing:
-        hint = nearest(missing[0], columns) if columns else "the file is empty"
-        raise DataError(f"{path}: no column {', '.join(missing)}; {hint}; the first line must name the columns")
+        found = f"found {', '.join(columns)}" if columns else "the file is empty"
+        raise DataError(f"{path}: no column {', '.join(missing)}; {found}; the first line must name the columns")
     if twice := {name for name in columns if name and columns.count(name) > 1}:
         raise DataError(f"{path}: more than one column {', '.join(sorted(twice))}; rename or remove one")
     return columns
@@ -165,7 +163,7 @@ def text_in(cells: Cells, column: str) -> str:
 def group_and_split(cells: Cells, image: str, has_split: bool) -> tuple[str, str]:
     """The group of a row, by default its picture, and its split: as the table says, else by a hash of the group."""
     group = str(cells.get("group") or "").strip() or posixpath.normpath(image)
-    split = text_in(cells, "split") if has_split else _split_of(group)
+    split = text_in(cells, "split") if has_split else split_of(group)
     if split not in SPLITS:
         raise UnusableRowError("unknown split", f"'{split}' is none of {', '.join(SPLITS)}")
     return group, split
@@ -217,8 +215,3 @@ def numbers_in(value: object, what: str, count: int) -> tuple[float, ...] | None
     if len(numbers) != count or not all(map(math.isfinite, numbers)):
         raise UnusableRowError(f"unreadable {what}", f"'{value}' is not {count} numbers")
     return numbers
-
-
-def _split_of(group: str) -> str:
-    share = hashed_share(group)
-    return next(split for split, end in _SHARES.items() if share < end)

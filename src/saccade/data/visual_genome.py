@@ -27,7 +27,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from saccade.data.json_stream import list_elements
-from saccade.data.question_table import Question, QuestionTable, hashed_share, make_table
+from saccade.data.question_table import Question, QuestionTable, make_table
+from saccade.data.splits import hashed_share
 from saccade.errors import ConfigError, DataError
 
 Box = tuple[float, float, float, float]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -67,8 +67,11 @@ class Trainable(Protocol):
         """Metrics of ``model`` (in eval mode, without gradients) on the validation split."""
         ...
 
-    def measures(self) -> Collection[str]:
-        """Names of all metrics that `validate` may tell, by which a phase may choose; asked before training."""
+    def measures(self) -> Sequence[str]:
+        """Names of all metrics that `validate` may tell, by which a phase may choose; asked before training.
+
+        The first is what a recipe calls ``score``.
+        """
         ...
 
     def save_model(self, model: nn.Module, folder: Path, facts: dict[str, Any]) -> None:

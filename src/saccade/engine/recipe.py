@@ -187,7 +187,7 @@ class Recipe:
     """on one CUDA device, capture the whole step as a CUDA graph"""
     compile: bool = False
     """on CUDA, fuse the forward and backward pass with torch.compile; costs some 20 s at the start"""
-    stored: Literal["float32", "float16"] = "float32"
+    stored: Literal["float32", "float16", "int8"] = "float32"
     """type of the weights in the model folder; what is scored is what is stored"""
     ema: float | None = None
     """decay of a moving average of the weights, which is then what is validated, saved and handed to the next phase"""

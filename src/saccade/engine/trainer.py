@@ -33,7 +33,7 @@ from saccade.engine.seeding import capture_rng, restore_rng, seed_all
 from saccade.engine.state import Best, Position, pack, unpack_model, unpack_optimizer, unpack_position, unpack_rng
 from saccade.engine.step import GraphedStep, TrainStep
 from saccade.engine.stop import StopRequest
-from saccade.engine.validation import best_replica, by_replica, check_select, measure, publish_model, summary
+from saccade.engine.validation import best_replica, by_replica, choosing_by_measured, measure, publish_model, summary
 from saccade.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -84,11 +84,11 @@ class Trainer:
         self.ema = WeightAverage(state, recipe.ema) if recipe.ema is not None else None
         self.micro_batch = self._micro_batch()
         self.epoch = task.steps_per_epoch(recipe.batch_size)
-        for phase in recipe.phases:  # so that a mistake in the last phase is found before the first begins
+        self.phases = [choosing_by_measured(phase, task.measures()) for phase in recipe.phases]
+        for phase in self.phases:  # so that a mistake in the last phase is found before the first begins
             trainable_names(phase, list(parameters), statistics_names(self.learner))
             phase.total_steps(self.epoch)
             task.check_loss(phase.name, phase.loss)
-            check_select(phase, task.measures())
         self.at = Position()
         self._loaded: Checkpoint | None = None
         self._saved: Path | None = None
@@ -114,9 +114,9 @@ class Trainer:
             epoch = "" if self.epoch is None else f"; an epoch is {self.epoch:,} step{'s' if self.epoch != 1 else ''}"
             self._say(described + epoch)
         while True:
-            phase = self.recipe.phases[self.at.phase]
+            phase = self.phases[self.at.phase]
             interrupted = self._run_phase(phase)
-            is_over = self.at.phase_ended is not None and self.at.phase == len(self.recipe.phases) - 1
+            is_over = self.at.phase_ended is not None and self.at.phase == len(self.phases) - 1
             if interrupted is not None and not is_over:
                 stopped = interrupted
                 how = "SIGINT or SIGTERM" if stopped == "signal" else "the time limit"
@@ -243,7 +243,7 @@ class Trainer:
         facts = {
             "recipe": to_dict(self.recipe),
             "step": self.at.step,
-            "phase": self.recipe.phases[self.at.phase].name,
+            "phase": self.phases[self.at.phase].name,
             "replica": replica,
             "metrics": metrics,
             "minutes": round(self._seconds() / 60, 2),
@@ -313,7 +313,7 @@ class Trainer:
         if self.fabric.device.type != "cpu":
             fault = self.step.fault()
             if fault is not None:
-                raise self._broken(self.recipe.phases[self.at.phase], fault, [])
+                raise self._broken(self.phases[self.at.phase], fault, [])
 
     def _broken(self, phase: Phase, fault: Fault, micro: list[Any]) -> TrainingStopped:
         """The error that says where it broke and what is still good."""

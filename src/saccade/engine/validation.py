@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Collection
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from saccade.errors import ConfigError, nearest
 
 Metrics = dict[str, float]
 
+SCORE = "score"
+"""What a recipe may choose by without knowing the data: whichever metric its task puts first."""
+
 
 def measure(task: Trainable, learner: Learner, seed: int, device: torch.device) -> list[Metrics]:
     """The task's metrics of each replica, in eval mode and on a random stream of its own."""
@@ -30,14 +34,18 @@ def measure(task: Trainable, learner: Learner, seed: int, device: torch.device) 
     return found
 
 
-def check_select(phase: Phase, measured: Collection[str]) -> None:
-    """Refuse a phase that chooses by a metric which is not ``measured``."""
-    chosen_by = () if phase.select is None else (phase.select.metric, phase.select.beside)
-    for metric in chosen_by:
+def choosing_by_measured(phase: Phase, measured: Sequence[str]) -> Phase:
+    """``phase`` with ``score`` read as the first metric ``measured``; one that chooses by what is not is refused."""
+    if phase.select is None:
+        return phase
+    is_named = phase.select.metric != SCORE or SCORE in measured
+    select = phase.select if is_named else replace(phase.select, metric=measured[0])
+    for metric in (select.metric, select.beside):
         if metric is not None and metric not in measured:
             raise ConfigError(
                 f"phase '{phase.name}' selects by '{metric}', which is not measured here: {nearest(metric, measured)}"
             )
+    return replace(phase, select=select)
 
 
 def best_replica(found: list[Metrics], phase: Phase) -> tuple[int, float]:

@@ -18,6 +18,7 @@ from saccade.metrics.caption_bleu_ids import bleu_of_words
 from saccade.metrics.caption_cider import cider, cider_each
 from saccade.metrics.caption_cider_ids import NGramRarity, cider_of_words
 from saccade.metrics.caption_meteor import meteor_lite
+from saccade.metrics.caption_meteor_ids import MeteorWords, meteor_of_words
 from saccade.metrics.caption_meteor_jar import meteor_jar, meteor_missing
 from saccade.metrics.caption_rouge import rouge_l, rouge_l_each
 from saccade.metrics.causal import Interventions, causal_follow, causal_hold, causal_scores, swapped_query
@@ -58,6 +59,7 @@ __all__ = [
     "Interventions",
     "Mean",
     "MeanScore",
+    "MeteorWords",
     "NGramRarity",
     "PrAuc",
     "PrCounts",
@@ -101,6 +103,7 @@ __all__ = [
     "meteor_jar",
     "meteor_lite",
     "meteor_missing",
+    "meteor_of_words",
     "most_salient",
     "multiset_counts",
     "no_counts",

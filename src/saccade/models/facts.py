@@ -24,7 +24,7 @@ VOCABULARY = "vocab.json"
 VOCABULARY_SCHEMA = 1
 PICKLED = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy", ".npz"})
 """Suffixes of files whose usual readers unpickle, and so may run code."""
-StoredType = Literal["float32", "float16"]
+StoredType = Literal["float32", "float16", "int8"]
 _CONFIG_LIMIT = 16 * 2**20
 LARGEST_INPUT = 4096
 """Pixels a side of a network input; a folder that asks for more is damaged or means harm."""
@@ -132,7 +132,7 @@ class ModelFacts:
     """Where it differs from the paper."""
     licence: str = "Apache-2.0"
     dtype: StoredType = "float32"
-    """In what type the weights file holds the parameters; a loaded model computes in float32 either way."""
+    """In what type the weights file holds the parameters; a loaded model computes in float32 in any case."""
     base: Base | None = None
     """Where the tensors are that the weights file leaves out; filled in when the model is saved."""
     beside: Beside | None = None

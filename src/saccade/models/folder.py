@@ -31,6 +31,7 @@ from saccade.models.facts import (
     WEIGHTS,
     Beside,
     ModelFacts,
+    StoredType,
     checked_beside,
     checked_weights,
     read_facts,
@@ -70,6 +71,16 @@ def save_model(model: nn.Module, folder: Path | str, facts: ModelFacts, *, besid
         write_json(place / CONFIG, _apart(facts, place))
         write_text(place / CARD, model_card(facts))
     return facts
+
+
+def store_as(folder: Path | str, dtype: StoredType) -> ModelFacts:
+    """Rewrite the model in ``folder`` with its parameters in another type, so that what is scored next is what ships.
+
+    Scores that it had were of other weights and are taken out.
+    """
+    model, facts = load_model(folder)
+    changed = dataclasses.replace(facts, dtype=dtype, scores=())
+    return save_model(model, folder, changed, beside=None if facts.beside is None else facts.beside.name)
 
 
 def _neighbour(folder: Path, name: str) -> tuple[Beside, dict[str, Tensor]]:

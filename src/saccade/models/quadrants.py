@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 QUADRANTS, COLOURS = 4, 3
+SQUARES = 2
+"""At most, where nothing is asked."""
 
 
 def quadrant_batch(count: int, seed: int, *, each: bool = False) -> tuple[dict[str, Tensor], Tensor]:
@@ -31,17 +33,17 @@ def quadrant_batch(count: int, seed: int, *, each: bool = False) -> tuple[dict[s
     return {"images": images, "query": query}, colours.gather(1, query[:, None]).squeeze(1)
 
 
-def squares_batch(count: int, seed: int, *, most: int = 2) -> tuple[dict[str, Tensor], Tensor]:
-    """Inputs ``images`` (B,3,31,34) with up to ``most`` squares, and their colours (B,most) in reading order.
+def squares_batch(count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
+    """Inputs ``images`` (B,3,31,34) with up to two squares, and their colours (B,2) in reading order.
 
     Behind the last colour stands -1. A function of the arguments; one picture in eight is empty.
     """
     generator = torch.Generator().manual_seed(seed)
     images = torch.rand(count, 3, 31, 34, generator=generator) * 0.1
-    places = torch.rand(count, QUADRANTS, generator=generator).argsort(1)[:, :most].sort(1).values  # (B,most)
-    colours = torch.randint(COLOURS, (count, most), generator=generator)
-    full = torch.randint(1, most + 1, (count,), generator=generator) * (torch.arange(count) % 8 != 7)  # (B,)
-    labels = colours.masked_fill(torch.arange(most) >= full[:, None], -1)  # (B,most)
+    places = torch.rand(count, QUADRANTS, generator=generator).argsort(1)[:, :SQUARES].sort(1).values  # (B,2)
+    colours = torch.randint(COLOURS, (count, SQUARES), generator=generator)  # (B,2)
+    full = torch.randint(1, SQUARES + 1, (count,), generator=generator) * (torch.arange(count) % 8 != 7)  # (B,)
+    labels = colours.masked_fill(torch.arange(SQUARES) >= full[:, None], -1)  # (B,2)
     for picture, slot in (labels >= 0).nonzero().tolist():
         place = int(places[picture, slot])
         top, left = 4 + 14 * (place // 2), 5 + 15 * (place % 2)

@@ -40,5 +40,5 @@ def take_over(model: nn.Module, weights: Mapping[str, Tensor], where: str) -> tu
     return tuple(name for name in places if name not in fitting)
 
 
-def _few(names: list[str], most: int = 2) -> str:
-    return ", ".join(names[:most]) + (" …" if len(names) > most else "")
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:2]) + (" …" if len(names) > 2 else "")

@@ -6,7 +6,6 @@ quarter of a PNG and no different to the eye; drawings of few colours stay exact
 
 from __future__ import annotations
 
-import base64
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from PIL import Image, features
 
 from saccade.errors import DataError
 from saccade.show.markup import Notes, escaped, inline
+from saccade.show.png import data_url, png_bytes
 from saccade.show.report_tables import source_line
 
 Source = Image.Image | bytes | str
@@ -77,7 +77,7 @@ class Gallery:
 def data_uri(image: Source) -> str:
     """``image`` as a data: address; nothing is fetched when the page is opened."""
     if isinstance(image, Image.Image):
-        kind, data = ("webp", _webp_bytes(image)) if _has_many_colours(image) else ("png", png_bytes(image))
+        kind, data = ("webp", _webp_bytes(image)) if _has_many_colours(image) else ("png", png_bytes(image, "small"))
     elif isinstance(image, str):
         if "<svg" not in image[:2000]:
             raise DataError("picture: text must be an SVG document; pass a file's bytes or a PIL image otherwise")
@@ -88,14 +88,7 @@ def data_uri(image: Source) -> str:
         kind, data = "jpeg", image
     else:
         raise DataError("picture: the bytes are neither a PNG nor a JPEG file")
-    return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"
-
-
-def png_bytes(image: Image.Image) -> bytes:
-    """``image`` as a PNG file."""
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG", optimize=image.width * image.height <= 4_000_000)
-    return buffer.getvalue()
+    return data_url(data, kind)
 
 
 def _has_many_colours(image: Image.Image) -> bool:

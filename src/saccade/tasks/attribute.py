@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from saccade.config import from_dict
 from saccade.data.attributes import SPECS, AttributeBatch, AttributeData, AttributeDataConfig
 from saccade.data.augment import augment
-from saccade.data.glyphs import Split
 from saccade.data.hashing import derive_seed
+from saccade.data.splits import Split
 from saccade.errors import ConfigError
 from saccade.models.base import QueryModel
 from saccade.models.facts import ModelFacts

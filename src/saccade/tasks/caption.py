@@ -11,7 +11,8 @@ The training side; the scoring side is :mod:`saccade.tasks.caption_scores`. What
 ``hard_to_go[:…]``   the same, a draw judged by the words from it on: the same gradient on average, and less noise
 ``hard_code[:…]``    as the released code has it: judged by the mean of the words, a tenth of it
 ``self_critical``    five captions of each picture that the model draws, each judged by CIDEr-D beside the other four;
-                     for a last phase, which has this name too. ``self_critical:w``: by CIDEr-D + w × BLEU-4
+                     for a last phase, which has this name too. ``self_critical[:w[:m]]``: by a tenth of CIDEr-D + w ×
+                     BLEU-4 + m × METEOR (:mod:`saccade.metrics.caption_meteor_ids`); w and m are 0 unless given
 ``default``          soft or hard, as the model is; in the phase ``self_critical`` the loss of that name
 ==================== ==============================================================================================
 
@@ -39,9 +40,9 @@ from saccade.config import from_dict
 from saccade.data.buckets import bucketed_order
 from saccade.data.caption_readers import CAPTION_READERS, read_captions
 from saccade.data.captions import CaptionBatch, CaptionData, CaptionDataConfig, vocabulary_of
-from saccade.data.glyphs import Split
 from saccade.data.hashing import derive_seed
 from saccade.data.references import split_reference
+from saccade.data.splits import Split
 from saccade.data.vocabulary import Vocabulary
 from saccade.errors import ConfigError, nearest
 from saccade.losses import (
@@ -193,7 +194,7 @@ class CaptionTask(PictureTask):
         """The loss called ``phase_loss`` (see the module), its parts, and the log-likelihood of a word."""
         asked = _parsed(phase_loss, draws="expected" in raw, own_words="references" in batch)
         if asked.kind == SELF_CRITICAL:
-            return self._self_critical(raw, batch["references"], asked.weight or 0.0)
+            return self._self_critical(raw, batch["references"], asked)
         words = batch["words"]
         if asked.kind == "soft":
             likelihood = caption_cross_entropy(raw["logits"], words)
@@ -208,14 +209,15 @@ class CaptionTask(PictureTask):
         )
         return {**found, "gate": _mean_gate(raw, words)}
 
-    def _self_critical(self, raw: dict[str, Tensor], references: Tensor, bleu_weight: float) -> dict[str, Tensor]:
+    def _self_critical(self, raw: dict[str, Tensor], references: Tensor, asked: _Asked) -> dict[str, Tensor]:
         """What drawn captions earn beyond others of their picture, by its ``references`` (B,R,T)."""
         words, log_prob = raw["word.emits"], raw["log_prob"]  # (B·K,T)
         if "expected" in raw:  # the cells were drawn too, but for the captions of which all counted
             log_prob = log_prob + raw["word.log_prob"] * (raw["word.active"] & ~raw["expected"].unsqueeze(1))
         by_picture = (references.shape[0], -1, words.shape[1])  # (B,K,T)
         judged = self._judged(self.split("train"))
-        earned = judged.rewards(words.view(by_picture), references, bleu_weight)  # (B,K)
+        weights = {"bleu_weight": asked.weight or 0.0, "meteor_weight": asked.meteor}
+        earned = judged.rewards(words.view(by_picture), references, **weights)  # (B,K)
         return {
             "loss": self_critical_loss(log_prob.view(by_picture), earned),
             "reward": earned.mean(),
@@ -226,8 +228,8 @@ class CaptionTask(PictureTask):
 
     def measures(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""
-        told = ("bleu_1", "bleu_4", "length_ratio", "log_likelihood")
-        return (*told, "exact_match") if self.data_config.is_generated else told
+        told = ("bleu_4", "bleu_1", "length_ratio", "log_likelihood")
+        return ("exact_match", *told) if self.data_config.is_generated else told
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
@@ -305,13 +307,17 @@ class _Asked(NamedTuple):
     """λ, λ_e or w; None: the usual."""
     smoothing: float = 0.0
     """ε"""
+    meteor: float = 0.0
+    """m"""
 
 
 def _parsed(phase_loss: str, *, draws: bool, own_words: bool = False) -> _Asked:
     """The name of a loss and the numbers behind its colons, checked against what the model does and the phase is.
 
-    >>> _parsed("soft:0.5", draws=False), _parsed("default", draws=True)
-    (_Asked(kind='soft', weight=0.5, smoothing=0.0), _Asked(kind='hard', weight=None, smoothing=0.0))
+    >>> _parsed("soft:0.5:0.1", draws=False)
+    _Asked(kind='soft', weight=0.5, smoothing=0.1, meteor=0.0)
+    >>> _parsed("self_critical:0.2:0.3", draws=True, own_words=True)
+    _Asked(kind='self_critical', weight=0.2, smoothing=0.0, meteor=0.3)
     """
     kind, *numbers = phase_loss.split(":")
     if kind not in LOSSES:
@@ -322,14 +328,16 @@ def _parsed(phase_loss: str, *, draws: bool, own_words: bool = False) -> _Asked:
         raise ConfigError(f"loss '{phase_loss}': the loss '{SELF_CRITICAL}' and a phase of that name go together")
     if kind in HARD and not draws:
         raise ConfigError(f"loss '{phase_loss}': this model draws no cells; take model 'sat-hard', or loss 'soft'")
-    if len(numbers) > (most := 1 if kind == SELF_CRITICAL else 2):
-        raise ConfigError(f"loss '{phase_loss}': '{kind}' takes at most {most}, found {len(numbers)} numbers")
+    names = ("weight", "meteor" if kind == SELF_CRITICAL else "smoothing")
+    if len(numbers) > len(names):
+        raise ConfigError(f"loss '{phase_loss}': '{kind}' takes at most {len(names)}, found {len(numbers)} numbers")
     try:
-        asked = _Asked(kind, *map(float, numbers))
+        asked = _Asked(kind, **dict(zip(names, map(float, numbers))))
     except ValueError as error:
         raise ConfigError(f"loss '{phase_loss}': what stands after ':' are numbers, found {numbers}") from error
-    if not 0 <= (asked.weight or 0.0) < math.inf:
-        raise ConfigError(f"loss '{phase_loss}': a weight is 0 or more, found {asked.weight:g}")
+    for weight in (asked.weight or 0.0, asked.meteor):
+        if not 0 <= weight < math.inf:
+            raise ConfigError(f"loss '{phase_loss}': a weight is 0 or more, found {weight:g}")
     if not 0 <= asked.smoothing < 1:
         raise ConfigError(f"loss '{phase_loss}': ε is a share, 0 or more and below 1, found {asked.smoothing:g}")
     return asked

@@ -1,8 +1,8 @@
 """Pictures whose captions the model says itself, and what people said of them, by which these are rewarded.
 
 For self-critical training (Rennie et al. 2017, arXiv:1612.00563): the reward of a caption is CIDEr-D by the training
-captions of its picture, with the document frequencies of all training captions, counted once; beside it BLEU-4, as much
-as is asked for.
+captions of its picture, with the document frequencies of all training captions, counted once; beside it BLEU-4 and
+METEOR, as much of each as is asked for.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from torch import Tensor
 
 from saccade.data.caption_files import CaptionFiles
 from saccade.data.captions import CaptionData
+from saccade.data.vocabulary import END, UNKNOWN
 from saccade.errors import ConfigError
-from saccade.metrics import NGramRarity, bleu_of_words, cider_of_words
+from saccade.metrics import MeteorWords, NGramRarity, bleu_of_words, cider_of_words, meteor_of_words
 
 ONE_TRUTH = (
     "loss 'self_critical': a generated scene has one true sentence and no others to agree with; "
@@ -37,18 +38,24 @@ class JudgedPictures:
         self.size = self.source.size
         words, pictures = self.source.captions(torch.arange(self.size))  # (N,T), (N,)
         self.rarity = NGramRarity(words.to(self.device), pictures.to(self.device), len(data.vocabulary))
+        self.words = MeteorWords(data.vocabulary.entries, end=END, unknown=UNKNOWN, device=self.device)
 
     def take(self, indices: Tensor, *, augment_seed: int | None = None) -> tuple[Tensor, Tensor]:
         """Pictures (B,3,H,W) of the captions ``indices`` (B,), and all that was said of each (B,R,T), on the device."""
         batch = self.data.take(indices, augment_seed=augment_seed)
         return batch.images, self.source.references_in_words(batch.picture.cpu()).to(self.device)
 
-    def rewards(self, said: Tensor, references: Tensor, bleu_weight: float = 0.0) -> Tensor:
+    def rewards(
+        self, said: Tensor, references: Tensor, *, bleu_weight: float = 0.0, meteor_weight: float = 0.0
+    ) -> Tensor:
         """What captions (B,K,T) of pictures with these ``references`` (B,R,T) earn, their ends counted as words.
 
-        CIDEr-D as a fraction in 0..1, and ``bleu_weight`` times the smoothed BLEU-4 of each.
+        CIDEr-D as a fraction in 0..1, ``bleu_weight`` times the smoothed BLEU-4 of each, and ``meteor_weight`` times
+        its METEOR, for which an end is no word.
         """
         earned = cider_of_words(said, references, self.rarity)  # (B,K)
         if bleu_weight:
             earned = earned + bleu_weight * bleu_of_words(said, references, self.rarity.vocabulary)
+        if meteor_weight:
+            earned = earned + meteor_weight * meteor_of_words(said, references, self.words)
         return earned

@@ -34,11 +34,11 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict
-from saccade.data.glyphs import Split
 from saccade.data.hashing import derive_seed
 from saccade.data.multiset_readers import MULTISET_READERS, read_multisets
 from saccade.data.multisets import ALONE, DIGITS, MultisetData, MultisetDataConfig, MultisetScenes
 from saccade.data.references import split_reference
+from saccade.data.splits import Split
 from saccade.errors import ConfigError, nearest
 from saccade.losses import (
     count_loss,

@@ -87,7 +87,7 @@ class PictureTask(ABC):
 
     @abstractmethod
     def measures(self) -> tuple[str, ...]:
-        """Names of all that validation may tell."""
+        """Names of all that validation may tell; the first is what a recipe calls ``score``."""
 
     def described(self) -> str:
         """What is learnt from, in one line, where these are files; nothing is said of scenes that are made."""

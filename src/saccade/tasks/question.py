@@ -102,10 +102,6 @@ class QuestionTask(QueryTask):
         """Questions (B,) with their pictures varied as the seed and the number of the batch say."""
         return data.take(indices, augment_seed=derive_seed(self.seed, number))
 
-    def measures(self) -> tuple[str, ...]:
-        """What :meth:`validate` tells."""
-        return ("score", *super().measures())
-
     def answers(self, model: QueryModel) -> Iterator[tuple[Tensor, Tensor]]:
         """Logits (B,K) and labels of the validation split; from kept features where the phase learns from such."""
         if f"train{KEPT}" not in self._splits or model is not self.model:
@@ -113,11 +109,6 @@ class QuestionTask(QueryTask):
             return
         for batch in in_batches(self.split(f"val{KEPT}"), KEPT_AT_ONCE):
             yield model.ask(batch.encoding, batch.query)["logits"], batch.label
-
-    def validate(self, model: nn.Module) -> dict[str, float]:
-        """Metrics on the validation split; ``score`` is the one that decides, whichever kind of table it is."""
-        found = super().validate(model)
-        return {"score": found["weighted_map" if self.table.multi_label else "accuracy"], **found}
 
     # ------------------------------------------------------------ scoring
 

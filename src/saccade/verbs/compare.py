@@ -12,7 +12,7 @@ from saccade.atomic import write_bytes
 from saccade.data.pictures import Source, read_picture
 from saccade.predict import Question, load
 from saccade.show.contact_sheet import contact_sheet
-from saccade.show.report_pictures import png_bytes
+from saccade.show.png import png_bytes
 from saccade.show.report_sources import report_from_records
 from saccade.sighting import Sighting
 
@@ -34,7 +34,7 @@ def side_by_side(sightings: Sequence[Sighting]) -> Image.Image:
 def write_comparison(sightings: Sequence[Sighting], folder: Path, *, html: bool = False) -> list[Path]:
     """Write ``STEM-compare.png``, the models side by side, and with ``html`` a page of every look of theirs."""
     name = f"{sightings[0].stem}-compare"
-    written = [write_bytes(folder / f"{name}.png", png_bytes(side_by_side(sightings)))]
+    written = [write_bytes(folder / f"{name}.png", png_bytes(side_by_side(sightings), "small"))]
     if html:
         written.append(report_from_records([seen.record() for seen in sightings]).save(folder / f"{name}.html"))
     return written

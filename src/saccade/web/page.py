@@ -6,7 +6,6 @@ without models is a viewer: it shows the views that it carries, and opens saved 
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any
 from saccade import __version__
 from saccade.errors import ConfigError
 from saccade.predict import Predictor
+from saccade.show.png import data_url
 from saccade.show.report_live import Live, policy
 from saccade.web.bundle import bundle
 from saccade.web.weights import page_model
@@ -103,8 +103,7 @@ def _worker() -> str:
 
 
 def _glyphs() -> str:
-    sheet = base64.b64encode((STATIC / "glyphs.png").read_bytes()).decode("ascii")
-    return f"data:image/png;base64,{sheet}"
+    return data_url((STATIC / "glyphs.png").read_bytes())
 
 
 def _inside_script(data: Mapping[str, Any]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import re
 import secrets
 from dataclasses import dataclass
 
+from saccade.show.png import png_bytes
 from saccade.sighting import Sighting
 from saccade.web.errors import ApiError
 from saccade.web.limits import Limits
@@ -30,9 +30,7 @@ class KeptAnswer:
 
     def strip_png(self) -> bytes:
         """Every look side by side, as a PNG."""
-        buffer = io.BytesIO()
-        self.sighting.filmstrip().save(buffer, "PNG")
-        return buffer.getvalue()
+        return png_bytes(self.sighting.filmstrip())
 
     @property
     def whole_view(self) -> Json:

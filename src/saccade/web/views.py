@@ -8,7 +8,6 @@ own and travels at the picture's resolution, or a smaller one where the picture 
 from __future__ import annotations
 
 import base64
-import io
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +17,7 @@ from PIL import Image
 from torch import Tensor
 
 from saccade import geometry
+from saccade.show.png import data_url, png_bytes
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace, Look
 
@@ -71,9 +71,7 @@ def view_of(
 
 def picture_url(image: Image.Image) -> str:
     """``image`` as a data address of a PNG."""
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG", compress_level=1)  # to be drawn once, on the same machine: speed counts, bytes do not
-    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"
+    return data_url(png_bytes(image, "fast"))  # to be drawn once, on the same machine: speed counts, bytes do not
 
 
 def mask_url(mask: Tensor) -> str:

@@ -1,9 +1,9 @@
 """A trained model as JSON for the engine of the page (``static/js/engine``), which answers without a server.
 
 Small enough to lie inside a page: two bytes a weight. Weights that were saved as float16 stay so, bit by bit; those of
-a float32 model become integers times a scale of their row, which is about ten times as near as float16 would be. A norm
-is a scale and a shift of each channel, which the engine folds into the layer that follows when it loads them: exact
-behind a gate, because the convolutions of the small stack have no border.
+a float32 or int8 model become integers times a scale of their row, which is about ten times as near as float16 would
+be. A norm is a scale and a shift of each channel, which the engine folds into the layer that follows when it loads
+them: exact behind a gate, because the convolutions of the small stack have no border.
 
 Kernels are written as matrices (outputs × inputs of the kernel), the channels of a cell side by side, as the engine
 reads them. Numbers are little-endian in base64.

@@ -110,17 +110,16 @@ def _phrase(text: str) -> str:
     return text
 
 
-def penalty_curve(
-    runs: Sequence[RecordedRun], variants: Sequence[RecordedRun], data: str = "mref", setting: Setting = SETTINGS[-1]
-) -> list[PenaltyPoint]:
-    """HAttNet-CTX by its spread penalty, from 0 on: recorded runs that differ in nothing else.
+def penalty_curve(runs: Sequence[RecordedRun], variants: Sequence[RecordedRun]) -> list[PenaltyPoint]:
+    """HAttNet-CTX on MREF by its spread penalty, from 0 on: recorded runs that differ in nothing else.
 
     They were trained equally long, or the price would be mixed up with the time: of the lengths on record the one with
     the most prices, first of all with that of 0.
     """
+    unlimited = SETTINGS[-1]
     by_length: dict[str, dict[float, list[RecordedRun]]] = {}
     for run in (*runs, *variants):
-        wanted = (run.on, run.protocol, run.glyphs) == (data, setting.protocol, setting.glyphs)
+        wanted = (run.on, run.protocol, run.glyphs) == ("mref", unlimited.protocol, unlimited.glyphs)
         others = {key: value for key, value in run.settings.items() if key not in ("spread_penalty", "dropout")}
         plain = others.pop("gate_penalty", 0.0) == 0 and others in ({}, {"context": 3})
         if wanted and plain and run.recipe["model"]["name"] == "hattnet-ctx":

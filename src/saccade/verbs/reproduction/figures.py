@@ -24,8 +24,8 @@ from saccade.predict import load
 from saccade.show.comparison_grid import Example, Shown, comparison_grid
 from saccade.show.curves import Line, Theme, figure_svg, line_panels, write_figure
 from saccade.show.marks import Mask
+from saccade.show.png import png_bytes
 from saccade.show.report import Picture
-from saccade.show.report_pictures import png_bytes
 from saccade.tasks.published import OTHER_PHOTOGRAPHS
 from saccade.verbs.reproduction.ablations import PenaltyPoint
 from saccade.verbs.reproduction.confirm import Confirmation
@@ -54,7 +54,7 @@ class Drawing:
         """``folder/NAME.png``."""
         path = folder / f"{self.name}.png"
         if isinstance(self.draw, Image.Image):
-            return write_bytes(path, png_bytes(self.draw))
+            return write_bytes(path, png_bytes(self.draw, "small"))
         return write_figure(self.draw("light"), path)
 
     def block(self) -> Picture:
