@@ -12,8 +12,8 @@ import pytest
 from saccade.data.caption_table import CaptionOptions, CaptionTable, read_caption_csv
 from saccade.data.leaks import refuse_torn, warn_of_copies
 from saccade.data.multiset_table import MultisetTable, MultisetTableOptions, read_multiset_csv
+from saccade.data.question_rows import TableOptions, read_csv, read_jsonl
 from saccade.data.question_table import QuestionTable
-from saccade.data.tables import TableOptions, read_csv, read_jsonl
 from saccade.errors import DataError
 
 

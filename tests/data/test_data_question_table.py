@@ -74,7 +74,7 @@ def test_some_keeps_all_questions_about_the_first_pictures():
 
 
 def test_tables_are_read_without_torch():
-    code = "import sys, saccade.data.readers as r; assert 'csv' in r.READERS; sys.exit('torch' in sys.modules)"
+    code = "import sys, saccade.data.question_readers as r; assert 'csv' in r.READERS; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from saccade.data.multiset_readers import read_multisets
-from saccade.data.readers import read_questions
+from saccade.data.question_readers import read_questions
 from saccade.data.spellings import spelt_alike, warn_of_spellings
 
 

@@ -219,8 +219,8 @@ def _files(reference: str, split: Any, count: int, options: dict[str, Any], upda
     from saccade.data.captions import CaptionData, CaptionDataConfig, vocabulary_of
     from saccade.data.multiset_readers import holds_multisets, read_multisets
     from saccade.data.multisets import MultisetData, MultisetDataConfig
+    from saccade.data.question_readers import read_questions
     from saccade.data.questions import QuestionData, QuestionDataConfig
-    from saccade.data.readers import read_questions
 
     if holds_captions(reference):
         captions = CaptionDataConfig(reference, options=options, at_least=1)  # a short table has no frequent words

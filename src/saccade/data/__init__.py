@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from saccade.data.multiset_readers import MULTISET_READERS, read_multisets
     from saccade.data.multisets import MultisetBatch, MultisetData, MultisetDataConfig, MultisetTable
     from saccade.data.palette import COLOURS
+    from saccade.data.question_readers import READERS, read_questions
     from saccade.data.questions import Question, QuestionBatch, QuestionData, QuestionDataConfig, QuestionTable
-    from saccade.data.readers import READERS, read_questions
     from saccade.data.scenes import sample_layout
     from saccade.data.vocabulary import Vocabulary
 
@@ -58,8 +58,8 @@ _HOME = {
     "QuestionData": "questions",
     "QuestionDataConfig": "questions",
     "QuestionTable": "questions",
-    "READERS": "readers",
-    "read_questions": "readers",
+    "READERS": "question_readers",
+    "read_questions": "question_readers",
     "sample_layout": "scenes",
     "Vocabulary": "vocabulary",
 }

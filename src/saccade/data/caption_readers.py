@@ -9,7 +9,7 @@ from saccade.data.caption_table import CaptionOptions, CaptionTable, read_captio
 from saccade.data.coco_captions import CocoOptions, read_coco
 from saccade.data.flickr import FlickrOptions, read_flickr8k, read_flickr30k
 from saccade.data.multiset_readers import MULTISET_READERS
-from saccade.data.readers import READERS
+from saccade.data.question_readers import READERS
 from saccade.data.references import Reader, read_reference, split_reference
 from saccade.data.table_rows import csv_stream, jsonl_stream
 from saccade.errors import DataError

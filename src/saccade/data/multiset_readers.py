@@ -11,7 +11,7 @@ from saccade.data.multiset_table import (
     read_multiset_csv,
     read_multiset_jsonl,
 )
-from saccade.data.readers import READERS
+from saccade.data.question_readers import READERS
 from saccade.data.references import Reader, read_reference, split_reference
 from saccade.data.spellings import warn_of_spellings
 from saccade.data.svhn import SvhnOptions, read_svhn

@@ -23,8 +23,8 @@ from saccade.data.numbered import checked_numbers
 from saccade.data.pictures import SIDE_LIMIT
 from saccade.data.prepared import PreparedPictures, prepared_mask
 from saccade.data.question_batch import QuestionBatch
+from saccade.data.question_readers import READERS, read_questions
 from saccade.data.question_table import Question, QuestionTable, with_known_words
-from saccade.data.readers import READERS, read_questions
 from saccade.data.references import split_reference
 from saccade.data.splits import checked_split, split_sizes
 from saccade.data.wording import counted

@@ -236,7 +236,8 @@ class Trainer:
         if phase.patience is not None and self.at.stale >= phase.patience:
             self.at.phase_ended = "early"
             metrics = " or ".join(filter(None, (phase.select.metric, phase.select.beside)))
-            self._say(f"{phase.name}: no better {metrics} for {self.at.stale} validations, ending it")
+            so_long = f"{self.at.stale} validation{'s' if self.at.stale != 1 else ''}"
+            self._say(f"{phase.name}: no better {metrics} for {so_long}, ending it")
         return False
 
     def _publish(self, replica: int, metrics: dict[str, float]) -> None:

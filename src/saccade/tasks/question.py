@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.data.hashing import derive_seed
+from saccade.data.question_readers import READERS, read_questions
 from saccade.data.question_table import QuestionTable
 from saccade.data.questions import QuestionBatch, QuestionData, QuestionDataConfig
-from saccade.data.readers import READERS, read_questions
 from saccade.data.references import split_reference
 from saccade.errors import ConfigError
 from saccade.models.base import QueryModel

@@ -13,8 +13,8 @@ from saccade.data.captions import CaptionData, CaptionDataConfig
 from saccade.data.examples import Data, Example, examples_of
 from saccade.data.multiset_readers import read_multisets
 from saccade.data.multisets import MultisetData, MultisetDataConfig
+from saccade.data.question_readers import read_questions
 from saccade.data.questions import QuestionData, QuestionDataConfig
-from saccade.data.readers import read_questions
 from saccade.data.splits import Split
 from saccade.data.vocabulary import Vocabulary
 from saccade.engine.run_folder import RunFolder

@@ -9,7 +9,7 @@ import pytest
 from saccade.data.caption_readers import CAPTION_READERS
 from saccade.data.catalog import DATA
 from saccade.data.multiset_readers import MULTISET_READERS
-from saccade.data.readers import READERS, read_questions
+from saccade.data.question_readers import READERS, read_questions
 from saccade.data.references import split_reference
 from saccade.errors import ConfigError, DataError
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from saccade.data.cub import CubOptions, read_cub
+from saccade.data.question_rows import TableOptions, read_csv, read_jsonl
 from saccade.data.question_table import QuestionTable
 from saccade.data.references import Reader, read_reference
 from saccade.data.spellings import warn_of_spellings
-from saccade.data.tables import TableOptions, read_csv, read_jsonl
 from saccade.data.visual_genome import VisualGenomeOptions, read_visual_genome
 
 READERS: dict[str, Reader[QuestionTable]] = {

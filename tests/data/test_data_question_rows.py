@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from saccade.data.question_rows import TableOptions, read_csv, read_jsonl
 from saccade.data.question_table import QuestionTable
 from saccade.data.table_rows import numbers_in
-from saccade.data.tables import TableOptions, read_csv, read_jsonl
 from saccade.errors import DataError
 
 STRICT = TableOptions(strict=True)
