@@ -33,6 +33,18 @@ def test_names_folders_and_runs_resolve(small_zoo: Path) -> None:
     assert zoo.resolve(str(small_zoo / "run")) == small_zoo / "run" / "model"
 
 
+def test_a_folder_of_the_same_name_is_told_from_the_shipped_model(
+    small_zoo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(small_zoo)
+    save_tiny(small_zoo / "soft-mref" / "model")
+    with pytest.warns(UserWarning, match="'soft-mref' is the shipped model; for .* here say ./soft-mref"):
+        assert zoo.resolve("soft-mref") == small_zoo / "zoo" / "soft-mref"
+    assert zoo.resolve("./soft-mref").resolve() == small_zoo / "soft-mref" / "model"
+    monkeypatch.chdir(small_zoo / "zoo")
+    assert zoo.resolve("soft-mref") == small_zoo / "zoo" / "soft-mref"  # the same folder: nothing to say
+
+
 def test_what_cannot_be_resolved_says_why(small_zoo: Path) -> None:
     with pytest.raises(CheckpointError, match="did you mean 'soft-mref'"):
         zoo.resolve("soft-mrf")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 
 from saccade.errors import CheckpointError, nearest
@@ -19,16 +20,19 @@ def shipped() -> dict[str, Path]:
 def resolve(name_or_path: str | Path) -> Path:
     """The model folder meant by a zoo name, a model folder or a run folder (its ``model/``).
 
-    A zoo name wins over a folder of the same name in the current folder: write ``./name`` for the latter.
+    A zoo name wins over a model in a folder of the same name here, and says so: write ``./name`` for the latter.
     """
     if not isinstance(name_or_path, (str, os.PathLike)):
         raise CheckpointError(f"a model is named by text or a path, found {name_or_path!r}; {nearest('', shipped())}")
-    if str(name_or_path) in shipped():
-        return shipped()[str(name_or_path)]
     path = Path(name_or_path)
-    for folder in (path, path / "model"):
-        if (folder / CONFIG).is_file():
-            return folder
+    own = next((folder for folder in (path, path / "model") if (folder / CONFIG).is_file()), None)
+    ours = shipped().get(str(name_or_path))
+    if ours is not None:
+        if own is not None and not own.samefile(ours):
+            warnings.warn(f"'{path}' is the shipped model; for the one in the folder here say ./{path}", stacklevel=3)
+        return ours
+    if own is not None:
+        return own
     if path.exists():
         refuse_foreign(path)
         if (path / "config.yaml").is_file():

@@ -259,8 +259,10 @@ class Table1:
                     measured_text(cell.measured, beside=cell.published, where=_where(cell)),
                     measured_text(fresh.measured),
                 ]
-            if found or row.kind == "paper":
+            if row.kind == "paper":
                 rows.append(line)
+            elif found:  # what the paper does not have need not be there in both settings
+                rows.append(["–" if text == NO_RUN else text for text in line])
         note = (
             "Measured (published); below it, seeds × test examples. As published: the sizes of the authors' code, "
             "glyphs shared between training and test; unlimited: fresh scenes, disjoint glyphs. "
