@@ -11,6 +11,7 @@ from small_png import small_png
 
 from saccade.data.attributes import AttributeData, AttributeDataConfig
 from saccade.data.captions import CaptionData, CaptionDataConfig
+from saccade.data.multisets import MultisetData, MultisetDataConfig
 from saccade.predict import load
 from saccade.show.comparison_grid import Example, Shown, comparison_grid
 from saccade.show.contact_sheet import contact_sheet
@@ -65,6 +66,15 @@ def caption() -> Image.Image:
     return told.filmstrip(panel=150)
 
 
+def reading() -> Image.Image:
+    """A scene read digit by digit by the reader that looks at what it names: the surest of the first with three."""
+    predictor = load("hsal-ordered-mnist-multiset", device="cpu")
+    data = MultisetData(MultisetDataConfig("mnist-multiset", glyphs="pack"), "test")
+    seen = predictor.look_many(list(data.take(torch.arange(32)).images))
+    surest = max((each for each in seen if len(each.labels or ()) == 3), key=lambda each: each.confidence)
+    return surest.filmstrip()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bird", type=Path, help="a photograph of a bird that may be shown")
@@ -72,6 +82,9 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     (IMAGES / "hattnet-ctx-beside-soft.png").write_bytes(small_png(beside_soft()))
     (IMAGES / "sat-hard-scenes.png").write_bytes(small_png(caption()))
+    (IMAGES / "hsal-ordered-mnist-multiset.png").write_bytes(
+        small_png(reading().quantize(255, Image.Quantize.MAXCOVERAGE))
+    )
     if options.bird is not None:
         (IMAGES / "crown-cub.png").write_bytes(small_png(birds(options.bird).quantize(128)))
 
