@@ -16,7 +16,8 @@ from saccade.data.vocabulary import END, UNKNOWN
 from saccade.errors import ConfigError
 from saccade.losses import self_critical_loss
 from saccade.metrics import MeteorWords, bleu_of_words, cider_each, meteor_of_words
-from saccade.tasks.caption import DECODER, DRAWS, SELF_CRITICAL, CaptionTask
+from saccade.tasks.caption import DECODER, DRAWS, CaptionTask
+from saccade.tasks.caption_losses import SELF_CRITICAL
 from saccade.tasks.caption_rewards import JudgedPictures
 
 SMALL = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4, "dropout": 0.0}

@@ -17,7 +17,8 @@ from saccade.losses import hsal_loss
 from saccade.models.facts import read_facts
 from saccade.models.folder import load_model
 from saccade.tasks import task_class
-from saccade.tasks.multiset import LOSSES, MultisetTask
+from saccade.tasks.multiset import MultisetTask
+from saccade.tasks.multiset_losses import LOSSES
 from saccade.tasks.wanted import Wanted
 
 COUNTING = {"backbone": "small", "through": "stage2", "hidden": 8}

@@ -1,20 +1,7 @@
 """Captions: a picture in, a sentence out, with a look at the picture for every word.
 
-The training side; the scoring side is :mod:`saccade.tasks.caption_scores`. What a phase may be taught by (Xu et al.
-2015, arXiv:1502.03044, and Rennie et al. 2017, arXiv:1612.00563):
-
-==================== ==============================================================================================
-``soft[:λ[:ε]]``     Eq. (14): cross-entropy of the words + λ × the doubly stochastic penalty; λ is 1 unless given. Of
-                     each word a share ε goes to all words alike (smoothed labels); ε is 0 unless given
-``hard[:λ_e[:ε]]``   Eq. (10-12): cross-entropy, REINFORCE on the cells that were drawn, and an entropy bonus; λ_e is
-                     that of the released code, 0.002, unless given
-``hard_to_go[:…]``   the same, a draw judged by the words from it on: the same gradient on average, and less noise
-``hard_code[:…]``    as the released code has it: judged by the mean of the words, a tenth of it
-``self_critical``    five captions of each picture that the model draws, each judged by CIDEr-D beside the other four;
-                     for a last phase, which has this name too. ``self_critical[:w[:m]]``: by a tenth of CIDEr-D + w ×
-                     BLEU-4 + m × METEOR (:mod:`saccade.metrics.caption_meteor_ids`); w and m are 0 unless given
-``default``          soft or hard, as the model is; in the phase ``self_critical`` the loss of that name
-==================== ==============================================================================================
+The training side; the scoring side is :mod:`saccade.tasks.caption_scores`, what teaches is named in
+:mod:`saccade.tasks.caption_losses`.
 
 What a phase learns from goes by its name. ``decoder`` learns from what the encoder makes of the pictures of files,
 which is computed once and kept on disk (:mod:`saccade.tasks.caption_features`); whatever its recipe says, the encoder
@@ -28,10 +15,9 @@ Deviation: BLEU for choosing is that with the brevity penalty, as without it the
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
@@ -44,7 +30,7 @@ from saccade.data.hashing import derive_seed
 from saccade.data.references import split_reference
 from saccade.data.splits import Split
 from saccade.data.vocabulary import Vocabulary
-from saccade.errors import ConfigError, nearest
+from saccade.errors import ConfigError
 from saccade.losses import (
     caption_cross_entropy,
     doubly_stochastic,
@@ -57,6 +43,7 @@ from saccade.metrics import bleu, same_caption
 from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.tasks.caption_features import CaptionFeatures
+from saccade.tasks.caption_losses import HARD, SELF_CRITICAL, AskedLoss, asked_loss
 from saccade.tasks.caption_rewards import ONE_TRUTH, JudgedPictures
 from saccade.tasks.caption_scores import captions_of, score_captions, sentences
 from saccade.tasks.forward_passes import encoded
@@ -67,17 +54,8 @@ from saccade.tasks.wanted import Wanted, settings_wanted
 
 DECODER = "decoder"
 """The phase that learns from kept features."""
-SELF_CRITICAL = "self_critical"
-"""The phase that learns from captions of the model's own, and its loss."""
 DRAWS = 5
 """Captions of each picture that it judges by one another."""
-HARD: dict[str, dict[str, Any]] = {
-    "hard": {},
-    "hard_to_go": {"to_go": True},
-    "hard_code": {"reward_weight": 0.1, "per_word": True},
-}
-"""How draws are judged: options of :func:`~saccade.losses.hard_attention_loss`."""
-LOSSES = ("default", "soft", *HARD, SELF_CRITICAL)
 Material: TypeAlias = CaptionData | CaptionFeatures | JudgedPictures
 """What a phase may learn from."""
 BEAM = 5
@@ -186,13 +164,13 @@ class CaptionTask(PictureTask):
 
     def check_loss(self, phase: str, loss: str) -> None:
         """Refuse a loss that the phase, the model or the data is not made for."""
-        _parsed(loss, draws=cast(SatModel, self.model).is_hard, own_words=phase == SELF_CRITICAL)
+        asked_loss(loss, draws=cast(SatModel, self.model).is_hard, own_words=phase == SELF_CRITICAL)
         if phase == SELF_CRITICAL and self.data_config.is_generated:
             raise ConfigError(ONE_TRUTH)
 
     def loss(self, raw: dict[str, Tensor], batch: Batch, phase_loss: str) -> dict[str, Tensor]:
         """The loss called ``phase_loss`` (see the module), its parts, and the log-likelihood of a word."""
-        asked = _parsed(phase_loss, draws="expected" in raw, own_words="references" in batch)
+        asked = asked_loss(phase_loss, draws="expected" in raw, own_words="references" in batch)
         if asked.kind == SELF_CRITICAL:
             return self._self_critical(raw, batch["references"], asked)
         words = batch["words"]
@@ -209,7 +187,7 @@ class CaptionTask(PictureTask):
         )
         return {**found, "gate": _mean_gate(raw, words)}
 
-    def _self_critical(self, raw: dict[str, Tensor], references: Tensor, asked: _Asked) -> dict[str, Tensor]:
+    def _self_critical(self, raw: dict[str, Tensor], references: Tensor, asked: AskedLoss) -> dict[str, Tensor]:
         """What drawn captions earn beyond others of their picture, by its ``references`` (B,R,T)."""
         words, log_prob = raw["word.emits"], raw["log_prob"]  # (B·K,T)
         if "expected" in raw:  # the cells were drawn too, but for the captions of which all counted
@@ -297,50 +275,6 @@ class CaptionTask(PictureTask):
             return {"data": config.name, "glyphs": chosen.material, "seed": config.seed, **described}
         described["counts"] |= {"skipped": len(chosen.skipped)}
         return {"data": split_reference(config.name, CAPTION_READERS)[0], **described}
-
-
-class _Asked(NamedTuple):
-    """A loss as a phase names it."""
-
-    kind: str
-    weight: float | None = None
-    """λ, λ_e or w; None: the usual."""
-    smoothing: float = 0.0
-    """ε"""
-    meteor: float = 0.0
-    """m"""
-
-
-def _parsed(phase_loss: str, *, draws: bool, own_words: bool = False) -> _Asked:
-    """The name of a loss and the numbers behind its colons, checked against what the model does and the phase is.
-
-    >>> _parsed("soft:0.5:0.1", draws=False)
-    _Asked(kind='soft', weight=0.5, smoothing=0.1, meteor=0.0)
-    >>> _parsed("self_critical:0.2:0.3", draws=True, own_words=True)
-    _Asked(kind='self_critical', weight=0.2, smoothing=0.0, meteor=0.3)
-    """
-    kind, *numbers = phase_loss.split(":")
-    if kind not in LOSSES:
-        raise ConfigError(f"loss '{phase_loss}': {nearest(kind, LOSSES)}")
-    if kind == "default":
-        kind = SELF_CRITICAL if own_words else "hard" if draws else "soft"
-    if (kind == SELF_CRITICAL) != own_words:
-        raise ConfigError(f"loss '{phase_loss}': the loss '{SELF_CRITICAL}' and a phase of that name go together")
-    if kind in HARD and not draws:
-        raise ConfigError(f"loss '{phase_loss}': this model draws no cells; take model 'sat-hard', or loss 'soft'")
-    names = ("weight", "meteor" if kind == SELF_CRITICAL else "smoothing")
-    if len(numbers) > len(names):
-        raise ConfigError(f"loss '{phase_loss}': '{kind}' takes at most {len(names)}, found {len(numbers)} numbers")
-    try:
-        asked = _Asked(kind, **dict(zip(names, map(float, numbers))))
-    except ValueError as error:
-        raise ConfigError(f"loss '{phase_loss}': what stands after ':' are numbers, found {numbers}") from error
-    for weight in (asked.weight or 0.0, asked.meteor):
-        if not 0 <= weight < math.inf:
-            raise ConfigError(f"loss '{phase_loss}': a weight is 0 or more, found {weight:g}")
-    if not 0 <= asked.smoothing < 1:
-        raise ConfigError(f"loss '{phase_loss}': ε is a share, 0 or more and below 1, found {asked.smoothing:g}")
-    return asked
 
 
 def _steps(words: Tensor) -> Tensor:

@@ -3,20 +3,7 @@
 The training side; the scoring side is :mod:`saccade.tasks.multiset_scores`. A recipe has two phases, as the paper has
 (Welleck et al. 2017, arXiv:1711.05165, Sections 4.2 and 5): ``activation`` teaches the backbone and its classifier of
 single objects, then everything else learns on the frozen backbone; perhaps a third, in which both learn together
-(ours). What a phase may be taught by:
-
-=========================  ========================================================================================
-``single_object``          cross-entropy of the one object, or of one label of the picture, drawn anew each time
-``each_object``            the same, and cross-entropy of each label from the cells under its box alone (ours)
-``reinforce[:λ]``          the paper's: myopic REINFORCE with a learnt baseline, and cross-entropy of the stop; λ, an
-                           entropy bonus, is 0 unless given
-``reinforce_to_go[:λ]``    the same with the rewards of later actions too
-``reinforce_expected[:λ]`` the same by the mean over what could have been drawn, not by what was; no baseline
-``cross_entropy``          the paper's baseline: cross-entropy of the labels in a random order
-``cross_entropy_ordered``  the same in reading order
-``multiset_loss``          the authors' later loss (Welleck et al. 2018, arXiv:1711.05246)
-``counts``                 cross-entropy of how often each label occurs, for ``multiset-counts``
-=========================  ========================================================================================
+(ours). What teaches is named in :mod:`saccade.tasks.multiset_losses`.
 
 Of generated scenes the phase called ``activation`` sees scenes of one object (mnist-single), or with the option
 ``among`` of different ones (mnist-set); of given pictures it sees the same ones as the other phases. Deviation from the
@@ -25,7 +12,6 @@ paper: a few per cent of the training scenes are empty (``data.empty``), so that
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -39,7 +25,7 @@ from saccade.data.multiset_readers import MULTISET_READERS, read_multisets
 from saccade.data.multisets import ALONE, DIGITS, MultisetData, MultisetDataConfig, MultisetScenes
 from saccade.data.references import split_reference
 from saccade.data.splits import Split
-from saccade.errors import ConfigError, nearest
+from saccade.errors import ConfigError
 from saccade.losses import (
     count_loss,
     hsal_expected_loss,
@@ -60,6 +46,7 @@ from saccade.models.base import PictureModel
 from saccade.models.facts import ModelFacts
 from saccade.models.multiset_counts import MultisetCountsModel
 from saccade.models.multiset_reader import MultisetModel
+from saccade.tasks.multiset_losses import OF_OBJECTS, asked_loss
 from saccade.tasks.multiset_pictures import at_size, boxes_at_size, read_all, read_objects
 from saccade.tasks.multiset_prior import commonest_multiset
 from saccade.tasks.multiset_scores import MultisetScores, add_answers, add_glimpses, score_multisets
@@ -70,18 +57,6 @@ from saccade.tasks.wanted import Wanted, settings_wanted
 
 ACTIVATION = "activation"
 """The phase that learns from single objects."""
-OF_OBJECTS = ("single_object", "each_object")
-"""What it is taught by."""
-LOSSES = (
-    *OF_OBJECTS,
-    "reinforce",
-    "reinforce_to_go",
-    "reinforce_expected",
-    "cross_entropy",
-    "cross_entropy_ordered",
-    "multiset_loss",
-    "counts",
-)
 VALIDATION_BATCH = 500
 
 
@@ -173,7 +148,7 @@ class MultisetTask(PictureTask):
 
     def check_loss(self, phase: str, loss: str) -> None:
         """Refuse a loss that the phase, the model or the data is not made for."""
-        kind, _ = _parsed(loss)
+        kind, _ = asked_loss(loss)
         if phase == ACTIVATION and kind not in OF_OBJECTS:
             raise ConfigError(f"loss '{loss}': the phase '{ACTIVATION}' is taught by {' or '.join(OF_OBJECTS)}")
         if kind == "each_object" and phase != ACTIVATION:
@@ -199,7 +174,7 @@ class MultisetTask(PictureTask):
 
     def loss(self, raw: dict[str, Tensor], batch: Batch, phase_loss: str) -> dict[str, Tensor]:
         """The loss called ``phase_loss`` (see the module), its parts, and what tells how training goes."""
-        kind, weight = _parsed(phase_loss)
+        kind, weight = asked_loss(phase_loss)
         labels, mixed = batch["labels"], batch["shuffled"]  # (B,M)
         if kind == "single_object":
             return single_object_loss(raw["single_logits"], mixed)
@@ -320,28 +295,6 @@ def _filled_in(model_config: Mapping[str, Any], classes: int, most: int) -> dict
             found = model_config[name]
             raise ConfigError(f"model.config.{name}: found {found}, but the data has {value}; leave it out")
     return {**model_config, **decided}
-
-
-def _parsed(phase_loss: str) -> tuple[str, float]:
-    """The name of a loss and its entropy weight.
-
-    >>> _parsed("reinforce:0.01"), _parsed("cross_entropy")
-    (('reinforce', 0.01), ('cross_entropy', 0.0))
-    """
-    kind, sign, weight = phase_loss.partition(":")
-    if kind not in LOSSES:
-        raise ConfigError(f"loss '{phase_loss}': {nearest(kind, LOSSES)}")
-    if not sign:
-        return kind, 0.0
-    if not kind.startswith("reinforce"):
-        raise ConfigError(f"loss '{phase_loss}': only reinforce has an entropy bonus; leave out ':{weight}'")
-    try:
-        bonus = float(weight)
-    except ValueError as error:
-        raise ConfigError(f"loss '{phase_loss}': the entropy weight after ':' is a number, found '{weight}'") from error
-    if not 0 <= bonus < math.inf:
-        raise ConfigError(f"loss '{phase_loss}': the entropy weight after ':' is 0 or more, found {weight}")
-    return kind, bonus
 
 
 def _saliency_at_glimpses(raw: Mapping[str, Tensor], labels: Tensor) -> Tensor:
