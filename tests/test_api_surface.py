@@ -10,7 +10,7 @@ import pytest
 import saccade
 
 PUBLIC = {
-    "load", "compare", "evaluate", "train", "tour", "Predictor", "Sighting", "read_picture",
+    "load", "compare", "evaluate", "train", "average", "tour", "Predictor", "Sighting", "read_picture",
     "AttentionTrace", "Look", "Output", "Record", "read_record", "write_record",
     "SoftAttention", "AdditiveScorer",
     "SaccadeError", "ConfigError", "DataError", "CheckpointError", "OutputError", "MissingExtraError", "ShapeError",

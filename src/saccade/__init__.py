@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from saccade.record import Record, read_record, write_record
     from saccade.sighting import Sighting
     from saccade.trace import AttentionTrace, Look, Output
+    from saccade.verbs.average import average
     from saccade.verbs.compare import compare
     from saccade.verbs.evaluate import evaluate
     from saccade.verbs.tour import tour
@@ -53,6 +54,7 @@ __all__ = [
     "ShapeError",
     "Sighting",
     "SoftAttention",
+    "average",
     "compare",
     "evaluate",
     "load",
@@ -72,6 +74,7 @@ _HOMES = {
     "Record": "record",
     "Sighting": "sighting",
     "SoftAttention": "attention.soft",
+    "average": "verbs.average",
     "compare": "verbs.compare",
     "evaluate": "verbs.evaluate",
     "load": "predict",

@@ -32,7 +32,7 @@ def test_help_version_and_no_arguments() -> None:
         listed = run(*args).output
         assert all(
             verb in listed
-            for verb in ("look", "compare", "train", "evaluate", "report", "data", "list", "doctor", "tour")
+            for verb in ("look", "compare", "train", "average", "evaluate", "report", "data", "list", "doctor", "tour")
         )
 
 
@@ -45,7 +45,8 @@ def test_help_says_the_default_of_every_option(verb: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    "args", [["--help"], ["list"], ["data", "list"], ["train", "--help"], ["data", "make", "--help"]]
+    "args",
+    [["--help"], ["list"], ["data", "list"], ["train", "--help"], ["average", "--help"], ["data", "make", "--help"]],
 )
 def test_light_verbs_do_not_import_torch(args: list[str]) -> None:
     code = (
@@ -209,11 +210,12 @@ def test_train_ends_with_a_command_that_can_be_pasted(monkeypatch: pytest.Monkey
 def test_the_options_of_thin_verbs_exist_in_python() -> None:
     import inspect
 
+    from saccade.cli.average import average
     from saccade.cli.evaluate import evaluate
     from saccade.cli.tour import tour
     from saccade.cli.train import train
 
-    for verb, own in ((train, set()), (evaluate, {"json", "quiet"}), (tour, {"quiet"})):
+    for verb, own in ((train, set()), (average, {"quiet"}), (evaluate, {"json", "quiet"}), (tour, {"quiet"})):
         offered = set(inspect.signature(verb).parameters) - own
         assert offered <= set(inspect.signature(getattr(saccade, verb.__name__)).parameters)
 

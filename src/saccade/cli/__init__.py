@@ -14,7 +14,21 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from saccade.cli import compare, data, doctor, evaluate, export, listing, look, report, reproduce, serve, tour, train
+from saccade.cli import (
+    average,
+    compare,
+    data,
+    doctor,
+    evaluate,
+    export,
+    listing,
+    look,
+    report,
+    reproduce,
+    serve,
+    tour,
+    train,
+)
 from saccade.cli.terminal import warn
 from saccade.errors import SaccadeError
 
@@ -70,6 +84,7 @@ app.command()(look.look)
 app.command()(compare.compare)
 app.command()(tour.tour)
 app.command()(train.train)
+app.command()(average.average)
 app.command()(evaluate.evaluate)
 app.command()(reproduce.reproduce)
 app.command()(report.report)

@@ -85,12 +85,12 @@ def train(
         quiet=quiet,
     )
     if not quiet:
-        remark(f"run folder: {out}" + (f"; score it with: {_evaluation(out, data)}" if result.model else ""))
+        remark(f"run folder: {out}" + (f"; score it with: {scored_by(out, data)}" if result.model else ""))
     if result.stopped == "signal":
         raise typer.Exit(130)  # so that `train && evaluate` does not go on with half a run
 
 
-def _evaluation(out: Path, data: str | None) -> str:
+def scored_by(out: Path, data: str | None = None) -> str:
     """The command that scores the run in ``out``; it names files, because a model does not remember where they were."""
     from saccade.verbs.train import data_of
 

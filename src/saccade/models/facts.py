@@ -102,6 +102,20 @@ class Score:
 
 
 @dataclass(frozen=True)
+class Part:
+    """One of the runs whose weights a model is the mean of."""
+
+    name: str
+    """Of its folder."""
+    share: float
+    """How much it counts; 1 in all."""
+    sha256: str
+    """Digest of its weights file."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Where its recipe differs from the first run's, by dotted key."""
+
+
+@dataclass(frozen=True)
 class ModelFacts:
     """Everything about a model that its weights do not say."""
 
@@ -130,6 +144,8 @@ class ModelFacts:
     scores: tuple[Score, ...] = ()
     deviations: tuple[str, ...] = ()
     """Where it differs from the paper."""
+    mean_of: tuple[Part, ...] = ()
+    """The runs whose weights it is the mean of, the first of them the one whose recipe it has; () where it is one's."""
     licence: str = "Apache-2.0"
     dtype: StoredType = "float32"
     """In what type the weights file holds the parameters; a loaded model computes in float32 in any case."""
