@@ -169,7 +169,7 @@ def test_score_is_the_first_metric_of_the_task_and_is_told_under_its_own_name(tm
     result = run(tmp_path, task, {"steps": 6, "validate_every": 2, "patience": 1, "select": {"metric": "score"}})
     assert (result.stopped, result.best.value, result.best.step) == ("early", 0.6, 4)
     assert result.best.metrics == {"accuracy": 0.6, "likelihood": -2}
-    assert "no better accuracy for 1 validations" in (result.out / "log.txt").read_text()
+    assert "no better accuracy for 1 validation, ending" in (result.out / "log.txt").read_text()
     assert "metric: score" in (result.out / "config.yaml").read_text()  # as it was written
 
 
