@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+from typer.core import TyperGroup
+
+from saccade.cli import app
+from saccade.engine.recipe import load_recipe
+from saccade.zoo import shipped
 
 ROOT = Path(__file__).parent.parent
 
@@ -54,5 +63,38 @@ def test_links_and_named_files_exist(page):
     for target in re.findall(r"\]\(([^)#]+)\)", text):
         if not target.startswith("http"):
             assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
-    for named in re.findall(r"`((?:attention|models|backbones|data|metrics|tasks)/[\w/]+\.py)`", text):
+    rooms = "|".join(path.name for path in (ROOT / "src" / "saccade").iterdir() if path.is_dir())
+    for named in re.findall(rf"`((?:{rooms})/[\w/-]+\.\w+)`", text):
         assert (ROOT / "src" / "saccade" / named).exists(), f"{page} names {named}"
+
+
+def commands(page: str) -> Iterator[list[str]]:
+    """What stands behind ``saccade`` in the shell blocks of a page, one command at a time."""
+    for block in re.findall(r"^```bash\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE):
+        for line in block.replace("\\\n", " ").splitlines():
+            for command in " ".join(shlex.quote(word) for word in shlex.split(line, comments=True)).split(" '&&' "):
+                words = shlex.split(command.split(" '>' ")[0])
+                if words[:1] == ["saccade"]:
+                    yield words[1:]
+
+
+def read_as_the_verb_does(words: list[str]) -> dict[str, Any]:
+    """The settings that a verb would be called with; it is not."""
+    command = typer.main.get_command(app)
+    while isinstance(command, TyperGroup):
+        command = command.commands[words.pop(0)]
+    return command.make_context("saccade", words).params
+
+
+@pytest.mark.parametrize(("page", "least"), [("README.md", 10), ("docs/guide.md", 50)])
+def test_commands_name_verbs_options_recipes_phases_and_models_that_there_are(page, least):
+    found = list(commands(page))
+    assert len(found) >= least
+    for words in found:
+        told = read_as_the_verb_does(list(words))
+        if words[0] == "train" and told["recipe"] is not None:
+            recipe = load_recipe(told["recipe"], protocol=told["protocol"], overrides=told["overrides"] or [])
+            assert {*(told["phases"] or [])} <= {phase.name for phase in recipe.phases}, words
+        models = [told.get("model"), told.get("start"), *(told.get("models") or [])]
+        named = {model for model in models if isinstance(model, str) and not model.startswith("runs/")}
+        assert named <= {*shipped()}, words

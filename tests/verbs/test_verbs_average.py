@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 
 import saccade
 from saccade.cli import app
+from saccade.config import to_dict
 from saccade.errors import CheckpointError, ConfigError, OutputError
 from saccade.models.facts import CARD, Score, read_facts
 from saccade.models.folder import load_model, save_model
@@ -125,9 +126,12 @@ def test_it_is_scored_asked_and_reported(mean: Path, tmp_path: Path) -> None:
     assert page.title.startswith("mean of 2 runs: ")
     assert next(section for section in page.sections if section.title == TITLE).blocks
     assert "run.mean_of.1.sha256" in page.html()
+    assert [section.title for section in page.sections][:2] == ["Whose mean it is", TITLE], "nothing was measured"
     kept = keep(scored, mean, name="soft-mref-mean", command="saccade average", folder=tmp_path / "results")
     assert (kept.training["steps"], kept.course) == (4, ())
-    assert kept.training["sha256"] == read_facts(mean / "model").sha256
+    facts = read_facts(mean / "model")
+    assert kept.training["sha256"] == facts.sha256
+    assert kept.training["mean_of"] == [to_dict(part) for part in facts.mean_of]
 
 
 def test_training_begins_with_it_but_does_not_go_on_with_it(mean: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ split     optional: train, val or test; the same in all rows of a picture
 group     optional: pictures that belong together, which a split must not tear apart
 ======== =============================================================================================================
 
-Other columns are ignored; splits, and what is refused of them, are those of ``tables.py``. No torch here, and no
+Other columns are ignored; splits, and what is refused of them, are those of ``question_rows.py``. No torch here, and no
 pixels. Rows are read one by one, and of each only its caption is kept. What cannot be used is left out, never silently:
 see ``skipped``.
 """

@@ -11,9 +11,9 @@ split     optional: train, val or test
 group     optional: pictures that belong together, which a split must not tear apart
 ======== =============================================================================================================
 
-Other columns are ignored; splits, and what is refused of them, are those of ``tables.py``. What ``labels`` means is
-the option ``kind``: a ``multiset`` (labels may repeat, their order means nothing), a ``set`` (a label that repeats is
-an error) or a ``list`` (the order is part of the answer).
+Other columns are ignored; splits, and what is refused of them, are those of ``question_rows.py``. What ``labels`` means
+is the option ``kind``: a ``multiset`` (labels may repeat, their order means nothing), a ``set`` (a label that repeats
+is an error) or a ``list`` (the order is part of the answer).
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class QuestionDataConfig:
     """Which questions, and how their pictures are prepared."""
 
     name: str
-    """READER:PATH, see ``readers.py``."""
+    """READER:PATH, see ``question_readers.py``."""
     size: Size = (224, 224)
     """(height, width) of the network input."""
     augment: Augmentation | None = field(default_factory=Augmentation)

@@ -39,6 +39,7 @@ def keep(
         raise CheckpointError(f"{run}: not a finished run ({error}); go on with 'saccade train --resume'") from error
     facts = {key: config["training"][key] for key in _TRAINING_FACTS if key in config["training"]}
     facts |= {"minutes": round(last["seconds"] / 60, 2), "steps": last["step"]}
+    facts |= {"mean_of": config["mean_of"]} if config.get("mean_of") else {}  # whose weights were averaged
     values = {
         "name": name,
         "command": command,

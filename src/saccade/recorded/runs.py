@@ -31,7 +31,7 @@ class RecordedRun:
     """Resolved: every setting that it was trained with."""
     data: dict[str, Any]
     training: dict[str, Any]
-    """Minutes, machine, versions, steps, digest of the weights."""
+    """Minutes, machine, versions, steps, digest of the weights; of a mean of runs, whose (``mean_of``)."""
     evaluation: Score
     course: tuple[dict[str, Any], ...] = ()
     """Its validations in the order of their steps, as rows of a metrics.jsonl; () of runs that did not keep them."""

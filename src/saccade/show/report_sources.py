@@ -54,7 +54,8 @@ def report_from_run(folder: str | Path, looks: Section | None = None, scored: Se
         source=f"`{folder.name}/metrics.jsonl`, {len(rows)} rows",
         dash="neither high nor low is better",
     )
-    sections = [Section("Results", blocks=[results]), *_curve_sections(rows, folder)]
+    sections = [Section("Results", blocks=[results])] if best else _mean_sections(settings)
+    sections += _curve_sections(rows, folder)
     sections += [section for section in (looks, scored) if section is not None]
     source = f"`{folder.name}/config.yaml`, as resolved"
     table = Table(("setting", "value"), list(_flat(settings)), source=source, dash="not set")
@@ -139,6 +140,19 @@ def _title_and_lead(settings: Mapping[str, Any], folder: Path) -> tuple[str, str
         parts.append(f"of recipe `{recipe['name']}`")
     parts += [f"{key} {recipe[key]}" for key in ("paper", "protocol", "seed") if _is_plain(recipe.get(key))]
     return str(recipe.get("title") or f"Run {name}"), ", ".join(parts).replace(", of", " of", 1) + "."
+
+
+def _mean_sections(settings: Mapping[str, Any]) -> list[Section]:
+    """Whose mean a run is that was averaged, so that it has no values of its own; none of a run that was trained."""
+    run = settings.get("run")
+    parts = run.get("mean_of") if isinstance(run, Mapping) else None
+    rows = []
+    for part in parts or ():
+        differing = ", ".join(f"{key} {value}" for key, value in _flat(part.get("settings") or {}) if key)
+        rows.append((_said(part.get("name")), percent(part.get("share")), differing or DASH))
+    text = "Every weight is the mean of theirs. Their scores are not its own: `saccade evaluate` finds those."
+    table = Table(("run", "share", "where its recipe differs from the one below"), rows, dash="nowhere")
+    return [Section("Whose mean it is", text, [table])] if rows else []
 
 
 def _words(name: str) -> str:
