@@ -24,7 +24,7 @@ from saccade.config import from_dict
 from saccade.models.catalog import model_spec
 from saccade.models.facts import WEIGHTS, ModelFacts, Score, read_facts
 from saccade.models.folder import load_model, save_model
-from saccade.tasks.published import PUBLISHED
+from saccade.tasks.published import published_for
 from saccade.zoo import ZOO, shipped
 
 
@@ -73,7 +73,7 @@ def main() -> None:
     model, facts = load_model(options.run / "model")
     if facts.sha256 != result["training"]["sha256"]:
         sys.exit(f"{options.result} is of other weights than {options.run} has now; evaluate and record it again")
-    published = PUBLISHED.get((facts.architecture, facts.data["name"]))
+    published = published_for(facts)
     score = from_dict(Score, result["evaluation"] | {"model": options.name})
     score = dataclasses.replace(score, published=published.metrics if published else {})
     facts = dataclasses.replace(

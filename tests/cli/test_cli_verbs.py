@@ -106,7 +106,8 @@ def test_the_zoo_is_listed_with_scores_and_damage(tmp_path: Path, monkeypatch: p
     assert listed["good"] == {
         "architecture": "soft",
         "parameters": 964,
-        "accuracy": 0.5,
+        "metric": "accuracy",
+        "score": 0.5,
         "scored on": "mref test, n 1,234",
     }
     assert listed["bad"]["architecture"] == "damaged"

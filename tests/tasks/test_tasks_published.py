@@ -1,12 +1,15 @@
 """What the papers printed: fractions with a source, and a row for every model that ships."""
 
+from dataclasses import replace
+
 import pytest
 
 from saccade.data.attributes import SPECS
 from saccade.data.multisets import SCENES
 from saccade.models.facts import read_facts
-from saccade.tasks.published import CAPTION_METRICS, PUBLISHED
+from saccade.tasks.published import CAPTION_METRICS, PUBLISHED, published_for
 from saccade.zoo import shipped
+from tiny_models import tiny_facts
 
 METRICS = {
     "accuracy", "true_positive_strength", "weighted_map", "weighted_map_with_prior", "macro_f1", "exact_match",
@@ -67,3 +70,28 @@ def test_every_cell_of_the_paper_is_there():
     assert PUBLISHED["hattnet-ctx", "mdist"].metrics == {"accuracy": 0.9602, "true_positive_strength": 0.2280}
     assert PUBLISHED["hattnet-ctx", "mbg"].metrics == {"accuracy": 0.8101, "true_positive_strength": 0.1101}
     assert PUBLISHED["hard", "vg"].metrics == {"weighted_map": 0.2381, "weighted_map_with_prior": 0.2804}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "recipe", "data", "exact"),
+    [
+        ("hsal", "hsal-mnist-set", "mnist-set", 0.96),
+        ("hsal", "hsal-svhn-multiset", "svhn", 0.947),
+        ("hsal", "hsal-ordered-mnist-set", "mnist-set", None),
+        ("hsal", None, "mnist-set", 0.96),
+    ],
+)
+def test_only_the_system_of_the_paper_stands_beside_its_numbers(architecture, recipe, data, exact) -> None:
+    told = {} if recipe is None else {"name": recipe}
+    facts = replace(tiny_facts(), architecture=architecture, recipe=told, data={"name": data})
+    found = published_for(facts)
+    assert (None if found is None else found.metrics["exact_match"]) == exact
+
+
+def test_a_tuned_captioner_and_sparse_gates_are_not_the_paper_s() -> None:
+    captioner = replace(tiny_facts(), architecture="sat-soft", data={"name": "flickr8k"})
+    assert published_for(replace(captioner, recipe={"name": "sat-soft"})) is not None
+    assert published_for(replace(captioner, recipe={"name": "sat-soft-tuned"})) is None
+    gates = replace(tiny_facts(), architecture="hattnet-ctx", data={"name": "mref"})
+    assert published_for(replace(gates, recipe={"name": "hattnet-ctx-mref"})) is not None
+    assert published_for(replace(gates, recipe={"name": "hattnet-ctx-sparse-mref"})) is None

@@ -271,8 +271,8 @@ def test_the_tour_stops_at_captioners(run: Path, tmp_path: Path, monkeypatch) ->
     model, facts = load_model(run / "model")
     facts = replace(facts, data={**facts.data, "size": [48, 48]})
     save_model(model, tmp_path / "zoo" / "sat-soft-scenes", replace(facts, name="sat-soft-scenes"))
-    photographs = replace(facts, name="sat-soft-flickr8k", data={**facts.data, "name": "flickr8k"}, scores=(RECORD,))
-    save_model(model, tmp_path / "zoo" / "sat-soft-flickr8k", photographs)
+    photographs = replace(facts, data={**facts.data, "name": "flickr8k"}, recipe={"name": "sat-soft"}, scores=(RECORD,))
+    save_model(model, tmp_path / "zoo" / "sat-soft-flickr8k", replace(photographs, name="sat-soft-flickr8k"))
     result = saccade.tour(tmp_path / "tour", quick=True, device="cpu")
     headline = result.tables[0].rows
     assert [row[:2] for row in headline] == [["sat-soft-scenes", "exact_match"], ["sat-soft-flickr8k", "bleu_4_nobp"]]

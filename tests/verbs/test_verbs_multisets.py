@@ -165,7 +165,8 @@ def test_the_tour_stops_at_readers_of_multisets(run: Path, tmp_path: Path, monke
     model, facts = load_model(run / "model")
     save_model(model, tmp_path / "zoo" / "hsal-mnist-multiset", replace(facts, name="hsal-mnist-multiset"))
     data = {**facts.data, "name": "svhn"}
-    save_model(model, tmp_path / "zoo" / "hsal-svhn", replace(facts, name="hsal-svhn", data=data, scores=(RECORD,)))
+    numbers = replace(facts, recipe={"name": "hsal-svhn-multiset"}, data=data, scores=(RECORD,))
+    save_model(model, tmp_path / "zoo" / "hsal-svhn", replace(numbers, name="hsal-svhn"))
     result = saccade.tour(tmp_path / "tour", quick=True, device="cpu")
     headline = result.tables[0].rows
     assert [row[0] for row in headline] == ["hsal-mnist-multiset", "hsal-svhn"]

@@ -89,13 +89,17 @@ def zoo() -> dict[str, dict[str, Any]]:
         try:
             facts = read_facts(folder)
         except CheckpointError as error:  # one bad folder does not hide the others
-            entries[name] = {"architecture": "damaged", "parameters": None, "accuracy": None, "scored on": str(error)}
+            entries[name] = {
+                "architecture": "damaged", "parameters": None, "metric": None, "score": None, "scored on": str(error)
+            }  # fmt: skip
             continue
         first = facts.scores[0] if facts.scores else None
+        metric, value = (first and first.headline) or (None, None)
         entries[name] = {
             "architecture": facts.architecture,
             "parameters": facts.parameters,
-            "accuracy": first.metrics.get("accuracy") if first else None,
+            "metric": metric,
+            "score": value,
             "scored on": f"{first.data} {first.split}, n {first.n:,}" if first else "not scored yet",
         }
     return entries

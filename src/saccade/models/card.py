@@ -132,6 +132,7 @@ def _recipe(recipe: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"- phase {phase.get('name')}: {length} of {recipe.get('batch_size')}, {optimizer.get('name')} at "
             f"{optimizer.get('lr')}, weight decay {optimizer.get('weight_decay')}, {schedule.get('name')} schedule"
+            + (f", taught by `{phase['loss']}`" if phase.get("loss", "default") != "default" else "")
         )
     return lines
 

@@ -25,6 +25,8 @@ VOCABULARY_SCHEMA = 1
 PICKLED = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy", ".npz"})
 """Suffixes of files whose usual readers unpickle, and so may run code."""
 StoredType = Literal["float32", "float16", "int8"]
+HEADLINES = ("accuracy", "macro_f1", "weighted_map", "exact_match", "bleu_4_nobp")
+"""Metrics that a model may be known by: the first of these that its score has."""
 _CONFIG_LIMIT = 16 * 2**20
 LARGEST_INPUT = 4096
 """Pixels a side of a network input; a folder that asks for more is damaged or means harm."""
@@ -99,6 +101,12 @@ class Score:
     """Of that search."""
     seconds: float | None = None
     note: str = ""
+
+    @property
+    def headline(self) -> tuple[str, float] | None:
+        """The metric that a model is known by, and its value; None where it has none of :data:`HEADLINES`."""
+        found = ((metric, self.metrics.get(metric)) for metric in HEADLINES)
+        return next(((metric, float(value)) for metric, value in found if isinstance(value, (int, float))), None)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from saccade.models.facts import ModelFacts
+
 SEO_2016 = "Seo et al. 2016, Table 1 (arXiv:1606.02393)"
 SEO_2016_TABLE_2 = "Seo et al. 2016, Table 2 (arXiv:1606.02393)"
 
@@ -112,3 +114,14 @@ def _rows() -> dict[tuple[str, str], Published]:
 
 PUBLISHED: dict[tuple[str, str], Published] = _rows()
 """(system, data set) → its row."""
+
+
+def published_for(facts: ModelFacts) -> Published | None:
+    """What is published of the system that ``facts`` are of; None of one that was taught or built in another way.
+
+    Its recipe tells: ``hsal-mnist-set`` and ``sat-soft`` are systems of the papers, ``hsal-ordered-mnist-set`` and
+    ``sat-soft-tuned`` are not.
+    """
+    system, data = facts.architecture, str(facts.data.get("name"))
+    recipe = facts.recipe.get("name", system)
+    return PUBLISHED.get((system, data)) if recipe == system or recipe.startswith(f"{system}-{data}") else None

@@ -42,8 +42,6 @@ FEATURED = ("soft-mref", "hattnet-ctx-sparse-mref", "crown-cub", "hsal-mnist-mul
 """One model of each kind: a quick tour stops at these and tells the records of the others."""
 LIVE = ("hattnet-ctx-sparse-mdist", "soft-mdist")
 """The models that run inside the page; trained on clutter, they answer with it and without."""
-METRICS = ("accuracy", "macro_f1", "weighted_map", "exact_match", "bleu_4_nobp")
-"""The score that a model is known by: the first of these that its record has."""
 
 
 def tour(
@@ -129,10 +127,10 @@ _GUIDES: dict[str, Callable[[], Callable[..., Stop]]] = {
 def _recorded_row(name: str, facts: ModelFacts) -> list[str]:
     """The row of a model at which the tour does not stop: what was recorded when it was made."""
     for score in facts.scores[:1]:
-        metric = next((metric for metric in METRICS if metric in score.metrics), None)
-        if metric is not None:
+        if score.headline is not None:
+            metric, value = score.headline
             published = score.published.get(metric)
-            full = f"{100 * score.metrics[metric]:.2f} ({score.n:,})"
+            full = f"{100 * value:.2f} ({score.n:,})"
             return [name, metric, "–", "–", full, "–" if published is None else f"{100 * published:.2f}"]
     return [name, "–", "–", "–", "–", "–"]
 

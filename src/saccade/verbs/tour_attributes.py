@@ -16,7 +16,7 @@ from saccade.show.marks import Mask
 from saccade.show.report import Bar, Bars, Cell, Gallery, KeyFigures, Picture, Section, Table, percent
 from saccade.sighting import Sighting
 from saccade.tasks.attribute_scores import AttributeScores, score_attributes
-from saccade.tasks.published import PUBLISHED, Published
+from saccade.tasks.published import Published, published_for
 from saccade.trace import Look
 from saccade.verbs.plain_table import PlainTable
 from saccade.verbs.tour import Progress, Stop
@@ -49,7 +49,7 @@ def attribute_stop(name: str, *, quick: bool, device: str, progress: Progress) -
         progress=lambda done, total: progress(name, done, total),
     )
     found = scores.summary()
-    published = PUBLISHED.get((predictor.facts.architecture, config.name))
+    published = published_for(predictor.facts)
     where = f"questions about scenes of {data.glyphs.name}, test split, seed {config.seed}, computed just now"
     section = Section(
         f"{name}: what colour is the 7?",

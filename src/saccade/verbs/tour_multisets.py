@@ -9,7 +9,7 @@ from saccade.models.facts import ModelFacts
 from saccade.predict import Predictor
 from saccade.show.marks import Box
 from saccade.show.report import Gallery, KeyFigures, Picture, percent
-from saccade.tasks.published import PUBLISHED
+from saccade.tasks.published import published_for
 from saccade.verbs.tour import Progress, Stop
 from saccade.verbs.tour_scenes import SceneGuide, scene_stop
 from saccade.verbs.tour_scores import StopScores
@@ -77,7 +77,7 @@ def _strips(predictor: Predictor) -> Gallery:
 
 def _figures(scores: StopScores, facts: ModelFacts) -> KeyFigures:
     figures = scores.figures(("macro_f1", "exact_match"))
-    published = PUBLISHED.get((facts.architecture, facts.data["name"]))
+    published = published_for(facts)
     if published is not None:
         note = f"{published.source}; {published.note}"
         figures += [

@@ -9,7 +9,7 @@ from typing import Any
 from saccade.errors import CheckpointError
 from saccade.models.facts import ModelFacts, Score
 from saccade.show.report import Cell, Table, percent
-from saccade.tasks.published import PUBLISHED
+from saccade.tasks.published import published_for
 from saccade.verbs.plain_table import PlainTable
 
 MODEL = "this model"
@@ -79,7 +79,7 @@ def recorded_score(name: str, facts: ModelFacts) -> Score:
 def headline(name: str, facts: ModelFacts, metric: str, here: Score | None) -> list[str]:
     """The row of the summary: ``metric`` measured ``here``, recorded when the model was made, and published."""
     recorded = facts.scores[0] if facts.scores else None
-    published = PUBLISHED.get((facts.architecture, str(facts.data.get("name"))))
+    published = published_for(facts)
     measured = ["–", "–"] if here is None else [_with_interval(here, metric), f"{here.n}"]
     full = "–" if recorded is None else f"{_percent(recorded.metrics, metric)} ({recorded.n:,})"
     return [name, metric, *measured, full, "–" if published is None else _percent(published.metrics, metric)]

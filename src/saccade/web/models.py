@@ -19,7 +19,6 @@ from saccade.web.shelf import Shelf
 from saccade.web.worker import Worker
 from saccade.zoo import resolve, shipped
 
-_HEADLINES = ("accuracy", "exact_match", "bleu_4", "weighted_map", "macro_f1", "top1")
 Result = TypeVar("Result")
 
 
@@ -124,10 +123,9 @@ def _summary(facts: ModelFacts) -> str:
 
 
 def _headline(facts: ModelFacts) -> ScoreEntry | None:
-    """The first number of the first score that readers look for."""
+    """What the first score is known by."""
     for score in facts.scores[:1]:
-        for metric in _HEADLINES:
-            value = score.metrics.get(metric)
-            if isinstance(value, (int, float)):
-                return ScoreEntry(metric=metric, value=value, data=score.data, split=score.split, n=score.n)
+        if score.headline is not None:
+            metric, value = score.headline
+            return ScoreEntry(metric=metric, value=value, data=score.data, split=score.split, n=score.n)
     return None
