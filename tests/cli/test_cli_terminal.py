@@ -15,7 +15,7 @@ def test_the_name_of_a_row_is_not_broken_to_make_room(
     print_table("t", ("system", "a", "b", "c", "d", "e"), rows)
     shown = capsys.readouterr().out
     assert "HAttNet-CTX" in shown
-    assert "hattnet-ctx-sparse-mdi\n" in "".join(line.strip().split("  ")[0] + "\n" for line in shown.splitlines())
+    assert "hattnet-ctx-sparse-mdist-aga" in [line.strip().split("  ")[0] for line in shown.splitlines()]
 
 
 def test_a_table_without_rows_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import typer
 from saccade.cli.options import Json
 from saccade.cli.terminal import print_json, print_table
 
+_IN_JSON_ALONE = ("architecture", "parameters")  # of shipped models, whose names are long and nearly say it
 Kind = Literal["models", "backbones", "recipes", "data", "zoo"]
 
 
@@ -26,7 +27,7 @@ def list_(
         if not entries:
             typer.echo(f"{kind}: none yet")
             continue
-        columns = list(next(iter(entries.values())))
+        columns = [column for column in next(iter(entries.values())) if column not in _IN_JSON_ALONE]
         rows = [(name, *(entry[column] for column in columns)) for name, entry in entries.items()]
         print_table(kind, ("name", *columns), rows)
 

@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-_LONGEST_NAME = 22
+_LONGEST_NAME = 28
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
