@@ -82,7 +82,10 @@ def main() -> None:
         scores=(score,),
         deviations=(*deviations(facts.architecture), *options.note),
         revision=result["training"]["revision"],
-        training={**result["training"], "command": result["command"]},
+        training={
+            key: value for key, value in result["training"].items() if key != "mean_of"
+        }  # it is a fact of its own
+        | {"command": result["command"]},
     )
     put(model, ZOO / options.name, facts, options.beside)
     for folder, (other, told) in leaning.items():

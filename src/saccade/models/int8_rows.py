@@ -7,8 +7,8 @@ again. Smaller scales, which clip the largest numbers of a row for the sake of t
 lowers the squared error of trained models by 2 %, as rows of some hundred numbers have no long tails.
 
 Kernels that see pixels are not for rounding. A flat ground makes all errors of such a row pull the same way, and
-everything behind it was trained on what that ground looked like: with them rounded, a captioner that said 98.7 % of
-scenes exactly said 41.9 %, and none of the empty ones; without, it loses nothing.
+everything behind it was trained on what that ground looked like: with them rounded, ``sat-soft-scenes`` said 41.9 % of
+the first 1,000 test scenes exactly instead of 98.7 %, and none of the empty ones; without, it loses nothing.
 """
 
 from __future__ import annotations

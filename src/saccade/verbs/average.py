@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from saccade.atomic import folder_in_place
-from saccade.config import from_dict, to_dict
+from saccade.config import by_path, from_dict, to_dict
 from saccade.engine.recipe import Recipe
 from saccade.engine.run_folder import RunFolder, versions
 from saccade.errors import CheckpointError, ConfigError, OutputError, nearest
@@ -130,7 +130,7 @@ def _check_place(out: Path) -> None:
 
 def _check_of_one_kind(first: _Run, other: _Run) -> None:
     """Refuse models of which one cannot be the other with different weights."""
-    here, there = (_flat({key: to_dict(run.facts)[key] for key in _OF_ONE_KIND}) for run in (first, other))
+    here, there = (by_path({key: to_dict(run.facts)[key] for key in _OF_ONE_KIND}) for run in (first, other))
     for key in [*here, *(key for key in there if key not in here)]:
         if here.get(key) != there.get(key):
             raise ConfigError(
@@ -141,21 +141,10 @@ def _check_of_one_kind(first: _Run, other: _Run) -> None:
 
 def _changes(first: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Settings of the recipe ``other`` that ``first`` has differently, by dotted key; None where it has none."""
-    here, there = _flat(first), _flat(other)
+    here, there = by_path(first), by_path(other)
     for key in [*there, *(key for key in here if key not in there)]:
         if here.get(key) != there.get(key):
             yield key, there.get(key)
-
-
-def _flat(values: Any, where: str = "") -> dict[str, Any]:
-    """The plain values of a nested structure by dotted key."""
-    if not isinstance(values, (Mapping, list)):
-        return {where: values}
-    inside = values.items() if isinstance(values, Mapping) else enumerate(values)
-    flat: dict[str, Any] = {}
-    for key, value in inside:
-        flat |= _flat(value, f"{where}.{key}" if where else str(key))
-    return flat
 
 
 def _told(value: Any) -> str:
