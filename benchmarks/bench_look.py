@@ -12,7 +12,7 @@ import time
 
 import torch
 
-from saccade.data.attributes import AttributeData, AttributeDataConfig
+from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
 from saccade.predict import load
 
 COLD = """

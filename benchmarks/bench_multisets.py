@@ -20,8 +20,8 @@ from PIL import Image
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from saccade.losses import hsal_expected_loss, hsal_loss
-from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.hsal import HsalConfig, HsalModel
+from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.predict import Predictor
 
 FREE = {

@@ -17,10 +17,10 @@ from collections.abc import Callable
 
 import torch
 
-from saccade.data.attributes import SPECS, AttributeData, AttributeDataConfig
-from saccade.data.glyphs import has_mnist
-from saccade.data.render import render
-from saccade.data.scenes import sample_layout
+from saccade.data.scenes.glyphs import has_mnist
+from saccade.data.scenes.render import render
+from saccade.data.scenes.sampler import sample_layout
+from saccade.families.question.scene_data import SPECS, AttributeData, AttributeDataConfig
 
 BATCH, ASKS = 256, 4  # scenes of a batch, questions about each
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import torch
 
-from saccade.data.attributes import AttributeData, AttributeDataConfig
 from saccade.engine.recipe import load_recipe
+from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
 
 
 def main() -> int:

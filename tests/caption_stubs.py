@@ -13,12 +13,12 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-import saccade.data.captions as captions
+import saccade.families.caption.data as captions
 from saccade.config import to_dict
-from saccade.data.caption_scenes import SCENE_VOCABULARY
+from saccade.families.caption.scenes import SCENE_VOCABULARY
 from saccade.models.caption_decoder import Memory, Said, Scene
-from saccade.models.facts import ModelFacts, Preprocessing
-from saccade.models.folder import save_model
+from saccade.models.io.facts import ModelFacts, Preprocessing
+from saccade.models.io.folder import save_model
 from saccade.models.sat import SatConfig, SatModel
 
 WORDS = ("<end>", "<unknown>", "red", "green", "blue")

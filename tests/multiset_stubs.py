@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import saccade.data.multisets as multisets
+import saccade.families.multiset.data as multisets
 from saccade import geometry
-from saccade.data.multisets import MultisetBatch
+from saccade.families.multiset.data import MultisetBatch
 from saccade.models.base import PictureModel, Raw
 from saccade.models.hsal import HsalConfig
 from saccade.trace import Look

@@ -28,8 +28,8 @@ def test_tables_are_current():
 
 def test_readme_python_block_runs(tmp_path, monkeypatch, capsys):
     """The block of the README, word for word, on a generated scene."""
-    from saccade.data.attributes import AttributeData, AttributeDataConfig
-    from saccade.data.export import write_scenes
+    from saccade.data.scenes.export import write_scenes
+    from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
 
     monkeypatch.chdir(tmp_path)
     config = AttributeDataConfig(name="mref", glyphs="pack")

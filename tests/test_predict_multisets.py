@@ -16,9 +16,9 @@ from glimpse_traces import glimpse_trace
 from saccade.config import to_dict
 from saccade.errors import DataError
 from saccade.models.base import PictureModel, Raw
-from saccade.models.facts import ModelFacts, Preprocessing
-from saccade.models.folder import save_model
 from saccade.models.hsal import HsalModel
+from saccade.models.io.facts import ModelFacts, Preprocessing
+from saccade.models.io.folder import save_model
 from saccade.predict import Predictor
 from saccade.record import read_record
 from saccade.show.report_sources import report_from_records

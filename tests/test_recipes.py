@@ -10,13 +10,13 @@ import pytest
 
 from saccade.backbones import build_backbone
 from saccade.config import from_dict
-from saccade.data.attributes import AttributeDataConfig
 from saccade.engine.phases import trainable_names
 from saccade.engine.recipe import Recipe, Select, load_recipe, packaged_recipes, read_recipe
 from saccade.errors import ConfigError
+from saccade.families.question.scene_data import AttributeDataConfig
 from saccade.models.base import SeeingModel
 from saccade.models.catalog import CATALOG, model_spec
-from saccade.models.facts import read_facts
+from saccade.models.io.facts import read_facts
 from saccade.tasks import TASKS
 from saccade.verbs.train import build_task
 from saccade.zoo import shipped

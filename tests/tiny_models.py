@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from saccade import geometry
 from saccade.config import to_dict
 from saccade.models.base import QueryModel, Raw
-from saccade.models.facts import ModelFacts, Preprocessing
-from saccade.models.folder import save_model
+from saccade.models.io.facts import ModelFacts, Preprocessing
+from saccade.models.io.folder import save_model
 from saccade.models.soft import SoftModel
 from saccade.trace import Look
 

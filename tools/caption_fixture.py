@@ -1,6 +1,6 @@
-"""Writes tests/metrics/caption_fixture.json: captions of our own making, scored by the reference evaluation.
+"""Writes tests/metrics/text/caption_fixture.json: captions of our own making, scored by the reference evaluation.
 
-    python tools/caption_fixture.py tests/metrics/caption_fixture.json
+    python tools/caption_fixture.py tests/metrics/text/caption_fixture.json
 
 It needs the package pycocoevalcap (and Java for METEOR) and nothing of saccade. The sentences come from a small grammar
 with random edits, so that words are dropped, doubled, swapped and inflected; the numbers are those of the package's

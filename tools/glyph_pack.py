@@ -15,8 +15,8 @@ from pathlib import Path
 import torch
 from PIL import Image
 
-from saccade.data.glyphs import CLASSES, GlyphSet, load_mnist
-from saccade.data.pack import COLUMNS, FOLDER, PACK_NAME, SIDE
+from saccade.data.scenes.glyphs import CLASSES, GlyphSet, load_mnist
+from saccade.data.scenes.pack import COLUMNS, FOLDER, PACK_NAME, SIDE
 
 PER_CLASS = 200
 

@@ -9,9 +9,9 @@ import torch
 from PIL import Image
 from small_png import small_png
 
-from saccade.data.attributes import AttributeData, AttributeDataConfig
-from saccade.data.captions import CaptionData, CaptionDataConfig
-from saccade.data.multisets import MultisetData, MultisetDataConfig
+from saccade.families.caption.data import CaptionData, CaptionDataConfig
+from saccade.families.multiset.data import MultisetData, MultisetDataConfig
+from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
 from saccade.predict import load
 from saccade.show.comparison_grid import Example, Shown, comparison_grid
 from saccade.show.contact_sheet import contact_sheet

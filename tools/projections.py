@@ -10,8 +10,8 @@ import json
 from pathlib import Path
 
 from saccade.config import to_dict
+from saccade.families.question.reproduction.projections import study_projections
 from saccade.predict import load
-from saccade.verbs.reproduction.projections import study_projections
 
 PROJECTIONS = Path(__file__).parent.parent / "docs" / "results" / "projections"
 

@@ -22,8 +22,8 @@ from torch import nn
 
 from saccade.config import from_dict
 from saccade.models.catalog import model_spec
-from saccade.models.facts import WEIGHTS, ModelFacts, Score, read_facts
-from saccade.models.folder import load_model, save_model
+from saccade.models.io.facts import WEIGHTS, ModelFacts, Score, read_facts
+from saccade.models.io.folder import load_model, save_model
 from saccade.tasks.published import published_for
 from saccade.zoo import ZOO, shipped
 

@@ -12,14 +12,14 @@ import sys
 from pathlib import Path
 
 from saccade.config import from_dict
+from saccade.families.caption.reproduction.table1 import DEV, CaptionTable
+from saccade.families.multiset.reproduction.table1 import LEGEND as MULTISET_LEGEND
+from saccade.families.multiset.reproduction.table1 import MultisetTable
+from saccade.families.question.reproduction.ablations import ablation_table, penalty_curve, penalty_table
+from saccade.families.question.reproduction.projections import ProjectionStudy, projection_table
+from saccade.families.question.reproduction.table1 import LEGEND, Table1, measured_text
 from saccade.recorded import RecordedRun, recorded_runs
 from saccade.verbs.plain_table import PlainTable
-from saccade.verbs.reproduction.ablations import ablation_table, penalty_curve, penalty_table
-from saccade.verbs.reproduction.caption_table import DEV, CaptionTable
-from saccade.verbs.reproduction.multiset_table import LEGEND as MULTISET_LEGEND
-from saccade.verbs.reproduction.multiset_table import MultisetTable
-from saccade.verbs.reproduction.projections import ProjectionStudy, projection_table
-from saccade.verbs.reproduction.table1 import LEGEND, Table1, measured_text
 
 ROOT = Path(__file__).parent.parent
 FILES = (ROOT / "README.md", ROOT / "docs" / "results.md")

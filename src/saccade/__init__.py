@@ -25,7 +25,7 @@ from saccade.errors import (
 if TYPE_CHECKING:
     from saccade.attention.scores import AdditiveScorer
     from saccade.attention.soft import SoftAttention
-    from saccade.data.pictures import read_picture
+    from saccade.data.pictures.reading import read_picture
     from saccade.predict import Predictor, load
     from saccade.record import Record, read_record, write_record
     from saccade.sighting import Sighting

@@ -15,12 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.data.pictures import Picture, Source, prepare, read_picture, stream_pictures
+from saccade.data.pictures.reading import Picture, Source, prepare, read_picture, stream_pictures
 from saccade.errors import CheckpointError, DataError, nearest
 from saccade.models.base import PictureModel, QueryModel
 from saccade.models.caption_decoding import Decoded
-from saccade.models.facts import ModelFacts
-from saccade.models.folder import load_model
+from saccade.models.io.facts import ModelFacts
+from saccade.models.io.folder import load_model
 from saccade.models.sat import SatModel
 from saccade.sighting import Sighting
 from saccade.trace import Output

@@ -14,7 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from saccade.atomic import write_bytes
-from saccade.data.pictures import Picture
+from saccade.data.pictures.reading import Picture
 from saccade.errors import DataError
 from saccade.record import Record, write_record
 from saccade.show.png import data_url, png_bytes

@@ -15,7 +15,7 @@ from saccade import zoo
 from saccade.cli import app
 from saccade.cli.terminal import print_json
 from saccade.errors import ConfigError, DataError
-from saccade.models.folder import load_model, save_model
+from saccade.models.io.folder import load_model, save_model
 from tiny_models import save_tiny
 
 
@@ -63,7 +63,7 @@ def test_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("saccade.data.pictures.find_pictures", interrupted)
+    monkeypatch.setattr("saccade.data.pictures.reading.find_pictures", interrupted)
     result = run("look", "x.png")
     assert result.exit_code == 130
     assert "Traceback" not in result.output
@@ -96,7 +96,7 @@ def test_list_everything_or_one_catalog() -> None:
 
 
 def test_the_zoo_is_listed_with_scores_and_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from saccade.models.facts import Score
+    from saccade.models.io.facts import Score
 
     monkeypatch.setattr(zoo, "ZOO", tmp_path)
     assert "none yet" in run("list", "zoo").stdout

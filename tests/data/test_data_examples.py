@@ -9,17 +9,11 @@ import pytest
 import torch
 from PIL import Image
 
-from saccade.data import (
-    AttributeData,
-    AttributeDataConfig,
-    CaptionData,
-    CaptionDataConfig,
-    MultisetData,
-    MultisetDataConfig,
-    QuestionData,
-    QuestionDataConfig,
-)
 from saccade.data.examples import examples_of
+from saccade.families.caption.data import CaptionData, CaptionDataConfig
+from saccade.families.multiset.data import MultisetData, MultisetDataConfig
+from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
+from saccade.families.question.table_data import QuestionData, QuestionDataConfig
 
 
 def table(folder: Path, text: str) -> str:

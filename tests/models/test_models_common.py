@@ -29,8 +29,8 @@ from saccade.losses import (
 )
 from saccade.models.base import QueryModel
 from saccade.models.catalog import CATALOG, model_spec
-from saccade.models.facts import Preprocessing
-from saccade.models.folder import load_model, save_model
+from saccade.models.io.facts import Preprocessing
+from saccade.models.io.folder import load_model, save_model
 from saccade.models.sat import SatModel
 from saccade.trace import AttentionTrace, Output
 from tiny_models import tiny_facts

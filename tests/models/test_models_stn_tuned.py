@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.errors import SaccadeError
+from saccade.families.question.scene_task import AttributeTask
 from saccade.models.stn_tuned import StnTunedConfig, StnTunedModel
-from saccade.tasks.attribute import AttributeTask
 
 
 def built(**settings: object) -> StnTunedModel:

@@ -4,11 +4,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from saccade.families.question.sweeps import sweep_areas
 from saccade.metrics import deletion, insertion
 from saccade.models.catalog import CATALOG
 from saccade.tasks import forward_passes
 from saccade.tasks.forward_passes import SeenPictures, at_once, distinct, encoded, in_parts
-from saccade.tasks.sweeps import sweep_areas
 
 QUERY_MODELS = ("soft", "hard", "stn", "stn-tuned", "hattnet", "hattnet-ctx", "cross", "film", "blind")
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from question_tables import SPLITS, write_table
-from saccade.data.questions import QuestionData, QuestionDataConfig
 from saccade.errors import ConfigError
+from saccade.families.question.table_data import QuestionData, QuestionDataConfig
 from saccade.models.base import SeeingModel
 from saccade.models.catalog import CATALOG, model_spec
 from saccade.tasks.kept_features import KeptFeatures, rests

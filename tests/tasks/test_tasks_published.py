@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from saccade.data.attributes import SPECS
-from saccade.data.multisets import SCENES
-from saccade.models.facts import read_facts
+from saccade.families.multiset.data import SCENES
+from saccade.families.question.scene_data import SPECS
+from saccade.models.io.facts import read_facts
 from saccade.tasks.published import CAPTION_METRICS, PUBLISHED, published_for
 from saccade.zoo import shipped
 from tiny_models import tiny_facts

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tiny_runs import train_tiny
 
-import saccade.data.attributes as attributes
-import saccade.data.stream as stream
+import saccade.data.scenes.stream as stream
+import saccade.families.question.scene_data as attributes
 
 
 @contextmanager

@@ -19,8 +19,8 @@ import saccade
 from saccade.cli import app
 from saccade.config import to_dict
 from saccade.errors import CheckpointError, ConfigError, OutputError
-from saccade.models.facts import CARD, Score, read_facts
-from saccade.models.folder import load_model, save_model
+from saccade.models.io.facts import CARD, Score, read_facts
+from saccade.models.io.folder import load_model, save_model
 from saccade.recorded import keep
 from saccade.verbs.report import report
 from saccade.verbs.run_looks import TITLE

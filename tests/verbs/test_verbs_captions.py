@@ -16,12 +16,12 @@ import saccade
 from caption_stubs import captioned_files, save_tiny_captioner, short_splits
 from saccade import zoo
 from saccade.cli import app
-from saccade.data.caption_scenes import SCENE_VOCABULARY, scene_vocabulary
 from saccade.engine.loop import RunResult
 from saccade.engine.stop import StopRequest
 from saccade.errors import ConfigError
-from saccade.models.facts import Score, read_facts
-from saccade.models.folder import load_model, save_model
+from saccade.families.caption.scenes import SCENE_VOCABULARY, scene_vocabulary
+from saccade.models.io.facts import Score, read_facts
+from saccade.models.io.folder import load_model, save_model
 from saccade.sighting import Sighting
 from saccade.verbs.run_looks import run_looks
 from tiny_models import save_tiny
@@ -267,7 +267,7 @@ def test_the_tour_stops_at_captioners(run: Path, tmp_path: Path, monkeypatch) ->
     monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
     monkeypatch.setattr("saccade.verbs.tour.FEATURED", ("sat-soft-scenes", "sat-soft-flickr8k"))
     for limit in ("QUICK", "LOOKED_AT"):
-        monkeypatch.setattr(f"saccade.verbs.tour_captions.{limit}", 6)
+        monkeypatch.setattr(f"saccade.families.caption.tour.{limit}", 6)
     model, facts = load_model(run / "model")
     facts = replace(facts, data={**facts.data, "size": [48, 48]})
     save_model(model, tmp_path / "zoo" / "sat-soft-scenes", replace(facts, name="sat-soft-scenes"))
@@ -285,7 +285,7 @@ def test_the_tour_stops_at_captioners(run: Path, tmp_path: Path, monkeypatch) ->
 
 def test_a_caption_that_is_right_is_shown_with_what_it_names_and_recoloured(tmp_path: Path, monkeypatch) -> None:
     """The truth is put into the mouth of the model: every strip then says so, and the second one is recoloured."""
-    from saccade.verbs import tour_captions as guide
+    from saccade.families.caption import tour as guide
 
     monkeypatch.setattr(guide, "LOOKED_AT", 5)
     predictor = saccade.load(save_tiny_captioner(tmp_path / "teller"), "cpu")
@@ -307,7 +307,7 @@ def test_a_caption_that_is_right_is_shown_with_what_it_names_and_recoloured(tmp_
 
 
 def test_an_empty_scene_is_shown_of_a_model_that_has_seen_such(says_nothing: Path, monkeypatch) -> None:
-    from saccade.verbs import tour_captions as guide
+    from saccade.families.caption import tour as guide
 
     marks = []
     real = Sighting.filmstrip

@@ -20,8 +20,8 @@ from saccade.config import to_dict
 from saccade.errors import CheckpointError, ConfigError, MissingExtraError, OutputError
 from saccade.models.base import Raw
 from saccade.models.catalog import CATALOG
-from saccade.models.facts import Score
-from saccade.models.folder import load_model, save_model
+from saccade.models.io.facts import Score
+from saccade.models.io.folder import load_model, save_model
 from saccade.verbs import export as verb
 from saccade.verbs.export import export
 from saccade.verbs.onnx_check import check, example_inputs

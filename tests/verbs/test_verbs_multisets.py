@@ -17,11 +17,11 @@ from multiset_stubs import short_splits
 from saccade import zoo
 from saccade.cli import app
 from saccade.data.examples import examples_of
-from saccade.data.multisets import MultisetData, MultisetDataConfig
 from saccade.engine.loop import RunResult
 from saccade.engine.stop import StopRequest
-from saccade.models.facts import Score, read_facts
-from saccade.models.folder import load_model, save_model
+from saccade.families.multiset.data import MultisetData, MultisetDataConfig
+from saccade.models.io.facts import Score, read_facts
+from saccade.models.io.folder import load_model, save_model
 from saccade.verbs.run_looks import run_looks
 
 TINY = (
@@ -161,7 +161,7 @@ def test_the_tour_stops_at_readers_of_multisets(run: Path, tmp_path: Path, monke
     monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
     monkeypatch.setattr("saccade.verbs.tour.FEATURED", ("hsal-mnist-multiset", "hsal-svhn"))
     for limit in ("QUICK", "LOOKED_AT"):
-        monkeypatch.setattr(f"saccade.verbs.tour_multisets.{limit}", 8)
+        monkeypatch.setattr(f"saccade.families.multiset.tour.{limit}", 8)
     model, facts = load_model(run / "model")
     save_model(model, tmp_path / "zoo" / "hsal-mnist-multiset", replace(facts, name="hsal-mnist-multiset"))
     data = {**facts.data, "name": "svhn"}

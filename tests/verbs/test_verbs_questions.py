@@ -14,15 +14,15 @@ from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 import saccade
-from data.visual_genome_miniature import write_miniature
 from question_tables import COLOURS, SPLITS, write_table
 from saccade import cli
 from saccade.cli import app
 from saccade.engine.loop import RunResult
 from saccade.errors import ConfigError, DataError
-from saccade.models.facts import Score, read_facts
+from saccade.models.io.facts import Score, read_facts
 from saccade.verbs.run_looks import run_looks
 from saccade.verbs.train import _anywhere, data_of
+from visual_genome_miniature import write_miniature
 
 CONTRACT = {
     "model", "data", "split", "protocol", "n", "seed", "metrics", "attention", "baselines", "intervals", "counts",

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from saccade.cli import app
-from saccade.data.attributes import AttributeData, AttributeDataConfig
 from saccade.data.examples import examples_of
 from saccade.errors import ConfigError, DataError
+from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
 from saccade.show.report import Gallery
 from saccade.show.report_scores import TITLE as SCORES
 from saccade.verbs.report import report

@@ -13,14 +13,14 @@ from fake_runs import fake_run, write_run
 from saccade.config import to_dict
 from saccade.engine.health import TrainingStopped
 from saccade.errors import ConfigError
+from saccade.families.question.reproduction.figures import SERIES, penalty_figure, recall_figure, scale_figure
+from saccade.families.question.reproduction.table1 import SETTINGS, Table1
 from saccade.models.catalog import model_spec
-from saccade.models.folder import load_model, save_model
+from saccade.models.io.folder import load_model, save_model
 from saccade.recorded import recorded_runs
 from saccade.verbs import reproduce as verb
 from saccade.verbs.reproduction import training
 from saccade.verbs.reproduction.confirm import verdict
-from saccade.verbs.reproduction.figures import SERIES, penalty_figure, recall_figure, scale_figure
-from saccade.verbs.reproduction.table1 import SETTINGS, Table1
 from saccade.verbs.reproduction.training import missing_jobs
 
 TABLE = "hattnet-table1"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import saccade
-from saccade.models.card import model_card
-from saccade.models.facts import Score, read_facts
+from saccade.models.io.card import model_card
+from saccade.models.io.facts import Score, read_facts
 from saccade.zoo import shipped
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import saccade
 from saccade.cli import app
-from saccade.data.attributes import AttributeData, AttributeDataConfig
+from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
 from saccade.show.report_sources import report_from_run
 
 

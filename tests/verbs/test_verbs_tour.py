@@ -10,9 +10,9 @@ import pytest
 import saccade
 from saccade import zoo
 from saccade.errors import CheckpointError, OutputError
-from saccade.models.facts import read_facts
+from saccade.families.question import scene_tour as tour_attributes
+from saccade.models.io.facts import read_facts
 from saccade.tasks import TASKS
-from saccade.verbs import tour_attributes
 from saccade.verbs.tour import _GUIDES, FEATURED, HEADLINE, TourResult
 
 SCENES = 40

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from saccade.config import to_dict
+from saccade.families.question import scene_tour as tour_attributes
 from saccade.models.catalog import model_spec
-from saccade.models.facts import ModelFacts, Preprocessing
-from saccade.models.folder import save_model
+from saccade.models.io.facts import ModelFacts, Preprocessing
+from saccade.models.io.folder import save_model
 from saccade.show.report import Bars
-from saccade.verbs import tour_attributes
 from saccade.verbs.tour import Stop
 
 

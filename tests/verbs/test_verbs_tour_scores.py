@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from saccade.errors import CheckpointError
-from saccade.models.facts import Score, read_facts
+from saccade.models.io.facts import Score, read_facts
 from saccade.verbs.tour_scores import MODEL, StopScores, as_score, headline, recorded_score
 from tiny_models import save_tiny
 

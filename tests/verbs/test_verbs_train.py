@@ -18,9 +18,9 @@ import saccade
 from saccade.cli import app
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.errors import CheckpointError, ConfigError, OutputError
-from saccade.models.facts import checked_weights, read_facts
-from saccade.models.folder import load_model, save_model
-from saccade.tasks.attribute import AttributeTask
+from saccade.families.question.scene_task import AttributeTask
+from saccade.models.io.facts import checked_weights, read_facts
+from saccade.models.io.folder import load_model, save_model
 
 
 def stop_before(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:

@@ -17,9 +17,9 @@ from torch import nn
 import saccade
 from saccade import geometry
 from saccade.config import to_dict
-from saccade.data.attributes import AttributeData, AttributeDataConfig
+from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
 from saccade.models.catalog import CATALOG
-from saccade.models.facts import Preprocessing
+from saccade.models.io.facts import Preprocessing
 from saccade.predict import Predictor
 from saccade.web.views import view_of
 from saccade.web.weights import page_model

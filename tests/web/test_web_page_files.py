@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import saccade
-from saccade.data.pack import load_pack
+from saccade.data.scenes.pack import load_pack
 from saccade.errors import ConfigError
 from saccade.predict import Predictor
 from saccade.show.report import Report, Section

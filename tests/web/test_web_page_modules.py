@@ -15,10 +15,10 @@ from page_browser import floats, opened, served
 from PIL import Image
 
 from saccade import geometry
-from saccade.data.pack import load_pack
-from saccade.data.palette import _RGB, COLOURS
-from saccade.data.pictures import Picture
-from saccade.data.resize import resized
+from saccade.data.pictures.reading import Picture
+from saccade.data.scenes.pack import load_pack
+from saccade.data.scenes.palette import _RGB, COLOURS
+from saccade.data.scenes.resize import resized
 from saccade.record import write_record
 from saccade.show.colours import ANCHORS
 from saccade.sighting import Sighting

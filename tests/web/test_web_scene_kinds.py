@@ -8,11 +8,11 @@ import pytest
 import torch
 
 import saccade
-from saccade.data.attributes import SPECS
-from saccade.data.caption_scenes import sample_captioned, scene_spec
-from saccade.data.multiset_scenes import MultisetSpec, sample_multisets
-from saccade.data.pack import load_pack
-from saccade.data.scenes import sample_layout
+from saccade.data.scenes.pack import load_pack
+from saccade.data.scenes.sampler import sample_layout
+from saccade.families.caption.scenes import sample_captioned, scene_spec
+from saccade.families.multiset.scenes import MultisetSpec, sample_multisets
+from saccade.families.question.scene_data import SPECS
 from saccade.web.scene_kinds import CANVAS, TrainedScenes, trained_scenes
 from saccade.web.weights import page_model
 from saccade.zoo import shipped
@@ -68,7 +68,7 @@ def test_a_model_of_other_pictures_tells_of_no_scenes(data: dict) -> None:
 
 
 def test_the_models_that_ship_tell_of_theirs() -> None:
-    from saccade.models.facts import read_facts
+    from saccade.models.io.facts import read_facts
 
     told = {name: trained_scenes(read_facts(folder)) for name, folder in shipped().items()}
     assert told["crown-cub"] is None

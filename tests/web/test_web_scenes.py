@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from saccade.data.layout import SceneSpec
-from saccade.data.pack import load_pack
-from saccade.data.palette import COLOURS
-from saccade.data.render import render
-from saccade.data.resize import resized
-from saccade.data.scenes import sample_layout
+from saccade.data.scenes.layout import SceneSpec
+from saccade.data.scenes.pack import load_pack
+from saccade.data.scenes.palette import COLOURS
+from saccade.data.scenes.render import render
+from saccade.data.scenes.resize import resized
+from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError
 from saccade.web.scene_kinds import CANVAS
 from saccade.web.scenes import backgrounds, compose

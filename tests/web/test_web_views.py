@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from saccade import geometry
-from saccade.data.pictures import Picture
+from saccade.data.pictures.reading import Picture
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace, Look
 from saccade.web.views import TOTAL_SIDE, mask_url, picture_url, view_of

@@ -17,7 +17,7 @@ import saccade
 from saccade.config import to_dict
 from saccade.errors import ConfigError
 from saccade.models.catalog import CATALOG
-from saccade.models.facts import Preprocessing
+from saccade.models.io.facts import Preprocessing
 from saccade.predict import Predictor
 from saccade.web.weights import _matrix, page_model
 from tiny_models import tiny_facts

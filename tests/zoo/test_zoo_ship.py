@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from saccade import zoo
-from saccade.models.facts import CARD, Beside, Part, read_facts
-from saccade.models.folder import load_model, save_model, store_as
+from saccade.models.io.facts import CARD, Beside, Part, read_facts
+from saccade.models.io.folder import load_model, save_model, store_as
 from tiny_models import save_tiny
 
 TOOL = Path(__file__).parents[2] / "tools" / "ship.py"

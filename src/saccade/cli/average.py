@@ -13,7 +13,7 @@ from saccade.cli.train import scored_by
 from saccade.errors import ConfigError
 
 if TYPE_CHECKING:
-    from saccade.models.facts import StoredType
+    from saccade.models.io.facts import StoredType
 
 
 def average(

@@ -12,10 +12,10 @@ from saccade.cli.options import Json, Quiet
 from saccade.cli.terminal import bar, print_json, print_table, remark
 
 if TYPE_CHECKING:
-    from saccade.data.attributes import AttributeDataConfig
-    from saccade.data.captions import CaptionDataConfig
     from saccade.data.examples import Data
-    from saccade.data.multisets import MultisetDataConfig
+    from saccade.families.caption.data import CaptionDataConfig
+    from saccade.families.multiset.data import MultisetDataConfig
+    from saccade.families.question.scene_data import AttributeDataConfig
 
 app = typer.Typer(
     help="Generators and readers: write to disk, contact sheet, download with checksum.", no_args_is_help=True
@@ -68,9 +68,9 @@ def make(
     quiet: Quiet = False,
 ) -> None:
     """Write scenes as PNGs, with one JSON line of truth for each."""
-    from saccade.data.export import write_captions, write_multisets, write_scenes
-    from saccade.data.splits import checked_split
-    from saccade.data.wording import counted
+    from saccade.data.scenes.export import write_captions, write_multisets, write_scenes
+    from saccade.data.tables.splits import checked_split
+    from saccade.data.tables.wording import counted
 
     part = checked_split(split)
     _only_captions(name, empty)
@@ -107,7 +107,7 @@ def show(
     """A contact sheet: pictures, questions, answers, and the evidence outlined."""
     from saccade.atomic import write_bytes
     from saccade.data.examples import examples_of
-    from saccade.data.splits import checked_split
+    from saccade.data.tables.splits import checked_split
     from saccade.show.contact_sheet import contact_sheet
     from saccade.show.marks import Mask
     from saccade.show.png import png_bytes
@@ -156,7 +156,7 @@ def _task(name: str) -> str:
 
 def _multiset_config(name: str, glyphs: str, protocol: str, seed: int, options: dict[str, Any]) -> MultisetDataConfig:
     from saccade.config import from_dict
-    from saccade.data.multisets import MultisetDataConfig
+    from saccade.families.multiset.data import MultisetDataConfig
 
     _only_unlimited(protocol, f"{name} knows unlimited only: 5,000 val and 10,000 test scenes")
     return from_dict(MultisetDataConfig, {"name": name, "glyphs": glyphs, "seed": seed, "options": options})
@@ -166,7 +166,7 @@ def _caption_config(
     name: str, glyphs: str, protocol: str, seed: int, options: dict[str, Any], empty: float
 ) -> CaptionDataConfig:
     from saccade.config import from_dict
-    from saccade.data.captions import CaptionDataConfig
+    from saccade.families.caption.data import CaptionDataConfig
 
     _only_unlimited(protocol, f"{name} knows unlimited only: 2,000 val and 5,000 test scenes")
     settings = {"name": name, "glyphs": glyphs, "seed": seed, "options": options, "empty": empty}
@@ -189,7 +189,7 @@ def _only_unlimited(protocol: str, why: str) -> None:
 
 def _config(name: str, glyphs: str, protocol: str, seed: int) -> AttributeDataConfig:
     from saccade.config import from_dict
-    from saccade.data.attributes import AttributeDataConfig
+    from saccade.families.question.scene_data import AttributeDataConfig
 
     return from_dict(AttributeDataConfig, {"name": name, "glyphs": glyphs, "protocol": protocol, "seed": seed})
 
@@ -198,9 +198,9 @@ def _scenes(
     name: str, split: Any, glyphs: str, protocol: str, seed: int, options: dict[str, Any], empty: float
 ) -> Data:
     """A split of the generated set ``name``."""
-    from saccade.data.attributes import AttributeData
-    from saccade.data.captions import CaptionData
-    from saccade.data.multisets import MultisetData
+    from saccade.families.caption.data import CaptionData
+    from saccade.families.multiset.data import MultisetData
+    from saccade.families.question.scene_data import AttributeData
 
     task = _task(name)
     if task == "multiset":
@@ -215,12 +215,12 @@ def _files(reference: str, split: Any, count: int, options: dict[str, Any], upda
 
     Beside them, in one line, what there is in all.
     """
-    from saccade.data.caption_readers import holds_captions, read_captions
-    from saccade.data.captions import CaptionData, CaptionDataConfig, vocabulary_of
-    from saccade.data.multiset_readers import holds_multisets, read_multisets
-    from saccade.data.multisets import MultisetData, MultisetDataConfig
-    from saccade.data.question_readers import read_questions
-    from saccade.data.questions import QuestionData, QuestionDataConfig
+    from saccade.families.caption.data import CaptionData, CaptionDataConfig, vocabulary_of
+    from saccade.families.caption.readers import holds_captions, read_captions
+    from saccade.families.multiset.data import MultisetData, MultisetDataConfig
+    from saccade.families.multiset.readers import holds_multisets, read_multisets
+    from saccade.families.question.readers import read_questions
+    from saccade.families.question.table_data import QuestionData, QuestionDataConfig
 
     if holds_captions(reference):
         captions = CaptionDataConfig(reference, options=options, at_least=1)  # a short table has no frequent words

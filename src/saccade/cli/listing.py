@@ -82,7 +82,7 @@ def data() -> dict[str, dict[str, Any]]:
 def zoo() -> dict[str, dict[str, Any]]:
     """The shipped models, with their first score."""
     from saccade.errors import CheckpointError
-    from saccade.models.facts import read_facts
+    from saccade.models.io.facts import read_facts
     from saccade.zoo import shipped
 
     entries: dict[str, dict[str, Any]] = {}

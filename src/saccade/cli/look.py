@@ -47,7 +47,7 @@ def look(
     With --out, each picture gets its looks (PNG) and a record (JSON + safetensors). --json prints one object a line.
     Pictures that cannot be read are reported on stderr and skipped; the exit code is 2 only if none could be read.
     """
-    from saccade.data.pictures import Source, find_pictures
+    from saccade.data.pictures.reading import Source, find_pictures
     from saccade.errors import DataError
     from saccade.predict import load
     from saccade.verbs.look import look as look_at

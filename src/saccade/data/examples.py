@@ -11,10 +11,10 @@ from functools import singledispatch
 import torch
 from torch import Tensor
 
-from saccade.data.attributes import AttributeData
-from saccade.data.captions import CaptionData
-from saccade.data.multisets import MultisetData
-from saccade.data.questions import QuestionData
+from saccade.families.caption.data import CaptionData
+from saccade.families.multiset.data import MultisetData
+from saccade.families.question.scene_data import AttributeData
+from saccade.families.question.table_data import QuestionData
 
 Data = AttributeData | QuestionData | MultisetData | CaptionData
 """One split of any kind."""

@@ -12,7 +12,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
@@ -214,8 +213,12 @@ class Recipe:
 
 def packaged_recipes() -> list[str]:
     """Names of the recipes that come with saccade."""
-    folder = resources.files("saccade") / "recipes"
-    return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+    return sorted(_packaged())
+
+
+def _packaged() -> dict[str, Path]:
+    """Recipes by name: every family keeps its own."""
+    return {file.stem: file for file in Path(__file__).parents[1].glob("families/*/recipes/*.yaml")}
 
 
 def load_recipe(name_or_path: str | Path, *, protocol: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
@@ -335,8 +338,7 @@ def _recipe_text(name_or_path: str | Path) -> tuple[str, str]:
         if _is_file(path):
             return path.read_text(encoding="utf-8"), str(path)
         if str(name_or_path) in packaged_recipes():
-            entry = resources.files("saccade") / "recipes" / f"{name_or_path}.yaml"
-            return entry.read_text(encoding="utf-8"), f"recipe {name_or_path}"
+            return _packaged()[str(name_or_path)].read_text(encoding="utf-8"), f"recipe {name_or_path}"
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"recipe {path} cannot be read: {error}") from error
     raise ConfigError(

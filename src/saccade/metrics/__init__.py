@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from saccade.metrics import baselines
-from saccade.metrics.answers import SCALE_EDGES, ScaleBin, accuracy, accuracy_by_scale, correct
-from saccade.metrics.average_precision import Interpolation, average_precision, average_precisions, weighted_map
-from saccade.metrics.caption_bleu import bleu, bleu_intervals
-from saccade.metrics.caption_bleu_ids import bleu_of_words
-from saccade.metrics.caption_cider import cider, cider_each
-from saccade.metrics.caption_cider_ids import NGramRarity, cider_of_words
-from saccade.metrics.caption_meteor import meteor_lite
-from saccade.metrics.caption_meteor_ids import MeteorWords, meteor_of_words
-from saccade.metrics.caption_meteor_jar import meteor_jar, meteor_missing
-from saccade.metrics.caption_rouge import rouge_l, rouge_l_each
-from saccade.metrics.causal import Interventions, causal_follow, causal_hold, causal_scores, swapped_query
-from saccade.metrics.faithfulness import (
+from saccade.metrics.answers.accuracy import SCALE_EDGES, ScaleBin, accuracy, accuracy_by_scale, correct
+from saccade.metrics.answers.average_precision import Interpolation, average_precision, average_precisions, weighted_map
+from saccade.metrics.answers.multisets import (
+    exact_match,
+    macro_f1,
+    macro_f1_by_presence,
+    macro_f1_interval,
+    multiset_counts,
+)
+from saccade.metrics.intervals import Interval, Mean, bootstrap, mean_defined, paired_difference
+from saccade.metrics.maps import baselines
+from saccade.metrics.maps.causal import Interventions, causal_follow, causal_hold, causal_scores, swapped_query
+from saccade.metrics.maps.faithfulness import (
     Probability,
     SweepCurve,
     blurred,
@@ -31,20 +31,20 @@ from saccade.metrics.faithfulness import (
     insertion,
     random_order,
 )
-from saccade.metrics.glimpses import at_glimpses, at_random, cells_in_boxes, most_salient
-from saccade.metrics.intervals import Interval, Mean, bootstrap, mean_defined, paired_difference
-from saccade.metrics.localisation import iou, pointing, selectivity, true_positive_strength
-from saccade.metrics.multisets import (
-    exact_match,
-    macro_f1,
-    macro_f1_by_presence,
-    macro_f1_interval,
-    multiset_counts,
-)
-from saccade.metrics.points import attention_near, distance, pointing_at
-from saccade.metrics.precision_recall import PrCounts, PrCurve, no_counts, pr_auc, pr_counts, pr_curve
-from saccade.metrics.word_causal import WordFollow, same_caption, word_follow
-from saccade.metrics.word_maps import WordScores, uniform_word_strength, word_strength, words_among
+from saccade.metrics.maps.glimpses import at_glimpses, at_random, cells_in_boxes, most_salient
+from saccade.metrics.maps.localisation import iou, pointing, selectivity, true_positive_strength
+from saccade.metrics.maps.points import attention_near, distance, pointing_at
+from saccade.metrics.maps.precision_recall import PrCounts, PrCurve, no_counts, pr_auc, pr_counts, pr_curve
+from saccade.metrics.maps.word_maps import WordScores, uniform_word_strength, word_strength, words_among
+from saccade.metrics.text.bleu import bleu, bleu_intervals
+from saccade.metrics.text.bleu_ids import bleu_of_words
+from saccade.metrics.text.cider import cider, cider_each
+from saccade.metrics.text.cider_ids import NGramRarity, cider_of_words
+from saccade.metrics.text.meteor import meteor_lite
+from saccade.metrics.text.meteor_ids import MeteorWords, meteor_of_words
+from saccade.metrics.text.meteor_jar import meteor_jar, meteor_missing
+from saccade.metrics.text.rouge import rouge_l, rouge_l_each
+from saccade.metrics.text.word_causal import WordFollow, same_caption, word_follow
 
 if TYPE_CHECKING:
     from saccade.metrics.shells import Accuracy, MeanScore, PrAuc

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from saccade.metrics.answers import correct
-from saccade.metrics.precision_recall import LEVELS, PrCounts, pr_counts
+from saccade.metrics.answers.accuracy import correct
+from saccade.metrics.maps.precision_recall import LEVELS, PrCounts, pr_counts
 
 
 class MeanScore(Metric):

@@ -14,7 +14,7 @@ from typing import Any
 
 from saccade.config import from_dict
 from saccade.errors import ConfigError, DataError
-from saccade.models.facts import Score
+from saccade.models.io.facts import Score
 
 VARIANTS = "variants"
 """Sub-folder of runs with other settings than their recipe's."""

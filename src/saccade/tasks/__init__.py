@@ -8,10 +8,10 @@ from typing import Any
 from saccade.errors import ConfigError, nearest
 
 TASKS: dict[str, str] = {
-    "attribute": "saccade.tasks.attribute:AttributeTask",
-    "caption": "saccade.tasks.caption:CaptionTask",
-    "multiset": "saccade.tasks.multiset:MultisetTask",
-    "question": "saccade.tasks.question:QuestionTask",
+    "attribute": "saccade.families.question.scene_task:AttributeTask",
+    "caption": "saccade.families.caption.task:CaptionTask",
+    "multiset": "saccade.families.multiset.task:MultisetTask",
+    "question": "saccade.families.question.table_task:QuestionTask",
 }
 
 

@@ -20,9 +20,9 @@ from saccade.errors import ConfigError, DataError
 from saccade.geometry import Size
 from saccade.models.base import SeeingModel
 from saccade.models.catalog import model_spec
-from saccade.models.facts import ModelFacts, Preprocessing
-from saccade.models.folder import save_model
-from saccade.models.start import take_over
+from saccade.models.io.facts import ModelFacts, Preprocessing
+from saccade.models.io.folder import save_model
+from saccade.models.io.start import take_over
 
 Batch = dict[str, Any]
 """Tensors by name, example axis first; plain values for what holds of the whole batch."""

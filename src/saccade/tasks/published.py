@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from saccade.models.facts import ModelFacts
+from saccade.models.io.facts import ModelFacts
 
 SEO_2016 = "Seo et al. 2016, Table 1 (arXiv:1606.02393)"
 SEO_2016_TABLE_2 = "Seo et al. 2016, Table 2 (arXiv:1606.02393)"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from saccade.errors import ConfigError
-from saccade.models.facts import ModelFacts
+from saccade.models.io.facts import ModelFacts
 
 
 @dataclass(frozen=True)

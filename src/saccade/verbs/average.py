@@ -19,8 +19,8 @@ from saccade.config import by_path, from_dict, to_dict
 from saccade.engine.recipe import Recipe
 from saccade.engine.run_folder import RunFolder, versions
 from saccade.errors import CheckpointError, ConfigError, OutputError, nearest
-from saccade.models.facts import CONFIG, ModelFacts, Part, StoredType, read_facts
-from saccade.models.folder import save_model
+from saccade.models.io.facts import CONFIG, ModelFacts, Part, StoredType, read_facts
+from saccade.models.io.folder import save_model
 from saccade.show.report_sources import read_metrics
 from saccade.verbs.mean_weights import mean_model
 

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from saccade.atomic import write_bytes
-from saccade.data.pictures import Source, read_picture
+from saccade.data.pictures.reading import Source, read_picture
 from saccade.predict import Question, load
 from saccade.show.contact_sheet import contact_sheet
 from saccade.show.png import png_bytes

@@ -100,7 +100,7 @@ def _bytes_in(folder: Path) -> int:
 def _zoo() -> dict[str, str]:
     """Shipped model → "whole", or what is wrong with it."""
     from saccade.errors import CheckpointError
-    from saccade.models.facts import checked_beside, checked_weights, read_facts
+    from saccade.models.io.facts import checked_beside, checked_weights, read_facts
     from saccade.zoo import shipped
 
     states = {}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from saccade.errors import ConfigError
-from saccade.models.folder import load_model
+from saccade.models.io.folder import load_model
 from saccade.tasks import task_class
 from saccade.tasks.wanted import Wanted
 from saccade.zoo import resolve

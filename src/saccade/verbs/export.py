@@ -16,7 +16,7 @@ from torch import Tensor
 from saccade.atomic import folder_in_place, write_bytes, write_json
 from saccade.errors import CheckpointError, ConfigError, OutputError, nearest
 from saccade.models.base import PictureModel, QueryModel
-from saccade.models.facts import ModelFacts
+from saccade.models.io.facts import ModelFacts
 from saccade.predict import Predictor, load
 from saccade.trace import Look
 from saccade.verbs.onnx_check import check, example_inputs

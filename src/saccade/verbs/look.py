@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from saccade.atomic import make_folder
-from saccade.data.pictures import Source
+from saccade.data.pictures.reading import Source
 from saccade.errors import ConfigError, DataError
 from saccade.predict import Predictor, Question
 from saccade.sighting import Sighting

@@ -17,8 +17,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from saccade.models.facts import Part
-from saccade.models.folder import load_model
+from saccade.models.io.facts import Part
+from saccade.models.io.folder import load_model
 
 FEWEST_NUMBERS = 1000
 """Of a kernel or matrix whose cosine is looked at: between two by chance it is then 0 ± 0.03."""

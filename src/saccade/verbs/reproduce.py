@@ -10,22 +10,28 @@ from typing import Any, cast
 
 from saccade.atomic import make_folder
 from saccade.errors import ConfigError, nearest
+from saccade.families.caption.reproduction.table1 import LEGEND as CAPTION_LEGEND
+from saccade.families.caption.reproduction.table1 import OFFICIAL, CaptionTable, caption_page, likelihood_figure
+from saccade.families.multiset.reproduction.figures import reading_figures
+from saccade.families.multiset.reproduction.table1 import DATA as MULTISETS
+from saccade.families.multiset.reproduction.table1 import LEGEND as MULTISET_LEGEND
+from saccade.families.multiset.reproduction.table1 import MultisetTable, multiset_page, training_figures
+from saccade.families.question.reproduction.ablations import ablation_table, penalty_curve, penalty_table
+from saccade.families.question.reproduction.figures import (
+    Drawing,
+    penalty_figure,
+    recall_figure,
+    scale_figure,
+    scenes_figure,
+)
+from saccade.families.question.reproduction.projections import projection_table, study_projections
+from saccade.families.question.reproduction.table1 import DATA, LEGEND, Protocol, Table1
 from saccade.predict import load
 from saccade.recorded import RecordedRun, recorded_runs
 from saccade.verbs.plain_table import PlainTable
-from saccade.verbs.reproduction.ablations import ablation_table, penalty_curve, penalty_table
-from saccade.verbs.reproduction.caption_table import LEGEND as CAPTION_LEGEND
-from saccade.verbs.reproduction.caption_table import OFFICIAL, CaptionTable, caption_page, likelihood_figure
 from saccade.verbs.reproduction.confirm import Confirmation, Progress, confirm, confirmation_table
 from saccade.verbs.reproduction.cost import cost_table
-from saccade.verbs.reproduction.figures import Drawing, penalty_figure, recall_figure, scale_figure, scenes_figure
-from saccade.verbs.reproduction.multiset_table import DATA as MULTISETS
-from saccade.verbs.reproduction.multiset_table import LEGEND as MULTISET_LEGEND
-from saccade.verbs.reproduction.multiset_table import MultisetTable, multiset_page, training_figures
 from saccade.verbs.reproduction.page import hattnet_page
-from saccade.verbs.reproduction.projections import projection_table, study_projections
-from saccade.verbs.reproduction.reading_figures import reading_figures
-from saccade.verbs.reproduction.table1 import DATA, LEGEND, Protocol, Table1
 from saccade.verbs.reproduction.training import RESULTS, RUNS, Job, missing_jobs, train_missing
 
 TABLES: dict[str, str] = {

@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from saccade.config import from_dict
-from saccade.data.attributes import AttributeData, AttributeDataConfig
-from saccade.data.caption_readers import read_captions
-from saccade.data.captions import CaptionData, CaptionDataConfig
 from saccade.data.examples import Data, Example, examples_of
-from saccade.data.multiset_readers import read_multisets
-from saccade.data.multisets import MultisetData, MultisetDataConfig
-from saccade.data.question_readers import read_questions
-from saccade.data.questions import QuestionData, QuestionDataConfig
-from saccade.data.splits import Split
-from saccade.data.vocabulary import Vocabulary
+from saccade.data.tables.splits import Split
 from saccade.engine.run_folder import RunFolder
 from saccade.errors import DataError, SaccadeError
-from saccade.models.facts import CONFIG, ModelFacts
+from saccade.families.caption.data import CaptionData, CaptionDataConfig
+from saccade.families.caption.readers import read_captions
+from saccade.families.caption.vocabulary import Vocabulary
+from saccade.families.multiset.data import MultisetData, MultisetDataConfig
+from saccade.families.multiset.readers import read_multisets
+from saccade.families.question.readers import read_questions
+from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
+from saccade.families.question.table_data import QuestionData, QuestionDataConfig
+from saccade.models.io.facts import CONFIG, ModelFacts
 from saccade.predict import Predictor, load
 from saccade.show.marks import Mask
 from saccade.show.report import Gallery, Picture, Section

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from saccade.atomic import make_folder
 from saccade.errors import CheckpointError
-from saccade.models.facts import ModelFacts, read_facts
+from saccade.models.io.facts import ModelFacts, read_facts
 from saccade.show.report import Cell, Code, Report, Section, Table
 from saccade.show.report_live import Live
 from saccade.verbs.plain_table import PlainTable
@@ -93,25 +93,25 @@ def _live(names: Sequence[str]) -> Live | None:
 
 
 def _attribute_guide() -> Callable[..., Stop]:
-    from saccade.verbs.tour_attributes import attribute_stop
+    from saccade.families.question.scene_tour import attribute_stop
 
     return attribute_stop
 
 
 def _question_guide() -> Callable[..., Stop]:
-    from saccade.verbs.tour_questions import question_stop
+    from saccade.families.question.table_tour import question_stop
 
     return question_stop
 
 
 def _multiset_guide() -> Callable[..., Stop]:
-    from saccade.verbs.tour_multisets import multiset_stop
+    from saccade.families.multiset.tour import multiset_stop
 
     return multiset_stop
 
 
 def _caption_guide() -> Callable[..., Stop]:
-    from saccade.verbs.tour_captions import caption_stop
+    from saccade.families.caption.tour import caption_stop
 
     return caption_stop
 

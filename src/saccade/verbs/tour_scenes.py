@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from saccade.models.facts import ModelFacts, Score, read_facts
+from saccade.models.io.facts import ModelFacts, Score, read_facts
 from saccade.predict import Predictor, load
 from saccade.show.report import Block, Code, Gallery, KeyFigures, Section
 from saccade.tasks import task_class

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from saccade.errors import CheckpointError
-from saccade.models.facts import ModelFacts, Score
+from saccade.models.io.facts import ModelFacts, Score
 from saccade.show.report import Cell, Table, percent
 from saccade.tasks.published import published_for
 from saccade.verbs.plain_table import PlainTable

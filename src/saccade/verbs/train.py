@@ -105,7 +105,7 @@ def _only(recipe: Recipe, phases: Sequence[str]) -> Recipe:
 def _begin(task: Trainable, start: str, parts: Sequence[str]) -> None:
     """Give the task's model the weights of another whose names match ``parts``; say what begins anew unasked."""
     from saccade.engine.phases import check_patterns, fits
-    from saccade.models.folder import load_model
+    from saccade.models.io.folder import load_model
     from saccade.zoo import resolve
 
     weights = load_model(resolve(start))[0].state_dict()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from PIL import Image
 
-from saccade.data.pictures import Picture, read_picture
+from saccade.data.pictures.reading import Picture, read_picture
 from saccade.web.errors import ApiError
 from saccade.web.limits import Limits
 from saccade.web.scenes import Composed, Truth, compose

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from saccade.data.attributes import SPECS
-from saccade.data.caption_scenes import SIDES, scene_spec
-from saccade.data.layout import SceneSpec
-from saccade.data.multiset_scenes import MultisetSpec
-from saccade.data.palette import COLOURS
-from saccade.data.placement import FRACTION_BITS
-from saccade.models.facts import ModelFacts
+from saccade.data.scenes.layout import SceneSpec
+from saccade.data.scenes.palette import COLOURS
+from saccade.data.scenes.placement import FRACTION_BITS
+from saccade.families.caption.scenes import SIDES, scene_spec
+from saccade.families.multiset.scenes import MultisetSpec
+from saccade.families.question.scene_data import SPECS
+from saccade.models.io.facts import ModelFacts
 
 CANVAS = 100
 """Side of a composed scene in pixels, as the models of digits were trained."""

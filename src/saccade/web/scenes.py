@@ -15,21 +15,21 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from saccade.data.backgrounds import Background, Black
-from saccade.data.clutter import strewn
-from saccade.data.distractors import Distractors
-from saccade.data.glyphs import GlyphSet
-from saccade.data.layout import SceneLayout, SceneSpec
-from saccade.data.multiset_scenes import MultisetSpec
-from saccade.data.pack import load_pack
-from saccade.data.palette import COLOURS
-from saccade.data.photographs import SHIPPED, Photographs
-from saccade.data.pictures import Picture, find_pictures, read_picture
-from saccade.data.placement import FRACTION_BITS
-from saccade.data.render import render
-from saccade.data.resize import GLYPH
-from saccade.data.scenes import sample_layout
+from saccade.data.pictures.reading import Picture, find_pictures, read_picture
+from saccade.data.scenes.backgrounds import Background, Black
+from saccade.data.scenes.clutter import strewn
+from saccade.data.scenes.distractors import Distractors
+from saccade.data.scenes.glyphs import GlyphSet
+from saccade.data.scenes.layout import SceneLayout, SceneSpec
+from saccade.data.scenes.pack import load_pack
+from saccade.data.scenes.palette import COLOURS
+from saccade.data.scenes.photographs import SHIPPED, Photographs
+from saccade.data.scenes.placement import FRACTION_BITS
+from saccade.data.scenes.render import render
+from saccade.data.scenes.resize import GLYPH
+from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError, nearest
+from saccade.families.multiset.scenes import MultisetSpec
 from saccade.web.scene_kinds import CANVAS
 from saccade.web.schemas import LEAST, MOST, Digit, Scene
 

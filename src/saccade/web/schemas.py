@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from saccade.data.glyphs import CLASSES
-from saccade.data.palette import COLOURS
+from saccade.data.scenes.glyphs import CLASSES
+from saccade.data.scenes.palette import COLOURS
 from saccade.web.scene_kinds import CANVAS, TrainedScenes
 
 LEAST, MOST = 7, CANVAS

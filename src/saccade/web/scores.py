@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from saccade import geometry
-from saccade.metrics.baselines import all_objects_exact, centre_gaussian, uniform
-from saccade.metrics.localisation import iou, pointing, selectivity, true_positive_strength
+from saccade.metrics.maps.baselines import all_objects_exact, centre_gaussian, uniform
+from saccade.metrics.maps.localisation import iou, pointing, selectivity, true_positive_strength
 from saccade.trace import AttentionTrace
 
 

@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 
 from saccade.errors import CheckpointError, nearest
-from saccade.models.facts import CONFIG, refuse_foreign
+from saccade.models.io.facts import CONFIG, refuse_foreign
 
 ZOO = Path(__file__).parent
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from math import hypot
 from typing import Any
 
-from saccade.data.attributes import AttributeData, AttributeDataConfig
-from saccade.models.facts import ModelFacts, read_facts
+from saccade.families.question.reproduction.table1 import DATA
+from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
+from saccade.families.question.scene_scores import AttributeScores, score_attributes
+from saccade.models.io.facts import ModelFacts, read_facts
 from saccade.predict import load
 from saccade.recorded import RecordedRun
-from saccade.tasks.attribute_scores import AttributeScores, score_attributes
 from saccade.verbs.plain_table import PlainTable
-from saccade.verbs.reproduction.table1 import DATA
 from saccade.zoo import shipped
 
 Progress = Callable[[str, int, int], None]

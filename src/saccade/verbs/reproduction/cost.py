@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
+from saccade.families.question.reproduction.table1 import LABELS, Setting, mean_text
 from saccade.recorded import RecordedRun, measure
 from saccade.verbs.plain_table import PlainTable
-from saccade.verbs.reproduction.table1 import LABELS, Setting, mean_text
 
 
 def cost_table(runs: Sequence[RecordedRun], data: Sequence[str]) -> PlainTable:

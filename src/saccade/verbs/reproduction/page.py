@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from saccade.families.question.reproduction.figures import Drawing
+from saccade.families.question.reproduction.table1 import LEGEND
 from saccade.show.report import Block, Code, Report, Section, Table
 from saccade.tasks.published import SEO_2016
 from saccade.verbs.plain_table import PlainTable
-from saccade.verbs.reproduction.figures import Drawing
-from saccade.verbs.reproduction.table1 import LEGEND
 
 
 def table_block(table: PlainTable) -> Table:

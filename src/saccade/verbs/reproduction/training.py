@@ -15,10 +15,10 @@ from typing import Any
 
 from saccade.engine.health import TrainingStopped
 from saccade.engine.recipe import packaged_recipes
+from saccade.families.question.reproduction.table1 import Setting, Table1
 from saccade.recorded import RecordedRun, keep, recorded_runs
 from saccade.verbs.evaluate import evaluate
 from saccade.verbs.reproduction.confirm import Progress
-from saccade.verbs.reproduction.table1 import Setting, Table1
 from saccade.verbs.train import train
 
 RUNS, RESULTS = "runs", "results"

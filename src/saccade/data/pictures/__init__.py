@@ -1,0 +1,1 @@
+"""Pictures in: reading, preparing, varying and caching them."""

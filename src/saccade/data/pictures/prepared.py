@@ -1,0 +1,103 @@
+"""Picture files, and their masks, as network inputs kept as bytes, with the way back.
+
+A picture is laid in undistorted; of one that is to be cut, the part that counts fills the whole input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from saccade.data.pictures.byte_store import ByteStore
+from saccade.data.pictures.reading import Picture, as_float, prepare, read_picture
+from saccade.data.tables.rows import Box
+from saccade.errors import DataError
+from saccade.geometry import Size, crop_frame
+
+
+class PreparedPictures:
+    """The pictures ``paths`` by number, decoded once when this is made.
+
+    Args:
+        paths: the files.
+        size: (height, width) of the network input.
+        device: where they are kept.
+        limit: bytes kept at most; see :class:`ByteStore`.
+        crops: for each picture the part xyxy to cut out, or None for all of it; nothing is cut if not given.
+        progress: called with (decoded, in all).
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        size: Size,
+        device: torch.device,
+        *,
+        limit: int,
+        crops: Sequence[Box | None] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.paths, self._size = tuple(paths), size
+        canvas = torch.zeros(len(paths), 2, 3, dtype=torch.float64)
+        image_size = torch.zeros(len(paths), 2, dtype=torch.long)
+
+        def decode(number: int) -> Tensor:
+            picture, crop = read_picture(self.paths[number]), None if crops is None else crops[number]
+            laid_in = prepare(picture, size) if crop is None else cut_out(picture, crop, size)
+            pixels, canvas[number], image_size[number] = laid_in
+            return pixels.mul(255).round().to(torch.uint8)  # (3,H,W)
+
+        self._bytes = ByteStore(len(paths), decode, (3, *size), device, limit=limit, progress=progress)
+        self.unreadable = self._bytes.unreadable
+        """Number → what is wrong with the file."""
+        self.canvas = canvas.to(device)
+        """(n, 2, 3) network input → original picture."""
+        self.image_size = image_size.to(device)
+        """(n, 2) height and width of the original picture."""
+
+    def take(self, numbers: Tensor) -> Tensor:
+        """The pictures ``numbers`` (B,): (B, 3, H, W) float32 in 0..1."""
+        return as_float(self._bytes.take(numbers))
+
+
+def cut_out(picture: Picture, box: Box, size: Size) -> tuple[Tensor, Tensor, Tensor]:
+    """The part ``box`` xyxy of ``picture``, as far as the picture goes, stretched to ``size``; returns as ``prepare``.
+
+    Raises:
+        DataError: the box has nothing of the picture.
+    """
+    height, width = picture.size
+    x0, y0, x1, y1 = max(0.0, box[0]), max(0.0, box[1]), min(float(width), box[2]), min(float(height), box[3])
+    if x1 <= x0 or y1 <= y0:
+        asked = ", ".join(f"{number:g}" for number in box)
+        raise DataError(f"{picture.name}: the part ({asked}) has nothing of its {width}×{height} pixels; check its box")
+    stretched = picture.image.resize((size[1], size[0]), Image.Resampling.BILINEAR, box=(x0, y0, x1, y1))
+    pixels = torch.from_numpy(np.array(stretched)).permute(2, 0, 1).float() / 255  # (3,h,w)
+    canvas = crop_frame(torch.tensor([x0, y0, x1, y1], dtype=torch.float64), size)  # (2,3)
+    return pixels, canvas, torch.tensor(picture.size)
+
+
+def prepared_mask(path: Path, picture_size: Size, size: Size) -> Tensor:
+    """The mask in ``path``, of a picture of ``picture_size``, as bytes 0 or 1 in a network input of ``size``: (H,W).
+
+    It is resized as the picture is, and a pixel counts where it then is at least half white; of evidence so thin or
+    small that nothing would be left, every pixel counts that has some.
+
+    Raises:
+        DataError: not a picture, not of the picture's size, or black all over.
+    """
+    mask = read_picture(path)
+    if mask.size != picture_size:
+        (height, width), (found_height, found_width) = picture_size, mask.size
+        raise DataError(f"{path}: {found_width}×{found_height} pixels for a picture of {width}×{height}; redraw it")
+    marked = np.asarray(mask.image).any(axis=-1)  # (H,W) bool
+    if not marked.any():
+        raise DataError(f"{path}: black all over, so it marks nothing; leave the cell empty where there is no evidence")
+    share = prepare(Picture(Image.fromarray(marked).convert("RGB"), mask.name), size)[0][0]  # (h,w) in 0..1
+    half = share >= 0.5
+    return (half if bool(half.any()) else share > 0).to(torch.uint8)

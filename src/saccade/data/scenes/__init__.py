@@ -1,0 +1,1 @@
+"""Generated scenes: counter-based random numbers, glyphs, layout, rendering, and scenes on disk."""

@@ -1,0 +1,98 @@
+"""MDIST: bits of digits, coloured and scaled like digits, strewn over the black behind them.
+
+After Seo et al. (arXiv:1606.02393, §5.1) and the generator the authors released: seventeen 5 × 5 crops of random
+glyphs a picture, each in one of the five colours with its own noise, its scale uniform in 0.5 … 3.0, added to the
+background wherever it falls. Many crops are blank, as glyphs are mostly border. Digits know nothing of them: their
+positions are rejected for other digits only.
+
+Deviation: the authors add bytes, which wrap around where crops of bright colours cross; here the sum stops at 255.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from saccade.data.scenes.backgrounds import BACKGROUND_DRAWS
+from saccade.data.scenes.glyphs import GlyphSet
+from saccade.data.scenes.hashing import hash_state, hash_words, rounded_normal, uniform_below, uniform_pair_below
+from saccade.data.scenes.palette import COLOURS, rgb
+from saccade.data.scenes.placement import FRACTION_BITS
+from saccade.data.scenes.render import divided_by_255
+from saccade.data.scenes.resize import GLYPH, resized
+
+_SOURCE, _COLOUR, _PLACE = range(BACKGROUND_DRAWS, BACKGROUND_DRAWS + 3)
+
+
+@dataclass(frozen=True)
+class Distractors:
+    """Crops of glyphs on black; the defaults are the authors'."""
+
+    count: int = 17
+    """Crops in a picture."""
+    crop: int = 5
+    """Side of a crop before it is scaled."""
+    scale: tuple[float, float] = (0.5, 3.0)
+    """Range of the scale, upper end excluded; the side in pixels is cut to a whole number."""
+    noise: float = 10.0
+    """Standard deviation of the one number added to all three channels of a crop's colour."""
+
+    @property
+    def name(self) -> str:
+        """Their number, as in ``distractors-17``."""
+        return f"distractors-{self.count}"
+
+    def __call__(self, glyphs: GlyphSet, seed: int, indices: Tensor, size: int) -> Tensor:
+        """Black pictures with crops of ``glyphs`` added."""
+        number = torch.arange(self.count, device=indices.device)
+        scene = hash_state(seed, indices[:, None])  # lanes (B, 1)
+        draws = torch.arange(_SOURCE, _PLACE + 1, device=indices.device)[:, None, None]
+        first_words, second_words = hash_words(scene, draws, number)  # (3, B, K) each
+        for_glyph, for_colour, for_scale = first_words
+        for_offset, for_noise, for_place = second_words
+
+        low, high = (round(self.crop * scale * (1 << FRACTION_BITS)) for scale in self.scale)
+        side = (low + uniform_below(for_scale, high - low)) >> FRACTION_BITS  # (B, K)
+        largest = (high - 1) >> FRACTION_BITS
+        crops = self._crops(glyphs, uniform_below(for_glyph, len(glyphs)), for_offset)  # (B·K, crop, crop)
+        ink = resized(crops, side.flatten(), largest).int().view(*side.shape, largest, largest)  # (B, K, p, p)
+        colour = rgb(uniform_below(for_colour, len(COLOURS)), rounded_normal(for_noise, self.noise)).int()  # (B, K, 3)
+        x, y = uniform_pair_below(for_place, size + 1 - side)
+        return _added(ink, colour, x, y, size)
+
+    def _crops(self, glyphs: GlyphSet, glyph: Tensor, for_offset: Tensor) -> Tensor:
+        """The crop of each glyph (B, K) at an offset uniform in 0 … 28 − crop − 1, as the authors draw it."""
+        left, top = uniform_pair_below(for_offset, GLYPH - self.crop)
+        corner = (glyph * GLYPH + top) * GLYPH + left  # (B, K) in the flattened glyphs
+        along = torch.arange(self.crop, device=glyph.device)
+        inside = along[:, None] * GLYPH + along  # (crop, crop)
+        return glyphs.images.flatten()[corner.flatten()[:, None, None] + inside]
+
+
+def _added(ink: Tensor, colour: Tensor, x: Tensor, y: Tensor, size: int) -> Tensor:
+    """The sum, stopped at 255, of coloured crops with corners ``x``, ``y`` (B, K): (B, 3, size, size) uint8.
+
+    Whole numbers add up to the same in any order, so a device may take the crops as they come.
+
+    Args:
+        ink: (B, K, p, p) int32 0..255, empty beyond each crop's own side.
+        colour: (B, K, 3) int32 0..255.
+        x: left edges.
+        y: top edges.
+        size: side of the pictures.
+    """
+    batch, padding = len(ink), ink.shape[-1]
+    width = size + padding  # room at the right and below for the empty part of a crop
+    scene = torch.arange(batch, device=ink.device)[:, None]
+    corner = (scene * width + y) * width + x  # (B, K)
+    along = torch.arange(padding, device=ink.device)
+    at = (corner[..., None, None] + along[:, None] * width + along).flatten()  # (B·K·p·p,)
+    images = torch.empty(batch, 3, size, size, dtype=torch.uint8, device=ink.device)
+    canvas = torch.empty(batch, width, width, dtype=torch.int32, device=ink.device)
+    for channel in range(3):
+        light = divided_by_255(ink * colour[..., channel, None, None])  # (B, K, p, p)
+        canvas.zero_().view(-1).scatter_add_(0, at, light.flatten())
+        images[:, channel] = canvas[:, :size, :size].clamp_(max=255)
+    return images

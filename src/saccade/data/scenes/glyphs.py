@@ -1,0 +1,197 @@
+"""Handwritten digits as material for scenes: where they come from, and which split may use which.
+
+Policies:
+
+=========== =====================================================================================================
+disjoint     no glyph is in two splits: train = MNIST train without its last 5,000, val = those, test = MNIST test
+merged       train and test together for every split, as in the authors' released code; for comparison with them
+pack         the 2,000 test glyphs that ship with saccade, cut 1,200 / 200 / 600; for trying things out offline
+=========== =====================================================================================================
+"""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from saccade.cache import cache_home
+from saccade.data.scenes.hashing import uniform_below
+from saccade.data.tables.splits import Split, checked_split
+from saccade.errors import ConfigError, DataError, nearest
+
+GlyphPolicy = Literal["disjoint", "merged", "pack"]
+
+CLASSES = 10
+_VALIDATION = 5_000
+_PACK_SHARE = {"train": (0, 120), "val": (120, 140), "test": (140, 200)}  # of the 200 glyphs of each class
+_LARGEST_IDX = 1 << 30
+
+
+@dataclass(frozen=True, eq=False)
+class GlyphSet:
+    """Grey pictures of digits, sorted access by class.
+
+    Args:
+        images: (n, 28, 28) uint8, ink bright on black.
+        labels: (n,) int64, 0..9.
+        name: says the source, the share and the number; it goes into reports.
+    """
+
+    images: Tensor
+    labels: Tensor
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.images.dtype != torch.uint8 or self.images.shape[1:] != (28, 28):
+            raise DataError(
+                f"{self.name}: glyphs must be uint8 (n, 28, 28), found {self.images.dtype} {tuple(self.images.shape)}"
+            )
+        if len(self.images) != len(self.labels):
+            raise DataError(f"{self.name}: {len(self.images)} glyphs but {len(self.labels)} labels")
+        if len(self.labels) and not 0 <= int(self.labels.min()) <= int(self.labels.max()) < CLASSES:
+            raise DataError(f"{self.name}: labels must lie in 0..9")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the pictures live."""
+        return self.images.device
+
+    @cached_property
+    def _by_class(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Glyph ids sorted by class, and where each class starts and how many it has."""
+        counts = torch.bincount(self.labels, minlength=CLASSES)
+        if missing := (counts == 0).nonzero().squeeze(1).tolist():
+            raise DataError(f"{self.name}: no glyph of class {missing}; scenes need all ten digits")
+        return torch.argsort(self.labels, stable=True), torch.cumsum(counts, 0) - counts, counts
+
+    def pick(self, classes: Tensor, bits: Tensor) -> Tensor:
+        """A glyph id of each class (…), chosen by 32 random bits (…)."""
+        ids, start, counts = self._by_class
+        return ids[start[classes] + uniform_below(bits, counts[classes])]
+
+    def to(self, device: torch.device | str) -> GlyphSet:
+        """The same glyphs on another device."""
+        images = self.images.to(device)
+        return self if images is self.images else GlyphSet(images, self.labels.to(device), self.name)
+
+    def subset(self, ids: Tensor, name: str) -> GlyphSet:
+        """The glyphs ``ids`` under another name."""
+        return GlyphSet(self.images[ids], self.labels[ids], name)
+
+
+def glyphs_for(split: Split, policy: GlyphPolicy, *, folder: Path | None = None, allow_pack: bool = False) -> GlyphSet:
+    """The glyphs that ``split`` may use under ``policy``.
+
+    Args:
+        split: train, val or test.
+        policy: see the module.
+        folder: a folder with MNIST's idx files; the cache if not given.
+        allow_pack: take the shipped pack for the test split when MNIST is not there; the name then says so.
+
+    Raises:
+        DataError: MNIST is needed and not there, or its files are damaged.
+    """
+    split = checked_split(split)
+    if policy == "pack":
+        return _pack_share(split)
+    if policy == "merged":
+        train, test = load_mnist("train", folder), load_mnist("test", folder)
+        return GlyphSet(
+            torch.cat([train.images, test.images]), torch.cat([train.labels, test.labels]), "mnist-merged-70000"
+        )
+    if policy != "disjoint":
+        raise ConfigError(f"unknown glyph policy '{policy}': {nearest(policy, get_args(GlyphPolicy))}")
+    if split == "test":
+        if allow_pack and not has_mnist(folder):
+            from saccade.data.scenes.pack import load_pack
+
+            return load_pack()
+        return load_mnist("test", folder)
+    whole = load_mnist("train", folder)
+    edge = len(whole) - _VALIDATION
+    ids = torch.arange(edge) if split == "train" else torch.arange(edge, len(whole))
+    return whole.subset(ids, f"mnist-{split}-{len(ids)}")
+
+
+def mnist_folder() -> Path:
+    """Where ``saccade data get mnist`` puts the four files."""
+    return cache_home() / "mnist"
+
+
+def has_mnist(folder: Path | None = None) -> bool:
+    """Whether all four idx files are in ``folder`` (the cache if not given)."""
+    base = folder or mnist_folder()
+    return all(
+        _find_idx(base, f"{part}-{kind}") is not None
+        for part in ("train", "t10k")
+        for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")
+    )
+
+
+def load_mnist(part: Literal["train", "test"], folder: Path | None = None) -> GlyphSet:
+    """All glyphs of MNIST's own train or test part, in their order."""
+    base = (folder or mnist_folder()).resolve()
+    stem = "train" if part == "train" else "t10k"
+    paths = [_find_idx(base, f"{stem}-{kind}") for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")]
+    if None in paths:
+        raise DataError(
+            f"MNIST's {part} files are not in {base}: run `saccade data get mnist`, or put the four idx files there "
+            "(gzipped or not); without a download, glyphs='pack' uses the digits that ship with saccade"
+        )
+    images, labels = (read_idx(path) for path in paths if path is not None)
+    if images.ndim != 3 or labels.ndim != 1:
+        raise DataError(f"{base}: found arrays of {images.ndim} and {labels.ndim} axes where MNIST has 3 and 1")
+    return GlyphSet(torch.from_numpy(images), torch.from_numpy(labels).long(), f"mnist-{part}-{len(labels)}")
+
+
+def read_idx(path: Path) -> np.ndarray:
+    """An array of unsigned bytes from an idx file, gzipped or not.
+
+    The format: two zero bytes, the type (8 = unsigned byte), the number of axes, each axis as a big-endian 32-bit
+    number, then the data.
+    """
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+            content = file.read(_LARGEST_IDX)
+    except (OSError, EOFError) as error:
+        raise DataError(f"{path}: cannot be read ({error}); fetch it again") from error
+    if len(content) < 4 or content[:3] != b"\0\0\x08":
+        raise DataError(f"{path}: not an idx file of unsigned bytes (it starts with {content[:4].hex() or 'nothing'})")
+    axes, header = content[3], 4 + 4 * content[3]
+    if len(content) < header:
+        raise DataError(f"{path}: cut off inside its header of {header} bytes; fetch it again")
+    shape = tuple(np.frombuffer(content, ">u4", axes, offset=4).tolist())
+    expected = int(np.prod(shape, dtype=np.int64))
+    if len(content) - header != expected:
+        raise DataError(f"{path}: its header promises {expected} bytes, found {len(content) - header}; fetch it again")
+    return np.frombuffer(content, np.uint8, offset=header).reshape(shape).copy()
+
+
+def _find_idx(base: Path, name: str) -> Path | None:
+    """The file of that name, in either spelling (``-idx3`` or ``.idx3``), plain or gzipped."""
+    spellings = (name, name.replace("-idx", ".idx"))
+    for candidate in (base / f"{spelling}{ending}" for spelling in spellings for ending in ("", ".gz")):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+@lru_cache
+def _pack_share(split: str) -> GlyphSet:
+    """The pack's glyphs of one split: the same share of every class."""
+    from saccade.data.scenes.pack import load_pack
+
+    pack = load_pack()
+    first, last = _PACK_SHARE[split]
+    ids = torch.cat([(pack.labels == label).nonzero().squeeze(1)[first:last] for label in range(CLASSES)])
+    return pack.subset(ids, f"pack-{split}-{len(ids)}")

@@ -1,0 +1,200 @@
+"""MBG: photographs behind the digits, from any folder of pictures.
+
+Seo et al. (arXiv:1606.02393, §5.1) take natural scenes of the SUN database and do not say how they were cut; here each
+scene takes a photograph, one of three scales, a position and perhaps a mirror image, all from the hash. Which folder:
+the one that is named, else ``backgrounds`` in the cache, else nine photographs that ship with saccade, enough to try
+things out. Accuracy depends on the photographs, so their name goes into every result; only SUN compares with the paper.
+
+No photograph is in two splits:
+
+=============================== ======================================================================================
+the folder holds                 train / val / test
+=============================== ======================================================================================
+train/, val/, test/              as they are
+train/ and one of test/, val/    nine tenths of train/ · the other tenth · that one
+anything else                    eight, one and one tenth of all pictures in it
+=============================== ======================================================================================
+
+Tenths are cut from the pictures in the order of a hash of their names. Pictures are decoded once, on the host, and
+kept as bytes on the device, so scenes are the same on every device wherever the same decoder reads the files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from saccade.cache import cache_home
+from saccade.data.pictures.reading import find_pictures, read_picture
+from saccade.data.scenes.backgrounds import BACKGROUND_DRAWS
+from saccade.data.scenes.glyphs import GlyphSet
+from saccade.data.scenes.hashing import hash_state, hash_words, uniform_below
+from saccade.data.tables.splits import SPLITS, Split
+from saccade.errors import ConfigError, DataError
+
+SHIPPED = Path(__file__).parent / "packs" / "backgrounds"
+"""Nine photographs, with ``attribution.json`` beside them."""
+
+LIMIT = 2_000
+"""Photographs kept of a split at most, the first in the order of the hash; some 450 MB."""
+
+_SHORT_SIDES = (110, 130, 150)  # scales kept of each photograph; a scene of 100 px shows 67 to 91 % of the short side
+_LONGEST = 2  # a panorama is cut to this many times its short side
+_SOURCE, _PLACE = range(BACKGROUND_DRAWS, BACKGROUND_DRAWS + 2)
+_NAMED = 5  # unreadable pictures that a warning lists by name
+
+
+class Photographs:
+    """A stack of photographs to cut backgrounds from; a :class:`~saccade.data.scenes.backgrounds.Background`.
+
+    Args:
+        pictures: RGB, of any size; taken one at a time.
+        label: folder and split; the name adds their number and a digest of their pixels.
+    """
+
+    def __init__(self, pictures: Iterable[Image.Image], label: str) -> None:
+        planes = [_scaled(picture, short) for picture in pictures for short in _SHORT_SIDES]  # (3, h, w) each
+        if not planes:
+            raise DataError(f"{label}: no photograph to put behind the digits")
+        pixels = torch.cat([plane.flatten() for plane in planes])
+        height, width = (torch.tensor([plane.shape[axis] for plane in planes]) for axis in (1, 2))
+        start = (3 * height * width).cumsum(0) - 3 * height * width
+        self._pixels = {pixels.device: pixels}
+        self._places = {pixels.device: torch.stack([start, height, width])}  # (3, scales · n)
+        self._count = len(planes) // len(_SHORT_SIDES)
+        self.name = f"{label}-{self._count}-{hashlib.sha256(pixels.numpy().data).hexdigest()[:8]}"
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __call__(self, glyphs: GlyphSet, seed: int, indices: Tensor, size: int) -> Tensor:
+        """A cut of some photograph for each scene."""
+        if size > _SHORT_SIDES[0]:
+            raise ConfigError(f"size: photographs are kept for scenes up to {_SHORT_SIDES[0]} px, asked for {size}")
+        pixels, places = (_on(indices.device, copies) for copies in (self._pixels, self._places))
+        scene = hash_state(seed, indices)  # lanes (B,)
+        for_source, for_mirror = hash_words(scene, _SOURCE)
+        for_x, for_y = hash_words(scene, _PLACE)
+        start, height, width = places[:, uniform_below(for_source, places.shape[1])]  # (B,): photograph and scale
+        x, y = uniform_below(for_x, width - size + 1), uniform_below(for_y, height - size + 1)
+        corner = (start + y * width + x)[:, None, None]  # (B, 1, 1)
+        channel = torch.arange(3, device=indices.device)[:, None] * (height * width)[:, None, None]  # (B, 3, 1)
+        row = torch.arange(size, device=indices.device) * width[:, None, None]  # (B, 1, size)
+        runs = pixels.unfold(
+            0, size, 1
+        )  # every run of ``size`` pixels is a row of this view; a cut is a choice of rows
+        cuts = runs[corner + channel + row]  # (B, 3, size, size)
+        mirrored = uniform_below(for_mirror, 2).bool()[:, None, None, None]
+        return torch.where(mirrored, cuts.flip(-1), cuts)
+
+
+def photographs_for(split: Split, folder: str | Path | None = None) -> Photographs:
+    """The photographs that ``split`` may use; see the module for which folder and which split.
+
+    Pictures that cannot be read are left out, with one warning that counts and names them.
+
+    Raises:
+        DataError: the folder is not there, or has no readable picture for the split.
+    """
+    base, label = _folder(folder)
+    files = _share(base, split)
+    unreadable: list[str] = []
+    try:
+        photographs = Photographs(_readable(files, unreadable), f"{label}-{split}")
+    except DataError as error:
+        raise DataError(
+            f"{base}: none of the {len(files)} pictures for {split} can be read ({unreadable[0]}); "
+            "replace them, or name another folder"
+        ) from error
+    if unreadable:
+        listed = "; ".join(unreadable[:_NAMED]) + (" …" if len(unreadable) > _NAMED else "")
+        warnings.warn(
+            f"{base}: left out {len(unreadable)} of {len(files)} pictures for {split}, which cannot be read: {listed}",
+            stacklevel=2,
+        )
+    return photographs
+
+
+def _folder(named: str | Path | None) -> tuple[Path, str]:
+    """The folder to read, and what to call it."""
+    if named is None:
+        cached = cache_home() / "backgrounds"
+        return (cached, cached.name) if cached.is_dir() else (SHIPPED, "shipped")
+    folder = Path(named).expanduser()
+    if not folder.is_dir():
+        raise DataError(
+            f"backgrounds: {folder} is not a folder; name one that holds photographs, or none to use "
+            f"{cache_home() / 'backgrounds'} or those that ship with saccade"
+        )
+    return folder, folder.resolve().name or "photographs"
+
+
+def _share(base: Path, split: Split) -> list[Path]:
+    """The files of one split, in the order of the hash."""
+    parts = [part for part in SPLITS if (base / part).is_dir()]
+    if "train" not in parts or len(parts) == 1:
+        return _cut(_in_hash_order(base), SPLITS, split, base)
+    if len(parts) == 3:
+        return _in_hash_order(base / split)
+    if split == "test":
+        return _in_hash_order(base / parts[1])
+    return _cut(_in_hash_order(base / "train"), ("train", "val"), split, base / "train")
+
+
+def _in_hash_order(folder: Path) -> list[Path]:
+    """All pictures of a folder, in an order that has nothing to do with what they show."""
+
+    def order(file: Path) -> bytes:
+        return hashlib.sha256(file.relative_to(folder).as_posix().encode()).digest()
+
+    return sorted(find_pictures([folder]), key=order)
+
+
+def _cut(files: list[Path], splits: Sequence[Split], split: Split, where: Path) -> list[Path]:
+    """A tenth of the files, at least one, for each split but the first, which has the rest."""
+    if len(files) < len(splits):
+        raise DataError(f"{where}: {len(files)} picture(s) cannot be shared among {', '.join(splits)}; add some")
+    tenth = max(1, len(files) // 10)
+    if split == splits[0]:
+        return files[tenth * (len(splits) - 1) :]
+    first = tenth * (splits.index(split) - 1)
+    return files[first : first + tenth]
+
+
+def _readable(files: Sequence[Path], unreadable: list[str]) -> Iterator[Image.Image]:
+    """The first ``LIMIT`` pictures that can be read; what is wrong with the others is added to ``unreadable``."""
+    found = 0
+    for file in files:
+        if found == LIMIT:
+            return
+        try:
+            image = read_picture(file).image
+        except DataError as error:
+            unreadable.append(str(error))
+            continue
+        found += 1
+        yield image
+
+
+def _scaled(image: Image.Image, short_side: int) -> Tensor:
+    """The middle of ``image``, no longer than twice its short side, resized: (3, h, w) uint8."""
+    short = min(image.size)
+    width, height = (min(side, _LONGEST * short) for side in image.size)
+    left, top = (image.width - width) // 2, (image.height - height) // 2
+    target = round(width * short_side / short), round(height * short_side / short)
+    resized = image.resize(target, Image.Resampling.BICUBIC, box=(left, top, left + width, top + height))
+    return torch.from_numpy(np.array(resized)).permute(2, 0, 1)
+
+
+def _on(device: torch.device, copies: dict[torch.device, Tensor]) -> Tensor:
+    """The copy on ``device``, made when first asked for."""
+    if device not in copies:
+        copies[device] = copies[torch.device("cpu")].to(device)
+    return copies[device]

@@ -1,0 +1,122 @@
+"""Layouts to pictures and masks, touching only the pixels that glyphs cover.
+
+Glyphs are resized in groups of similar size, and what is non-zero of them (a sixth of a picture) is kept as a list of
+(object, pixel, ink). A picture is the background with colour · ink/255 + background · (1 − ink/255), rounded, at the
+listed pixels; a mask is True there. All of it is whole numbers, so pictures too are the same on every device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from saccade.data.scenes.resize import by_padding, resized
+
+if TYPE_CHECKING:
+    from saccade.data.scenes.glyph_layout import GlyphLayout
+    from saccade.data.scenes.layout import SceneLayout
+
+
+@dataclass(frozen=True)
+class InkedPixels:
+    """M pixels with ink on them, in no particular order; sampled scenes list each pixel at most once."""
+
+    obj: Tensor
+    """(M,) scene · N + slot."""
+    position: Tensor
+    """(M,) scene · H · W + row · W + column."""
+    ink: Tensor
+    """(M,) int32 1..255."""
+
+
+def inked_pixels(layout: GlyphLayout) -> InkedPixels:
+    """Every visible pixel of every object of a layout."""
+    slots, size = layout.present.shape[1], layout.spec.size
+    objects = layout.present.flatten().nonzero().squeeze(1)  # (K,)
+    side = layout.side.flatten()[objects]
+    glyphs = layout.glyphs.images[layout.glyph.flatten()[objects]]  # (K, 28, 28)
+    # Position of each box's corner in the flattened batch of pictures.
+    corner = ((objects // slots) * size + layout.y.flatten()[objects]) * size + layout.x.flatten()[objects]
+    parts: list[InkedPixels] = []
+    for group, pad in by_padding(side, layout.spec.largest):
+        patches = resized(glyphs[group], side[group], pad).view(-1)  # (k · pad · pad,)
+        at = patches.nonzero().squeeze(1)  # (m,)
+        member = group[at // (pad * pad)]
+        inside = _offsets(pad, size, at.device)[at % (pad * pad)]
+        parts.append(InkedPixels(objects[member], corner[member] + inside, patches[at].int()))
+    empty = objects.new_zeros(0)
+    pixels = InkedPixels(
+        torch.cat([part.obj for part in parts] or [empty]),
+        torch.cat([part.position for part in parts] or [empty]),
+        torch.cat([part.ink for part in parts] or [empty.int()]),
+    )
+    return _frontmost(pixels, layout) if layout.may_overlap else pixels
+
+
+def render(layout: SceneLayout) -> Tensor:
+    """The pictures of a layout: (B, 3, H, W) uint8."""
+    size = layout.spec.size
+    images = layout.spec.background(layout.glyphs, layout.seed, layout.index, size)
+    pixels = inked_pixels(layout)
+    colours = layout.rgb.flatten(0, 1).T.int()  # (3, B·N)
+    scene = pixels.obj // layout.present.shape[1]
+    flat, transparent = images.view(-1), 255 - pixels.ink
+    at = pixels.position + scene * (2 * size * size)  # (M,) in the first plane: each scene before has two planes more
+    for channel in range(3):
+        lit = (transparent * flat[at]).addcmul_(pixels.ink, colours[channel][pixels.obj])
+        flat[at] = divided_by_255(lit).byte()
+        at += size * size
+    return images
+
+
+def object_masks(layout: GlyphLayout) -> Tensor:
+    """(B, N, H, W) bool: the visible pixels of each object."""
+    batch, slots = layout.present.shape
+    area = layout.spec.size**2
+    masks = torch.zeros(batch, slots, layout.spec.size, layout.spec.size, dtype=torch.bool, device=layout.device)
+    pixels = inked_pixels(layout)
+    masks.view(-1)[pixels.obj * area + pixels.position % area] = True
+    return masks
+
+
+def mask_of(layout: GlyphLayout, obj: Tensor) -> Tensor:
+    """(B, H, W) bool: the visible pixels of one object (B,) of each scene."""
+    pixels = inked_pixels(layout)
+    number = torch.arange(len(layout), device=layout.device) * layout.present.shape[1] + obj  # (B,)
+    scene = pixels.position // layout.spec.size**2
+    return _marked(layout, pixels.position[pixels.obj == number[scene]])
+
+
+def occupied_pixels(layout: GlyphLayout) -> Tensor:
+    """(B, H, W) bool: the visible pixels of all objects."""
+    return _marked(layout, inked_pixels(layout).position)
+
+
+def _marked(layout: GlyphLayout, positions: Tensor) -> Tensor:
+    marked = torch.zeros(len(layout), layout.spec.size, layout.spec.size, dtype=torch.bool, device=layout.device)
+    marked.view(-1)[positions] = True
+    return marked
+
+
+def _frontmost(pixels: InkedPixels, layout: GlyphLayout) -> InkedPixels:
+    """Where objects share a pixel, keep the one in the later slot."""
+    owner = torch.full((len(layout) * layout.spec.size**2,), -1, dtype=torch.int64, device=layout.device)
+    owner.scatter_reduce_(0, pixels.position, pixels.obj, "amax")
+    seen = owner[pixels.position] == pixels.obj
+    return InkedPixels(pixels.obj[seen], pixels.position[seen], pixels.ink[seen])
+
+
+def divided_by_255(product: Tensor) -> Tensor:
+    """Exactly round(product / 255) for 0 ≤ product ≤ 255², without a division."""
+    return (product + 128).mul_(257) >> 16
+
+
+@lru_cache(maxsize=32)
+def _offsets(pad: int, size: int, device: torch.device) -> Tensor:
+    """(pad · pad,): how far the pixels of a patch lie from its corner, in a flattened picture."""
+    along = torch.arange(pad, device=device)
+    return (along[:, None] * size + along).flatten()

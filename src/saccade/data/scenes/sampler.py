@@ -1,0 +1,166 @@
+"""The authors' scene sampler, as a pure function of (seed, scene number).
+
+Per scene: a number of digits, uniform; identities, a random permutation of 0..9; colours, independent and with
+repeats; one normal number of noise per colour; then, digit by digit, scale and position by rejection (``placement``).
+After Seo, Lin, Cohen, Shen and Han, "Progressive Attention Networks for Visual Attribute Prediction"
+(arXiv:1606.02393) and the generator the authors released.
+
+Deviation: the authors try without end; here a scene in which a digit finds no place in ``max_tries`` tries draws all
+its scales and positions anew. Number, identities, glyphs and colours stay, so they are known without sampling.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from saccade.data.scenes.glyphs import CLASSES, GlyphSet
+from saccade.data.scenes.hashing import State, hash_more, hash_state, hash_words, rounded_normal, uniform_below
+from saccade.data.scenes.layout import SceneLayout, SceneSpec
+from saccade.data.scenes.palette import COLOURS
+from saccade.data.scenes.placement import FRACTION_BITS, Occupancy, first_free
+from saccade.data.scenes.resize import by_padding, inked
+from saccade.errors import DataError
+
+_COUNT, _ORDER, _COLOUR, _NOISE, _GLYPH, _PLACE = range(6)  # streams of draws within a scene
+_MAX_ATTEMPTS = 200
+# Narrowing down to the work that is needed pays where work is dear: for many scenes on a CPU. Few scenes, or a GPU,
+# are held up by the number of operations instead; there only the tries are narrowed down, and once a digit.
+_SMALL_BATCH = 16
+
+
+def scene_counts(spec: SceneSpec, seed: int, indices: Tensor) -> Tensor:
+    """(B,) number of digits in each scene, without sampling it."""
+    return _counts(spec, hash_state(seed, indices))
+
+
+def sample_layout(spec: SceneSpec, glyphs: GlyphSet, seed: int, indices: Tensor) -> SceneLayout:
+    """The scenes ``indices`` (B,) of the stream ``seed``, on the device of ``indices``.
+
+    Raises:
+        DataError: a scene found no room in many attempts, as happens when digits are too many or too large.
+    """
+    indices = indices.long()
+    if len(indices) and int(indices.min()) < 0:
+        raise DataError(f"scenes are numbered from 0, found {int(indices.min())}")
+    glyphs = glyphs.to(indices.device)
+    slot = torch.arange(spec.slots, device=indices.device)
+    scene = hash_state(seed, indices)  # lanes (B,)
+    streams = torch.arange(_ORDER, _GLYPH + 1, device=indices.device)[:, None, None]
+    bits = hash_more(_each(scene), streams, torch.arange(CLASSES, device=indices.device))  # (4, B, 10)
+    for_colour, for_noise, for_glyph = bits[1:, :, : spec.slots]
+    classes = torch.argsort(bits[0], dim=1, stable=True)[:, : spec.slots]
+    glyph = glyphs.pick(classes, for_glyph)
+    present = slot < _counts(spec, _each(scene))
+    extent, x, y = _places(spec, glyphs.images[glyph], scene, present, indices)
+    return SceneLayout(
+        spec=spec,
+        glyphs=glyphs,
+        seed=seed,
+        index=indices,
+        classes=classes,
+        glyph=glyph,
+        colour=uniform_below(for_colour, len(COLOURS)),
+        noise=rounded_normal(for_noise.contiguous(), spec.noise),
+        extent=extent,
+        x=x,
+        y=y,
+        present=present,
+    )
+
+
+def _counts(spec: SceneSpec, scene: State) -> Tensor:
+    """Number of digits, from the hash state of a scene and in the shape of its lanes."""
+    fewest, most = spec.count
+    return fewest + uniform_below(hash_more(scene, _COUNT), most - fewest + 1)
+
+
+def _each(lanes: State) -> State:
+    """Lanes (…) as (…, 1), so that further counters get an axis of their own."""
+    return lanes[0][..., None], lanes[1][..., None]
+
+
+def _places(spec: SceneSpec, images: Tensor, scene: State, present: Tensor, indices: Tensor) -> Tensor:
+    """extent, x and y as (3, B, N): by one attempt for most scenes, by as many as it takes for all.
+
+    Args:
+        spec: how scenes are drawn.
+        images: (B, N, 28, 28) the glyphs to place.
+        scene: hash state of each scene, lanes (B,).
+        present: (B, N) bool.
+        indices: (B,) numbers of the scenes, for a complaint.
+    """
+    places, complete = _place(spec, images, scene, 0, present)
+    again = (~complete).nonzero().squeeze(1)  # (n,)
+    if not len(again):
+        return places
+    # A handful of scenes drawn anew is quicker on the host; any device gives the same answer.
+    images, present, indices, *lanes = (part[again].cpu() for part in (images, present, indices, *scene))
+    anew = places.new_empty(3, *present.shape, device="cpu")
+    pending = torch.arange(len(again))
+    for attempt in range(1, _MAX_ATTEMPTS):
+        state = (lanes[0][pending], lanes[1][pending])
+        anew[:, pending], complete = _place(spec, images[pending], state, attempt, present[pending])
+        pending = pending[~complete]
+        if not len(pending):
+            places[:, again] = anew.to(places.device)
+            return places
+    raise DataError(
+        f"scene {int(indices[pending[0]])}: no room for its digits in {_MAX_ATTEMPTS} attempts of {spec.max_tries} "
+        f"tries; lower count {spec.count} or scale {spec.scale}, or enlarge size {spec.size}"
+    )
+
+
+def _place(spec: SceneSpec, images: Tensor, scene: State, attempt: int, present: Tensor) -> tuple[Tensor, Tensor]:
+    """One attempt at scales and positions, digit by digit; arguments as of :func:`_places`.
+
+    Returns:
+        extent, x and y as (3, B, N), zero where nothing is present, and complete (B,) bool: all found room.
+    """
+    (batch, slots), device = present.shape, present.device
+    occupancy = Occupancy(batch, spec.size, spec.extents[0] >> FRACTION_BITS, device)
+    complete = torch.ones(batch, dtype=torch.bool, device=device)
+    narrowing = device.type == "cpu" and batch > _SMALL_BATCH
+    blocks = _try_blocks(spec.max_tries, (16, 64) if narrowing else (64,))
+    draws = hash_words(scene, _PLACE, attempt, torch.arange(slots, device=device)[:, None])  # lanes (N, B)
+    numbers = torch.arange(blocks[0], device=device)
+    first_tries = occupancy.draw(slice(None), _each(draws), numbers, spec.extents)  # (N, B, block)
+    places = torch.zeros(3, batch, slots, dtype=torch.int64, device=device)
+    absent = ~present
+    for slot in range(slots):
+        more_draws = (draws[0][slot], draws[1][slot])  # (B,)
+        wanted = present[:, slot] & complete
+        *place, found = first_free(occupancy, first_tries.of_slot(slot), more_draws, spec.extents, blocks, wanted)
+        torch.mul(torch.stack(place), present[:, slot], out=places[..., slot])
+        complete &= found | absent[:, slot]
+        if slot + 1 < slots:
+            goes_on = present[:, slot + 1] & complete if narrowing else None
+            _occupy(occupancy, spec.largest, images[:, slot], places[..., slot], goes_on)
+    return places, complete
+
+
+def _occupy(occupancy: Occupancy, largest: int, images: Tensor, places: Tensor, wanted: Tensor | None) -> None:
+    """Mark the glyphs (B, 28, 28) just placed at ``places`` (3, B), in all scenes or those ``wanted`` (B,)."""
+    extent, x, y = places
+    side = extent >> FRACTION_BITS
+    groups: list[tuple[Tensor | slice, int]]
+    if wanted is None:  # one product for all, and no waiting for the device; a side of 0 marks nothing
+        groups = [(slice(None), largest)]
+    else:
+        scenes = wanted.nonzero().squeeze(1)
+        groups = [(scenes[group], padding) for group, padding in by_padding(side[scenes], largest)]
+    for members, padding in groups:
+        occupancy.add(members, inked(images[members], side[members], padding), x[members], y[members])
+    occupancy.refresh()
+
+
+def _try_blocks(max_tries: int, first: tuple[int, ...]) -> tuple[int, ...]:
+    """A few tries first, since most digits need no more, then the rest for the scenes that do.
+
+    To know which do, the host has to wait for a GPU, so there are few questions.
+    """
+    blocks, left = [], max_tries
+    for block in first:
+        blocks.append(min(block, left))
+        left -= blocks[-1]
+    return tuple(block for block in (*blocks, left) if block)

@@ -1,0 +1,141 @@
+"""Scenes by number, made in large chunks and kept for a while.
+
+Making thousands of scenes at once costs a fraction of making them batch by batch, above all on a GPU, and a finite
+set is asked for the same scenes in every epoch. So scenes are made in aligned chunks, and the chunks last used stay
+on the device as bytes, up to a limit. A batch of neighbours, as training on fresh scenes asks for, is a slice of its
+chunk and costs nothing. On a GPU the next chunk of an endless stream is made while this one is used.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from typing import Generic
+
+import torch
+from torch import Tensor
+
+from saccade.data.scenes.ahead import MadeAhead
+from saccade.data.scenes.glyph_layout import GlyphLayout, Layout, PictureSpec, join_layouts
+from saccade.data.scenes.glyphs import GlyphSet
+from saccade.data.scenes.layout import SceneLayout, SceneSpec
+from saccade.data.scenes.render import render
+from saccade.data.scenes.sampler import sample_layout
+from saccade.data.tables.numbered import as_rows
+
+CACHE_BYTES = 256 << 20
+_CHUNK = {"cpu": 512, "cuda": 8192}  # a GPU needs some 3 GB for a moment to make 8192
+_SETTLED = 16  # batches before work in the background begins: the first steps compile, and both at once may hang
+_FEW = 8  # fewer scenes than this are a look at single pictures, not a pass through the set
+
+
+class GlyphStream(ABC, Generic[Layout]):
+    """Scene numbers to layouts and pictures; what kind of scenes, a subclass says.
+
+    Args:
+        spec: how scenes are drawn.
+        glyphs: what from.
+        seed: which stream.
+        device: where scenes are made and kept.
+        length: number of scenes, None for no end.
+        chunk: scenes made at once; a good value for the device if not given.
+        cache_bytes: limit for the pictures kept; at least one chunk always is.
+    """
+
+    def __init__(
+        self,
+        spec: PictureSpec,
+        glyphs: GlyphSet,
+        seed: int,
+        device: torch.device | str = "cpu",
+        *,
+        length: int | None = None,
+        chunk: int | None = None,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> None:
+        self.spec, self.seed, self.length = spec, seed, length
+        self.device = torch.device(device)
+        self.glyphs = glyphs.to(self.device)
+        self.chunk = chunk or _CHUNK.get(self.device.type, 512)
+        if length is not None:
+            self.chunk = max(1, min(self.chunk, length))
+        self._kept_at_most = max(1, cache_bytes // (self.chunk * 3 * spec.size**2))
+        self._chunks: OrderedDict[int, tuple[Layout, Tensor]] = OrderedDict()
+        # A CPU has no hands free while it trains, and a finite set is soon made.
+        self._ahead = MadeAhead(self._make, self.device) if length is None and self.device.type == "cuda" else None
+        self._asked = 0
+
+    @abstractmethod
+    def _draw(self, numbers: Tensor) -> tuple[Layout, Tensor]:
+        """The scenes ``numbers`` (B,) of the stream, made now: layout and pictures (B, 3, H, W) uint8."""
+
+    def scenes(self, numbers: Tensor) -> tuple[Layout, Tensor]:
+        """The scenes ``numbers`` (B,), repeats allowed: layout and pictures (B, 3, H, W) uint8, for reading only."""
+        self._asked += 1
+        numbers = numbers.cpu()  # chunk arithmetic is host work
+        chunks = torch.unique(numbers // self.chunk).tolist()
+        missing = [chunk for chunk in chunks if chunk not in self._chunks]
+        if missing and not self._worth_making(missing, numbers):
+            wanted, row = torch.unique(numbers, return_inverse=True)
+            layout, images = self._draw(wanted.to(self.device))
+        else:
+            layout, images, row = self._from_chunks(chunks, numbers)
+            well_in = int(numbers.max()) % self.chunk >= self.chunk // 4
+            if self._ahead is not None and self._asked > _SETTLED and well_in:
+                self._ahead.start(chunks[-1] + 1)
+        rows = as_rows(row, self.device)
+        return layout[rows], images[rows]
+
+    def _from_chunks(self, chunks: list[int], numbers: Tensor) -> tuple[Layout, Tensor, Tensor]:
+        """Layout and pictures in which the scenes ``numbers`` (B,) are, and in which rows (B,)."""
+        if len(chunks) == 1:  # nearly every batch of training
+            layout, images = self._chunk(chunks[0])
+            return layout, images, numbers - chunks[0] * self.chunk
+        wanted, row = torch.unique(numbers, return_inverse=True)
+        made = [self._chunk(chunk) for chunk in chunks]
+        places = [(wanted[wanted // self.chunk == chunk] - chunk * self.chunk).to(self.device) for chunk in chunks]
+        layout = join_layouts([part[0][place] for part, place in zip(made, places)])
+        return layout, torch.cat([part[1][place] for part, place in zip(made, places)]), row
+
+    def _worth_making(self, missing: list[int], numbers: Tensor) -> bool:
+        """Whether to make whole chunks: all can be kept, or the batch is of neighbours and more will follow."""
+        if self.length is not None and -(-self.length // self.chunk) <= self._kept_at_most:
+            return True
+        wanted = len(torch.unique(numbers))
+        return wanted >= _FEW and len(missing) * self.chunk <= wanted + 2 * self.chunk
+
+    def _chunk(self, number: int) -> tuple[Layout, Tensor]:
+        if number not in self._chunks:
+            made = self._make(number) if self._ahead is None else self._ahead.take(number)
+            if self._ahead is not None and self.device.type == "cuda":
+                _belongs_here(*made)
+            self._chunks[number] = made
+            while len(self._chunks) > self._kept_at_most:
+                self._chunks.popitem(last=False)
+        self._chunks.move_to_end(number)
+        return self._chunks[number]
+
+    def _make(self, number: int) -> tuple[Layout, Tensor]:
+        start = number * self.chunk
+        stop = start + self.chunk if self.length is None else min(start + self.chunk, self.length)
+        return self._draw(torch.arange(start, stop, device=self.device))
+
+
+def _belongs_here(layout: GlyphLayout, images: Tensor) -> None:
+    """Memory that another CUDA stream has filled is not given back to it before this one is done with it.
+
+    Batches are slices of it, and may be kept for longer than the chunk is.
+    """
+    stream = torch.cuda.current_stream(images.device)
+    for part in (*layout.tensors().values(), images):
+        part.record_stream(stream)
+
+
+class SceneStream(GlyphStream[SceneLayout]):
+    """Scenes of coloured digits."""
+
+    spec: SceneSpec
+
+    def _draw(self, numbers: Tensor) -> tuple[SceneLayout, Tensor]:
+        layout = sample_layout(self.spec, self.glyphs, self.seed, numbers)
+        return layout, render(layout)

@@ -1,0 +1,217 @@
+"""Rows of a CSV file or of JSON lines, and what their cells hold: text, labels, numbers, boxes, splits, files.
+
+What is wrong with a file is a DataError. What is wrong with one row is an :class:`UnusableRowError`: the table that
+reads it leaves the row out and names it by its line.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TextIO
+
+from saccade.data.tables.splits import SPLITS, split_of
+from saccade.errors import DataError
+
+Cells = Mapping[str, Any]
+"""One row by column: text from a CSV, any JSON value from JSON lines."""
+Rows = list[tuple[int, Cells]]
+"""Rows with the number of their line."""
+Box = tuple[float, float, float, float]
+"""xyxy."""
+
+
+class UnusableRowError(Exception):
+    """Why one row cannot be used, and the detail that shows it."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        self.reason, self.detail = reason, detail
+
+    def at(self, where: str) -> str:
+        """An entry for the list of what was left out: ``REASON: WHERE, DETAIL``."""
+        return f"{self.reason}: {where}" + (f", {self.detail}" if self.detail else "")
+
+
+# ---------------------------------------------------------------- files
+
+
+def csv_rows(path: Path, needed: Sequence[str]) -> Rows:
+    """The rows of a CSV file with a header, commas between the cells, in UTF-8.
+
+    Args:
+        path: the file.
+        needed: columns that must be there; ``label|labels`` asks for either.
+    """
+    return list(csv_stream(path, needed))
+
+
+def csv_stream(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, Cells]]:
+    """As :func:`csv_rows`, one row after another: of a long table only one is in memory."""
+    with _opened(path) as file:
+        reader = csv.DictReader(file, strict=True)
+        try:
+            reader.fieldnames = _checked_header(path, reader.fieldnames or (), needed)
+            for cells in reader:
+                yield reader.line_num, cells
+        except csv.Error as error:
+            raise DataError(
+                f"{path}: line {reader.reader.line_num} is not CSV ({error}); export the table again"
+            ) from error
+
+
+def jsonl_rows(path: Path) -> tuple[Rows, list[str]]:
+    """The rows of a file with one JSON object in each line, in UTF-8; and the lines that are none."""
+    skipped: list[str] = []
+    return list(jsonl_stream(path, skipped)), skipped
+
+
+def jsonl_stream(path: Path, skipped: list[str]) -> Iterator[tuple[int, Cells]]:
+    """As :func:`jsonl_rows`, one row after another; the lines that are none are added to ``skipped``."""
+    with _opened(path) as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                cells = json.loads(line)
+            except (ValueError, RecursionError):  # numbers of thousands of digits are a plain ValueError
+                cells = None
+            if isinstance(cells, dict):
+                yield number, cells
+            else:
+                skipped.append(f"not a JSON object: line {number}")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    """A text file in UTF-8, with or without a byte order mark; whatever prevents that is a DataError."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            yield file
+    except UnicodeDecodeError as error:
+        wrong = error.object[error.start]
+        raise DataError(f"{path}: not UTF-8 (byte 0x{wrong:02x}); save or export it as UTF-8") from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
+
+
+def _checked_header(path: Path, header: Sequence[str], needed: Sequence[str]) -> list[str]:
+    columns = [name.strip().lower() for name in header]
+    alternatives = [names.split("|") for names in needed]
+    missing = [names[0] for names in alternatives if not any(name in columns for name in names)]
+    if len(columns) == 1 and (other := re.search("[;\t]", columns[0])):
+        raise DataError(f"{path}: cells are parted by {other.group()!r}, not by commas; export it with commas")
+    if missing:
+        found = f"found {', '.join(columns)}" if columns else "the file is empty"
+        raise DataError(f"{path}: no column {', '.join(missing)}; {found}; the first line must name the columns")
+    if twice := {name for name in columns if name and columns.count(name) > 1}:
+        raise DataError(f"{path}: more than one column {', '.join(sorted(twice))}; rename or remove one")
+    return columns
+
+
+class FilesFrom:
+    """Files named from a folder; whether each is there is asked once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.find = lru_cache(maxsize=None)(self._find)
+
+    def picture(self, name: str) -> Path:
+        """The picture of that name."""
+        return self.file(name, "picture")
+
+    def file(self, name: str, what: str) -> Path:
+        """The file of that name; one that is not there is called ``what``."""
+        found = self.find(name)
+        if found is None:
+            searched = "" if os.path.isabs(name) else f" in {self.folder.absolute()}"
+            raise UnusableRowError(f"no such {what}{searched}", name)
+        return found
+
+    def _find(self, name: str) -> Path | None:
+        path = os.path.join(self.folder, name)
+        return Path(path) if os.path.isfile(path) else None
+
+
+# ---------------------------------------------------------------- cells
+
+
+def check_width(cells: Cells) -> None:
+    """Refuse a row that has more cells than the header has columns."""
+    if None in cells:  # where csv puts what it has no column for
+        raise UnusableRowError("more cells than columns", "quote cells that hold commas")
+
+
+def text_in(cells: Cells, column: str) -> str:
+    """The text of a cell that must not be empty."""
+    value = cells.get(column)
+    if value is None or isinstance(value, (list, dict)):
+        raise UnusableRowError(f"no {column}", "" if value is None else f"found {json.dumps(value)[:40]}")
+    text = str(value).strip()
+    if not text:
+        raise UnusableRowError(f"empty {column}")
+    return text
+
+
+def group_and_split(cells: Cells, image: str, has_split: bool) -> tuple[str, str]:
+    """The group of a row, by default its picture, and its split: as the table says, else by a hash of the group."""
+    group = str(cells.get("group") or "").strip() or posixpath.normpath(image)
+    split = text_in(cells, "split") if has_split else split_of(group)
+    if split not in SPLITS:
+        raise UnusableRowError("unknown split", f"'{split}' is none of {', '.join(SPLITS)}")
+    return group, split
+
+
+def is_blank(value: object) -> bool:
+    """Whether an optional cell says nothing: it is not there, or holds spaces at most."""
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def parts_of(value: object, what: str) -> list[Any]:
+    """The parts of a cell that holds several: a JSON list as it is, else text parted by semicolons."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise UnusableRowError(f"unreadable {what}", str(value)[:40]) from error
+    return value if isinstance(value, list) else str(value).split(";")
+
+
+def words_of(value: object, what: str) -> list[str]:
+    """The words of a cell that holds several; empty ones are left out, and what is no word makes the row unusable."""
+    parts = parts_of(value, what)
+    if any(part is None or isinstance(part, (bool, list, dict)) for part in parts):
+        raise UnusableRowError(f"unreadable {what}", str(value)[:40])
+    return [text for part in parts if (text := str(part).strip())]
+
+
+def box_in(value: object) -> Box | None:
+    """A box with an area, or None for an empty cell."""
+    numbers = numbers_in(value, "box", 4)
+    if numbers is None:
+        return None
+    x1, y1, x2, y2 = numbers
+    if x2 <= x1 or y2 <= y1:
+        raise UnusableRowError("unreadable box", f"{value} has no area; corners go x1 y1 x2 y2")
+    return x1, y1, x2, y2
+
+
+def numbers_in(value: object, what: str, count: int) -> tuple[float, ...] | None:
+    """``count`` numbers, as a list or as text parted by spaces, commas or semicolons; None for an empty cell."""
+    if is_blank(value):
+        return None
+    parts = re.split(r"[\s,;]+", value.strip(" []()")) if isinstance(value, str) else value
+    try:
+        numbers = tuple(float(part) for part in parts)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        numbers = ()
+    if len(numbers) != count or not all(map(math.isfinite, numbers)):
+        raise UnusableRowError(f"unreadable {what}", f"'{value}' is not {count} numbers")
+    return numbers

@@ -1,0 +1,1 @@
+"""Captions: a sentence about a picture, with a look for every word."""

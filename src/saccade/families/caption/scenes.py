@@ -1,0 +1,225 @@
+"""Scenes with one canonical sentence each, as a pure function of (seed, scene number).
+
+One or two coloured digits, small or large, and what is to be said of them: "a large green three", "a small red seven
+above a large white two", "a large blue one left of a small white four". What makes a sentence the only right one holds
+by construction, not by chance:
+
+* small digits have 18 to 27 hundredths of the picture's side, large ones 36 to 48, so none is in between;
+* two digits are in reading order: the one above comes first, or the left one of two that are side by side. Which of
+  the two it is, the centres say: they are farther apart along the one axis than along the other by ``MARGIN``;
+* along that axis the boxes are disjoint, so digits never share a pixel;
+* the two digits of a scene are different ones; their colours may be the same.
+
+The converse words (below, right of) cannot occur: reading order has settled who comes first. A share of the scenes may
+be empty, of which "nothing" is said; which ones they are is a draw of its own, so that all others stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from saccade.data.scenes.glyphs import CLASSES, GlyphSet
+from saccade.data.scenes.hashing import State, hash_more, hash_state, rounded_normal, uniform_below
+from saccade.data.scenes.layout import SceneLayout, SceneSpec
+from saccade.data.scenes.palette import COLOURS
+from saccade.data.scenes.placement import FRACTION_BITS
+from saccade.data.scenes.render import render
+from saccade.data.scenes.resize import GLYPH
+from saccade.data.scenes.stream import GlyphStream
+from saccade.errors import ConfigError, DataError
+from saccade.families.caption.vocabulary import END, NO_WORD, Vocabulary
+
+SIDES = ((18, 27), (36, 48))
+"""Least and largest side of small and of large digits, in hundredths of the picture's side."""
+MARGIN = 6
+"""How much more two digits differ along one axis than along the other, in hundredths of the picture's side."""
+
+SIZE_WORDS = ("small", "large")
+DIGIT_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+NOTHING = "nothing"
+"""What is said of an empty scene."""
+SCENE_VOCABULARY = Vocabulary(("a", *SIZE_WORDS, *COLOURS, *DIGIT_WORDS, "above", "left", "of", NOTHING))
+"""All that is ever said of a scene."""
+LONGEST = 10
+"""Words of the longest sentence, without its end."""
+
+_DIGITS = 2  # in a scene at most
+_COUNT, _ORDER, _COLOUR, _NOISE, _GLYPH, _SIZE, _SIDE, _AXIS, _PLACE, _EMPTY = range(10)  # draws within a scene
+
+
+def scene_vocabulary(*, empty: bool) -> Vocabulary:
+    """What a model of scenes can say: "nothing", the last word of all, only where some of them are ``empty``."""
+    return SCENE_VOCABULARY if empty else Vocabulary(SCENE_VOCABULARY.words[:-1])
+
+
+@dataclass(frozen=True)
+class CaptionSpec(SceneSpec):
+    """How scenes are drawn of which something is to be said."""
+
+    empty: float = 0.0
+    """Share of scenes without a digit."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.empty <= 1:
+            raise ConfigError(f"empty: a share lies in 0 .. 1, found {self.empty}")
+
+
+def scene_spec(size: int, empty: float = 0.0) -> CaptionSpec:
+    """How scenes of that side are drawn: 100 is what the models that ship were trained on."""
+    if not 40 <= size <= 400:
+        raise ConfigError(f"size: scenes are 40 to 400 pixels wide, found {size}")
+    smallest, largest = SIDES[0][0] * size // 100, SIDES[1][1] * size // 100
+    scale = (smallest / GLYPH, (largest + 1) / GLYPH)
+    return CaptionSpec(size=size, count=(1, _DIGITS), scale=scale, empty=empty)
+
+
+def sample_captioned(spec: CaptionSpec, glyphs: GlyphSet, seed: int, indices: Tensor) -> SceneLayout:
+    """The scenes ``indices`` (B,) of the stream ``seed``, on the device of ``indices``; objects in reading order."""
+    indices = indices.long()
+    if len(indices) and int(indices.min()) < 0:
+        raise DataError(f"scenes are numbered from 0, found {int(indices.min())}")
+    glyphs = glyphs.to(indices.device)
+    slot = torch.arange(_DIGITS, device=indices.device)
+    scene = hash_state(seed, indices[:, None])  # lanes (B, 1)
+    order = hash_more(scene, _ORDER, torch.arange(CLASSES, device=indices.device))  # (B, 10)
+    classes = torch.argsort(order, dim=1, stable=True)[:, :_DIGITS]  # (B, 2)
+    is_large = uniform_below(hash_more(scene, _SIZE, slot), len(SIDES))  # (B, 2)
+    low, high = (torch.tensor(SIDES, device=indices.device) * spec.size // 100)[is_large].unbind(-1)  # (B, 2)
+    side = low + uniform_below(hash_more(scene, _SIDE, slot), high + 1 - low)  # (B, 2)
+    present = slot < 1 + uniform_below(hash_more(scene, _COUNT), _DIGITS)  # (B, 2)
+    x, y = _places(spec.size, scene, side * present)
+    return SceneLayout(
+        spec=spec,
+        glyphs=glyphs,
+        seed=seed,
+        index=indices,
+        classes=classes,
+        glyph=glyphs.pick(classes, hash_more(scene, _GLYPH, slot)),
+        colour=uniform_below(hash_more(scene, _COLOUR, slot), len(COLOURS)),
+        noise=rounded_normal(hash_more(scene, _NOISE, slot), spec.noise),
+        extent=side << FRACTION_BITS,
+        x=x,
+        y=y,
+        present=present & (hash_more(scene, _EMPTY) >= round(spec.empty * 2**32)),
+    )
+
+
+def _places(size: int, scene: State, side: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, 2) left and top edges of boxes of ``side`` (B, 2); a second side of 0 is a digit that is not there.
+
+    Along the main axis: what the sides leave over is parted at random into the room before, between and behind. Across
+    it the first digit goes anywhere, the second as near as ``MARGIN`` asks for; as the margin is less than the smallest
+    side, some place is always left.
+    """
+    bits = hash_more(scene, _PLACE, torch.arange(4, device=side.device))  # (B, 4)
+    first, second = side.unbind(1)  # (B,)
+    room = size - first - second
+    between = uniform_below(bits[:, 0], torch.where(second > 0, room + 1, 1))
+    along = uniform_below(bits[:, 1], room - between + 1)
+    across = uniform_below(bits[:, 2], size - first + 1)
+    # Centres are counted in half pixels; twice the distance of the centres along the axis less the margin is left.
+    reach = 2 * between + first + second - 2 * (MARGIN * size // 100)
+    centre = 2 * across + first
+    lowest = (centre - reach - second + 1).clamp(min=0) // 2
+    highest = torch.minimum((centre + reach - second).div(2, rounding_mode="floor"), size - second)
+    other = lowest + uniform_below(bits[:, 3], (highest - lowest + 1).clamp(min=1))
+    along, across = torch.stack([along, along + first + between], 1), torch.stack([across, other], 1)  # (B, 2)
+    is_there = side > 0
+    beside = hash_more(scene, _AXIS) & 1 == 1  # (B, 1)
+    return torch.where(beside, along, across) * is_there, torch.where(beside, across, along) * is_there
+
+
+class CaptionSceneStream(GlyphStream[SceneLayout]):
+    """Scenes to be put into words."""
+
+    spec: CaptionSpec
+
+    def _draw(self, numbers: Tensor) -> tuple[SceneLayout, Tensor]:
+        layout = sample_captioned(self.spec, self.glyphs, self.seed, numbers)
+        return layout, render(layout)
+
+
+# ---------------------------------------------------------------- sentences
+
+
+class Sentences(NamedTuple):
+    """What is said of scenes."""
+
+    words: Tensor
+    """(B, 11) numbers of words, the end, then −1."""
+    names: Tensor
+    """(B, 11) the object whose size, colour or digit a word names; −1 for the other words."""
+
+
+_NONE = -1
+_PHRASE = (_NONE, 0, 0, 0)  # a small red seven
+_NAMES = (
+    (_NONE,) * 11,
+    (*_PHRASE, *[_NONE] * 7),
+    (*_PHRASE, _NONE, _NONE, 1, 1, 1, _NONE, _NONE),
+    (*_PHRASE, _NONE, _NONE, _NONE, 1, 1, 1, _NONE),
+)  # of "nothing", of sentences about one digit, of those with "above", of those with "left of"
+
+
+class SceneGrammar:
+    """The one sentence that is true of a scene, in the words of a vocabulary.
+
+    Args:
+        vocabulary: of a trained model; it must know every word that is said of scenes.
+        empty: whether some of them are empty, so that it must know "nothing" too.
+    """
+
+    def __init__(self, vocabulary: Vocabulary = SCENE_VOCABULARY, *, empty: bool = False) -> None:
+        if missing := [word for word in scene_vocabulary(empty=False).words if word not in vocabulary]:
+            raise DataError(
+                f"scenes: the vocabulary does not know {', '.join(missing[:5])}, so it cannot say what is on them; "
+                "use a model that was trained on scenes"
+            )
+        if empty and NOTHING not in vocabulary:
+            raise DataError(
+                f"scenes: the vocabulary has no '{NOTHING}' to say of empty ones; "
+                "use a model that was trained on some, or leave out data.empty"
+            )
+        self.vocabulary = vocabulary
+
+    def describe(self, layout: SceneLayout) -> Sentences:
+        """The sentences of the scenes of ``layout``."""
+        is_large = layout.side * 100 > (SIDES[0][1] + SIDES[1][0]) * layout.spec.size // 2  # (B, 2)
+        phrase = torch.stack(
+            [
+                self._numbers("a", like=layout.classes).expand_as(layout.classes),
+                self._numbers(*SIZE_WORDS, like=layout.classes)[is_large.long()],
+                self._numbers(*COLOURS, like=layout.classes)[layout.colour],
+                self._numbers(*DIGIT_WORDS, like=layout.classes)[layout.classes],
+            ],
+            dim=-1,
+        )  # (B, 2, 4)
+        first, second = phrase.unbind(1)  # (B, 4)
+        column = phrase.new_zeros(len(layout), 1)
+        nothing, above, left, of = self._numbers(NOTHING, "above", "left", "of", like=column)
+        end, no_word = column + END, column + NO_WORD
+        forms = torch.stack(
+            [
+                torch.cat([column + nothing, end, no_word.expand(-1, 9)], dim=1),
+                torch.cat([first, end, no_word.expand(-1, 6)], dim=1),
+                torch.cat([first, column + above, second, end, no_word], dim=1),
+                torch.cat([first, column + left, column + of, second, end], dim=1),
+            ],
+            dim=1,
+        )  # (B, 4, 11)
+        form, row = _form(layout), torch.arange(len(layout), device=layout.device)
+        return Sentences(forms[row, form], torch.tensor(_NAMES, device=layout.device)[form])
+
+    def _numbers(self, *words: str, like: Tensor) -> Tensor:
+        return torch.tensor([self.vocabulary.number(word) for word in words], device=like.device)
+
+
+def _form(layout: SceneLayout) -> Tensor:
+    """(B,) 0 and 1 for as many digits, 2 where the second is below the first, 3 where it is to the right."""
+    across, down = ((2 * edge + layout.side).diff(dim=1).squeeze(1).abs() for edge in (layout.x, layout.y))
+    return torch.where(layout.count < 2, layout.count, torch.where(down > across, 2, 3))

@@ -1,0 +1,287 @@
+"""Captions: a picture in, a sentence out, with a look at the picture for every word.
+
+The training side; the scoring side is :mod:`saccade.families.caption.scores`, what teaches is named in
+:mod:`saccade.families.caption.losses`.
+
+What a phase learns from goes by its name. ``decoder`` learns from what the encoder makes of the pictures of files,
+which is computed once and kept on disk (see the module ``features``); whatever its recipe says, the encoder stays as it
+is then. ``self_critical`` learns from what the model says (see ``rewards``). Any other learns from pictures and captions.
+Pictures are varied as ``data.augment`` says wherever they are seen.
+
+Batches have captions of (nearly) one length, as in Section 4.3. A model is chosen by its greedy captions: by BLEU-4 on
+pictures, by exact match on generated scenes, each of which has one true sentence; the log-likelihood is logged beside.
+Deviation: BLEU for choosing is that with the brevity penalty, as without it the shortest captions would win.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
+
+import torch
+from torch import Tensor, nn
+
+from saccade.config import from_dict
+from saccade.data.scenes.hashing import derive_seed
+from saccade.data.tables.references import split_reference
+from saccade.data.tables.splits import Split
+from saccade.data.tables.trainable import check_named, check_trainable
+from saccade.errors import ConfigError
+from saccade.families.caption.buckets import bucketed_order
+from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionDataConfig, vocabulary_of
+from saccade.families.caption.features import CaptionFeatures
+from saccade.families.caption.losses import HARD, SELF_CRITICAL, AskedLoss, asked_loss
+from saccade.families.caption.readers import CAPTION_READERS, read_captions
+from saccade.families.caption.rewards import ONE_TRUTH, JudgedPictures
+from saccade.families.caption.scores import captions_of, score_captions, sentences
+from saccade.families.caption.vocabulary import Vocabulary
+from saccade.losses import (
+    caption_cross_entropy,
+    doubly_stochastic,
+    hard_attention_loss,
+    self_critical_loss,
+    smoothed_cross_entropy,
+    word_log_likelihood,
+)
+from saccade.metrics import bleu, same_caption
+from saccade.models.io.facts import ModelFacts
+from saccade.models.sat import SatModel
+from saccade.tasks.forward_passes import encoded
+from saccade.tasks.picture_task import Batch, PictureTask
+from saccade.tasks.scoring import numbers_in_batches
+from saccade.tasks.wanted import Wanted, settings_wanted
+
+DECODER = "decoder"
+"""The phase that learns from kept features."""
+DRAWS = 5
+"""Captions of each picture that it judges by one another."""
+Material: TypeAlias = CaptionData | CaptionFeatures | JudgedPictures
+"""What a phase may learn from."""
+BEAM = 5
+VALIDATION_BATCH, VALIDATION_PICTURES = 100, 1000
+
+
+class CaptionTask(PictureTask):
+    """Trains one model that says captions.
+
+    Args:
+        model: catalog name of the model.
+        model_config: settings of the model; ``vocabulary`` and ``input_size`` come from the data.
+        data: settings of :class:`CaptionDataConfig`.
+        protocol: the recipe's name for its splits; kept with the model.
+        seed: of the weights, of the order of training captions, and of fresh training scenes.
+    """
+
+    name = "caption"
+    model_kind = SatModel
+    model_does = "says captions"
+    sentences = True
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        model_config: Mapping[str, Any],
+        data: Mapping[str, Any],
+        protocol: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        check_named(data, CAPTION_READERS, "captions")
+        self.data_config = from_dict(CaptionDataConfig, data, where="data")
+        config = self.data_config
+        self.table = None if config.is_generated else read_captions(config.name, config.options)
+        if self.table is not None:
+            check_trainable(self.table, "picture")
+        self.vocabulary = vocabulary_of(self.table, config)
+        settings = {"input_size": config.size, **model_config}
+        if settings.setdefault("vocabulary", len(self.vocabulary)) != len(self.vocabulary):
+            found = f"found {settings['vocabulary']}, but the data has {len(self.vocabulary)}"
+            raise ConfigError(f"model.config.vocabulary: {found}; leave it out")
+        super().__init__(model=model, model_config=settings, size=config.size, protocol=protocol, seed=seed)
+
+    @property
+    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Nothing is asked; every word that can be said, by id."""
+        return (), self.vocabulary.entries
+
+    def described(self) -> str:
+        """What the table holds, in one line; nothing of scenes."""
+        return "" if self.table is None else self.table.described(len(self.vocabulary.words))
+
+    def make_split(self, name: str) -> CaptionData:
+        """One split of the captions."""
+        config = self.data_config
+        if config.is_generated and name == "train":
+            config = replace(config, seed=config.seed + self.seed)
+        return CaptionData(config, cast(Split, name), self.device, self.vocabulary, table=self.table)
+
+    # ------------------------------------------------------------ training
+
+    def training_split(self, phase: str) -> Material:
+        """Pictures and captions; in the phase ``decoder`` what is kept of these pictures."""
+        data: CaptionData = self.split("train")
+        if phase == SELF_CRITICAL:
+            return self._judged(data)
+        if phase != DECODER or self.data_config.is_generated or not self.data_config.features_mb:
+            return data
+        if DECODER not in self._splits:
+            self._splits[DECODER] = CaptionFeatures(data, cast(SatModel, self.model), self.tell)
+        kept: CaptionFeatures = self._splits[DECODER]
+        return kept
+
+    def _judged(self, data: CaptionData) -> JudgedPictures:
+        if SELF_CRITICAL not in self._splits:
+            self._splits[SELF_CRITICAL] = JudgedPictures(data)
+        judged: JudgedPictures = self._splits[SELF_CRITICAL]
+        return judged
+
+    def order(self, data: Material, epoch: int, together: int) -> Tensor:
+        """The captions of one epoch, so that those of a batch are (nearly) of one length: (size,)."""
+        if data.lengths is None:
+            return super().order(data, epoch, together)
+        return bucketed_order(data.lengths, together, self.seed, epoch)
+
+    def batch(self, data: Material, indices: Tensor, number: int) -> Batch:
+        """The captions ``indices`` (B,) with their pictures, or with the features of those.
+
+        Where the model says the captions, all ``references`` of their pictures are there in their place.
+        """
+        if isinstance(data, CaptionFeatures):
+            features, words = data.take(indices)
+            return {"features": features, "words": words}
+        varied = derive_seed(self.seed, number)
+        if isinstance(data, JudgedPictures):
+            images, references = data.take(indices, augment_seed=varied)
+            return {"images": images, "references": references}
+        made = data.take(indices, augment_seed=varied)
+        return {"images": made.images, "words": made.words}
+
+    def inputs(self, batch: Batch) -> dict[str, Any]:
+        """Keyword arguments of ``forward_raw``."""
+        given = {"images": None, "words": None} | {name: batch[name] for name in batch if name != "references"}
+        return {**given, "draws": DRAWS} if "references" in batch else given
+
+    def check_loss(self, phase: str, loss: str) -> None:
+        """Refuse a loss that the phase, the model or the data is not made for."""
+        asked_loss(loss, draws=cast(SatModel, self.model).is_hard, own_words=phase == SELF_CRITICAL)
+        if phase == SELF_CRITICAL and self.data_config.is_generated:
+            raise ConfigError(ONE_TRUTH)
+
+    def loss(self, raw: dict[str, Tensor], batch: Batch, phase_loss: str) -> dict[str, Tensor]:
+        """The loss called ``phase_loss`` (see the module), its parts, and the log-likelihood of a word."""
+        asked = asked_loss(phase_loss, draws="expected" in raw, own_words="references" in batch)
+        if asked.kind == SELF_CRITICAL:
+            return self._self_critical(raw, batch["references"], asked)
+        words = batch["words"]
+        if asked.kind == "soft":
+            likelihood = caption_cross_entropy(raw["logits"], words)
+            taught = smoothed_cross_entropy(raw["logits"], words, asked.smoothing) if asked.smoothing else likelihood
+            penalty = doubly_stochastic(raw["word.weights"], words)
+            each = (1.0 if asked.weight is None else asked.weight) * penalty
+            told = {"loss": taught + each, "cross_entropy": likelihood, "penalty": penalty}
+            return told | {"gate": _mean_gate(raw, words), "log_likelihood": -likelihood * len(words) / _steps(words)}
+        options: dict[str, Any] = {} if asked.weight is None else {"entropy_weight": asked.weight}
+        found = hard_attention_loss(
+            raw, words, raw["baseline"], **HARD[asked.kind], **options, smoothing=asked.smoothing
+        )
+        return {**found, "gate": _mean_gate(raw, words)}
+
+    def _self_critical(self, raw: dict[str, Tensor], references: Tensor, asked: AskedLoss) -> dict[str, Tensor]:
+        """What drawn captions earn beyond others of their picture, by its ``references`` (B,R,T)."""
+        words, log_prob = raw["word.emits"], raw["log_prob"]  # (B·K,T)
+        if "expected" in raw:  # the cells were drawn too, but for the captions of which all counted
+            log_prob = log_prob + raw["word.log_prob"] * (raw["word.active"] & ~raw["expected"].unsqueeze(1))
+        by_picture = (references.shape[0], -1, words.shape[1])  # (B,K,T)
+        judged = self._judged(self.split("train"))
+        weights = {"bleu_weight": asked.weight or 0.0, "meteor_weight": asked.meteor}
+        earned = judged.rewards(words.view(by_picture), references, **weights)  # (B,K)
+        return {
+            "loss": self_critical_loss(log_prob.view(by_picture), earned),
+            "reward": earned.mean(),
+            "best_reward": earned.amax(1).mean(),
+            "words": (words > 0).sum(1).float().mean(),
+            "gate": _mean_gate(raw, words),
+        }
+
+    def measures(self) -> tuple[str, ...]:
+        """What :meth:`validate` tells."""
+        told = ("bleu_4", "bleu_1", "length_ratio", "log_likelihood")
+        return ("exact_match", *told) if self.data_config.is_generated else told
+
+    @torch.no_grad()
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """BLEU-1, BLEU-4 and length ratio of greedy captions, and the log-likelihood of a word; of scenes exact match.
+
+        Of the first pictures of the validation split; the likelihood is that of the first caption of each.
+        """
+        captioner, data = cast(SatModel, model), self.split("val")
+        said, references, exact = list[str](), list[tuple[str, ...]](), list[Tensor]()
+        likelihood, steps = 0.0, 0
+        for numbers in numbers_in_batches(min(data.picture_count, VALIDATION_PICTURES), VALIDATION_BATCH):
+            batch: CaptionBatch = data.pictures(numbers)
+            features = encoded(captioner.encode, batch.images)  # (B,L,D)
+            logits = captioner.forward_features(features, batch.words)["logits"]  # (B,T,V)
+            likelihood += float(word_log_likelihood(logits, batch.words).sum())
+            steps += int(batch.lengths.sum())
+            words = captions_of(captioner, features)  # (B,T)
+            said += sentences(words, self.vocabulary)
+            references += [data.references(number) for number in numbers.tolist()]
+            exact += [same_caption(words, batch.words).cpu()] if batch.layout is not None else []
+        found = bleu(said, references)
+        told = {name: found[name] for name in ("bleu_1", "bleu_4", "length_ratio")}
+        told |= {"exact_match": float(torch.cat(exact).mean())} if exact else {}
+        return {**told, "log_likelihood": likelihood / steps}
+
+    # ------------------------------------------------------------ scoring
+
+    @classmethod
+    def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
+        """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
+        settings = settings_wanted(facts, wanted, CAPTION_READERS)
+        return {"data": settings, "words": facts.answers, "allow_pack": wanted.allow_pack}
+
+    @classmethod
+    def evaluate(
+        cls,
+        model: nn.Module,
+        data: Mapping[str, Any],
+        split: str,
+        *,
+        words: tuple[str, ...],
+        beam: int = BEAM,
+        length_penalty: float = 0.0,
+        limit: int | None = None,
+        sweeps: int = 0,
+        allow_pack: bool = False,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> dict[str, Any]:
+        """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
+
+        ``words`` are the model's, by id. There is no deletion or insertion of a sentence, so ``sweeps`` must be 0.
+        """
+        if sweeps:
+            raise ConfigError(f"sweeps: deletion and insertion are about one answer, not a sentence; found {sweeps}")
+        if not isinstance(model, SatModel):
+            raise ConfigError("the task 'caption' scores models that say captions")
+        config = from_dict(CaptionDataConfig, {**data, "size": model.config.input_size}, where="data")
+        vocabulary = Vocabulary.of_model(words)
+        device = next(model.parameters()).device
+        chosen = CaptionData(config, cast(Split, split), device, vocabulary, allow_pack=allow_pack)
+        search: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
+        scores = score_captions(model, chosen, **search, limit=limit, progress=progress).summary()
+        described = {"split": split, **search, **scores}
+        if config.is_generated:
+            return {"data": config.name, "glyphs": chosen.material, "seed": config.seed, **described}
+        described["counts"] |= {"skipped": len(chosen.skipped)}
+        return {"data": split_reference(config.name, CAPTION_READERS)[0], **described}
+
+
+def _steps(words: Tensor) -> Tensor:
+    """How many words captions (B,T) have together, their ends included; a scalar."""
+    return (words >= 0).sum().clamp(min=1)
+
+
+def _mean_gate(raw: Mapping[str, Tensor], words: Tensor) -> Tensor:
+    """The mean β of the words (B,T); a scalar."""
+    return (raw["word.gain"].detach() * (words >= 0)).sum() / _steps(words)

@@ -1,0 +1,124 @@
+"""The words a captioner can say, by number: 0 ends a caption, 1 is any other word, then the most frequent first.
+
+A vocabulary belongs to a trained model, whose folder keeps it as ``vocab.json``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from saccade.errors import CheckpointError, ConfigError, DataError
+from saccade.families.caption.text import tokenise
+
+END, UNKNOWN = 0, 1
+"""Numbers that every vocabulary has."""
+NO_WORD = -1
+"""Fills the places after the end of a caption."""
+
+SPECIAL = ("<end>", "<unknown>")
+"""What the two are called; no caption has such words, since brackets part words."""
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Words by number."""
+
+    words: tuple[str, ...]
+    """The words from number 2 on, the most frequent first."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "words", tuple(self.words))
+        for word in self.words:
+            if not isinstance(word, str) or not word or word in SPECIAL or word.split() != [word]:
+                raise DataError(f"vocabulary: {word!r} is not a word; a word is text without spaces")
+        if len(self._number_of) < len(self.words):
+            twice = next(word for word, count in Counter(self.words).items() if count > 1)
+            raise DataError(f"vocabulary: '{twice}' is there more than once; every word has one number")
+
+    @classmethod
+    def build(cls, captions: Iterable[str], *, at_least: int = 5, most: int = 10_000) -> Vocabulary:
+        """The words of ``captions``, the most frequent first, equally frequent ones by the alphabet.
+
+        Args:
+            captions: texts; they are read once.
+            at_least: how often a word must be there.
+            most: words kept at most.
+
+        Raises:
+            DataError: no word is frequent enough.
+        """
+        if at_least < 1 or most < 1:
+            raise ConfigError(f"a vocabulary: at_least and most must be 1 or more, found {at_least} and {most}")
+        counts: Counter[str] = Counter()
+        for caption in captions:
+            counts.update(tokenise(caption))
+        frequent = [word for word, count in counts.items() if count >= at_least]
+        if not frequent:
+            word, count = max(counts.items(), key=lambda item: item[1], default=("", 0))
+            found = f"the most frequent, '{word}', is there {count}" if word else "there is no word at all"
+            raise DataError(f"no word is in the captions {at_least} times: {found}; lower at_least, or add captions")
+        return cls(tuple(sorted(frequent, key=lambda word: (-counts[word], word))[:most]))
+
+    def __len__(self) -> int:
+        return len(SPECIAL) + len(self.words)
+
+    def __getitem__(self, number: int) -> str:
+        """The word of that number; ``<end>`` and ``<unknown>`` too."""
+        if not 0 <= number < len(self):
+            raise DataError(f"words are numbered 0..{len(self) - 1}, found {number}")
+        return SPECIAL[number] if number < len(SPECIAL) else self.words[number - len(SPECIAL)]
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._number_of
+
+    def number(self, word: str) -> int:
+        """The number of ``word``, that of ``<unknown>`` for one that is not here."""
+        return self._number_of.get(word, UNKNOWN)
+
+    def encode(self, text: str) -> list[int]:
+        """The numbers of the words of ``text``; the end is not among them."""
+        return [self.number(word) for word in tokenise(text)]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The words ``ids``, up to the first end or the first place that has none.
+
+        >>> Vocabulary(("a", "dog")).decode([2, 3, 1, 0, -1])
+        'a dog <unknown>'
+        """
+        said = []
+        for number in map(int, ids):
+            if number in (END, NO_WORD):
+                break
+            said.append(self[number])
+        return " ".join(said)
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """All that has a number, at the place of its number: ``<end>``, ``<unknown>``, then the words."""
+        return (*SPECIAL, *self.words)
+
+    @classmethod
+    def from_entries(cls, entries: Sequence[str]) -> Vocabulary:
+        """The vocabulary with these :attr:`entries`."""
+        if tuple(entries[: len(SPECIAL)]) != SPECIAL:
+            raise DataError(f"vocabulary: starts with {list(entries[: len(SPECIAL)])}, not with {', '.join(SPECIAL)}")
+        return cls(tuple(entries[len(SPECIAL) :]))
+
+    @classmethod
+    def of_model(cls, entries: Sequence[str]) -> Vocabulary:
+        """The vocabulary of a trained model, whose folder keeps its :attr:`entries`.
+
+        Raises:
+            CheckpointError: no vocabulary has such entries.
+        """
+        try:
+            return cls.from_entries(entries)
+        except DataError as error:
+            raise CheckpointError(f"the model's words: {error}; get its folder again") from error
+
+    @cached_property
+    def _number_of(self) -> dict[str, int]:
+        return {word: number for number, word in enumerate(self.words, start=len(SPECIAL))}

@@ -1,0 +1,267 @@
+"""Pictures to read as a set, multiset or list of labels: generated scenes, SVHN, tables of one's own.
+
+=============== ====================================================================================================
+mnist-multiset   1 to 4 digits that may repeat, ``multiset_scenes.py``
+mnist-set        1 to 4 different digits
+mnist-single     one digit of such a scene: what a backbone learns digits from
+READER:PATH      csv, jsonl (``multiset_table.py``) and svhn (``svhn.py``)
+=============== ====================================================================================================
+
+Generated training never ends: picture i is scene i. Val has 5,000 scenes, test 10,000; as in the paper, none of them is
+empty unless the option ``empty_held_out`` asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import torch
+from torch import Tensor
+
+from saccade.config import from_dict
+from saccade.data.pictures.augment import Augmentation, augment
+from saccade.data.pictures.reading import SIDE_LIMIT, as_float
+from saccade.data.scenes.glyphs import CLASSES, GlyphPolicy, glyphs_for
+from saccade.data.scenes.hashing import derive_seed
+from saccade.data.tables.numbered import checked_numbers
+from saccade.data.tables.references import split_reference
+from saccade.data.tables.splits import SPLITS, Split, checked_split
+from saccade.errors import ConfigError, DataError, nearest
+from saccade.families.multiset.batch import NO_LABEL, MultisetBatch
+from saccade.families.multiset.files import MultisetFiles
+from saccade.families.multiset.readers import MULTISET_READERS, read_multisets
+from saccade.families.multiset.scenes import MultisetSpec, MultisetStream
+from saccade.families.multiset.table import Kind, MultisetTable
+
+__all__ = ["SCENES", "MultisetBatch", "MultisetData", "MultisetDataConfig", "MultisetTable", "SceneOptions"]
+
+SCENES: dict[str, dict[str, bool]] = {
+    "mnist-multiset": {},
+    "mnist-set": {"repeats": False},
+    "mnist-single": {"repeats": False, "alone": True},
+}
+"""Generated sets by name: in what they differ from the defaults of ``MultisetSpec``."""
+
+ALONE, AMONG = "mnist-single", "mnist-set"
+"""What a backbone learns digits from: lone ones, or each beside others."""
+
+DIGITS = tuple(str(digit) for digit in range(CLASSES))
+
+_SIZES: dict[str, int | None] = {"train": None, "val": 5_000, "test": 10_000}
+
+
+@dataclass(frozen=True)
+class SceneOptions:
+    """Options of generated scenes."""
+
+    clutter: int = 8
+    """Patches of clutter in a scene."""
+    empty_held_out: float = 0.0
+    """Share of empty scenes in val and test."""
+    among: bool = False
+    """Teach the backbone digits among others: scenes of different digits, one of the labels each time. Else scenes of
+    one digit, as the paper has it."""
+
+
+@dataclass(frozen=True)
+class MultisetDataConfig:
+    """Which pictures."""
+
+    name: str = "mnist-multiset"
+    """A key of ``SCENES``, or READER:PATH."""
+    glyphs: GlyphPolicy = "disjoint"
+    """Which digits each split of a generated set is made of, see ``glyphs.py``."""
+    size: int = 100
+    """Side of the pictures: of generated scenes, or of the square that files are laid into."""
+    empty: float = 0.03
+    """Share of empty scenes in generated training; mnist-single has none."""
+    seed: int = 0
+    """Of generated scenes."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Settings of the reader, or of the scenes (``SceneOptions``)."""
+    cache_mb: int = 4096
+    """Decoded pictures of a split kept on the device at most; the 33,402 of SVHN need 300 at 56 × 56."""
+    augment: Augmentation | None = None
+    """How training pictures are varied; None: not at all."""
+
+    def __post_init__(self) -> None:
+        if self.name not in SCENES:
+            if ":" not in self.name:
+                readers = (f"{reader}:PATH" for reader in MULTISET_READERS)
+                raise ConfigError(f"name: found '{self.name}'; {nearest(self.name, (*SCENES, *readers))}")
+            try:
+                split_reference(self.name, MULTISET_READERS)
+            except DataError as error:
+                raise ConfigError(f"name: {error}") from error
+        if self.glyphs not in (known := get_args(GlyphPolicy)):
+            raise ConfigError(f"glyphs: found '{self.glyphs}'; {nearest(str(self.glyphs), known)}")
+        if not 1 <= self.size <= SIDE_LIMIT:
+            raise ConfigError(f"size: must lie in 1 .. {SIDE_LIMIT}, found {self.size}")
+        if not 0 <= self.empty <= 1:
+            raise ConfigError(f"empty: a share lies in 0 .. 1, found {self.empty}")
+        if not 0 <= self.seed < 1 << 63:
+            raise ConfigError(f"seed: must lie in 0 .. 2^63 - 1, found {self.seed}")
+        if self.cache_mb < 0:
+            raise ConfigError(f"cache_mb: must be at least 0, found {self.cache_mb}")
+        if self.is_generated:
+            self.scenes("train")
+            self.scenes("test")
+        else:
+            reader, _ = split_reference(self.name, MULTISET_READERS)
+            from_dict(MULTISET_READERS[reader].options, self.options, where="options")
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether the pictures are generated scenes."""
+        return self.name in SCENES
+
+    @property
+    def teaches_objects(self) -> str:
+        """The name of the pictures that a backbone learns objects from; those of files are these very ones.
+
+        Never scenes where a digit may occur twice. What cells say is added up, so that of 3, 3, 8 nearly always 3 would
+        be said, while it is drawn in two cases of three: cells would learn to know of one another, those between the
+        digits most of all, and saliency would lie on them.
+        """
+        if not self.is_generated:
+            return self.name
+        return AMONG if from_dict(SceneOptions, self.options, where="options").among else ALONE
+
+    def scenes(self, split: str) -> MultisetSpec:
+        """How the scenes of a split are drawn."""
+        options = from_dict(SceneOptions, self.options, where="options")
+        kind = SCENES[self.name]
+        empty = self.empty if split == "train" else options.empty_held_out
+        return MultisetSpec(self.size, clutter=options.clutter, empty=0.0 if kind.get("alone") else empty, **kind)
+
+
+class MultisetData:
+    """One split of pictures and their labels: numbers of pictures to batches.
+
+    Args:
+        config: which pictures.
+        split: train, val or test.
+        device: where pictures are made or kept.
+        table: the rows of ``config``, where they are read already.
+        classes: the labels of a trained model, in its order; those of the data if not given.
+        most: how many labels that model was trained to say at most.
+        allow_pack: let the test split of generated scenes use the shipped glyphs when MNIST is not there.
+        progress: called with (pictures decoded, pictures in all).
+    """
+
+    def __init__(
+        self,
+        config: MultisetDataConfig,
+        split: Split,
+        device: torch.device | str = "cpu",
+        table: MultisetTable | None = None,
+        classes: Sequence[str] | None = None,
+        most: int | None = None,
+        *,
+        allow_pack: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.config, self.split, self.device = config, checked_split(split), torch.device(device)
+        self.source: MultisetScenes | MultisetFiles
+        """Where the pictures come from: the ``stream`` of scenes, or the ``rows`` of files."""
+        if config.is_generated:
+            self.source = MultisetScenes(config, split, self.device, allow_pack=allow_pack)
+            if classes is not None and tuple(classes) != DIGITS:
+                raise DataError(f"{config.name}: its labels are 0..9, those of the model are {', '.join(classes)}")
+            self.kind: Kind = "multiset" if self.source.spec.repeats else "set"
+        else:
+            table = read_multisets(config.name, config.options) if table is None else table
+            self.source = MultisetFiles(
+                table,
+                split,
+                (config.size, config.size),
+                self.device,
+                classes=classes,
+                most=most,
+                limit=config.cache_mb << 20,
+                progress=progress,
+            )
+            self.kind = table.kind
+
+    @property
+    def size(self) -> int | None:
+        """Number of pictures; None for a stream without end."""
+        return self.source.size
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """What the labels are called."""
+        return self.source.classes
+
+    @property
+    def most(self) -> int:
+        """Labels of a training picture at most."""
+        return self.source.most
+
+    @property
+    def material(self) -> str:
+        """What the pictures are made of, for reports: the glyphs of generated scenes, else READER:PATH."""
+        return self.source.material
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """Pictures of the split left out when it was opened, each with its reason; see ``MultisetFiles``."""
+        return self.source.skipped
+
+    @property
+    def beyond(self) -> int:
+        """Pictures with more labels than ``most``, so that no answer can be right."""
+        return self.source.beyond
+
+    def __len__(self) -> int:
+        if self.size is None:
+            raise TypeError("training scenes are unlimited and have no length; see .size")
+        return self.size
+
+    def take(self, indices: Tensor, order_seed: int | None = None, *, augment_seed: int | None = None) -> MultisetBatch:
+        """The pictures ``indices`` (B,), in that order.
+
+        Args:
+            indices: numbers of pictures.
+            order_seed: shuffle the labels of each picture by it; those of a list stay. Else labels are in reading
+                order, or as their table has them.
+            augment_seed: for training, vary the pictures by it, if ``config.augment`` says how.
+        """
+        indices = checked_numbers(indices, self.size, self.split, "pictures")
+        batch = self.source.batch(indices)
+        if augment_seed is not None and self.config.augment is not None:
+            batch = batch.framed(*augment(batch.images, self.config.augment, augment_seed))
+        return batch if order_seed is None or self.kind == "list" else batch.shuffled(order_seed)
+
+
+class MultisetScenes:
+    """Generated scenes of one split by number; arguments as of :class:`MultisetData`."""
+
+    classes = DIGITS
+    skipped: tuple[str, ...] = ()
+    beyond = 0
+
+    def __init__(
+        self, config: MultisetDataConfig, split: Split, device: torch.device, *, allow_pack: bool = False
+    ) -> None:
+        self.spec = config.scenes(split)
+        self.glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
+        self.size = _SIZES[split]
+        self.most = self.spec.slots
+        seed = derive_seed(config.seed, SPLITS.index(split), list(SCENES).index(config.name))
+        self.stream = MultisetStream(self.spec, self.glyphs, seed, device, length=self.size)
+
+    @property
+    def material(self) -> str:
+        """The name of the glyphs."""
+        return self.glyphs.name
+
+    def batch(self, numbers: Tensor) -> MultisetBatch:
+        """The scenes ``numbers`` (B,), labels in reading order."""
+        layout, images = self.stream.scenes(numbers)
+        boxes = layout.boxes.float().masked_fill(~layout.present[..., None], float("nan"))  # (B,N,4)
+        slot = torch.arange(self.spec.slots, device=layout.device).expand(len(layout), -1).contiguous()  # (B,N)
+        labels = layout.classes.masked_fill(~layout.present, NO_LABEL)  # (B,N)
+        return MultisetBatch(as_float(images), labels, layout.index, boxes, layout, slot)

@@ -1,0 +1,1 @@
+"""Tables and figures of Welleck et al. (2017) from recorded runs."""

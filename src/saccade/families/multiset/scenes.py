@@ -1,0 +1,157 @@
+"""Scenes to read as a set or multiset of digits, as a pure function of (seed, scene number).
+
+MNIST Set and MNIST Multiset of Welleck, Mao, Cho and Zhang, "Saliency-based Sequential Image Attention with Multiset
+Prediction" (arXiv:1711.05165, §5), after the generator they released: 1 to 4 digits of 20 to 50 px on 100 × 100.
+The picture is divided into a grid whose cell is as large as the scene's largest digit; digits go to distinct cells,
+each with a random offset inside its own, over eight patches of clutter; only their non-zero pixels are written.
+Labels are in reading order: by row of the grid, then by column.
+
+Deviations: a share of training scenes may be empty, which the paper's never are, so that an empty picture can be
+answered; the scenes with one object are scenes of the set with all digits but one left out, where the released
+generator would put a lone digit on a grid as coarse as itself; digits are resized by the filter of ``resize.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from saccade.data.scenes.clutter import strewn
+from saccade.data.scenes.glyph_layout import GlyphLayout
+from saccade.data.scenes.glyphs import CLASSES, GlyphSet
+from saccade.data.scenes.hashing import (
+    State,
+    distinct_below,
+    hash_more,
+    hash_state,
+    uniform_below,
+    uniform_pair_below,
+)
+from saccade.data.scenes.placement import FRACTION_BITS
+from saccade.data.scenes.render import inked_pixels
+from saccade.data.scenes.stream import GlyphStream
+from saccade.errors import ConfigError, DataError
+
+_COUNT, _EMPTY, _ORDER, _GLYPH, _SIDE, _CELL, _OFFSET, _ALONE = range(8)  # streams of draws within a scene
+
+
+@dataclass(frozen=True)
+class MultisetSpec:
+    """How scenes are drawn; lengths follow ``size``, and are those of the paper at 100."""
+
+    size: int = 100
+    """Side of the picture in pixels."""
+    most: int = 4
+    """Digits in a scene at most; as many always find a cell, since none is larger than half the picture."""
+    repeats: bool = True
+    """Whether a digit may be there twice: a multiset; else a set."""
+    alone: bool = False
+    """Show one of a scene's digits only."""
+    clutter: int = 8
+    """Patches of clutter."""
+    empty: float = 0.0
+    """Share of scenes without a digit."""
+
+    def __post_init__(self) -> None:
+        if not 40 <= self.size <= 400:
+            raise ConfigError(f"size: scenes are 40 to 400 pixels wide, found {self.size}")
+        if not 1 <= self.most <= 4:
+            raise ConfigError(f"most: 1 to 4 digits find room for sure, found {self.most}")
+        if not 0 <= self.empty <= 1:
+            raise ConfigError(f"empty: a share lies in 0 .. 1, found {self.empty}")
+        if not 0 <= self.clutter <= 400:
+            raise ConfigError(f"clutter: 0 to 400 patches find room for sure, found {self.clutter}")
+
+    @property
+    def smallest(self) -> int:
+        """The smallest side of a digit."""
+        return self.size // 5
+
+    @property
+    def largest(self) -> int:
+        """The largest side of a digit."""
+        return self.size // 2
+
+    @property
+    def patch(self) -> int:
+        """Side of a patch of clutter."""
+        return self.size // 20
+
+    @property
+    def slots(self) -> int:
+        """Length of the object axis."""
+        return 1 if self.alone else self.most
+
+
+def sample_multisets(spec: MultisetSpec, glyphs: GlyphSet, seed: int, indices: Tensor) -> GlyphLayout:
+    """The scenes ``indices`` (B,) of the stream ``seed``, on the device of ``indices``."""
+    indices = indices.long()
+    if len(indices) and int(indices.min()) < 0:
+        raise DataError(f"scenes are numbered from 0, found {int(indices.min())}")
+    glyphs = glyphs.to(indices.device)
+    slot = torch.arange(spec.most, device=indices.device)
+    scene = hash_state(seed, indices[:, None])  # lanes (B, 1)
+    count = 1 + uniform_below(hash_more(scene, _COUNT), spec.most)  # (B, 1)
+    present = slot < count  # (B, N)
+    glyph = _glyphs(spec, glyphs, scene, slot)
+    side = spec.smallest + uniform_below(hash_more(scene, _SIDE, slot), spec.largest + 1 - spec.smallest)  # (B, N)
+
+    cell = (side * present).amax(dim=1)  # (B,) side of the cells
+    per_row = spec.size // cell  # (B,)
+    place = distinct_below(hash_more(scene, _CELL, slot), per_row * per_row, count.squeeze(1))  # (B, N)
+    place = place.masked_fill(~present, spec.size**2).sort(dim=1).values * present  # reading order
+    x, y = uniform_pair_below(hash_more(scene, _OFFSET, slot), (cell[:, None] + 1 - side).clamp(min=1))  # in the cell
+    layout = GlyphLayout(
+        spec=spec,
+        glyphs=glyphs,
+        seed=seed,
+        index=indices,
+        classes=glyphs.labels[glyph],
+        glyph=glyph,
+        extent=side << FRACTION_BITS,
+        x=x + place % per_row[:, None] * cell[:, None],
+        y=y + place // per_row[:, None] * cell[:, None],
+        present=present & (hash_more(scene, _EMPTY) >= round(spec.empty * 2**32)),
+    )
+    return _alone(layout, uniform_below(hash_more(scene, _ALONE), count)) if spec.alone else layout
+
+
+def paint(layout: GlyphLayout, spec: MultisetSpec) -> Tensor:
+    """The pictures of a layout, grey in three channels: (B, 3, H, W) uint8, one plane in memory."""
+    canvas = strewn(layout.glyphs, layout.seed, layout.index, spec.size, count=spec.clutter, patch=spec.patch)
+    pixels = inked_pixels(layout)
+    canvas.view(-1)[pixels.position] = pixels.ink.byte()
+    return canvas[:, None].expand(-1, 3, -1, -1)
+
+
+class MultisetStream(GlyphStream[GlyphLayout]):
+    """Scenes of a set or multiset."""
+
+    spec: MultisetSpec
+
+    def _draw(self, numbers: Tensor) -> tuple[GlyphLayout, Tensor]:
+        layout = sample_multisets(self.spec, self.glyphs, self.seed, numbers)
+        return layout, paint(layout, self.spec)
+
+
+def _glyphs(spec: MultisetSpec, glyphs: GlyphSet, scene: State, slot: Tensor) -> Tensor:
+    """(B, N) ids: any glyphs for a multiset, so digits are as frequent as in MNIST; of different digits for a set."""
+    bits = hash_more(scene, _GLYPH, slot)
+    if spec.repeats:
+        return uniform_below(bits, len(glyphs))
+    order = hash_more(scene, _ORDER, torch.arange(CLASSES, device=slot.device))  # (B, 10)
+    return glyphs.pick(torch.argsort(order, dim=1, stable=True)[:, : len(slot)], bits)
+
+
+def _alone(layout: GlyphLayout, kept: Tensor) -> GlyphLayout:
+    """Scenes of one slot, with what was in slot ``kept`` (B, 1)."""
+    columns = ("classes", "glyph", "extent", "x", "y", "present")
+    return GlyphLayout(
+        spec=layout.spec,
+        glyphs=layout.glyphs,
+        seed=layout.seed,
+        index=layout.index,
+        **{name: getattr(layout, name).gather(1, kept) for name in columns},
+    )

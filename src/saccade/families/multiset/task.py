@@ -1,0 +1,304 @@
+"""Multisets: a picture in, the labels of everything on it out, each as often as it occurs and in no order.
+
+The training side; the scoring side is in ``scores``. A recipe has two phases, as the paper has
+(Welleck et al. 2017, arXiv:1711.05165, Sections 4.2 and 5): ``activation`` teaches the backbone and its classifier of
+single objects, then everything else learns on the frozen backbone; perhaps a third, in which both learn together
+(ours). What teaches is named in :mod:`saccade.families.multiset.losses`.
+
+Of generated scenes the phase called ``activation`` sees scenes of one object (mnist-single), or with the option
+``among`` of different ones (mnist-set); of given pictures it sees the same ones as the other phases. Deviation from the
+paper: a few per cent of the training scenes are empty (``data.empty``), so that the empty multiset can be answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from saccade.config import from_dict
+from saccade.data.scenes.hashing import derive_seed
+from saccade.data.tables.references import split_reference
+from saccade.data.tables.splits import Split
+from saccade.data.tables.trainable import check_named, check_trainable
+from saccade.errors import ConfigError
+from saccade.families.multiset.data import ALONE, DIGITS, MultisetData, MultisetDataConfig, MultisetScenes
+from saccade.families.multiset.losses import OF_OBJECTS, asked_loss
+from saccade.families.multiset.pictures import at_size, boxes_at_size, read_all, read_objects
+from saccade.families.multiset.prior import commonest_multiset
+from saccade.families.multiset.readers import MULTISET_READERS, read_multisets
+from saccade.families.multiset.scores import MultisetScores, add_answers, add_glimpses, score_multisets
+from saccade.losses import (
+    count_loss,
+    hsal_expected_loss,
+    hsal_loss,
+    list_reward,
+    list_rewards,
+    multiset_loss,
+    multiset_reward,
+    multiset_rewards,
+    object_loss,
+    sequence_cross_entropy,
+    single_object_loss,
+)
+from saccade.losses.multiset import label_steps
+from saccade.losses.single_objects import names_each, names_one
+from saccade.metrics import at_glimpses
+from saccade.models.base import PictureModel
+from saccade.models.io.facts import ModelFacts
+from saccade.models.multiset_counts import MultisetCountsModel
+from saccade.models.multiset_reader import MultisetModel
+from saccade.tasks.picture_task import Batch, PictureTask, in_batches
+from saccade.tasks.scoring import answers_of
+from saccade.tasks.wanted import Wanted, settings_wanted
+
+ACTIVATION = "activation"
+"""The phase that learns from single objects."""
+VALIDATION_BATCH = 500
+
+
+class MultisetTask(PictureTask):
+    """Trains one model that reads multisets.
+
+    Args:
+        model: catalog name of the model.
+        model_config: settings of the model; ``classes`` and ``most`` come from the data, as does ``input_size`` unless
+            it is given: pictures are then resized to it.
+        data: settings of :class:`MultisetDataConfig`.
+        protocol: the recipe's name for its splits; kept with the model.
+        seed: of the weights, of the order of training pictures and labels, and of fresh training scenes.
+    """
+
+    name = "multiset"
+    model_kind = PictureModel
+    model_does = "says by itself what it sees"
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        model_config: Mapping[str, Any],
+        data: Mapping[str, Any],
+        protocol: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        check_named(data, MULTISET_READERS, "pictures")
+        self.data_config = from_dict(MultisetDataConfig, data, where="data")
+        config = self.data_config
+        self.table = None if config.is_generated else read_multisets(config.name, config.options)
+        if self.table is not None:
+            check_trainable(self.table, "picture")
+        self.classes = DIGITS if self.table is None else self.table.classes
+        most = config.scenes("train").slots if self.table is None else self.table.most
+        settings = {"input_size": (config.size, config.size), **_filled_in(model_config, len(self.classes), most)}
+        height, width = settings["input_size"]
+        super().__init__(model=model, model_config=settings, size=(height, width), protocol=protocol, seed=seed)
+
+    @property
+    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Nothing is asked; what can be on a picture."""
+        return (), self.classes
+
+    def described(self) -> str:
+        """What the table holds, in one line; nothing of scenes."""
+        return "" if self.table is None else self.table.described()
+
+    def make_split(self, name: str) -> MultisetData:
+        """One split of the pictures, or SPLIT/SCENES: that of other generated scenes."""
+        split, _, other = name.partition("/")
+        config = self.data_config
+        if config.is_generated:
+            seed = config.seed + (self.seed if split == "train" else 0)
+            config = replace(config, name=other or config.name, seed=seed)
+        return MultisetData(config, cast(Split, split), self.device, self.table)
+
+    # ------------------------------------------------------------ training
+
+    def training_split(self, phase: str) -> MultisetData:
+        """For the phase ``activation`` what teaches objects, perhaps other scenes; else the pictures themselves."""
+        config = self.data_config
+        other = phase == ACTIVATION and config.teaches_objects != config.name
+        data: MultisetData = self.split(f"train/{config.teaches_objects}" if other else "train")
+        return data
+
+    def batch(self, data: MultisetData, indices: Tensor, number: int) -> Batch:
+        """Pictures with their labels in reading order and ``shuffled``, anew for each batch; a list keeps its order."""
+        drawn = derive_seed(self.seed, number)
+        made = data.take(indices, augment_seed=drawn)
+        mixed = made if data.kind == "list" else made.shuffled(drawn)
+        return {"images": made.images, "labels": made.labels, "shuffled": mixed.labels, "boxes": made.boxes}
+
+    def train_batches(
+        self, start: int, *, batch_size: int, rank: int = 0, world_size: int = 1, phase: str = "main"
+    ) -> Iterator[Batch]:
+        """Batches of a phase; those of ``activation`` say that only single objects are asked about."""
+        share = {"batch_size": batch_size, "rank": rank, "world_size": world_size}
+        for batch in super().train_batches(start, **share, phase=phase):
+            yield {**batch, "single": phase == ACTIVATION}
+
+    def inputs(self, batch: Batch) -> dict[str, Any]:
+        """Keyword arguments of ``forward_raw``; where single objects are learnt, nothing is read."""
+        images = at_size(batch["images"], self.size)
+        if not batch["single"]:
+            return {"images": images}
+        return {"images": images, "single": True, "boxes": boxes_at_size(batch["boxes"], batch["images"], self.size)}
+
+    def check_loss(self, phase: str, loss: str) -> None:
+        """Refuse a loss that the phase, the model or the data is not made for."""
+        kind, _ = asked_loss(loss)
+        if phase == ACTIVATION and kind not in OF_OBJECTS:
+            raise ConfigError(f"loss '{loss}': the phase '{ACTIVATION}' is taught by {' or '.join(OF_OBJECTS)}")
+        if kind == "each_object" and phase != ACTIVATION:
+            raise ConfigError(f"loss '{kind}' belongs to the phase '{ACTIVATION}'; choose another for '{phase}'")
+        if kind == "each_object" and not self._has_boxes("train"):
+            raise ConfigError(
+                f"loss '{kind}' learns from boxes, and no training picture of {self.data_config.name} has one; give "
+                "them in a column 'boxes', or take the loss 'single_object'"
+            )
+        if kind not in OF_OBJECTS and (kind == "counts") != self._counts:
+            other = "hsal" if self._counts else "multiset-counts"
+            raise ConfigError(f"loss '{kind}' cannot teach this model; take model '{other}', or another loss")
+
+    @property
+    def _counts(self) -> bool:
+        """Whether the model counts labels, and glimpses nowhere."""
+        return isinstance(self.model, MultisetCountsModel)
+
+    def _has_boxes(self, split: str) -> bool:
+        """Whether some label in ``split`` has a box; of generated scenes all have."""
+        rows = () if self.table is None else self.table.rows
+        return self.table is None or any(any(row.boxes) for row in rows if row.split == split)
+
+    def loss(self, raw: dict[str, Tensor], batch: Batch, phase_loss: str) -> dict[str, Tensor]:
+        """The loss called ``phase_loss`` (see the module), its parts, and what tells how training goes."""
+        kind, weight = asked_loss(phase_loss)
+        labels, mixed = batch["labels"], batch["shuffled"]  # (B,M)
+        if kind == "single_object":
+            return single_object_loss(raw["single_logits"], mixed)
+        if kind == "each_object":
+            alone = single_object_loss(raw["single_logits"], mixed)
+            own = object_loss(raw["object_logits"], labels, batch["boxes"])
+            return {**alone, **own, "loss": alone["loss"] + own["object_loss"]}
+        if kind == "counts":
+            return {"loss": count_loss(raw["count_logits"], labels)}
+        if kind == "reinforce_expected":
+            rewards = list_rewards if self.is_list else multiset_rewards
+            found = hsal_expected_loss(raw, labels, rewards=rewards, entropy_weight=weight)
+        elif kind.startswith("reinforce"):
+            reward = list_reward if self.is_list else multiset_reward
+            to_go = kind == "reinforce_to_go"
+            found = hsal_loss(raw, labels, reward=reward, entropy_weight=weight, to_go=to_go)
+        elif kind == "multiset_loss":
+            found = {"loss": multiset_loss(raw["class_logits"], raw["said"], labels)}
+        else:
+            found = {"loss": sequence_cross_entropy(raw["class_logits"], mixed if kind == "cross_entropy" else labels)}
+        return found | {"attn_saliency": _saliency_at_glimpses(raw, labels)}
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the order of the labels is part of the answer."""
+        return self.table is not None and self.table.kind == "list"
+
+    def measures(self) -> tuple[str, ...]:
+        """What :meth:`validate` tells; of glimpses only where some were made for a label."""
+        places = ("glimpse_in_evidence", "glimpse_on_label") if self._has_boxes("val") else ()
+        glimpses = () if self._counts else ("attn_saliency", "attn_saliency_raw", *places)
+        objects = ("object_accuracy",) if self._has_boxes("val") else ()
+        return ("macro_f1", "exact_match", *glimpses, "single_accuracy", *objects)
+
+    @torch.no_grad()
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """``macro_f1`` and ``exact_match`` on the validation split, and the saliency at glimpses.
+
+        Of the classifier of single objects ``single_accuracy``, how often it names one that is there, and, where boxes
+        are known, ``object_accuracy``: how often it names an object from the cells under its box.
+        """
+        reader = cast(MultisetModel, model)
+        scores = MultisetScores(len(self.classes), self.is_list)
+        for batch in in_batches(self.split("val"), VALIDATION_BATCH):
+            raw, trace = read_all(reader, batch.images, self.size)
+            add_answers(scores, answers_of(trace), batch)
+            add_glimpses(scores, raw, trace, batch)
+        told = {name: scores.metrics()[name] for name in ("macro_f1", "exact_match")}
+        return {**told, **scores.attention(), **self._objects_named(reader)}
+
+    def _objects_named(self, model: MultisetModel) -> dict[str, float]:
+        alone = self.split(f"val/{ALONE}" if self.data_config.is_generated else "val")
+        single, objects = [], []
+        for batch in in_batches(alone, VALIDATION_BATCH):
+            raw = read_objects(model, batch.images, batch.boxes, self.size)
+            single.append(names_one(raw["single_logits"], batch.labels)[batch.present.any(1)])  # (B',)
+            right, known = names_each(raw["object_logits"], batch.labels, batch.boxes)  # (B,M) each
+            objects.append(right[known])  # (N,)
+        told = {"single_accuracy": torch.cat(single), "object_accuracy": torch.cat(objects)}
+        return {name: float(right.float().mean()) for name, right in told.items() if len(right)}
+
+    # ------------------------------------------------------------ scoring
+
+    @classmethod
+    def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
+        """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
+        settings = settings_wanted(facts, wanted, MULTISET_READERS)
+        return {"data": settings, "classes": facts.answers, "allow_pack": wanted.allow_pack}
+
+    @classmethod
+    def evaluate(
+        cls,
+        model: nn.Module,
+        data: Mapping[str, Any],
+        split: str,
+        *,
+        classes: tuple[str, ...],
+        limit: int | None = None,
+        sweeps: int = 0,
+        allow_pack: bool = False,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> dict[str, Any]:
+        """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
+
+        ``classes`` are the model's words. There is no deletion or insertion of a multiset, so ``sweeps`` must be 0.
+        """
+        if sweeps:
+            raise ConfigError(
+                f"sweeps: deletion and insertion are about one answer, not about multisets; found {sweeps}"
+            )
+        config = from_dict(MultisetDataConfig, data, where="data")
+        if not isinstance(model, PictureModel):
+            raise ConfigError("the task 'multiset' scores models that say by themselves what they see")
+        device, sizes = next(model.parameters()).device, model.config
+        chosen = MultisetData(
+            config, cast(Split, split), device, classes=classes, most=sizes.most, allow_pack=allow_pack
+        )
+        source = chosen.source
+        habit = None if isinstance(source, MultisetScenes) else commonest_multiset(source.table, classes)
+        scores = score_multisets(
+            model, chosen, tuple(sizes.input_size), habit=habit, limit=limit, progress=progress
+        ).summary()
+        described = {"split": split, **scores}
+        if isinstance(source, MultisetScenes):
+            return {"data": config.name, "glyphs": source.glyphs.name, "seed": config.seed, **described}
+        described["counts"] |= {"skipped_rows": len(source.skipped), "beyond_most": source.beyond}
+        reader = split_reference(config.name, MULTISET_READERS)[0]
+        if reader == "svhn" and split == "test" and source.rows[0].image.parent.name == "train":
+            described["note"] = "test is a held-out part of the training pictures, not the official one"
+        return {"data": reader, **described}
+
+
+def _filled_in(model_config: Mapping[str, Any], classes: int, most: int) -> dict[str, Any]:
+    """The model's settings with what the data decides; a setting that says otherwise is an error."""
+    decided = {"classes": classes, "most": most}
+    for name, value in decided.items():
+        if model_config.get(name, value) != value:
+            found = model_config[name]
+            raise ConfigError(f"model.config.{name}: found {found}, but the data has {value}; leave it out")
+    return {**model_config, **decided}
+
+
+def _saliency_at_glimpses(raw: Mapping[str, Tensor], labels: Tensor) -> Tensor:
+    """Mean saliency, between 0 and 1, at the glimpses of the steps that have a label to say; a scalar."""
+    steps = label_steps(labels, raw["location"].shape[1])  # (B,T)
+    there = at_glimpses(raw["saliency.weights"].detach(), raw["location"]).to(raw["class_logits"].dtype)  # (B,T)
+    return (there * steps).sum() / steps.sum().clamp(min=1)

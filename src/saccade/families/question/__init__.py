@@ -1,0 +1,1 @@
+"""Questions about a picture: one answer, or several labels, to a query."""

@@ -1,0 +1,28 @@
+"""Readers of questions by name: ``csv:my.csv``, ``cub:FOLDER`` → a table of questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from saccade.data.tables.references import Reader, read_reference
+from saccade.data.tables.spellings import warn_of_spellings
+from saccade.families.question.cub import CubOptions, read_cub
+from saccade.families.question.rows import TableOptions, read_csv, read_jsonl
+from saccade.families.question.table import QuestionTable
+from saccade.families.question.visual_genome import VisualGenomeOptions, read_visual_genome
+
+READERS: dict[str, Reader[QuestionTable]] = {
+    "csv": Reader(read_csv, TableOptions),
+    "jsonl": Reader(read_jsonl, TableOptions),
+    "cub": Reader(read_cub, CubOptions),
+    "vg": Reader(read_visual_genome, VisualGenomeOptions),
+}
+
+
+def read_questions(reference: str, options: Mapping[str, Any] | None = None) -> QuestionTable:
+    """The questions that ``reference`` (READER:PATH) names; see :func:`read_reference`."""
+    table = read_reference(reference, READERS, options, "question")
+    warn_of_spellings(reference, table.queries, "queries")
+    warn_of_spellings(reference, table.answers, "answers")
+    return table

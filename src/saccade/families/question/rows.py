@@ -1,0 +1,112 @@
+"""A table of one's own: CSV or JSON lines with ``image, query, label``, and evidence where there is some.
+
+======== =============================================================================================================
+column    holds
+======== =============================================================================================================
+image     path of the picture, from the table's folder
+query     what is asked
+label     the answer; or ``labels``, several: ``red; shiny`` or a JSON list
+split     optional: train, val or test
+group     optional: pictures that belong together (a patient, a video), which a split must not tear apart
+box       optional: ``x1 y1 x2 y2`` or a JSON list, in pixels of the picture
+point     optional: ``x y`` or a JSON list
+mask      optional: path of a picture of the same size, black where there is no evidence
+======== =============================================================================================================
+
+Other columns are ignored. Without ``split``, 70 / 15 / 15 % of the groups (of the pictures, where no group is named)
+are train / val / test by a hash of the name: a picture is in one split only, and stays there when the table grows. With
+it, a picture or a group in two splits is refused, and copies of a picture are named (:mod:`saccade.data.tables.leaks`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from saccade.data.tables.leaks import Placed, check_splits
+from saccade.data.tables.rows import (
+    Cells,
+    FilesFrom,
+    Rows,
+    UnusableRowError,
+    box_in,
+    check_width,
+    csv_rows,
+    group_and_split,
+    is_blank,
+    jsonl_rows,
+    numbers_in,
+    text_in,
+    words_of,
+)
+from saccade.families.question.table import Question, QuestionTable, make_table
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a table is read."""
+
+    strict: bool = False
+    """Refuse a table with rows that cannot be used, instead of leaving them out."""
+
+
+def read_csv(path: Path, options: TableOptions) -> QuestionTable:
+    """The questions of a CSV file with a header, commas between the cells, in UTF-8."""
+    return _table("csv", path, csv_rows(path, ("image", "query", "label|labels")), [], options)
+
+
+def read_jsonl(path: Path, options: TableOptions) -> QuestionTable:
+    """The questions of a file with one JSON object in each line, in UTF-8."""
+    return _table("jsonl", path, *jsonl_rows(path), options)
+
+
+def _table(reader: str, path: Path, rows: Rows, skipped: list[str], options: TableOptions) -> QuestionTable:
+    has_split = any("split" in cells for _, cells in rows)
+    multi_label = any("labels" in cells for _, cells in rows)
+    files = FilesFrom(path.parent)
+    first_line: dict[Question, int] = {}
+    for line, cells in rows:
+        try:
+            question = _question(cells, files, has_split)
+        except UnusableRowError as error:
+            skipped.append(error.at(f"line {line}"))
+            continue
+        if first_line.setdefault(question, line) != line:
+            skipped.append(f"duplicate: line {line} repeats line {first_line[question]}")
+    name = f"{reader}:{path}"
+    check_splits(name, path.parent, (Placed(row.image, row.group, row.split) for row in first_line))
+    found = [(f"line {line}", question) for question, line in first_line.items()]
+    return make_table(name, found, skipped, multi_label=multi_label, strict=options.strict)
+
+
+def _question(cells: Cells, files: FilesFrom, has_split: bool) -> Question:
+    check_width(cells)
+    name = text_in(cells, "image")
+    image = files.picture(name)
+    group, split = group_and_split(cells, name, has_split)
+    return Question(
+        image=image,
+        query=text_in(cells, "query"),
+        labels=_labels(cells),
+        split=split,
+        box=box_in(cells.get("box")),
+        point=numbers_in(cells.get("point"), "point", 2),  # type: ignore[arg-type]
+        mask=_mask(cells.get("mask"), files),
+        group=group,
+    )
+
+
+def _labels(cells: Cells) -> tuple[str, ...]:
+    several = cells.get("labels")
+    if is_blank(several):
+        return (text_in(cells, "label" if "label" in cells else "labels"),)
+    labels = dict.fromkeys(words_of(several, "labels"))  # in order, each once
+    if not labels:
+        raise UnusableRowError("empty label")
+    return tuple(labels)
+
+
+def _mask(value: object, files: FilesFrom) -> Path | None:
+    if is_blank(value):
+        return None
+    return files.file(str(value).strip(), "mask")

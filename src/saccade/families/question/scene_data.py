@@ -1,0 +1,294 @@
+"""Query-guided attributes: which colour has the 7? Triples of scene, digit asked for, and colour.
+
+Protocols:
+
+========== ======================================================================================================
+authors     30,000 / 10,000 / 10,000 triples. With merged glyphs one stream of scenes is cut in three, as in the
+            authors' code; else each split has its own
+unlimited   training never ends: each scene is asked for ``asks`` of its digits, from one drawn at random on; val has
+            5,000 triples, test the same 10,000 as ``authors``
+========== ======================================================================================================
+
+In a finite split every digit of a scene is one triple, in order: the population of the published numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from saccade.data.pictures.augment import Augmentation
+from saccade.data.pictures.reading import as_float
+from saccade.data.scenes.backgrounds import Background, Black
+from saccade.data.scenes.distractors import Distractors
+from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
+from saccade.data.scenes.hashing import derive_seed, hash_u32, uniform_below
+from saccade.data.scenes.layout import SceneLayout, SceneSpec
+from saccade.data.scenes.palette import COLOURS
+from saccade.data.scenes.photographs import photographs_for
+from saccade.data.scenes.render import render
+from saccade.data.scenes.sampler import scene_counts
+from saccade.data.scenes.stream import SceneStream
+from saccade.data.tables.numbered import checked_numbers, sent
+from saccade.data.tables.splits import Split
+from saccade.errors import ConfigError, DataError, nearest
+
+AttributeProtocol = Literal["authors", "unlimited"]
+
+BACKGROUNDS: dict[str, Callable[[AttributeDataConfig, Split], Background]] = {
+    "mref": lambda config, split: Black(),
+    "mdist": lambda config, split: Distractors(),
+    "mbg": lambda config, split: photographs_for(split, config.backgrounds),
+}
+"""What lies behind the digits of each data set; photographs are read for one split, when it is made."""
+
+SPECS: dict[str, SceneSpec] = dict.fromkeys(BACKGROUNDS, SceneSpec())
+"""Attribute data sets by name: how their scenes are drawn, before a split brings its background."""
+
+_SIZES: dict[str, dict[str, int | None]] = {
+    "authors": {"train": 30_000, "val": 10_000, "test": 10_000},
+    "unlimited": {"train": None, "val": 5_000, "test": 10_000},
+}
+_AUTHORS_START = {"train": 0, "val": 30_000, "test": 40_000}
+_STREAMS = {"train": 0, "val": 1, "test": 2, "all": 3}
+_ASKED, _OTHER, _OTHER_COLOUR, _TARGET_COLOUR = range(100, 104)  # draws on top of those that make a scene
+
+
+@dataclass(frozen=True)
+class AttributeDataConfig:
+    """Which triples."""
+
+    name: str = "mref"
+    """A key of ``SPECS``."""
+    glyphs: GlyphPolicy = "disjoint"
+    """Which digits each split is made of, see ``glyphs.py``."""
+    backgrounds: str | None = None
+    """Folder of photographs for mbg, see ``photographs.py``; the other sets have none."""
+    protocol: AttributeProtocol = "unlimited"
+    """Sizes and splits, see the module."""
+    asks: int = 1
+    """Triples of each fresh training scene: what of it does not depend on the query is then computed once for all."""
+    augment: Augmentation | None = None
+    """How the pictures of a finite training set are varied; None: not at all. Fresh scenes need no variation."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        choices = (("name", SPECS), ("glyphs", get_args(GlyphPolicy)), ("protocol", get_args(AttributeProtocol)))
+        for setting, known in choices:
+            if (found := getattr(self, setting)) not in known:
+                raise ConfigError(f"{setting}: found '{found}'; {nearest(str(found), known)}")
+        fewest = SPECS[self.name].count[0]
+        if not 1 <= self.asks <= fewest:
+            raise ConfigError(f"asks: every scene has {fewest} digits to ask for, so 1 .. {fewest}, found {self.asks}")
+        if not 0 <= self.seed < 1 << 63:
+            raise ConfigError(f"seed: must lie in 0 .. 2^63 - 1, found {self.seed}")
+
+
+@dataclass(frozen=True, eq=False)
+class AttributeBatch:
+    """Triples with everything that is true of their scenes."""
+
+    images: Tensor
+    """(B, 3, H, W) float32 in 0..1; fewer, where several triples after one another were taken together."""
+    query: Tensor
+    """(B,) the digit asked for."""
+    label: Tensor
+    """(B,) its colour."""
+    object: Tensor
+    """(B,) its slot in the layout."""
+    scenes: SceneLayout
+    """The scenes, one for each picture."""
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    @cached_property
+    def layout(self) -> SceneLayout:
+        """The scenes, one for each triple; spread out when first asked for, which training never does."""
+        if len(self.scenes) == len(self):
+            return self.scenes
+        together = len(self) // len(self.scenes)
+        return self.scenes[torch.arange(len(self), device=self.query.device) // together]
+
+    @property
+    def scene(self) -> Tensor:
+        """(B,) number of the scene in its stream."""
+        return self.layout.index
+
+    @property
+    def scale(self) -> Tensor:
+        """(B,) scale of the digit asked for."""
+        return self.layout.scale.gather(1, self.object[:, None]).squeeze(1)
+
+    def evidence(self) -> Tensor:
+        """(B, H, W) bool: the pixels of the digit asked for."""
+        return self.layout.mask_of(self.object)
+
+    def objects(self) -> Tensor:
+        """(B, H, W) bool: the pixels of all digits."""
+        return self.layout.all_objects()
+
+    def to(self, device: torch.device | str) -> AttributeBatch:
+        """The same triples on another device."""
+        moved = {f.name: getattr(self, f.name).to(device) for f in fields(self)}
+        return AttributeBatch(**moved)
+
+    def recolour_target(self, colour: Tensor | None = None) -> AttributeBatch:
+        """The same questions with the digit asked for in another colour, so with another answer.
+
+        Args:
+            colour: (B,) the new colours, each unlike the old; drawn from the scene number if not given.
+        """
+        if colour is None:
+            colour = self._other_colour(self.label, _TARGET_COLOUR)
+        elif bool((colour == self.label).any()):
+            raise DataError("recolour_target: a new colour must differ from the old one in every scene")
+        return self._edited(self.layout.recolour(self.object, colour), label=colour)
+
+    def recolour_other(self) -> AttributeBatch:
+        """The same questions with some other digit in another colour; the answer stays."""
+        other = self._other_object()
+        old = self.layout.colour.gather(1, other[:, None]).squeeze(1)
+        return self._edited(self.layout.recolour(other, self._other_colour(old, _OTHER_COLOUR)))
+
+    def remove_other(self) -> AttributeBatch:
+        """The same questions with some other digit gone; the answer stays."""
+        return self._edited(self.layout.remove(self._other_object()))
+
+    def other_query(self) -> Tensor:
+        """(B,) a digit that is present and was not asked for: the one that the other edits change."""
+        return self.layout.classes.gather(1, self._other_object()[:, None]).squeeze(1)
+
+    def _edited(self, layout: SceneLayout, label: Tensor | None = None) -> AttributeBatch:
+        return replace(
+            self, images=as_float(render(layout)), scenes=layout, label=self.label if label is None else label
+        )
+
+    def _other_colour(self, old: Tensor, draw: int) -> Tensor:
+        step = 1 + uniform_below(self._bits(draw), len(COLOURS) - 1)
+        return (old + step) % len(COLOURS)
+
+    def _other_object(self) -> Tensor:
+        """(B,) a present object that is not the one asked for."""
+        others = self.layout.present.scatter(1, self.object[:, None], False)  # (B, N)
+        number = others.sum(dim=1)
+        if not bool((number > 0).all()):
+            raise DataError("a scene holds no other digit to change")
+        wanted = uniform_below(self._bits(_OTHER), number)  # (B,) the how-manieth of them
+        return (others.cumsum(dim=1) <= wanted[:, None]).sum(dim=1)
+
+    def _bits(self, draw: int) -> Tensor:
+        return hash_u32(self.layout.seed, self.scene, self.object, draw)
+
+
+class AttributeData:
+    """One split of an attribute data set: triple numbers to batches.
+
+    Args:
+        config: which triples.
+        split: train, val or test.
+        device: where scenes are made and kept.
+        allow_pack: let the test split use the shipped glyphs when MNIST is not there.
+    """
+
+    queries = tuple(str(digit) for digit in range(10))
+    answers = COLOURS
+
+    def __init__(
+        self,
+        config: AttributeDataConfig,
+        split: Split,
+        device: torch.device | str = "cpu",
+        *,
+        allow_pack: bool = False,
+    ) -> None:
+        self.config, self.split = config, split
+        self.spec = replace(SPECS[config.name], background=BACKGROUNDS[config.name](config, split))
+        self.glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
+        self.size = _SIZES[config.protocol][split]
+        one_stream = config.protocol == "authors" and config.glyphs == "merged"
+        self.seed = derive_seed(config.seed, _STREAMS["all" if one_stream else split])
+        self._first = _AUTHORS_START[split] if one_stream else 0  # number of this split's first triple in the stream
+        self._ends: Tensor | None = None
+        self._firsts: tuple[tuple[int, int], Tensor, Tensor] | None = None
+        scenes = self.size
+        if self.size is not None:
+            self._ends = self._triple_ends(self._first + len(self))
+            scenes = len(self._ends)
+        self.stream = SceneStream(self.spec, self.glyphs, self.seed, device, length=scenes)
+
+    @property
+    def backgrounds(self) -> str:
+        """What lies behind the digits, by name; scores on different photographs do not compare."""
+        return self.spec.background.name
+
+    @property
+    def device(self) -> torch.device:
+        """Where batches are made."""
+        return self.stream.device
+
+    def __len__(self) -> int:
+        if self.size is None:
+            raise TypeError("training triples are unlimited and have no length; see .size")
+        return self.size
+
+    def take(self, indices: Tensor, *, together: int = 1) -> AttributeBatch:
+        """The triples ``indices`` (B,), in that order.
+
+        Args:
+            indices: numbers of triples.
+            together: so many triples after one another are about the same scene; its picture comes once for all of
+                them, as one of B / together.
+        """
+        indices = checked_numbers(indices, self.size, self.split, "triples")
+        scene, obj = self._locate(indices)
+        if together > 1 and not torch.equal(scene, scene[::together].repeat_interleave(together)):
+            raise DataError(f"together: not every {together} of these triples are about one scene")
+        scenes, images = self.stream.scenes(scene[::together])
+        obj = sent(obj, self.device)
+        asked = obj.view(-1, together)
+        query, label = (column.gather(1, asked).flatten() for column in (scenes.classes, scenes.colour))
+        return AttributeBatch(as_float(images), query, label, obj, scenes)
+
+    def one_per_scene(self, count: int) -> Tensor:
+        """(count,) or fewer: numbers of triples that are all about different scenes, from the first on."""
+        step = self.config.asks if self._ends is None else self.spec.slots + 1  # farther apart than a scene has digits
+        return torch.arange(count if self.size is None else min(count, -(-self.size // step))) * step
+
+    def _locate(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+        """Scene and slot of each triple; known from counts alone."""
+        if self._ends is None:
+            scene, turn = indices // self.config.asks, indices % self.config.asks
+            first, counts = self._first_asked(scene)
+            return scene, (first + turn) % counts
+        triple = indices + self._first
+        scene = torch.searchsorted(self._ends, triple, right=True)
+        start = torch.where(scene > 0, self._ends[(scene - 1).clamp(min=0)], 0)
+        return scene, triple - start
+
+    def _first_asked(self, scene: Tensor) -> tuple[Tensor, Tensor]:
+        """Which digit a fresh scene (B,) is asked for first, and how many it has; drawn for a chunk of them at once."""
+        chunk = self.stream.chunk
+        start = int(scene.min()) // chunk * chunk
+        if int(scene.max()) >= start + chunk:
+            return self._draw_first(scene)
+        if self._firsts is None or self._firsts[0] != (start, chunk):  # of the last chunk they are kept
+            self._firsts = (start, chunk), *self._draw_first(torch.arange(start, start + chunk))
+        _, first, counts = self._firsts
+        return first[scene - start], counts[scene - start]
+
+    def _draw_first(self, scene: Tensor) -> tuple[Tensor, Tensor]:
+        counts = scene_counts(self.spec, self.seed, scene)
+        return uniform_below(hash_u32(self.seed, scene, _ASKED), counts), counts
+
+    def _triple_ends(self, triples: int) -> Tensor:
+        """Cumulative number of triples at the end of each scene, up to the scene that holds the last one."""
+        fewest = self.spec.count[0]
+        counts = scene_counts(self.spec, self.seed, torch.arange(-(-triples // fewest)))
+        ends = counts.cumsum(0)
+        return ends[: int(torch.searchsorted(ends, triples)) + 1]

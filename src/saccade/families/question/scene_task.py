@@ -1,0 +1,115 @@
+"""Query-guided attributes: a picture and a query in, one answer out ("what colour is the 7?").
+
+The training side: batches as a function of their number alone, the loss, the quick validation, the model folder.
+The scoring side is :mod:`saccade.families.question.scene_scores`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from saccade.config import from_dict
+from saccade.data.pictures.augment import augment
+from saccade.data.scenes.hashing import derive_seed
+from saccade.data.tables.splits import Split
+from saccade.errors import ConfigError
+from saccade.families.question.query_task import QueryTask
+from saccade.families.question.scene_data import SPECS, AttributeBatch, AttributeData, AttributeDataConfig
+from saccade.families.question.scene_scores import score_attributes
+from saccade.models.base import QueryModel
+from saccade.models.io.facts import ModelFacts
+from saccade.tasks.wanted import Wanted
+
+
+class AttributeTask(QueryTask):
+    """Trains one attribute model on generated scenes.
+
+    Args:
+        model: catalog name of the model.
+        model_config: settings of the model.
+        data: settings of :class:`AttributeDataConfig` (name, glyphs, seed of the scenes).
+        protocol: sizes and splits; overrides that of ``data``.
+        seed: of the weights, of the order of a finite training set, and of fresh training scenes. Validation and test
+            scenes do not depend on it, so that runs with different seeds are scored on the same pictures.
+    """
+
+    name = "attribute"
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        model_config: Mapping[str, Any],
+        data: Mapping[str, Any],
+        protocol: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        settings = dict(data) | ({"protocol": protocol} if protocol else {})
+        self.data_config = from_dict(AttributeDataConfig, settings, where="data")
+        side = SPECS[self.data_config.name].size
+        chosen = str(self.data_config.protocol)
+        super().__init__(model=model, model_config=model_config, size=(side, side), protocol=chosen, seed=seed)
+
+    def make_split(self, name: str) -> AttributeData:
+        """One split of the scenes, on the device; fresh training scenes are drawn anew for each seed."""
+        config = self.data_config
+        if name == "train" and config.protocol == "unlimited":
+            config = replace(config, seed=config.seed + self.seed)
+        return AttributeData(config, cast(Split, name), device=self.device)
+
+    def training_batch(self, data: AttributeData, indices: Tensor, number: int) -> AttributeBatch:
+        """The triples ``indices`` (B,); of fresh scenes, each picture once for all that is asked of it.
+
+        Those of a finite set are varied if the settings say how; their layouts are not, which training does not see.
+        """
+        asks = self.data_config.asks if data.size is None else 1
+        if len(indices) % asks:
+            raise ConfigError(f"a batch of {len(indices)} cannot be split into scenes that are asked {asks} times each")
+        made = data.take(indices, together=asks)
+        if data.size is not None and self.data_config.augment is not None:
+            varied, _ = augment(made.images, self.data_config.augment, derive_seed(self.seed, number))
+            return replace(made, images=varied)
+        if asks == 1:
+            return made
+        return replace(made, images=made.images.contiguous(memory_format=torch.channels_last))
+
+    @classmethod
+    def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
+        """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
+        changes = {"name": wanted.data, "protocol": wanted.protocol, "glyphs": wanted.glyphs, "seed": wanted.seed}
+        settings = {**facts.data, **{key: value for key, value in changes.items() if value is not None}}
+        return {"data": settings, "allow_pack": wanted.allow_pack}
+
+    @classmethod
+    def evaluate(
+        cls,
+        model: nn.Module,
+        data: Mapping[str, Any],
+        split: str,
+        *,
+        limit: int | None = None,
+        sweeps: int = 200,
+        allow_pack: bool = False,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> dict[str, Any]:
+        """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``."""
+        config = from_dict(AttributeDataConfig, data, where="data")
+        device = next(model.parameters()).device
+        chosen = AttributeData(config, cast(Split, split), device=device, allow_pack=allow_pack)
+        if not isinstance(model, QueryModel):
+            raise ConfigError("the task 'attribute' scores models that answer queries")
+        scores = score_attributes(model, chosen, limit=limit, sweeps=sweeps, progress=progress)
+        return {
+            "data": config.name,
+            "glyphs": chosen.glyphs.name,
+            "backgrounds": chosen.backgrounds,
+            "split": split,
+            "protocol": config.protocol,
+            "seed": config.seed,
+            **scores.summary(),
+        }

@@ -1,0 +1,284 @@
+"""Scores of a model on questions about given pictures: its answers, and its attention where the evidence is known.
+
+Pictures cannot be rendered again, so there are no causal tests; deletion and insertion blur pixels instead. Every map,
+the model's and the baselines', lies on the network input through the same projection, on the grid of the model's last
+look. Evidence is a mask, a box or a disc round a click, see
+:class:`saccade.families.question.table_data.QuestionBatch`; a click is scored by its distance too. What
+no picture has evidence for is left out.
+
+Baselines beside those of generated scenes: ``training_prior`` and ``training_prior_by_query`` answer by what is common
+in training; ``box_centre`` looks at the middle of the object's box and ``part_prior`` where the part asked for lies in
+its box on the mean over training, each on the model's grid and, as ``…_exact``, to the pixel. ``grid_oracle`` is the
+bound of the grid for the share of attention on the evidence, or near the click.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade import geometry
+from saccade.families.question.prior import TrainingPrior
+from saccade.families.question.query_task import right_answers
+from saccade.families.question.sweeps import sweep_areas
+from saccade.families.question.table_data import QuestionBatch, QuestionData
+from saccade.metrics import attention_near, blurred, bootstrap, distance, pointing_at, weighted_map
+from saccade.metrics.intervals import mean_defined
+from saccade.metrics.maps import baselines
+from saccade.metrics.maps.map_scores import MapScores, PictureValues
+from saccade.metrics.maps.points import NEAR, at_points, diagonals, disc, exactly_at
+from saccade.models.base import QueryModel
+from saccade.tasks.forward_passes import SeenPictures, distinct
+from saccade.tasks.kept_columns import KeptColumns
+from saccade.tasks.scoring import BATCH, answers_of, cells_of, numbers_in_batches, only_defined, without_nan
+from saccade.trace import AttentionTrace, Output
+
+BLUR = 1 / 20  # standard deviation of the blur that stands for "no longer there", as a share of the input's height
+SWEEPS = 50
+SWEPT_AT_ONCE = 10  # questions between two signs of life: on a CPU ten take seconds
+
+
+@dataclass
+class QuestionScores:
+    """What was measured, with the per-question values behind every mean."""
+
+    queries: tuple[str, ...]
+    multi_label: bool
+    answers: PictureValues = field(default_factory=PictureValues)
+    total: MapScores = field(default_factory=MapScores)
+    by_look: dict[str, MapScores] = field(default_factory=dict)
+    baselines: dict[str, MapScores] = field(default_factory=dict)
+    columns: KeptColumns = field(default_factory=KeptColumns)
+    """``picture``, ``query``, ``label`` of every question, and what was said: ``logits``, ``swapped``, ``prior…``."""
+
+    def summary(self) -> dict[str, Any]:
+        """Plain numbers: ``n``, ``metrics``, ``attention``, ``baselines``, ``intervals`` and ``counts``."""
+        picture = self.columns["picture"]
+        named = {**self.answers.values(), **self.total.values()}
+        defined = {name: values for name, values in named.items() if not bool(values.isnan().all())}
+        intervals = {name: bootstrap(values, picture[: len(values)]) for name, values in defined.items()}
+        found: dict[str, Any] = {
+            "n": len(picture),
+            "metrics": only_defined(self.answers.means()),
+            "attention": {
+                **only_defined(self.total.means()),
+                "by_look": {name: only_defined(scores.means()) for name, scores in self.by_look.items()},
+            },
+            "baselines": self._prior_baselines()
+            | {name: means for name, scores in self.baselines.items() if (means := only_defined(scores.means()))},
+            "intervals": {name: [interval.low, interval.high] for name, interval in intervals.items()},
+            "counts": {name: mean_defined(values).n for name, values in defined.items()},
+        }
+        if self.multi_label:
+            found["metrics"] = self._mean_precisions() | found["metrics"]
+        else:
+            found["metrics"]["accuracy_by_query"], found["counts"]["accuracy_by_query"] = self._by_query()
+        return {key: without_nan(value) for key, value in found.items()}
+
+    def _mean_precisions(self) -> dict[str, float]:
+        """Weighted mAP by both interpolations; asked for something else in the picture, it should be far lower."""
+        logits, label = self.columns["logits"], self.columns["label"]
+        found = {
+            "weighted_map": weighted_map(logits, label),
+            "weighted_map_all_point": weighted_map(logits, label, "all-point"),
+        }
+        swapped = self.columns["swapped"]  # (N,K), NaN where nothing else is asked about the picture
+        told = ~swapped.isnan().any(1)  # (N,)
+        return found | only_defined({"swapped_query": weighted_map(swapped[told], label[told])})
+
+    def _by_query(self) -> tuple[dict[str, float], dict[str, int]]:
+        """Accuracy for each query that was asked, and how often it was."""
+        right, query = self.answers.values()["accuracy"], self.columns["query"]
+        asked = {word: right[query == number] for number, word in enumerate(self.queries)}
+        held = {word: values for word, values in asked.items() if len(values)}
+        return {word: float(values.mean()) for word, values in held.items()}, {w: len(v) for w, v in held.items()}
+
+    def _prior_baselines(self) -> dict[str, dict[str, float]]:
+        """What answering by habit scores; nothing without training rows to learn habits from."""
+        label = self.columns["label"]
+        found: dict[str, dict[str, float]] = {}
+        for name in ("training_prior", "training_prior_by_query"):
+            if name in self.columns:
+                habit = self.columns[name]  # (N,K)
+                right = float(right_answers(habit, label).double().mean())
+                found[name] = (
+                    {"weighted_map": weighted_map(habit, label), "top1": right}
+                    if self.multi_label
+                    else {"accuracy": right}
+                )
+        return found
+
+
+@torch.no_grad()
+def score_questions(
+    model: QueryModel,
+    data: QuestionData,
+    prior: TrainingPrior | None = None,
+    *,
+    limit: int | None = None,
+    sweeps: int = SWEEPS,
+    batch_size: int = BATCH,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> QuestionScores:
+    """Score ``model`` on a split.
+
+    Args:
+        model: in eval mode, on the device of ``data``.
+        data: the split, in the words of the model.
+        prior: what the training rows know, for the baselines; None: without them.
+        limit: at most this many questions, from the first on.
+        sweeps: questions for deletion and insertion, which cost dozens of forward passes each.
+        batch_size: questions at once; among them maps are exchanged for the shuffled baseline, and other questions
+            about the same picture are looked for.
+        progress: called with questions done and questions in all; while the first are swept, with those swept.
+    """
+    scores = QuestionScores(data.queries, data.multi_label)
+    total, done = min(limit or data.size, data.size), 0
+    for numbers in numbers_in_batches(total, batch_size):
+        batch = data.take(numbers)
+        size = (batch.images.shape[-2], batch.images.shape[-1])
+        first, picture = distinct(batch.picture)  # (P,), (B,): several questions share a picture
+        seen = SeenPictures(model, batch.images[first])
+        output = model.wrap(seen.ask(batch.query, picture), size)
+        other, has_other = _other_query(batch)  # (B,), (B,)
+        swapped = torch.where(has_other[:, None], seen.ask(other, picture)["logits"], torch.nan)  # (B,K)
+        _add_answers(scores, output, swapped, batch)
+        _add_maps(scores, output.trace, batch, prior)
+        if prior is not None:
+            habit = prior.answers(batch.query)  # (B,K)
+            scores.columns.keep(training_prior=prior.overall.expand(habit.shape), training_prior_by_query=habit)
+        for start in range(0, min(sweeps - done, len(batch)), SWEPT_AT_ONCE):
+            part = slice(start, min(start + SWEPT_AT_ONCE, sweeps - done, len(batch)))
+            _add_sweeps(scores, model, output.trace[part], batch, part)
+            progress(done + part.stop, total)
+        done += len(batch)
+        progress(done, total)
+    return scores
+
+
+def _add_answers(scores: QuestionScores, output: Output, swapped: Tensor, batch: QuestionBatch) -> None:
+    """The answer, the answer when something else in the picture is asked for, and that of the likeliest location.
+
+    ``swapped`` (B,K) holds the logits of the something else, NaN where there is nothing else to ask.
+    """
+    scores.columns.keep(picture=batch.picture, query=batch.query, label=batch.label)
+    kind = "top1" if scores.multi_label else "accuracy"
+    found = {kind: right_answers(output.logits, batch.label).double()}
+    if scores.multi_label:
+        scores.columns.keep(logits=output.logits, swapped=swapped)
+    else:
+        told = ~swapped.isnan().any(1)  # (B,)
+        found["swapped_query"] = torch.where(told, right_answers(swapped, batch.label).double(), torch.nan)
+    if "argmax_logits" in output.aux:
+        right = right_answers(output.aux["argmax_logits"], batch.label)
+        found[f"{kind}_argmax_location"] = right.double()
+    scores.answers.add_values(found)
+
+
+def _other_query(batch: QuestionBatch) -> tuple[Tensor, Tensor]:
+    """Another query (B,) of the batch about the same picture, with another answer, and whether there is one (B,).
+
+    With the same answer it could not be told whether the model answered the other question or stuck to the first.
+    """
+    same = batch.picture[:, None] == batch.picture  # (B,B)
+    unlike = batch.query[:, None] != batch.query  # (B,B)
+    labels = batch.label if batch.label.dim() == 2 else batch.label[:, None]  # (B,K|1)
+    differs = (labels[:, None] != labels).any(-1)  # (B,B)
+    fits = same & unlike & differs
+    chosen = batch.query[fits.int().argmax(1)]  # (B,)
+    return torch.where(fits.any(1), chosen, batch.query), fits.any(1)
+
+
+def _add_maps(scores: QuestionScores, trace: AttentionTrace, batch: QuestionBatch, prior: TrainingPrior | None) -> None:
+    """The total, every look, and every baseline, against the same evidence and the same clicks."""
+    truth = _Truth(batch)
+    total = trace.image_map("total")  # (B,H,W)
+    truth.add_to(scores.total, total)
+    for look in trace.looks:
+        if len(trace.looks) > 1 and look.is_spatial:
+            truth.add_to(scores.by_look.setdefault(look.name, MapScores()), trace.image_map(look))
+    size, pictures = (total.shape[-2], total.shape[-1]), len(batch)
+    cells = cells_of(trace)
+    frame, grid = cells or (geometry.identity(), size)
+    frame = frame.to(total.device)
+    centre = (batch.box[:, :2] + batch.box[:, 2:]) / 2  # (B,2)
+    usual = torch.full_like(centre, torch.nan) if prior is None else prior.points(batch.query, batch.box)  # (B,2)
+    maps = {
+        "uniform": baselines.uniform(frame, grid, size, pictures=pictures),
+        "centre_gaussian": baselines.centre_gaussian(frame, grid, size, pictures=pictures),
+    }
+    if _can_exchange(batch.picture):
+        maps["shuffled"] = baselines.shuffled(total, batch.picture)
+    for name, points in (("box_centre", centre), ("part_prior", usual)):
+        if truth.has_clicks and not bool(points.isnan().all()):
+            maps[name] = at_points(points, frame, grid, size)
+            maps[f"{name}_exact"] = exactly_at(points, size)
+    for name, baseline in maps.items():
+        placed = {"box_centre": centre, "part_prior": usual}.get(name.removesuffix("_exact"))
+        known = truth if placed is None else truth.only(~placed.isnan().any(1))
+        known.add_to(scores.baselines.setdefault(name, MapScores()), baseline)
+    if cells is not None:
+        truth.add_bounds_to(scores.baselines.setdefault("grid_oracle", MapScores()), frame, grid)
+
+
+class _Truth:
+    """Where the evidence of a batch is, and how a map compares with it."""
+
+    def __init__(self, batch: QuestionBatch) -> None:
+        self.batch = batch
+        self.evidence, self.points = batch.evidence(), batch.point
+        size = (batch.images.shape[-2], batch.images.shape[-1])
+        self.diagonal = diagonals(batch.box, size)  # (B,)
+        self.near = disc(self.points, NEAR * self.diagonal, size)  # (B,H,W)
+        self.has_clicks = not bool(self.points.isnan().all())
+
+    def only(self, known: Tensor) -> _Truth:
+        """The truth of those examples (B,) alone for which a baseline knows a place: for the others it says nothing."""
+        part = _Truth(self.batch)
+        part.evidence = self.evidence & known[:, None, None]
+        part.points = torch.where(known[:, None], self.points, torch.nan)
+        return part
+
+    def add_to(self, scores: MapScores, maps: Tensor) -> None:
+        """Score maps (B,H,W) by the evidence and by the clicks."""
+        scores.add(maps, self.evidence)
+        scores.add_values(self._near_clicks(maps))
+
+    def add_bounds_to(self, scores: MapScores, frame: Tensor, grid: geometry.Size) -> None:
+        """The best single cells of the model's grid: one for the evidence, one for what is near the click."""
+        scores.add(baselines.grid_oracle(self.evidence, frame, grid), self.evidence)
+        scores.add_values(self._near_clicks(baselines.grid_oracle(self.near, frame, grid)))
+
+    def _near_clicks(self, maps: Tensor) -> dict[str, Tensor]:
+        radius = NEAR * self.diagonal
+        return {
+            "pointing_at": pointing_at(maps, self.points, radius),
+            "attention_near": attention_near(maps, self.points, radius),
+            "distance": distance(maps, self.points, self.diagonal),
+        }
+
+
+def _can_exchange(pictures: Tensor) -> bool:
+    """Whether maps can be exchanged between pictures (B,): no more than half may be about one."""
+    return 2 * int(torch.unique(pictures, return_counts=True)[1].max()) <= len(pictures)
+
+
+def _add_sweeps(
+    scores: QuestionScores, model: QueryModel, trace: AttentionTrace, batch: QuestionBatch, part: slice
+) -> None:
+    """Deletion and insertion by blurring, for the model's map and for pixels in random order (a uniform map).
+
+    ``trace`` is that of the questions ``part`` of the batch.
+    """
+    count = len(trace)
+    asked, total = (batch.query[part], answers_of(trace)), trace.image_map("total")
+    first, picture = distinct(batch.picture[part])  # (P,), (B,): the random order is the same for all its questions
+    images = batch.images[part][first]  # (P,3,H,W)
+    fill, even = blurred(images, BLUR * images.shape[-2]), torch.ones_like(total[first])  # (P,3,H,W), (P,H,W)
+    alone = torch.arange(count, device=picture.device)  # (B,)
+    scores.total.add_values(sweep_areas(model, images[picture], total, *asked, alone, fill=fill[picture]))
+    scores.baselines["uniform"].add_values(sweep_areas(model, images, even, *asked, picture, fill=fill))

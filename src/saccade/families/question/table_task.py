@@ -1,0 +1,170 @@
+"""Questions about one's own pictures: a table of pictures, queries and answers in, a model that answers and looks out.
+
+The table says what can be asked and answered, so the sizes of the model's query and answer are filled in from it. The
+training side; the scoring side is :mod:`saccade.families.question.table_scores`.
+
+A phase that leaves the backbone as it is learns from its features, which are computed once and kept on disk
+(:mod:`saccade.tasks.kept_features`): if pictures are not varied (``data.augment: null``), and the model sees the whole
+backbone before it is asked, as SOFT does and HAttNet does not. Validation in such a phase reads them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+from torch import Tensor, nn
+
+from saccade.config import from_dict
+from saccade.data.scenes.hashing import derive_seed
+from saccade.data.tables.references import split_reference
+from saccade.data.tables.trainable import check_named, check_trainable
+from saccade.errors import ConfigError
+from saccade.families.question.features import QuestionFeatures
+from saccade.families.question.prior import training_prior
+from saccade.families.question.query_task import QueryTask
+from saccade.families.question.readers import READERS, read_questions
+from saccade.families.question.table import QuestionTable
+from saccade.families.question.table_data import QuestionBatch, QuestionData, QuestionDataConfig
+from saccade.families.question.table_scores import SWEEPS, score_questions
+from saccade.models.base import QueryModel
+from saccade.models.io.facts import ModelFacts
+from saccade.tasks.kept_features import rests
+from saccade.tasks.picture_task import Batch, in_batches
+from saccade.tasks.wanted import Wanted
+
+KEPT = "/kept"
+"""Behind the name of a split: the features of its pictures."""
+KEPT_AT_ONCE = 64  # questions with their features in validation: as many as commonly learn together
+
+
+class QuestionTask(QueryTask):
+    """Trains one query model on a table of questions.
+
+    Args:
+        model: catalog name of the model.
+        model_config: settings of the model; ``queries``, ``answers`` and ``multi_label`` come from the table.
+        data: settings of :class:`QuestionDataConfig`; ``name`` is READER:PATH.
+        protocol: the recipe's name for its splits; kept with the model.
+        seed: of the weights, of the order of the training questions and of what augments them.
+    """
+
+    name = "question"
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        model_config: Mapping[str, Any],
+        data: Mapping[str, Any],
+        protocol: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        check_named(data, READERS, "pictures")
+        self.data_config = from_dict(QuestionDataConfig, data, where="data")
+        self.table = read_questions(self.data_config.name, self.data_config.options)
+        check_trainable(self.table, "question")
+        settings = _filled_in(model_config, self.table)
+        size = self.data_config.size
+        super().__init__(model=model, model_config=settings, size=size, protocol=protocol, seed=seed)
+
+    def described(self) -> str:
+        """What the table holds, in one line."""
+        return self.table.described()
+
+    def make_split(self, name: str) -> QuestionData | QuestionFeatures:
+        """One split of the table, its pictures on the device where they fit; or SPLIT/kept: what is kept of them."""
+        if name.endswith(KEPT):
+            return QuestionFeatures(self.split(name.removesuffix(KEPT)), cast(QueryModel, self.model), self.tell)
+        return QuestionData(self.data_config, name, self.device, table=self.table)
+
+    # ------------------------------------------------------------ training
+
+    def training_split(self, phase: str) -> QuestionData | QuestionFeatures:
+        """Questions with their pictures, or with what is kept of these while the backbone rests."""
+        for name in ("train", "val"):  # what was kept is of a backbone that may have learnt since
+            self._splits.pop(f"{name}{KEPT}", None)
+        data: QuestionData | QuestionFeatures = self.split(f"train{KEPT}" if self._keeps() else "train")
+        return data
+
+    def _keeps(self) -> bool:
+        """Whether the phase that begins sees every picture alike: its weights and modes are set by now."""
+        config, encoder = self.data_config, self.model.encoder
+        return bool(config.features_mb) and config.augment is None and encoder is not None and rests(encoder)
+
+    def batch(self, data: QuestionData | QuestionFeatures, indices: Tensor, number: int) -> Batch:
+        """The questions ``indices`` (B,) with their answers, and with their pictures or the features of those."""
+        if isinstance(data, QuestionFeatures):
+            return data.take(indices)._asdict()
+        return super().batch(data, indices, number)
+
+    def training_batch(self, data: QuestionData, indices: Tensor, number: int) -> QuestionBatch:
+        """Questions (B,) with their pictures varied as the seed and the number of the batch say."""
+        return data.take(indices, augment_seed=derive_seed(self.seed, number))
+
+    def answers(self, model: QueryModel) -> Iterator[tuple[Tensor, Tensor]]:
+        """Logits (B,K) and labels of the validation split; from kept features where the phase learns from such."""
+        if f"train{KEPT}" not in self._splits or model is not self.model:
+            yield from super().answers(model)
+            return
+        for batch in in_batches(self.split(f"val{KEPT}"), KEPT_AT_ONCE):
+            yield model.ask(batch.encoding, batch.query)["logits"], batch.label
+
+    # ------------------------------------------------------------ scoring
+
+    @classmethod
+    def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
+        """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
+        reader = facts.data.get("name")
+        if wanted.data is None:
+            raise ConfigError(f"a model does not remember where its pictures were; give --data {reader}:PATH")
+        for name in ("protocol", "glyphs"):
+            if getattr(wanted, name) is not None:
+                raise ConfigError(f"--{name} is about generated scenes; this model answers questions about pictures")
+        settings = {**facts.data, "name": wanted.data}
+        if split_reference(wanted.data, READERS)[0] != reader:
+            settings.pop("options", None)  # another reader has other options
+        return {"data": settings, "queries": facts.queries, "answers": facts.answers}
+
+    @classmethod
+    def evaluate(
+        cls,
+        model: nn.Module,
+        data: Mapping[str, Any],
+        split: str,
+        *,
+        queries: tuple[str, ...],
+        answers: tuple[str, ...],
+        limit: int | None = None,
+        sweeps: int = SWEEPS,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> dict[str, Any]:
+        """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
+
+        ``queries`` and ``answers`` are the model's words; questions in other words are left out and counted.
+        """
+        config = from_dict(QuestionDataConfig, data, where="data")
+        if not isinstance(model, QueryModel):
+            raise ConfigError("the task 'question' scores models that answer queries")
+        table = read_questions(config.name, config.options)
+        device = next(model.parameters()).device
+        chosen = QuestionData(config, split, device, table=table, queries=queries, answers=answers)
+        if chosen.multi_label != model.multi_label:
+            has, gives = ("several labels", "one") if chosen.multi_label else ("one label", "several")
+            raise ConfigError(f"{config.name} has {has} for a question, but the model answers with {gives}")
+        prior = training_prior(table, queries, answers)
+        scores = score_questions(model, chosen, prior, limit=limit, sweeps=sweeps, progress=progress)
+        found = {"data": split_reference(config.name, READERS)[0], "split": split, **scores.summary()}
+        unread = [reason for reason in table.skipped if "never seen in train" not in reason]  # the model's words count
+        found["counts"]["skipped_rows"] = len(unread) + len(chosen.skipped)
+        return found
+
+
+def _filled_in(model_config: Mapping[str, Any], table: QuestionTable) -> dict[str, Any]:
+    """The model's settings with what the table decides; a setting that says otherwise is an error."""
+    decided = {"queries": len(table.queries), "answers": len(table.answers), "multi_label": table.multi_label}
+    for name, value in decided.items():
+        if name in model_config and model_config[name] != value:
+            found = model_config[name]
+            raise ConfigError(f"model.config.{name}: found {found}, but {table.name} has {value}; leave it out")
+    return {**model_config, **decided}

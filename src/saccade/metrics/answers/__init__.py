@@ -1,0 +1,1 @@
+"""Scores of answers: accuracy, average precision, multisets."""

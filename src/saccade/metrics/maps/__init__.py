@@ -1,0 +1,1 @@
+"""Scores of attention maps: functions of maps and evidence, no model needed."""

@@ -1,0 +1,206 @@
+"""Deletion and insertion: does the answer depend on the pixels that a map marks?
+
+Paper: Petsiuk, Das and Saenko 2018, RISE (arXiv 1806.07421).
+
+Pixels are taken in the order of the map, highest first, in equal steps; after each step the probability of the
+answer is read. ``deletion`` replaces them by a fill (a low area means that what the map marks was needed),
+``insertion`` brings them back into a picture made of the fill (a high area means that it was enough).
+
+Deviations from the paper: 20 steps of equal area instead of a fixed number of pixels; the fill is always stated by
+the caller; tied pixels are ordered by a fixed hash of their position, so a constant map behaves as a random order and
+not as a sweep from the top; values that agree to about five decimal digits count as tied, because a projected
+constant map is constant only up to rounding. Areas are comparable only with the same fill, steps and picture size:
+read them beside those of :func:`random_order` and of a uniform map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.geometry import Size
+from saccade.metrics.maps.values import check_maps, quantise, scale_to_peak
+
+Probability = Callable[[Tensor, Tensor], Tensor]
+"""``probability(images (N,C,H,W), pictures (N,)) -> (N,)``: how probable the model finds each picture's answer.
+
+``pictures`` says which picture of the batch each altered copy comes from, so that its own question and answer can be
+looked up: copies of several pictures share one forward pass. Where pictures are asked several questions, the result is
+(N,A), one column for each.
+"""
+
+_TIE_BITS = 17  # values that agree to 2^-17 ≈ 8e-6 are tied
+
+
+@dataclass(frozen=True)
+class SweepCurve:
+    """The probability of the answer while pixels are exchanged, with the area under it."""
+
+    share: Tensor  # (K+1,) of the pixels exchanged, 0 … 1
+    probability: Tensor  # (B,K+1), or (B,A,K+1) of several answers
+
+    @property
+    def area(self) -> Tensor:
+        """(B,) or (B,A) by the trapezoid rule: the mean probability over the sweep."""
+        return torch.trapezoid(self.probability, self.share, dim=-1)
+
+
+def deletion(
+    probability: Probability,
+    images: Tensor,
+    maps: Tensor,
+    *,
+    fill: float | Tensor,
+    steps: int = 20,
+    max_batch: int = 256,
+) -> SweepCurve:
+    """Replace pixels by ``fill``, most attended first; lower area is better.
+
+    Args:
+        probability: see :data:`Probability`; called without gradients.
+        images: (B,C,H,W), as the callable wants them.
+        maps: (B,H,W) ≥ 0, on the pixels of ``images``.
+        fill: what replaces a pixel: one value, or a tensor that broadcasts to ``images``, such as a mean colour
+            (C,1,1) or :func:`blurred` pictures.
+        steps: K, in how many equal parts the pixels are exchanged.
+        max_batch: the most altered pictures in one call of ``probability``.
+    """
+    return _sweep(probability, images, _filled(images, fill), maps, steps, max_batch)
+
+
+def insertion(
+    probability: Probability,
+    images: Tensor,
+    maps: Tensor,
+    *,
+    fill: float | Tensor,
+    steps: int = 20,
+    max_batch: int = 256,
+) -> SweepCurve:
+    """Start from ``fill`` and bring pixels back, most attended first; higher area is better. See :func:`deletion`."""
+    return _sweep(probability, _filled(images, fill), images, maps, steps, max_batch)
+
+
+def deletion_and_insertion(
+    probability: Probability,
+    images: Tensor,
+    maps: Tensor,
+    *,
+    fill: float | Tensor,
+    steps: int = 20,
+    max_batch: int = 256,
+) -> tuple[SweepCurve, SweepCurve]:
+    """Both, for less than the price of both: one ends where the other begins. See :func:`deletion`."""
+    filled = _filled(images, fill)
+    deleted = _sweep(probability, images, filled, maps, steps, max_batch)
+    ends = deleted.probability[..., -1], deleted.probability[..., 0]  # (B[,A]) each: all filled, nothing filled
+    return deleted, _sweep(probability, filled, images, maps, steps, max_batch, ends)
+
+
+def random_order(pictures: int, size: Size, *, seed: int = 0) -> Tensor:
+    """Maps (B,H,W) that rank the pixels at random, differently for each picture: the baseline of both sweeps."""
+    generator = torch.Generator().manual_seed(seed)
+    ranks = torch.rand(pictures, size[0] * size[1], generator=generator).argsort(1)  # (B,P)
+    return (ranks + 1).float().unflatten(1, size) / ranks.shape[1]  # (B,H,W)
+
+
+def blurred(images: Tensor, sigma: float) -> Tensor:
+    """Pictures (B,C,H,W) after a Gaussian blur of ``sigma`` pixels, the border repeated outwards: a softer fill."""
+    if not sigma > 0:
+        raise ConfigError(f"blurred: sigma must be above 0, found {sigma:g}")
+    if images.dim() != 4:
+        raise ShapeError("images", "(B,C,H,W)", images.shape)
+    reach = max(1, round(3 * sigma))
+    offsets = torch.arange(-reach, reach + 1, device=images.device, dtype=images.dtype)
+    kernel = torch.softmax(-0.5 * (offsets / sigma).square(), dim=0)  # (2r+1,) a normalised Gaussian
+    channels = images.shape[1]
+    down = kernel.view(1, 1, -1, 1).expand(channels, 1, -1, 1)
+    across = kernel.view(1, 1, 1, -1).expand(channels, 1, 1, -1)
+    padded = F.pad(images, (reach, reach, reach, reach), mode="replicate")  # (B,C,H+2r,W+2r)
+    return F.conv2d(F.conv2d(padded, down, groups=channels), across, groups=channels)  # (B,C,H,W)
+
+
+def pixel_ranks(maps: Tensor) -> Tensor:
+    """The place of each pixel (B,H,W) int64 in the order of its map: 0 is attended most; ties by a fixed hash."""
+    maps = check_maps(maps)
+    value = quantise(scale_to_peak(maps), _TIE_BITS).flatten(1).long()  # (B,P)
+    position = torch.arange(value.shape[1], device=maps.device)  # (P,)
+    key = (value << 32) | _scramble(position)  # (B,P) all different
+    order = key.argsort(dim=1, descending=True)  # (B,P)
+    ranks = torch.empty_like(order).scatter_(1, order, position.expand_as(order))  # (B,P)
+    return ranks.view(maps.shape)
+
+
+def _scramble(numbers: Tensor) -> Tensor:
+    """A fixed one-to-one hash of 32-bit numbers: odd multipliers and xor-shifts lose nothing, so nothing collides."""
+    low = 0xFFFFFFFF
+    mixed = (numbers + 0x9E3779B9) & low
+    for multiplier, shift in ((0x21F0AAAD, 16), (0x735A2D97, 15)):
+        mixed = ((mixed ^ (mixed >> shift)) * multiplier) & low
+    return mixed ^ (mixed >> 15)
+
+
+def _filled(images: Tensor, fill: float | Tensor) -> Tensor:
+    fill = torch.as_tensor(fill).to(images)
+    try:
+        return fill.expand(images.shape)
+    except RuntimeError as error:
+        raise ShapeError("fill", f"something that broadcasts to {tuple(images.shape)}", fill.shape) from error
+
+
+@torch.no_grad()
+def _sweep(
+    probability: Probability,
+    start: Tensor,
+    end: Tensor,
+    maps: Tensor,
+    steps: int,
+    max_batch: int,
+    ends: tuple[Tensor, Tensor] | None = None,
+) -> SweepCurve:
+    """Exchange the pixels of ``start`` for those of ``end`` in the order of the maps.
+
+    ``ends`` are the probabilities (B[,A]) for both, where they are known.
+    """
+    if steps < 1 or max_batch < 1:
+        raise ConfigError(f"a sweep needs steps and max_batch of at least 1; found {steps} and {max_batch}")
+    if start.dim() != 4 or maps.shape != (start.shape[0], *start.shape[2:]):
+        raise ShapeError("maps", f"(B,H,W) on the pixels of images {tuple(start.shape)}", maps.shape)
+    ranks = pixel_ranks(maps.to(start.device))  # (B,H,W)
+    pixels = maps.shape[1] * maps.shape[2]
+    exchanged = torch.tensor([round(pixels * k / steps) for k in range(steps + 1)], device=start.device)  # (K+1,)
+    between = exchanged if ends is None else exchanged[1:-1]  # (S,): how much of a picture that is asked about
+    copies = torch.arange(len(maps) * len(between), device=start.device)  # every step of every picture
+    answers = []
+    for part in copies.split(max_batch):
+        picture = part // len(between)  # (N,)
+        limit = between[part % len(between)]  # (N,)
+        done = (ranks[picture] < limit[:, None, None]).unsqueeze(1)  # (N,1,H,W)
+        answers.append(_checked(probability(torch.where(done, end[picture], start[picture]), picture), picture))
+    if answers:
+        curve = torch.cat(answers).unflatten(0, (len(maps), len(between))).movedim(1, -1)  # (B,[A,]S)
+    else:  # no pictures, or nothing between the ends
+        curve = start.new_zeros(len(maps), len(between)) if ends is None else ends[0].unsqueeze(-1)[..., :0]
+    if ends is not None:
+        curve = torch.cat([ends[0].unsqueeze(-1), curve, ends[1].unsqueeze(-1)], dim=-1)  # (B,[A,]K+1)
+    return SweepCurve((exchanged.double() / pixels).to(curve.dtype), curve)
+
+
+def _checked(found: Tensor, picture: Tensor) -> Tensor:
+    if found.dim() not in (1, 2) or len(found) != len(picture):
+        expected = f"({len(picture)},) or ({len(picture)},A)"
+        raise ShapeError("what probability(images, pictures) returned", expected, found.shape)
+    found = found if found.dtype == torch.float64 else found.float()
+    outside = ~((found >= -1e-4) & (found <= 1 + 1e-4))  # NaN is outside too
+    if bool(outside.any()):
+        where = outside.nonzero()[0]  # (1,) or (2,)
+        raise DataError(
+            f"probability of picture {int(picture[where[0]])} is {float(found[tuple(where)]):g}, not within 0..1: "
+            "return the softmax probability of the answer, not its logit"
+        )
+    return found

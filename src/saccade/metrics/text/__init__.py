@@ -1,0 +1,1 @@
+"""Scores of captions: functions of strings, or of word ids for rewards."""

@@ -1,0 +1,1 @@
+"""Models on disk: folder, facts, card, stored weights."""

@@ -1,0 +1,148 @@
+"""The model card: ``card.md``, written from the facts and from nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from saccade.errors import SaccadeError
+from saccade.models.catalog import model_spec
+from saccade.models.io.facts import ModelFacts, Part, Score
+
+
+def model_card(facts: ModelFacts) -> str:
+    """Markdown: what it is, how to use it, scores, data, deviations, licence."""
+    name = facts.name or "path/to/this/folder"
+    height, width = facts.preprocessing.size
+    lines = [
+        f"# {facts.name or facts.architecture}",
+        "",
+        _lead(facts),
+        "",
+        f"- asks: {_listed(facts.queries)}",
+        f"- answers: {_answers(facts)}",
+        f"- input: {height}×{width} RGB; a picture is laid inside undistorted, border {facts.preprocessing.fill:g}",
+        f"- parameters: {facts.parameters:,}",
+        f"- weights: SHA-256 `{facts.sha256}`" + (f", parameters as {facts.dtype}" if facts.dtype != "float32" else ""),
+        *_elsewhere(facts),
+        *_mean_of(facts.mean_of),
+        "",
+        "## Use",
+        "",
+        "```python",
+        "import saccade",
+        "",
+        f'seen = saccade.load("{name}").look("scene.png"' + (f', ask="{facts.queries[0]}")' if facts.queries else ")"),
+        "seen.answer, seen.confidence",
+        'seen.save("out")',
+        "```",
+        "",
+        "## Scores",
+        "",
+        *_scores(facts.scores),
+        "",
+        "## Training",
+        "",
+        *_pairs("model", facts.model),
+        *_pairs("data", facts.data),
+        *_pairs("", {"protocol": facts.protocol, "seed": facts.seed}),
+        *_recipe(facts.recipe),
+        *_pairs("", {**facts.training, "revision": facts.revision}),
+        "",
+        "The whole recipe, as it was resolved, stands in `config.json`.",
+        "",
+        "## Deviations from the paper",
+        "",
+        *([f"- {each}" for each in facts.deviations] or ["See the head of the model's source file."]),
+        "",
+        "## Licence",
+        "",
+        facts.licence,
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _lead(facts: ModelFacts) -> str:
+    try:
+        spec = model_spec(facts.architecture)
+    except SaccadeError:  # a card can be written for a model of another catalog
+        return f"Architecture `{facts.architecture}`, task `{facts.task}`."
+    return f"Architecture `{facts.architecture}` ({spec.summary}; {spec.paper}), task `{facts.task}`."
+
+
+def _elsewhere(facts: ModelFacts) -> list[str]:
+    """Where the rest of the weights is, if the folder does not hold them all."""
+    sources = []
+    if facts.base is not None:
+        sources.append((f"on top of the ImageNet weights of `{facts.base.backbone}`", facts.base.sha256))
+    if facts.beside is not None:
+        sources.append((f"beside the model `{facts.beside.name}`, with which it shares weights", facts.beside.sha256))
+    return [f"- {source} (SHA-256 `{digest}`), which it needs to load" for source, digest in sources]
+
+
+def _mean_of(parts: tuple[Part, ...]) -> list[str]:
+    """Whose weights it is the mean of, and what was different about them."""
+    if not parts:
+        return []
+    lines = [f"- the mean of the weights of {len(parts)} runs; the recipe below is that of the first"]
+    for part in parts:
+        differing = ", ".join(f"{key} {_plain(value)}" for key, value in part.settings.items())
+        told = f"{part.share:.4g} of `{part.name}`, SHA-256 `{part.sha256}`"
+        lines.append(f"  - {told}" + (f", with {differing}" if differing else ""))
+    return lines
+
+
+def _answers(facts: ModelFacts) -> str:
+    return f"sentences, of {len(facts.answers):,} words" if facts.sentences else _listed(facts.answers)
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return ", ".join(words) or "nothing in particular"
+
+
+def _scores(scores: tuple[Score, ...]) -> list[str]:
+    if not scores:
+        return ["Not scored yet: `saccade evaluate` does it."]
+    lines = ["| data | split | protocol | n | seed | metric | value | published |", "|---|---|---|---|---|---|---|---|"]
+    for score in scores:
+        where = f"| {score.data} | {score.split} | {score.protocol or '–'} |"
+        for metric, value in {**_numbers(score.metrics), **_numbers(score.attention)}.items():
+            published = score.published.get(metric)
+            n = score.counts.get(metric, score.n)  # deletion and insertion are measured on fewer pictures
+            printed = "–" if published is None else f"{published:.4f}"
+            lines.append(f"{where} {n:,} | {_plain(score.seed)} | {metric} | {value:.4f} | {printed} |")
+    return lines
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    return {key: value for key, value in values.items() if isinstance(value, (int, float))}
+
+
+def _recipe(recipe: Mapping[str, Any]) -> list[str]:
+    """The recipe in a line for each phase, and what it began with."""
+    lines = [f"- recipe: `{recipe['name']}`"] if "name" in recipe else []
+    if recipe.get("start"):
+        parts = ", ".join(f"`{part}`" for part in recipe.get("start_parts", ["*"]))
+        lines.append(f"- began with the weights of `{recipe['start']}`" + ("" if parts == "`*`" else f": {parts}"))
+    for phase in recipe.get("phases", []):
+        length = f"{phase['steps']:,} steps" if phase.get("steps") else f"{phase.get('epochs')} epochs"
+        optimizer, schedule = phase.get("optimizer", {}), phase.get("schedule", {})
+        lines.append(
+            f"- phase {phase.get('name')}: {length} of {recipe.get('batch_size')}, {optimizer.get('name')} at "
+            f"{optimizer.get('lr')}, weight decay {optimizer.get('weight_decay')}, {schedule.get('name')} schedule"
+            + (f", taught by `{phase['loss']}`" if phase.get("loss", "default") != "default" else "")
+        )
+    return lines
+
+
+def _pairs(group: str, values: Mapping[str, Any]) -> list[str]:
+    prefix = f"{group}." if group else ""
+    return [f"- {prefix}{key}: {_plain(value)}" for key, value in values.items() if value not in (None, "", {}, [])]
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "–"
+    return value if isinstance(value, str) else f"`{json.dumps(value, ensure_ascii=False)}`"

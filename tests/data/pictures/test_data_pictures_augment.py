@@ -1,0 +1,345 @@
+"""Varied training pictures: a function of the seed, within the limits asked for, and frames that say what was done."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from saccade.data.pictures.augment import Augmentation, augment
+from saccade.errors import ConfigError
+from saccade.geometry import apply, apply_to_boxes, compose, identity, invert
+
+STILL = Augmentation(area=(1.0, 1.0), aspect=1.0, mirror=False)
+
+FIRST_FRAMES = [
+    [[0.842032870923, 0.0, 4.171835429476], [0.0, 0.780988992959, 2.957248114796]],
+    [[-0.995466965272, 0.0, 43.802518449634], [0.0, 0.748730598824, 6.205806683236]],
+]
+FIRST_LIGHT = [[0.613149464, 0.497610092, 0.651733696], [0.457469881, 0.500463784, 0.580719709]]
+"""What seed 5 made of two grey pictures of 30 × 44, in half light or more, before there was more to choose."""
+
+
+def pictures(count: int = 4, height: int = 12, width: int = 20) -> torch.Tensor:
+    return torch.rand(count, 3, height, width)
+
+
+def coordinates(count: int, height: int, width: int) -> torch.Tensor:
+    """Pictures whose first two channels are the x and y of the pixel's centre, as a share of the side."""
+    x = ((torch.arange(width) + 0.5) / width).expand(height, width)
+    y = ((torch.arange(height) + 0.5) / height)[:, None].expand(height, width)
+    return torch.stack([x, y, torch.zeros_like(x)]).expand(count, 3, height, width).contiguous()
+
+
+def dots(count: int, x: float, y: float, height: int, width: int) -> torch.Tensor:
+    """Black pictures with a soft bright dot whose middle is at (x, y)."""
+    across, down = torch.arange(width) + 0.5 - x, torch.arange(height)[:, None] + 0.5 - y
+    return torch.exp(-(across**2 + down**2) / 8).expand(count, 3, height, width).contiguous()
+
+
+def middles(images: torch.Tensor) -> torch.Tensor:
+    """(B,2): where the light of the pictures (B,3,H,W) is, on average."""
+    light = images[:, 0].double()
+    y, x = torch.meshgrid(*(torch.arange(side).double() + 0.5 for side in light.shape[1:]), indexing="ij")
+    return torch.stack([(light * x).sum((1, 2)), (light * y).sum((1, 2))], dim=-1) / light.sum((1, 2))[:, None]
+
+
+def test_no_change_is_no_change(assert_near):
+    images = pictures()
+    varied, frames = augment(images, STILL, 3)
+    assert_near(varied, images)
+    assert_near(frames, torch.eye(2, 3, dtype=torch.float64).expand(4, 2, 3))
+
+
+def test_the_seed_decides_and_the_place_in_the_batch():
+    images = pictures(1).expand(16, -1, -1, -1)
+    first, again, other = (augment(images, Augmentation(), seed)[0] for seed in (5, 5, 6))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert len(torch.unique(first.flatten(1), dim=0)) == 16
+    assert torch.equal(augment(images[:4], Augmentation(), 5)[0], first[:4])
+
+
+def test_mirroring_turns_half_of_them():
+    images = pictures(200)
+    varied, frames = augment(images, Augmentation(area=(1.0, 1.0), aspect=1.0), 1)
+    turned = frames[:, 0, 0] < 0
+    assert 70 < int(turned.sum()) < 130
+    torch.testing.assert_close(varied[turned], images[turned].flip(-1))
+    torch.testing.assert_close(varied[~turned], images[~turned])
+    assert not bool((augment(images, Augmentation(mirror=False), 1)[1][:, 0, 0] < 0).any())
+
+
+def test_frames_lead_back_to_the_pixels_that_are_shown():
+    images = coordinates(64, 24, 40)
+    varied, frames = augment(images, Augmentation(area=(0.3, 0.9)), 2)
+    centre = torch.tensor([20.5, 12.5])  # of pixel (12, 20)
+    source = apply(frames, centre.double().expand(64, 2)) / torch.tensor([40.0, 24.0])
+    torch.testing.assert_close(varied[:, :2, 12, 20].double(), source, rtol=0, atol=1e-5)
+
+
+def test_crops_keep_to_area_aspect_and_picture():
+    how = Augmentation(area=(0.25, 0.5), aspect=1.5)
+    _, frames = augment(pictures(500, 30, 30), how, 9)
+    width, height = frames[:, 0, 0].abs() * 30, frames[:, 1, 1] * 30
+    share = width * height / 900
+    assert 0.25 - 1e-9 <= float(share.min()) < 0.27 < 0.48 < float(share.max()) <= 0.5 + 1e-9
+    assert 1 / 1.5 - 1e-9 <= float((width / height).min()) < 0.7 < 1.4 < float((width / height).max()) <= 1.5 + 1e-9
+    corners = torch.stack(
+        [apply(frames, torch.tensor([x, y]).double().expand(500, 2)) for x in (0, 30) for y in (0, 30)]
+    )
+    assert float(corners.min()) >= -1e-9
+    assert float(corners.max()) <= 30 + 1e-9
+
+
+def test_crops_above_one_hold_the_whole_picture():
+    """Without stretching: every corner of the picture is inside, anywhere, and light on black only becomes smaller."""
+    images = torch.zeros(300, 3, 30, 50)
+    images[:, :, 10:20, 20:30] = 1.0
+    varied, frames = augment(images, replace(STILL, area=(1.2, 2.0)), 6)
+    share = torch.linalg.det(frames[..., :2])
+    assert 1.2 - 1e-9 <= float(share.min()) < 1.23 < 1.97 < float(share.max()) <= 2 + 1e-9
+    inside = apply_to_boxes(invert(frames), torch.tensor([0.0, 0.0, 50.0, 30.0]))  # (300,4)
+    room = torch.cat([inside[:, :2], torch.tensor([50.0, 30.0]) - inside[:, 2:]], dim=-1)  # left, top, right, bottom
+    assert float(room.min()) >= -1e-9
+    assert bool((room.amin(0) < 0.2).all() & (room.amax(0) > torch.tensor([9.0, 5.4, 9.0, 5.4])).all())
+    torch.testing.assert_close(varied.sum((1, 2, 3)).double(), 300 / share, rtol=0.08, atol=0)
+
+
+def test_the_border_goes_on_round_a_smaller_picture(assert_near):
+    images = coordinates(60, 20, 20)
+    varied, frames = augment(images, replace(STILL, area=(1.9, 2.0)), 2)
+    corner = apply(frames, torch.tensor([19.5, 19.5]).double().expand(60, 2))
+    shown = varied[:, :2, -1, -1].double()
+    assert bool((corner > 20).any(0).all())
+    assert_near(shown, (corner / 20).clamp(max=19.5 / 20), atol=1e-5)  # the middle of the last pixel, on and on
+
+
+def test_beyond_the_picture_a_crop_is_stretched_as_asked():
+    """Up to area 1 a stretched crop is held inside the picture, above it is not."""
+    held, free = (augment(pictures(400, 30, 30), Augmentation((0.9, high), 1.5), 3)[1] for high in (1.0, 1.01))
+    for frames, most in ((held, 1.0), (free, math.sqrt(1.01 * 1.5))):
+        sides = frames[:, [0, 1], [0, 1]].abs()
+        assert 0.99 * most < float(sides.max()) <= most + 1e-9
+    ratio = free[:, 0, 0].abs() / free[:, 1, 1]
+    assert 1 / 1.5 - 1e-9 <= float(ratio.min()) < 0.68 < 1.47 < float(ratio.max()) <= 1.5 + 1e-9
+
+
+# ---------------------------------------------------------------- turned and slanted
+
+TILTED = {
+    "turn": replace(STILL, turn=30.0),
+    "slant": replace(STILL, slant=0.5),
+    "all": Augmentation(area=(0.9, 1.5), aspect=1.3, turn=20.0, slant=0.2),
+}
+
+
+@pytest.mark.parametrize("how", TILTED.values(), ids=TILTED)
+def test_a_dot_is_found_where_the_frame_says(how):
+    images = dots(100, 38.3, 20.6, 48, 64)
+    varied, frames = augment(images, how, 11)
+    expected = apply(invert(frames), torch.tensor([38.3, 20.6]).double().expand(100, 2))
+    torch.testing.assert_close(middles(varied), expected, rtol=0, atol=0.05)
+    assert float((expected - torch.tensor([38.3, 20.6])).abs().amax()) > 1  # and it did move
+
+
+@pytest.mark.parametrize("how", TILTED.values(), ids=TILTED)
+def test_tilted_frames_lead_back_to_the_pixels_that_are_shown(how):
+    images = coordinates(64, 40, 40)
+    varied, frames = augment(images, how, 2)
+    source = apply(frames, torch.tensor([24.5, 17.5]).double().expand(64, 2)) / 40  # the centre of pixel (17, 24)
+    torch.testing.assert_close(varied[:, :2, 17, 24].double(), source, rtol=0, atol=1e-5)
+
+
+def test_turning_keeps_shapes_and_the_centre(assert_near):
+    frames = augment(pictures(400, 12, 20), replace(STILL, turn=30.0), 4)[1]
+    linear = frames[..., :2]
+    assert_near(linear @ linear.mT, torch.eye(2).expand(400, 2, 2))
+    assert_near(apply(frames, torch.tensor([10.0, 6.0]).expand(400, 2)), torch.tensor([10.0, 6.0]).expand(400, 2))
+    degrees = torch.rad2deg(torch.atan2(linear[:, 1, 0], linear[:, 0, 0]))
+    assert -30 <= float(degrees.min()) < -28 < 28 < float(degrees.max()) <= 30
+    assert abs(float(degrees.mean())) < 3
+
+
+def test_slanting_shifts_whole_rows_and_leaves_the_middle_one(assert_near):
+    frames = augment(pictures(400, 12, 20), replace(STILL, slant=0.2), 4)[1]
+    slant = frames[:, 0, 1]
+    assert -0.2 <= float(slant.min()) < -0.19 < 0.19 < float(slant.max()) <= 0.2
+    assert_near(apply(frames, torch.tensor([7.0, 6.0]).expand(400, 2)), torch.tensor([7.0, 6.0]).expand(400, 2))
+    below = apply(frames, torch.tensor([7.0, 11.0]).double().expand(400, 2))
+    assert_near(below, torch.stack([7 + 5 * slant, torch.full_like(slant, 11.0)], dim=-1))
+
+
+def test_a_picture_is_turned_first_and_then_cut():
+    """The frame of both is that of the cut, made in the turned picture."""
+    images, cut = pictures(50), Augmentation(area=(0.5, 1.5))
+    turned = augment(images, replace(STILL, turn=90.0, slant=0.3), 8)[1]
+    both = augment(images, replace(cut, turn=90.0, slant=0.3), 8)[1]
+    torch.testing.assert_close(both, compose(turned, augment(images, cut, 8)[1]), rtol=0, atol=1e-9)
+
+
+# ---------------------------------------------------------------- light and colour
+
+
+def test_a_share_of_the_pictures_is_inverted_and_stays_where_it_was():
+    images = pictures(400)
+    still, frames = augment(images, Augmentation(), 3)
+    varied, same = augment(images, Augmentation(invert=0.25), 3)
+    assert torch.equal(same, frames)
+    changed = (varied != still).flatten(1).any(1)
+    assert 70 < int(changed.sum()) < 130
+    assert torch.equal(varied[changed], 1 - still[changed])
+    assert torch.equal(augment(images, Augmentation(invert=1.0), 3)[0], 1 - still)
+
+
+def test_a_picture_is_inverted_before_its_light_changes():
+    """A black picture cannot become brighter than the light allows unless it was white by then."""
+    how = replace(STILL, invert=1.0, brightness=0.5, tint=0.2)
+    dark, _ = augment(torch.zeros(50, 3, 4, 4), how, 1)
+    lit, _ = augment(torch.ones(50, 3, 4, 4), replace(how, invert=0.0), 1)
+    assert torch.equal(dark, lit)
+    assert float(dark.min()) < 0.5
+
+
+def test_blur_softens_a_share_of_the_pictures_at_most_to_half(assert_near):
+    """A checkerboard of single pixels is gone at half size: what is left of it is 1 − the amount, from 0 to 1."""
+    board = ((torch.arange(8)[:, None] + torch.arange(12)) % 2).float().expand(400, 3, 8, 12).contiguous()
+    varied, frames = augment(board, replace(STILL, blur=0.5), 5)
+    assert torch.equal(frames, identity(400))
+    left = varied.amax((1, 2, 3)) - varied.amin((1, 2, 3))  # (400,)
+    assert 160 < int((left < 1 - 1e-4).sum()) < 240
+    assert float(left.min()) < 0.02
+    assert abs(float(left[left < 1 - 1e-4].mean()) - 0.5) < 0.06
+    assert_near(varied, 0.5 + (board - 0.5) * left[:, None, None, None], atol=1e-5)
+    for size in ((1, 1), (5, 7)):
+        flat = torch.full((9, 3, *size), 0.25)
+        assert_near(augment(flat, replace(STILL, blur=1.0), 5)[0], flat)
+
+
+def test_blur_moves_nothing():
+    images = dots(40, 32.3, 7.8, 25, 41)  # odd sides
+    soft, _ = augment(images, replace(STILL, blur=1.0), 5)
+    torch.testing.assert_close(middles(soft), middles(images), rtol=0, atol=0.05)
+
+
+def test_a_rectangle_of_a_share_of_the_pictures_is_erased():
+    """Pictures of 40 × 60 pixels: 2 to 10 % of them are 48 to 240, give or take the rounding of two sides."""
+    images = coordinates(400, 40, 60)
+    varied, frames = augment(images, replace(STILL, erase=0.5), 8)
+    holes = (varied - images).abs().amax(1) > 1e-6  # (B,H,W)
+    hidden = holes.flatten(1).any(1)
+    assert 160 < int(hidden.sum()) < 240
+    torch.testing.assert_close(frames, identity().expand(400, 2, 3))
+    down, across = holes.any(2).sum(1)[hidden], holes.any(1).sum(1)[hidden]
+    assert torch.equal(down * across, holes.sum((1, 2))[hidden])  # rectangles, and nothing beside them
+    assert 40 <= int((down * across).min()) < 70
+    assert 200 < int((down * across).max()) <= 260
+    sides = (across / 60) / (down / 40)
+    assert 0.25 < float(sides.min()) < 0.45
+    assert 2.2 < float(sides.max()) < 4
+    colour = varied[hidden].permute(0, 2, 3, 1)[holes[hidden]]  # (N,3)
+    torch.testing.assert_close(colour, torch.tensor([0.5, 0.5, 0.0]).expand_as(colour))  # the mean of each
+
+
+def test_what_is_erased_may_lie_anywhere():
+    images = coordinates(500, 12, 12)
+    often = ((augment(images, replace(STILL, erase=1.0), 8)[0] - images).abs().amax(1) > 1e-6).float().mean(0)  # (H,W)
+    sides = torch.stack([often[0], often[-1], often[:, 0], often[:, -1]])
+    assert float(sides.mean(1).min()) > 0.01
+    assert float((often - often.flip(0)).abs().max()) < 0.08
+    assert float((often - often.flip(1)).abs().max()) < 0.08
+
+
+def test_options_that_are_off_leave_the_draws_of_the_others_alone(assert_near):
+    """Numbers of the first release: a run resumes, and is repeated, with the pictures it had."""
+    images = torch.full((2, 3, 30, 44), 0.5)
+    how = Augmentation(brightness=0.3, tint=0.2)
+    varied, frames = augment(images, how, 5)
+    assert_near(frames, FIRST_FRAMES)
+    assert_near(varied[:, :, 0, 0], FIRST_LIGHT, atol=1e-6)
+    again, same = augment(images, replace(how, invert=1.0, blur=1.0, erase=1.0), 5)
+    assert_near(again, varied)  # a half stays a half
+    assert torch.equal(same, frames)
+
+
+def test_what_is_drawn_for_one_option_says_nothing_about_another():
+    board = ((torch.arange(8)[:, None] + torch.arange(8)) % 2).float().expand(600, 3, 8, 8).contiguous()
+
+    def drawn(**options) -> tuple[torch.Tensor, torch.Tensor]:
+        return augment(board, replace(STILL, **options), 9)
+
+    inverted, soft = drawn(invert=0.5)[0][:, 0, 0, 0], drawn(blur=1.0)[0].amax((1, 2, 3))
+    cut, stretched, mirrored = drawn(area=(0.5, 1.0))[1], drawn(aspect=2.0)[1], drawn(mirror=True)[1]
+    turned, slanted = drawn(turn=30.0)[1], drawn(slant=0.5)[1]
+    frames = (cut[:, 0, 0], cut[:, 0, 2], cut[:, 1, 2], stretched[:, 0, 0], mirrored[:, 0, 0])
+    told = torch.stack([*frames, turned[:, 0, 1], slanted[:, 0, 1], inverted.double(), soft.double()])  # (9,600)
+    related = torch.corrcoef(told).abs()[:, 5:]  # (9,4) with each of the last four
+    assert float(related[:5].max()) < 0.15
+    assert float(related[5:].triu(1).max()) < 0.15
+
+
+@pytest.mark.parametrize("name", ["turn", "slant", "invert", "blur", "erase", "area"])
+def test_each_option_is_drawn_from_the_seed_for_each_place(name):
+    value = {"turn": 20.0, "slant": 0.4, "invert": 0.5, "blur": 1.0, "erase": 1.0, "area": (1.0, 2.0)}[name]
+    images, how = pictures(1).expand(16, -1, -1, -1), replace(STILL, **{name: value})
+    first, again, other = (augment(images, how, seed)[0] for seed in (5, 5, 6))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert len(torch.unique(first.flatten(1), dim=0)) == (2 if name == "invert" else 16)
+    assert torch.equal(augment(images[:4], how, 5)[0], first[:4])
+
+
+def test_brightness_changes_all_channels_alike():
+    images = torch.full((100, 3, 4, 4), 0.5) * torch.tensor([1.0, 0.5, 0.2])[:, None, None]
+    varied, _ = augment(images, Augmentation(area=(1.0, 1.0), aspect=1.0, brightness=0.2), 4)
+    light = varied[:, 0, 0, 0] / 0.5
+    assert 0.8 <= float(light.min()) < 0.85 < 1.15 < float(light.max()) <= 1.2
+    torch.testing.assert_close(varied[:, 2] / varied[:, 0], torch.full((100, 4, 4), 0.2))
+    bright, _ = augment(torch.ones(50, 3, 4, 4), Augmentation(brightness=0.9), 4)
+    assert float(bright.max()) == 1
+
+
+def test_contrast_moves_pixels_from_the_mean_of_their_picture(assert_near):
+    images = torch.tensor([0.4, 0.6]).repeat(100, 3, 4, 2)
+    varied, _ = augment(images, Augmentation(area=(1.0, 1.0), aspect=1.0, mirror=False, contrast=0.5), 4)
+    assert_near(varied.mean((1, 2, 3)), torch.full((100,), 0.5))
+    spread = (varied.amax((1, 2, 3)) - varied.amin((1, 2, 3))) / 0.2
+    assert 0.5 <= float(spread.min()) < 0.55 < 1.45 < float(spread.max()) <= 1.5
+
+
+def test_tint_changes_each_channel_in_its_own_way():
+    images = torch.full((100, 3, 4, 4), 0.5)
+    varied, _ = augment(images, Augmentation(area=(1.0, 1.0), aspect=1.0, tint=0.2), 4)
+    light = varied[..., 0, 0] / 0.5  # (100,3)
+    assert 0.8 <= float(light.min()) < 0.82 < 1.18 < float(light.max()) <= 1.2
+    assert abs(float(torch.corrcoef(light.T)[0, 1])) < 0.3
+    torch.testing.assert_close(varied, light[..., None, None].expand_as(varied) * 0.5)  # and a whole channel alike
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"area": (0.0, 1.0)}, "area"),
+        ({"area": (0.9, 0.5)}, "the smaller first, found 0.9 and 0.5"),
+        ({"area": (0.5, 2.1)}, "area: two numbers above 0 and at most 2, the smaller first, found 0.5 and 2.1"),
+        ({"area": (math.nan, 1.0)}, "area"),
+        ({"aspect": 0.5}, "aspect: must be at least 1"),
+        ({"aspect": math.nan}, "aspect"),
+        ({"turn": -1.0}, "turn: degrees between 0 and 180, found -1"),
+        ({"turn": 181.0}, "turn"),
+        ({"slant": 1.1}, "slant: must be 0 to 1, found 1.1"),
+        ({"slant": math.nan}, "slant"),
+        ({"invert": 50.0}, "invert: must be 0 to 1, found 50"),
+        ({"blur": -0.5}, "blur: must be 0 to 1, found -0.5"),
+        ({"erase": 1.5}, "erase: must be 0 to 1, found 1.5"),
+        ({"erase_area": (0.0, 0.1)}, "erase_area: two numbers from 0 to 1/3, the smaller first, found 0.0 and 0.1"),
+        ({"erase_area": (0.3, 0.2)}, "erase_area"),
+        ({"erase_area": (0.3, 0.4)}, "erase_area"),
+        ({"brightness": 1.0}, "brightness"),
+        ({"contrast": -0.1}, "contrast: must lie in 0 .. 1, found -0.1"),
+        ({"tint": 1.0}, "tint"),
+    ],
+)
+def test_settings_that_cannot_be(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        Augmentation(**settings)

@@ -1,0 +1,270 @@
+"""Features on disk: right, resumable, checked, bounded."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from saccade.data.pictures import feature_cache
+from saccade.data.pictures.feature_cache import FeatureCache, feature_key, files_digest, weights_digest
+from saccade.errors import ConfigError, DataError, OutputError, ShapeError
+
+SHAPE, COUNT = (3, 4), 10
+FEATURES = torch.linspace(-2, 2, COUNT * 12).view(COUNT, *SHAPE)
+EACH = 2 * 12
+FULL = COUNT * EACH + 4 * 32  # three features a shard, four shards with a digest each
+PLENTY = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def _three_in_a_shard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feature_cache, "SHARD_BYTES", 3 * EACH)
+
+
+def opened(folder: Path, key: str = "k", *, limit: int = PLENTY, count: int = COUNT) -> FeatureCache:
+    return FeatureCache(folder, shape=SHAPE, count=count, key=key, limit_bytes=limit)
+
+
+def filled(folder: Path, key: str = "k", *, limit: int = PLENTY) -> FeatureCache:
+    cache = opened(folder, key, limit=limit)
+    cache.fill(lambda numbers: FEATURES[numbers])
+    return cache
+
+
+def never(numbers: torch.Tensor) -> torch.Tensor:
+    raise AssertionError(f"asked for {numbers.tolist()}")
+
+
+# ---------------------------------------------------------------- there and back
+
+
+def test_features_come_back_in_half_precision(tmp_path):
+    cache = filled(tmp_path)
+    numbers = torch.tensor([9, 0, 4, 4, 3])
+    taken = cache.take(numbers)
+    assert taken.dtype == torch.float16
+    assert torch.equal(taken, FEATURES[numbers].half())
+    assert (cache.is_complete, cache.missing, len(cache), cache.nbytes) == (True, (), COUNT, FULL)
+    assert sum(file.stat().st_size for file in cache.folder.glob("*.f16")) == FULL
+    taken.zero_()  # a copy: the file is not written to
+    assert torch.equal(cache.take(numbers), FEATURES[numbers].half())
+
+
+def test_a_filled_cache_is_not_computed_again(tmp_path):
+    filled(tmp_path)
+    again = opened(tmp_path)
+    assert again.is_complete
+    again.fill(never)
+    assert torch.equal(again.take(torch.arange(COUNT)), FEATURES.half())
+
+
+def test_compute_is_asked_in_batches_and_progress_told(tmp_path):
+    asked, told = [], []
+    opened(tmp_path).fill(
+        lambda numbers: (asked.append(numbers.tolist()), FEATURES[numbers])[1],
+        batch_size=2,
+        progress=lambda *report: told.append(report),
+    )
+    assert asked == [[0, 1], [2], [3, 4], [5], [6, 7], [8], [9]]
+    assert told == [(2, 10), (3, 10), (5, 10), (6, 10), (8, 10), (9, 10), (10, 10)]
+
+
+def test_features_larger_than_a_shard(tmp_path, monkeypatch):
+    monkeypatch.setattr(feature_cache, "SHARD_BYTES", 1)
+    cache = filled(tmp_path)
+    assert (cache.per_shard, cache.shards) == (1, COUNT)
+    assert torch.equal(cache.take(torch.tensor([7])), FEATURES[7:8].half())
+
+
+def test_keys_counts_and_shapes_are_apart(tmp_path):
+    filled(tmp_path)
+    assert opened(tmp_path, "other").missing == tuple(range(COUNT))
+    assert not opened(tmp_path, count=9).is_complete
+    assert not FeatureCache(tmp_path, shape=(4, 3), count=COUNT, key="k", limit_bytes=PLENTY).is_complete
+
+
+# ---------------------------------------------------------------- interrupted, damaged
+
+
+def test_filling_goes_on_where_it_stopped(tmp_path):
+    def breaks(numbers: torch.Tensor) -> torch.Tensor:
+        if 6 in numbers:
+            raise KeyboardInterrupt
+        return FEATURES[numbers]
+
+    with pytest.raises(KeyboardInterrupt):
+        opened(tmp_path).fill(breaks)
+    cache = opened(tmp_path)
+    assert cache.missing == (6, 7, 8, 9)
+    assert torch.equal(cache.take(torch.tensor([5])), FEATURES[5:6].half())
+    with pytest.raises(DataError, match="feature 6 and others are not computed yet; call fill first"):
+        cache.take(torch.tensor([5, 7]))
+    asked = []
+    cache.fill(lambda numbers: (asked.extend(numbers.tolist()), FEATURES[numbers])[1])
+    assert asked == [6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("damage", ["a byte", "its digest", "cut short", "empty", "too long"])
+def test_a_damaged_shard_is_computed_again(tmp_path, damage):
+    shard = filled(tmp_path).folder / "000001.f16"
+    content = bytearray(shard.read_bytes())
+    if damage == "a byte":
+        content[5] ^= 1
+    elif damage == "its digest":
+        content[-1] ^= 1
+    else:
+        content = {"cut short": content[:-9], "empty": b"", "too long": content + b"x"}[damage]
+    shard.unlink()
+    shard.write_bytes(content)
+    with pytest.warns(UserWarning, match=r"1 shard\(s\) damaged"):
+        cache = opened(tmp_path)
+    assert cache.missing == (3, 4, 5)
+    cache.fill(lambda numbers: FEATURES[numbers])
+    assert torch.equal(cache.take(torch.arange(COUNT)), FEATURES.half())
+
+
+@pytest.mark.parametrize("facts", ["{", '{"key": "another"}', "[]"])
+def test_facts_that_do_not_fit_start_it_anew(tmp_path, facts):
+    folder = filled(tmp_path).folder
+    (folder / "facts.json").write_text(facts)
+    with pytest.warns(UserWarning, match="not what it should be"):
+        cache = opened(tmp_path)
+    assert cache.missing == tuple(range(COUNT))
+    filled(tmp_path)
+
+
+def test_shards_are_whole_or_not_there_when_the_process_is_killed(tmp_path):
+    code = f"""
+import os, torch
+from saccade.data.pictures import feature_cache
+feature_cache.SHARD_BYTES = {3 * EACH}
+cache = feature_cache.FeatureCache({str(tmp_path)!r}, shape={SHAPE}, count={COUNT}, key="k", limit_bytes={PLENTY})
+cache.fill(lambda numbers: os._exit(9) if 3 in numbers else torch.ones(len(numbers), 3, 4))
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 9
+    assert opened(tmp_path).missing == tuple(range(3, COUNT))
+
+
+def test_two_may_fill_at_once(tmp_path):
+    """Each finds what the other has done; whatever they write at the same time is whole."""
+    caches = [opened(tmp_path) for _ in range(2)]
+    meeting = threading.Barrier(2)
+
+    def fill(cache: FeatureCache) -> None:
+        meeting.wait()
+        cache.fill(lambda numbers: FEATURES[numbers])
+
+    threads = [threading.Thread(target=fill, args=(cache,)) for cache in caches]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(torch.equal(cache.take(torch.arange(COUNT)), FEATURES.half()) for cache in caches)
+    late = opened(tmp_path)
+    late.fill(never)
+    other = opened(tmp_path, "other")
+    filled(tmp_path, "other")
+    other.fill(never)  # filled since it was opened
+
+
+# ---------------------------------------------------------------- bounded
+
+
+def test_more_than_the_limit_is_refused_with_its_size(tmp_path):
+    with pytest.raises(ConfigError, match=rf"10 of shape \(3, 4\) need {FULL} bytes on disk.*{FULL - 1} bytes allowed"):
+        opened(tmp_path, limit=FULL - 1)
+    assert not any(tmp_path.iterdir())
+    with pytest.raises(ConfigError, match="need 2,007 MB on disk, more than the 1,000 MB allowed"):
+        FeatureCache(tmp_path, shape=(196, 512), count=10_000, key="k", limit_bytes=10**9)
+
+
+def test_those_opened_longest_ago_make_room(tmp_path):
+    facts = 100  # about what facts.json takes
+    room_for_two = 2 * FULL + 2 * facts
+    first, second = filled(tmp_path, "first", limit=room_for_two), filled(tmp_path, "second", limit=room_for_two)
+    os.utime(first.folder / "facts.json", (1, 1))
+    os.utime(second.folder / "facts.json", (2, 2))
+    opened(tmp_path, "first", limit=room_for_two)  # now the second is the older one
+    third = filled(tmp_path, "third", limit=room_for_two)
+    assert first.folder.is_dir()
+    assert third.folder.is_dir()
+    assert not second.folder.exists()
+    assert torch.equal(second.take(torch.arange(COUNT)), FEATURES.half())  # mapped: still readable here
+    alone = filled(tmp_path, "fourth", limit=FULL)
+    assert [path for path in tmp_path.iterdir() if path.is_dir()] == [alone.folder]
+
+
+def test_what_is_no_cache_is_never_removed(tmp_path):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "mine.txt").write_text("x" * 5000)
+    filled(tmp_path, limit=FULL)
+    assert (tmp_path / "notes" / "mine.txt").is_file()
+
+
+# ---------------------------------------------------------------- what cannot be kept
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [(7e4, "feature 4 reaches 70000: half precision holds up to 65504"), (float("nan"), "feature 4 reaches nan")],
+)
+def test_features_that_half_precision_cannot_hold(tmp_path, value, message):
+    features = FEATURES.clone()
+    features[4, 1, 1] = value
+    cache = opened(tmp_path)
+    with pytest.raises(DataError, match=message):
+        cache.fill(lambda numbers: features[numbers])
+    assert cache.missing == tuple(range(3, COUNT))
+
+
+def test_wrong_shapes_numbers_and_places(tmp_path):
+    cache = opened(tmp_path)
+    with pytest.raises(ShapeError, match=r"features: expected shape \(3, 3, 4\), got \(3, 12\)"):
+        cache.fill(lambda numbers: FEATURES[numbers].flatten(1))
+    with pytest.raises(DataError, match=r"numbered 0\.\.9, found 0\.\.10"):
+        cache.take(torch.tensor([0, 10]))
+    with pytest.raises(DataError, match="by a list of numbers"):
+        cache.take(torch.tensor([], dtype=torch.long))
+    with pytest.raises(ConfigError, match="needs features"):
+        opened(tmp_path, count=0)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="cannot write"):
+        opened(tmp_path / "file")
+
+
+# ---------------------------------------------------------------- keys
+
+
+def test_a_digest_of_files_changes_with_them(tmp_path):
+    paths = [tmp_path / name for name in ("a.png", "b.png")]
+    for path in paths:
+        path.write_bytes(b"12")
+        os.utime(path, ns=(5, 5))
+    before = files_digest(paths)
+    assert files_digest(paths) == before
+    assert files_digest(paths[::-1]) != before
+    os.utime(paths[0], ns=(5, 6))
+    assert files_digest(paths) != before
+    with pytest.raises(DataError, match="cannot be read"):
+        files_digest([tmp_path / "nowhere.png"])
+
+
+def test_a_digest_of_weights_changes_with_them():
+    weights = {"a": torch.zeros(2, 3), "b": torch.arange(4), "c": torch.zeros((), dtype=torch.bfloat16)}
+    before = weights_digest(weights)
+    assert weights_digest(dict(reversed(weights.items()))) == before
+    for name, other in (("a", torch.zeros(3, 2)), ("a", torch.zeros(2, 3).half()), ("b", torch.arange(4).flip(0))):
+        assert weights_digest({**weights, name: other}) != before
+    assert weights_digest({"x": torch.zeros(3, 2).T}) == weights_digest({"x": torch.zeros(2, 3)})
+
+
+def test_a_key_says_everything():
+    facts = {"pictures": "p", "backbone": "vgg19", "weights": "w", "stage": "conv5", "size": (224, 224)}
+    assert feature_key(**facts) == "vgg19 conv5 at 224×224, weights w, pictures p"
+    for name in facts:
+        changed = (224, 192) if name == "size" else "another"
+        assert feature_key(**{**facts, name: changed}) != feature_key(**facts)

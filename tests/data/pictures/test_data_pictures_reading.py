@@ -1,0 +1,385 @@
+"""Pictures in: every way in, every colour mode, every way to be damaged."""
+
+import contextlib
+import io
+import os
+import struct
+import threading
+import warnings
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from saccade import geometry
+from saccade.data.pictures import reading as pictures
+from saccade.data.pictures.reading import find_pictures, prepare, read_picture, stream_pictures
+from saccade.errors import DataError, ShapeError
+
+CORNERS = np.zeros((20, 30, 3), np.uint8)  # wider than high, every corner another colour
+CORNERS[:10, :15], CORNERS[:10, 15:], CORNERS[10:, :15], CORNERS[10:, 15:] = (
+    (250, 0, 0), (0, 250, 0), (0, 0, 250), (250, 250, 0)
+)  # fmt: skip
+
+
+def encoded(image: Image.Image, kind: str = "PNG", **options) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def pixels(picture: pictures.Picture) -> np.ndarray:
+    return np.asarray(picture.image)
+
+
+def png_header(width: int, height: int, padding: int = 900) -> bytes:
+    """A PNG of about 1 KB that claims to be width×height."""
+
+    def chunk(name: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(b"\0" * padding))
+        + chunk(b"IEND", b"")
+    )
+
+
+# ---------------------------------------------------------------- ways in
+
+
+def test_every_way_in_gives_the_same_pixels(tmp_path: Path) -> None:
+    image = Image.fromarray(CORNERS)
+    path = tmp_path / "corners.png"
+    image.save(path)
+    with path.open("rb") as file:
+        from_file = read_picture(file)
+    tensor = torch.from_numpy(CORNERS).permute(2, 0, 1).float() / 255
+    ways = [
+        path,
+        str(path),
+        path.read_bytes(),
+        image,
+        CORNERS,
+        CORNERS / 255,
+        (CORNERS / 255).astype(np.float16),
+        tensor,
+    ]
+    for picture in [from_file, *map(read_picture, ways)]:
+        assert picture.size == (20, 30)
+        assert picture.image.mode == "RGB"
+        assert np.array_equal(pixels(picture), CORNERS)
+    assert read_picture(path).name == str(path)
+    assert read_picture(path).stem == "corners"
+    assert read_picture(read_picture(path)).name == str(path)
+
+
+def test_grey_arrays_and_tensors_become_rgb() -> None:
+    grey = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    for source in (grey, grey[..., None], torch.from_numpy(grey)[None].float() / 255, grey > 5):
+        assert pixels(read_picture(source)).shape == (3, 4, 3)
+    assert np.array_equal(pixels(read_picture(grey))[..., 1], grey)
+    assert pixels(read_picture(grey > 5)).max() == 255
+
+
+def test_a_tensor_does_not_keep_its_graph_and_is_not_changed() -> None:
+    tensor = torch.rand(3, 4, 5, requires_grad=True)
+    before = tensor.detach().clone()
+    read_picture(tensor)
+    assert torch.equal(tensor.detach(), before)
+
+
+@pytest.mark.parametrize(
+    ("source", "word"),
+    [
+        (np.full((4, 4, 3), 2.0), "divide by 255"),
+        (np.full((4, 4, 3), np.nan), "between 0 and 1"),
+        (torch.full((3, 4, 4), -0.5), "between 0 and 1"),
+        (np.zeros((4, 4, 3), np.int64), "uint8"),
+        (np.zeros((0, 4, 3), np.uint8), "nothing to look at"),
+        (42, "found int"),
+        (None, "found NoneType"),
+        (io.StringIO("text"), "binary"),
+    ],
+)
+def test_what_is_no_picture_is_refused(source, word: str) -> None:
+    with pytest.raises(DataError, match=word):
+        read_picture(source)
+
+
+@pytest.mark.parametrize(
+    "source", [np.zeros((2, 4, 4, 3), np.uint8), np.zeros((4, 4, 5)), torch.zeros(4, 5, 6), torch.zeros(5, 6)]
+)
+def test_wrong_shapes_name_the_expected_one(source) -> None:
+    with pytest.raises(ShapeError, match="H,W"):
+        read_picture(source)
+
+
+# ---------------------------------------------------------------- colours
+
+
+def test_sixteen_bit_grey_is_scaled_not_clipped() -> None:
+    deep = np.array([[0, 257, 25700, 65535]], np.uint16)
+    expected = [0, 1, 100, 255]
+    for picture in (read_picture(encoded(Image.fromarray(deep))), read_picture(deep)):
+        assert pixels(picture)[0, :, 0].tolist() == expected
+        assert "16-bit" in picture.notes[0]
+    pgm = b"P5 4 1 65535\n" + deep.astype(">u2").tobytes()
+    assert pixels(read_picture(pgm))[0, :, 0].tolist() == expected
+
+
+def test_float_tiff_between_0_and_1_is_scaled_and_others_refused() -> None:
+    good = encoded(Image.fromarray(np.array([[0.0, 0.2, 1.0]], np.float32)), "TIFF")
+    assert pixels(read_picture(good))[0, :, 0].tolist() == [0, 51, 255]
+    with pytest.raises(DataError, match="from 0 to 900"):
+        read_picture(encoded(Image.fromarray(np.array([[0.0, 900.0]], np.float32)), "TIFF"))
+
+
+def test_transparency_is_laid_over_white() -> None:
+    clear = Image.new("RGBA", (2, 1), (10, 20, 30, 0))
+    clear.putpixel((1, 0), (10, 20, 30, 255))
+    picture = read_picture(encoded(clear))
+    assert pixels(picture).tolist() == [[[255, 255, 255], [10, 20, 30]]]
+    assert picture.notes == ("transparency laid over white",)
+    half = Image.new("LA", (1, 1), (0, 128))
+    assert pixels(read_picture(encoded(half)))[0, 0, 0] in (126, 127, 128)
+
+
+def test_palette_with_a_transparent_entry() -> None:
+    image = Image.new("P", (2, 1))
+    image.putpalette([200, 0, 0, 0, 200, 0])
+    image.putdata([0, 1])
+    assert pixels(read_picture(encoded(image))).tolist() == [[[200, 0, 0], [0, 200, 0]]]
+    assert pixels(read_picture(encoded(image, transparency=0))).tolist() == [[[255, 255, 255], [0, 200, 0]]]
+
+
+def test_cmyk_one_bit_and_lab() -> None:
+    cmyk = read_picture(encoded(Image.new("CMYK", (2, 2), (0, 255, 255, 0)), "JPEG"))
+    red, green, blue = pixels(cmyk)[0, 0].tolist()
+    assert red > 240
+    assert max(green, blue) < 15
+    assert cmyk.notes == ("converted from CMYK",)
+    assert pixels(read_picture(encoded(Image.new("1", (2, 2), 1)))).min() == 255
+
+
+def test_of_an_animation_the_first_frame_is_taken() -> None:
+    frames = [Image.new("RGB", (4, 4), colour) for colour in ("red", "blue", "lime")]
+    data = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    picture = read_picture(data)
+    assert pixels(picture)[0, 0].tolist() == [255, 0, 0]
+    assert picture.notes[0] == "first of 3 frames"
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM"])
+def test_every_format_in_the_list_is_read(kind: str) -> None:
+    read = pixels(read_picture(encoded(Image.fromarray(CORNERS), kind))).astype(int)
+    assert np.abs(read[5, 5] - CORNERS[5, 5]).max() < 12
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_every_exif_orientation_comes_out_upright(orientation: int) -> None:
+    upright = Image.fromarray(CORNERS)
+    undo = {
+        2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
+        5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_90, 7: Image.Transpose.TRANSVERSE,
+        8: Image.Transpose.ROTATE_270,
+    }  # fmt: skip
+    stored = upright if orientation == 1 else upright.transpose(undo[orientation])
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    picture = read_picture(encoded(stored, exif=exif))
+    assert picture.size == (20, 30)
+    assert np.array_equal(pixels(picture), CORNERS)
+    assert bool(picture.notes) == (orientation != 1)
+
+
+def test_nonsense_in_the_exif_tag_leaves_the_picture_as_stored() -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 77
+    assert np.array_equal(pixels(read_picture(encoded(Image.fromarray(CORNERS), exif=exif))), CORNERS)
+
+
+# ---------------------------------------------------------------- damage
+
+
+def test_missing_empty_folder_and_foreign_files_say_so(tmp_path: Path) -> None:
+    (tmp_path / "empty.png").write_bytes(b"")
+    (tmp_path / "text.png").write_text("not a picture at all")
+    (tmp_path / "drawing.png").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n")
+    for name, word in [
+        ("gone.png", "no such file"),
+        ("empty.png", "0 bytes"),
+        ("text.png", "format"),
+        ("drawing.png", "format"),
+        ("", "folder"),
+    ]:
+        with pytest.raises(DataError, match=word) as caught:
+            read_picture(tmp_path / name)
+        assert str(tmp_path / name) in str(caught.value)
+    for text, word in (("", "an empty path"), ("a\0b.png", "not the name of a file"), ("http://x.org/a", "an address")):
+        with pytest.raises(DataError, match=word):
+            read_picture(text)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_refused_before_anyone_waits_for_its_writer(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    told: list[str] = []
+
+    def read() -> None:
+        with pytest.raises(DataError, match="not an ordinary file") as caught:
+            read_picture(tmp_path / "pipe.png")
+        told.append(str(caught.value))
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(5)
+    assert told == [f"{tmp_path / 'pipe.png'}: not an ordinary file; save the picture as a file first"]
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF"])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_files_cut_short_are_data_errors(kind: str, share: float) -> None:
+    rng = np.random.default_rng(0)
+    data = encoded(Image.fromarray(rng.integers(0, 256, (64, 64, 3), dtype=np.uint8)), kind)
+    with pytest.raises(DataError):
+        read_picture(data[: int(len(data) * share)])
+
+
+@settings(max_examples=150, deadline=None)
+@given(kind=st.sampled_from(["PNG", "JPEG", "WEBP", "GIF", "TIFF", "BMP", "PPM"]), seed=st.integers(0, 2**32 - 1))
+def test_flipped_bytes_give_a_picture_or_a_data_error_and_nothing_else(kind: str, seed: int) -> None:
+    data = bytearray(encoded(Image.fromarray(CORNERS), kind))
+    rng = np.random.default_rng(seed)
+    for place in rng.integers(0, len(data), rng.integers(1, 6)):
+        data[place] = rng.integers(256)
+    with warnings.catch_warnings(), contextlib.suppress(DataError):  # anything else fails the test
+        warnings.simplefilter("ignore")
+        assert read_picture(bytes(data)).image.mode == "RGB"
+
+
+def test_a_bomb_is_refused_by_its_header() -> None:
+    bomb = png_header(30_000, 30_000)
+    assert len(bomb) < 1100
+    with pytest.raises(DataError, match="more pixels than the 64 million"):
+        read_picture(bomb, name="bomb.png")
+
+
+def test_the_own_limit_is_below_pillows_and_checked_before_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_):
+        raise AssertionError("decoded")
+
+    from PIL import ImageFile
+
+    monkeypatch.setattr(ImageFile.ImageFile, "load", never)
+    with pytest.raises(DataError, match="8001×8000 pixels are more than the 64 million"):
+        read_picture(png_header(8001, 8000))
+
+
+# ---------------------------------------------------------------- prepare
+
+
+def test_a_picture_of_the_right_size_passes_exactly() -> None:
+    rng = np.random.default_rng(1)
+    array = rng.integers(0, 256, (100, 100, 3), dtype=np.uint8)
+    inputs, canvas, size = prepare(read_picture(array), (100, 100))
+    assert torch.equal(inputs, torch.from_numpy(array).permute(2, 0, 1).float() / 255)
+    assert torch.equal(canvas, geometry.identity())
+    assert size.tolist() == [100, 100]
+
+
+def test_a_wide_picture_gets_a_filled_border_above_and_below() -> None:
+    inputs, canvas, size = prepare(read_picture(np.full((50, 200, 3), 255, np.uint8)), (100, 100), fill=0.25)
+    assert inputs.shape == (3, 100, 100)
+    assert inputs[:, 37:62].min() == 1.0  # 200×50 → 100×25, at rows 37 … 61
+    assert torch.all(inputs[:, :37] == 0.25)
+    assert torch.all(inputs[:, 62:] == 0.25)
+    corner = geometry.apply(canvas, torch.tensor([100.0, 62.0], dtype=torch.float64))
+    assert corner.tolist() == [200.0, 50.0]
+    assert size.tolist() == [50, 200]
+
+
+@settings(max_examples=40, deadline=None)
+@given(height=st.integers(1, 90), width=st.integers(1, 90), target=st.tuples(st.integers(1, 64), st.integers(1, 64)))
+def test_any_size_fits_any_input(height: int, width: int, target: tuple[int, int]) -> None:
+    inputs, canvas, size = prepare(read_picture(np.full((height, width), 200, np.uint8)), target)
+    assert inputs.shape == (3, *target)
+    assert float(inputs.max()) == pytest.approx(200 / 255, abs=1e-5)
+    assert float(inputs.min()) >= 0
+    assert size.tolist() == [height, width]
+    assert float(canvas[0, 0] * canvas[1, 1]) > 0
+
+
+def test_shrinking_is_antialiased() -> None:
+    lines = np.zeros((64, 64), np.uint8)
+    lines[:, ::4] = 255  # a plain 4-fold reduction reads columns 1 and 2 of every 4 and would see black
+    inputs, _, _ = prepare(read_picture(lines), (16, 16))
+    assert float((inputs[:, :, 1:-1] - 0.25).abs().max()) < 0.05
+
+
+# ---------------------------------------------------------------- many
+
+
+@pytest.fixture
+def album(tmp_path: Path) -> Path:
+    for name in ("b.png", "a.JPG", "deep/er/c.png", "deep/._c.png", ".hidden/d.png", "notes.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(
+            b"x" if name == "notes.txt" else encoded(Image.fromarray(CORNERS), "JPEG" if "JPG" in name else "PNG")
+        )
+    return tmp_path
+
+
+def test_folders_files_and_globs_are_found_once_in_order(album: Path) -> None:
+    names = [path.relative_to(album).as_posix() for path in find_pictures([album])]
+    assert names == ["a.JPG", "b.png", "deep/er/c.png"]
+    assert find_pictures([album / "b.png", str(album / "*.png"), album / "b.png"]) == [album / "b.png"]
+    assert find_pictures([str(album / "**" / "c.png")]) == [album / "deep" / "er" / "c.png"]
+    assert find_pictures([album / "notes.txt"]) == [album / "notes.txt"]  # named outright: reading it will say why not
+
+
+def test_a_name_with_brackets_is_a_file_first(tmp_path: Path) -> None:
+    path = tmp_path / "shot[1].png"
+    path.write_bytes(encoded(Image.fromarray(CORNERS)))
+    assert find_pictures([path]) == [path]
+
+
+def test_nothing_found_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no pictures in"):
+        find_pictures([tmp_path])
+    with pytest.raises(DataError, match="no pictures in"):
+        find_pictures([str(tmp_path / "*.png")])
+    with pytest.raises(DataError, match="no such file"):
+        find_pictures([tmp_path / "gone.png"])
+    with pytest.raises(DataError, match="empty list"):
+        find_pictures([])
+    with pytest.raises(DataError, match="an empty path"):
+        find_pictures([""])  # of a shell variable that was never set: not the folder one happens to be in
+    with pytest.raises(DataError, match=r"https://x\.org/a\.png: an address, not a file; .* download it first"):
+        find_pictures(["https://x.org/a.png"])
+
+
+def test_a_bad_picture_is_reported_and_the_rest_goes_on(album: Path) -> None:
+    (album / "aa.png").write_bytes(b"broken")
+    told: list[tuple[object, str]] = []
+    batches = list(stream_pictures(find_pictures([album]), 2, lambda source, error: told.append((source, str(error)))))
+    assert [len(batch) for batch in batches] == [2, 1]
+    assert [source for source, _ in told] == [album / "aa.png"]
+    with pytest.raises(DataError, match=r"aa\.png"):
+        list(stream_pictures(find_pictures([album]), 2))
+    with pytest.raises(DataError, match="found 0"):
+        list(stream_pictures([], 0))
+
+
+def test_a_batch_of_large_pictures_ends_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "PIXEL_LIMIT", 1000)
+    batches = list(stream_pictures([CORNERS] * 4, 10))  # 600 pixels each
+    assert [len(batch) for batch in batches] == [2, 2]

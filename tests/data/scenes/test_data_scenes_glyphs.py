@@ -1,0 +1,171 @@
+"""Glyphs: idx files in every spelling, the shipped pack, and policies that keep splits apart."""
+
+import gzip
+import hashlib
+import json
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from glyph_pack import write_pack
+
+import saccade.data.scenes.pack as pack_module
+from saccade.data.scenes.glyphs import GlyphSet, cache_home, glyphs_for, has_mnist, load_mnist, read_idx
+from saccade.data.scenes.pack import load_pack
+from saccade.errors import ConfigError, DataError
+
+
+def idx(array: np.ndarray) -> bytes:
+    return bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+
+
+@pytest.fixture
+def tiny_mnist(tmp_path: Path) -> Path:
+    """5,030 train and 20 test glyphs; the pixel at (0, 0) and (0, 1) number the glyph."""
+    for stem, count in (("train", 5_030), ("t10k", 20)):
+        images = np.zeros((count, 28, 28), np.uint8)
+        images[:, 0, 0], images[:, 0, 1] = np.arange(count) // 256, np.arange(count) % 256
+        images[:, 0, 2] = stem == "t10k"
+        (tmp_path / f"{stem}-images-idx3-ubyte").write_bytes(idx(images))
+        (tmp_path / f"{stem}-labels.idx1-ubyte.gz").write_bytes(
+            gzip.compress(idx((np.arange(count) % 10).astype(np.uint8)))
+        )
+    return tmp_path
+
+
+@pytest.fixture
+def no_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def contents(glyphs: GlyphSet) -> set[bytes]:
+    return {image.numpy().tobytes() for image in glyphs.images}
+
+
+def test_files_are_found_in_either_spelling_gzipped_or_not(tiny_mnist):
+    assert has_mnist(tiny_mnist)
+    train = load_mnist("train", tiny_mnist)
+    assert train.name == "mnist-train-5030"
+    assert train.images[4_000, 0, :2].tolist() == [15, 160]
+    assert train.labels[:12].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1]
+
+
+def test_disjoint_splits_share_no_glyph(tiny_mnist):
+    train, val, test = (glyphs_for(split, "disjoint", folder=tiny_mnist) for split in ("train", "val", "test"))
+    assert (len(train), len(val), len(test)) == (30, 5_000, 20)
+    assert val.images[0, 0, :2].tolist() == [0, 30]
+    assert not contents(train) & contents(val)
+    assert not contents(test) & (contents(train) | contents(val))
+    assert (train.name, val.name, test.name) == ("mnist-train-30", "mnist-val-5000", "mnist-test-20")
+
+
+def test_merged_is_one_pool(tiny_mnist):
+    pools = [glyphs_for(split, "merged", folder=tiny_mnist) for split in ("train", "test")]
+    assert all(len(pool) == 5_050 for pool in pools)
+    assert torch.equal(pools[0].images, pools[1].images)
+
+
+def test_missing_mnist_says_what_to_do(no_mnist):
+    for split in ("train", "val", "test"):
+        with pytest.raises(DataError, match="saccade data get mnist"):
+            glyphs_for(split, "disjoint")
+    with pytest.raises(DataError, match="saccade data get mnist"):
+        glyphs_for("train", "disjoint", allow_pack=True)
+    assert glyphs_for("test", "disjoint", allow_pack=True).name == "mnist-test-pack-2000"
+    assert cache_home() == no_mnist
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(DataError, match="did you mean 'test'"):
+        glyphs_for("tset", "pack")
+    with pytest.raises(ConfigError, match="did you mean 'merged'"):
+        glyphs_for("train", "merge")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "not an idx file"),
+        (b"\x89PNG....", "not an idx file"),
+        (b"\0\0\x08\x03\0\0", "cut off"),
+        (idx(np.zeros((2, 3), np.uint8))[:-1], "promises 6 bytes, found 5"),
+        (idx(np.zeros((2, 3), np.uint8)) + b"x", "promises 6 bytes, found 7"),
+        (b"\0\0\x08\x02\xff\xff\xff\xff\xff\xff\xff\xff", "promises"),
+    ],
+)
+def test_damaged_idx_files_are_named(tmp_path, content, said):
+    path = tmp_path / "broken"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=said) as raised:
+        read_idx(path)
+    assert "broken" in str(raised.value)
+
+
+def test_a_broken_gzip_is_named(tmp_path):
+    path = tmp_path / "broken.gz"
+    path.write_bytes(gzip.compress(bytes(1000))[:-12])
+    with pytest.raises(DataError, match="cannot be read"):
+        read_idx(path)
+
+
+def test_glyph_sets_check_themselves():
+    images, labels = torch.zeros(3, 28, 28, dtype=torch.uint8), torch.tensor([0, 1, 2])
+    with pytest.raises(DataError, match="uint8"):
+        GlyphSet(images.float(), labels, "x")
+    with pytest.raises(DataError, match="3 glyphs but 2 labels"):
+        GlyphSet(images, labels[:2], "x")
+    with pytest.raises(DataError, match=r"0\.\.9"):
+        GlyphSet(images, labels + 8, "x")
+    with pytest.raises(DataError, match=r"no glyph of class \[3, 4"):
+        GlyphSet(images, labels, "x").pick(labels, labels)
+
+
+def test_pick_reaches_every_glyph_of_the_class():
+    glyphs = GlyphSet(torch.zeros(30, 28, 28, dtype=torch.uint8), torch.arange(30) % 10, "x")
+    bits = torch.tensor([0, 2**31, 2**32 - 1])
+    assert glyphs.pick(torch.tensor([4, 4, 4]), bits).tolist() == [4, 14, 24]
+
+
+def test_pack_splits_are_balanced_and_disjoint():
+    shares = {split: glyphs_for(split, "pack") for split in ("train", "val", "test")}
+    assert {split: len(share) for split, share in shares.items()} == {"train": 1200, "val": 200, "test": 600}
+    for share in shares.values():
+        assert len(set(torch.bincount(share.labels).tolist())) == 1
+    everything = [contents(share) for share in shares.values()]
+    assert sum(map(len, everything)) == len(set.union(*everything)) == 2000
+
+
+def test_pack_digests_and_attribution():
+    facts = json.loads((pack_module.FOLDER / "mnist-test-pack-2000.json").read_text())
+    assert hashlib.sha256((pack_module.FOLDER / facts["sheet"]).read_bytes()).hexdigest() == facts["sha256"]
+    pack = load_pack()
+    assert hashlib.sha256(pack.images.numpy().tobytes()).hexdigest() == facts["pixels_sha256"]
+    assert facts["licence"] == "CC BY-SA 3.0"
+    assert "LeCun" in facts["attribution"]
+    assert len(set(facts["source_indices"])) == 2000
+    assert max(facts["source_indices"]) < 10_000
+    # MNIST's test part famously opens 7 2 1 0 4 1 4 9 5 9.
+    first_ten = {index: label for index, label in zip(facts["source_indices"], facts["labels"]) if index < 10}
+    assert [first_ten[i] for i in range(10)] == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
+
+
+def test_a_changed_pack_is_refused(tmp_path, monkeypatch):
+    source = load_pack()
+    write_pack(source, tmp_path)
+    sheet = tmp_path / "mnist-test-pack-2000.png"
+    sheet.write_bytes(sheet.read_bytes() + b"!")
+    monkeypatch.setattr(pack_module, "FOLDER", tmp_path)
+    with pytest.raises(DataError, match="SHA-256"):
+        load_pack.__wrapped__()
+
+
+def test_a_pack_survives_the_round_trip(tmp_path, monkeypatch):
+    source = load_pack()
+    write_pack(source, tmp_path)
+    monkeypatch.setattr(pack_module, "FOLDER", tmp_path)
+    again = load_pack.__wrapped__()
+    assert torch.equal(again.images, source.images)
+    assert torch.equal(again.labels, source.labels)

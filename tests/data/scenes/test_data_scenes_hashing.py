@@ -1,0 +1,124 @@
+"""The counter hash: pinned, uniform, avalanching, and the same however draws are grouped."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.data.scenes.hashing import (
+    derive_seed,
+    hash_more,
+    hash_state,
+    hash_u32,
+    hash_words,
+    rounded_normal,
+    uniform_below,
+    uniform_pair_below,
+)
+from saccade.errors import DataError
+
+
+def plain_hash(seed: int, *counters: int) -> int:
+    """The same function in Python's unbounded integers, written from the module's description."""
+
+    def mix(x: int) -> int:
+        x ^= x >> 16
+        x = x * 0x7FEB352D % 2**32
+        x ^= x >> 15
+        x = x * 0x846CA68B % 2**32
+        return x ^ (x >> 16)
+
+    a, b = 0x243F6A88, 0x85A308D3
+    for counter in (seed, *counters):
+        a = mix(a ^ counter % 2**32)
+        b = mix((b + a) % 2**32 ^ counter >> 32)
+    return b
+
+
+def test_values_are_pinned():
+    """Every recorded result depends on these numbers: a change here is a new data set."""
+    assert hash_u32(0, torch.arange(4)).tolist() == [plain_hash(0, k) for k in range(4)]
+    assert hash_u32(1234567890123, 5, torch.tensor([2**40])).tolist() == [plain_hash(1234567890123, 5, 2**40)]
+    assert hash_u32(0, torch.arange(3)).tolist() == [2512016629, 3013776045, 957188526]
+
+
+@given(st.integers(0, 2**63 - 1), st.lists(st.integers(0, 2**62), min_size=1, max_size=4))
+def test_agrees_with_unbounded_integers(seed, counters):
+    tensors = [torch.tensor([counter]) for counter in counters]
+    assert hash_u32(seed, *tensors).tolist() == [plain_hash(seed, *counters)]
+
+
+@given(st.integers(0, 2**63 - 1), st.lists(st.integers(0, 2**62), min_size=1, max_size=3), st.integers(0, 2**62))
+def test_plain_numbers_before_and_after_a_tensor_count_like_tensors(seed, numbers, counter):
+    expected = plain_hash(seed, *numbers, counter, *numbers)
+    assert hash_u32(seed, *numbers, torch.tensor([counter]), *numbers).tolist() == [expected]
+    alone = hash_u32(seed, *numbers)
+    assert (alone.dim(), alone.dtype, int(alone)) == (0, torch.int64, plain_hash(seed, *numbers))
+
+
+def test_broadcasting_and_continuation_change_nothing():
+    rows, columns = torch.arange(5)[:, None], torch.arange(7)
+    whole = hash_u32(3, rows, columns)
+    assert whole.shape == (5, 7)
+    assert torch.equal(hash_more(hash_state(3, rows), columns), whole)
+    assert torch.equal(torch.stack([hash_u32(3, torch.tensor(r), columns) for r in range(5)]), whole)
+
+
+def test_both_words_of_a_draw_are_uniform_and_unrelated():
+    state = hash_state(11, torch.arange(300)[:, None])
+    first, second = hash_words(state, torch.arange(400))  # (300, 400)
+    assert torch.equal(second, hash_more(state, torch.arange(400)))
+    cells = ((first >> 28) * 16 + (second >> 28)).flatten()
+    expected = 120_000 / 256
+    chi_square = ((torch.bincount(cells, minlength=256) - expected) ** 2 / expected).sum()
+    assert 160 < chi_square < 370
+    both = torch.stack([first.flatten(), second.flatten()]).double()
+    assert abs(torch.corrcoef(both)[0, 1]) < 0.012
+
+
+def test_uniform_by_chi_square():
+    for bits in (hash_u32(0, torch.arange(65_536)), hash_u32(0, torch.tensor(9), torch.arange(65_536))):
+        for shift in (24, 12, 0):
+            seen = torch.bincount((bits >> shift) & 255, minlength=256).double()
+            chi_square = ((seen - 256) ** 2 / 256).sum()
+            assert 160 < chi_square < 370  # 255 degrees of freedom: mean 255, standard deviation 22.6
+
+
+def test_one_flipped_input_bit_flips_half_the_output():
+    numbers = torch.arange(2_000)
+    base = hash_u32(7, numbers)
+    for bit in range(0, 48, 3):
+        changed = base ^ hash_u32(7, numbers ^ (1 << bit))
+        share = sum(float(((changed >> k) & 1).double().mean()) for k in range(32)) / 32
+        assert abs(share - 0.5) < 0.02
+
+
+def test_streams_do_not_run_along_each_other():
+    """Neither shifted nor permuted copies: two seeds share only as many values as chance allows."""
+    one, other = (hash_u32(seed, torch.arange(50_000)) for seed in (0, 1))
+    shared = len(set(one.tolist()) & set(other.tolist()))
+    assert shared < 10  # expected 50,000² / 2³² ≈ 0.6
+    seeds = {derive_seed(seed, stream) for seed in range(200) for stream in range(5)}
+    assert len(seeds) == 1000
+    assert all(0 <= seed < 2**63 for seed in seeds)
+
+
+def test_seed_must_be_in_range():
+    for seed in (-1, 2**63):
+        with pytest.raises(DataError, match="seed"):
+            hash_u32(seed, torch.tensor([0]))
+
+
+def test_uniform_below_reaches_both_ends():
+    assert uniform_below(torch.tensor([0, 2**32 - 1, 2**31]), 10).tolist() == [0, 9, 5]
+    first, second = uniform_pair_below(hash_u32(0, torch.arange(200_000)), 7)
+    joint = torch.bincount(first * 7 + second, minlength=49).double()
+    assert ((joint - 200_000 / 49) ** 2 / (200_000 / 49)).sum() < 90  # 48 degrees of freedom
+
+
+def test_rounded_normal_has_the_right_moments():
+    draws = rounded_normal(hash_u32(0, torch.arange(200_000)), 10.0).double()
+    assert abs(draws.mean()) < 0.1
+    assert abs(draws.var() - (100 + 1 / 12)) < 1.5  # rounding adds 1/12
+    assert abs((draws.abs() <= 10).double().mean() - 0.7063) < 0.005  # P(|z| < 1.05)
+    assert rounded_normal(torch.tensor([0, 2**31 - 1, 2**31, 2**32 - 1]), 10.0).tolist() == [-60, 0, 0, 60]

@@ -1,0 +1,258 @@
+"""MBG: which photographs a split may use, how they are cut, and folders that are not what they should be."""
+
+import hashlib
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from saccade.data.scenes import photographs
+from saccade.data.scenes.glyphs import glyphs_for
+from saccade.data.scenes.photographs import SHIPPED, Photographs, _cut, photographs_for
+from saccade.errors import ConfigError, DataError
+
+SPLITS = ("train", "val", "test")
+FIRST_HUNDRED = "782c19b61c6e0d919c91743a55fd6c041745a67073870850af83ffb62102fbaf"
+NOISE = [
+    Image.fromarray(np.random.default_rng(k).integers(0, 256, shape, dtype=np.uint8))
+    for k, shape in enumerate([(150, 200, 3), (321, 160, 3), (200, 900, 3), (90, 90, 3)])
+]
+
+
+def cuts(background: Photographs, numbers: torch.Tensor, seed: int = 0, size: int = 100) -> torch.Tensor:
+    return background(glyphs_for("val", "pack"), seed, numbers, size)
+
+
+def digest(images: torch.Tensor) -> str:
+    return hashlib.sha256(images.cpu().contiguous().numpy().tobytes()).hexdigest()
+
+
+def fill(folder: Path, names: list[str]) -> Path:
+    """Pictures of one colour each, all different; the red channel tells them apart, up to 256 of them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        level = len(list(folder.parent.rglob("*.png")))
+        Image.new("RGB", (20, 12), (level, 0, 0)).save(folder / f"{name}.png")
+    return folder
+
+
+def shown(background: Photographs) -> set[int]:
+    """The pictures (by their red) that scenes are made of."""
+    return set(cuts(background, torch.arange(40 * len(background)))[:, 0, 0, 0].tolist())
+
+
+# ---------------------------------------------------------------- cuts
+
+
+def test_the_first_hundred_cuts_are_pinned():
+    assert digest(cuts(Photographs(NOISE, "noise"), torch.arange(100))) == FIRST_HUNDRED
+
+
+def test_batch_and_order_do_not_matter():
+    background = Photographs(NOISE, "noise")
+    whole = cuts(background, torch.arange(60))
+    assert torch.equal(torch.cat([cuts(background, part) for part in torch.arange(60).split(7)]), whole)
+    order = torch.randperm(60, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(cuts(background, order), whole[order])
+    assert not torch.equal(cuts(background, torch.arange(60), seed=1), whole)
+    assert len({digest(cut) for cut in whole}) == 60
+
+
+def test_a_cut_is_a_piece_of_the_photograph_at_one_of_three_scales_perhaps_mirrored():
+    """A picture that holds its own coordinates: red = column, green = row, blue = 77, at a short side of 150."""
+    rows, columns = np.mgrid[:150, :200]
+    picture = Image.fromarray(np.stack([columns, rows, np.full_like(rows, 77)], axis=-1).astype(np.uint8))
+    made = cuts(Photographs([picture], "grid"), torch.arange(600)).int()
+    assert (made[:, 2] == 77).all()
+    across = made[:, 0, :, -1] - made[:, 0, :, 0]  # (B, rows)
+    down = made[:, 1, -1] - made[:, 1, 0]
+    mirrored = across[:, 50] < 0
+    assert 0.4 < mirrored.float().mean() < 0.6
+    assert (down[:, 50] > 0).all()  # never upside down
+    spans = [99 * 150 / short for short in (110, 130, 150)]
+    scale = (across[:, 50].abs()[:, None] - torch.tensor(spans)).abs()
+    assert (scale.amin(dim=1) < 2.5).all()
+    assert torch.bincount(scale.argmin(dim=1)).min() > 150
+    full = scale.argmin(dim=1) == 2  # at this scale pixels are the photograph's own
+    ramp = torch.arange(100)
+    for cut, flipped in zip(made[full], mirrored[full]):
+        straight = cut.flip(-1) if flipped else cut
+        assert torch.equal(straight[0] - straight[0, 0, 0], ramp.expand(100, 100))
+        assert torch.equal(straight[1] - straight[1, 0, 0], ramp[:, None].expand(100, 100))
+
+
+def test_cuts_reach_every_edge_of_the_photograph():
+    """Of 150 × 150 px cuts of 100 px begin at 0 … 50; unmirrored, the corner pixel holds where."""
+    rows, columns = np.mgrid[:150, :150]
+    picture = Image.fromarray(np.stack([columns, rows, 0 * rows], axis=-1).astype(np.uint8))
+    made = cuts(Photographs([picture], "grid"), torch.arange(3000))
+    span = made[:, :2, -1, -1].int() - made[:, :2, 0, 0].int()
+    own = made[(span == 99).all(dim=1)]  # at the photograph's own scale and not mirrored: about one in six
+    assert 400 < len(own) < 600
+    for axis in (0, 1):
+        assert set(own[:, axis, 0, 0].tolist()) == set(range(51))
+
+
+def test_every_photograph_is_used_about_as_often():
+    pictures = [Image.new("RGB", (30, 20), (10 * k, 0, 0)) for k in range(8)]
+    reds = cuts(Photographs(pictures, "flat"), torch.arange(8000))[:, 0, 0, 0] // 10
+    assert (torch.bincount(reds.long(), minlength=8) / 8000 - 0.125).abs().max() < 0.02
+
+
+def test_panoramas_are_cut_before_they_grow():
+    """4000 × 1 at a short side of 150 would be 600,000 px long; twice the short side is kept, from the middle."""
+    strip = Image.new("RGB", (4000, 1), (255, 0, 0))
+    strip.paste((0, 9, 0), (1990, 0, 2010, 1))
+    for picture in (strip, strip.transpose(Image.Transpose.ROTATE_90)):
+        background = Photographs([picture], "strip")
+        assert sum(part.numel() for part in background._pixels.values()) == 3 * 2 * (110**2 + 130**2 + 150**2)
+        assert (cuts(background, torch.arange(9))[:, 1] == 9).all()
+
+
+def test_scenes_larger_than_the_photographs_are_refused():
+    assert cuts(Photographs(NOISE, "noise"), torch.arange(2), size=110).shape == (2, 3, 110, 110)
+    with pytest.raises(ConfigError, match="up to 110 px, asked for 111"):
+        cuts(Photographs(NOISE, "noise"), torch.arange(2), size=111)
+    assert cuts(Photographs(NOISE, "noise"), torch.arange(0)).shape == (0, 3, 100, 100)
+
+
+def test_the_name_tells_sets_apart():
+    one, other = Photographs(NOISE[:2], "a-val"), Photographs(NOISE[1:3], "a-val")
+    assert one.name.startswith("a-val-2-")
+    assert one.name != other.name
+    assert one.name == Photographs(iter(NOISE[:2]), "a-val").name
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_gpu_cuts_the_same_bytes():
+    background = Photographs(NOISE, "noise")
+    made = cuts(background, torch.arange(100, device="cuda"))
+    assert made.device.type == "cuda"
+    assert torch.equal(made.cpu(), cuts(background, torch.arange(100)))  # how Pillow scales is another matter
+
+
+# ---------------------------------------------------------------- splits
+
+
+@pytest.mark.parametrize(
+    ("folders", "sizes"),
+    [
+        ({"": 40}, (32, 4, 4)),
+        ({"": 3}, (1, 1, 1)),
+        ({"train": 12, "val": 5, "test": 7}, (12, 5, 7)),
+        ({"train": 20, "val": 6}, (18, 2, 6)),
+        ({"train": 5, "test": 6}, (4, 1, 6)),
+        ({"train": 10}, (8, 1, 1)),
+        ({"forest": 6, "street": 14}, (16, 2, 2)),
+    ],
+)
+def test_splits_share_no_photograph_and_leave_none_out(tmp_path, folders, sizes):
+    for folder, count in folders.items():
+        fill(tmp_path / "set" / folder, [f"{folder}{k}" for k in range(count)])
+    sets = [photographs_for(split, tmp_path / "set") for split in SPLITS]
+    assert tuple(len(each) for each in sets) == sizes
+    seen = [shown(each) for each in sets]
+    assert [len(each) for each in seen] == list(sizes)
+    assert len(set.union(*seen)) == sum(folders.values())
+    assert [each.name.rsplit("-", 2)[0] for each in sets] == [f"set-{split}" for split in SPLITS]
+
+
+@given(st.integers(3, 500), st.sampled_from([SPLITS, SPLITS[:2]]))
+def test_shares_are_tenths_and_never_empty(count, splits):
+    files = [Path(str(k)) for k in range(count)]
+    shares = [_cut(files, splits, split, Path()) for split in splits]
+    assert sorted(file for share in shares for file in share) == sorted(files)
+    assert all(len(share) == max(1, count // 10) for share in shares[1:])
+
+
+def test_the_cut_goes_by_name_not_by_where_the_folder_lies(tmp_path):
+    names = [f"{k:02d}" for k in range(30)]
+    here, there = fill(tmp_path / "a" / "set", names), fill(tmp_path / "b" / "c" / "set", names)
+    assert photographs_for("val", here).name == photographs_for("val", there).name
+    assert photographs_for("val", here).name != photographs_for("test", here).name
+    in_order = [int(path.stem) for path in photographs._in_hash_order(here)]
+    assert sorted(in_order) == list(range(30))
+    assert in_order != sorted(in_order)
+
+
+def test_at_most_so_many_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(photographs, "LIMIT", 4)
+    fill(tmp_path / "set", [str(k) for k in range(30)])
+    assert [len(photographs_for(split, tmp_path / "set")) for split in SPLITS] == [4, 3, 3]
+
+
+# ---------------------------------------------------------------- folders
+
+
+def test_what_cannot_be_read_is_named_counted_and_left_out(tmp_path):
+    fill(tmp_path / "set" / "train", ["a", "b"])
+    fill(tmp_path / "set" / "val", ["c"])
+    fill(tmp_path / "set" / "test", ["d"])
+    (tmp_path / "set" / "train" / "broken.jpg").write_bytes(b"no picture")
+    (tmp_path / "set" / "train" / "notes.txt").write_text("not meant as one")
+    with pytest.warns(UserWarning, match=r"left out 1 of 3 pictures for train.*broken\.jpg"):
+        assert len(photographs_for("train", tmp_path / "set")) == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(photographs_for("val", tmp_path / "set")) == 1
+
+
+def test_long_lists_of_unreadable_pictures_are_cut(tmp_path):
+    fill(tmp_path / "set" / "train", ["good"])
+    fill(tmp_path / "set" / "val", ["c"])
+    fill(tmp_path / "set" / "test", ["d"])
+    for k in range(9):
+        (tmp_path / "set" / "train" / f"bad{k}.jpg").write_bytes(b"")
+    with pytest.warns(UserWarning, match="left out 9 of 10") as caught:
+        photographs_for("train", tmp_path / "set")
+    assert str(caught[0].message).count(".jpg") == 5
+    assert str(caught[0].message).endswith("…")
+
+
+def test_bad_folders_are_named(tmp_path):
+    with pytest.raises(DataError, match="is not a folder; name one"):
+        photographs_for("train", tmp_path / "nowhere")
+    (tmp_path / "file.png").write_bytes(b"")
+    with pytest.raises(DataError, match=r"file\.png is not a folder"):
+        photographs_for("train", str(tmp_path / "file.png"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=r"no pictures in .*empty"):
+        photographs_for("train", tmp_path / "empty")
+    fill(tmp_path / "few", ["one", "two"])
+    with pytest.raises(DataError, match=r"2 picture\(s\) cannot be shared among train, val, test"):
+        photographs_for("train", tmp_path / "few")
+    for k in range(4):
+        (tmp_path / "empty" / f"{k}.jpg").write_bytes(b"GIF89a")
+    with pytest.raises(DataError, match=r"none of the 2 pictures for train can be read \(.*\.jpg.*\); replace"):
+        photographs_for("train", tmp_path / "empty")
+
+
+def test_the_cache_comes_before_what_ships(tmp_path, monkeypatch):
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path))
+    assert [photographs_for(split).name.rsplit("-", 1)[0] for split in SPLITS] == [
+        "shipped-train-4",
+        "shipped-val-2",
+        "shipped-test-3",
+    ]
+    fill(tmp_path / "backgrounds", [str(k) for k in range(20)])
+    assert photographs_for("val").name.startswith("backgrounds-val-2-")
+    assert len(photographs_for("test", SHIPPED)) == 3
+
+
+def test_what_ships_is_free_small_and_credited():
+    facts = json.loads((SHIPPED / "attribution.json").read_text(encoding="utf-8"))
+    files = {path.relative_to(SHIPPED).as_posix(): path for path in SHIPPED.rglob("*.jpg")}
+    assert sorted(each["file"] for each in facts["photographs"]) == sorted(files)
+    for each in facts["photographs"]:
+        assert each["licence"] in {"CC0 1.0", "public domain", "CC BY 2.0"}
+        assert all((each["title"], each["author"], each["source"]))
+        assert hashlib.sha256(files[each["file"]].read_bytes()).hexdigest() == each["sha256"]
+        assert min(Image.open(files[each["file"]]).size) == 150
+    assert sum(path.stat().st_size for path in SHIPPED.rglob("*") if path.is_file()) < 250_000

@@ -1,0 +1,170 @@
+"""Scenes of every kind to the last bit: recorded results depend on them, so how they are made must not show."""
+
+import hashlib
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from saccade.data.scenes import sampler as scenes_module
+from saccade.data.scenes.distractors import Distractors
+from saccade.data.scenes.glyph_layout import GlyphLayout
+from saccade.data.scenes.glyphs import glyphs_for
+from saccade.data.scenes.layout import SceneSpec
+from saccade.data.scenes.sampler import sample_layout
+from saccade.data.scenes.stream import GlyphStream, SceneStream
+from saccade.families.caption.scenes import CaptionSceneStream, scene_spec
+from saccade.families.multiset.scenes import MultisetSpec, MultisetStream
+from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
+
+NUMBERS = torch.cat([torch.arange(60), torch.tensor([511, 512, 8_191, 8_192, 10**9, 2**33 + 7])])
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """A background that differs from pixel to pixel and from scene to scene, so that blending shows."""
+
+    name: str = "ramp"
+
+    def __call__(self, glyphs, seed, indices, size):
+        plane = torch.arange(3 * size * size).view(3, size, size)
+        return ((plane + indices[:, None, None, None]) % 256).byte()
+
+
+def stream(kind: str) -> GlyphStream:
+    glyphs = glyphs_for("train", "pack")
+    if kind == "captions":
+        return CaptionSceneStream(scene_spec(100, 0.1), glyphs, 7)
+    if kind == "multisets":
+        return MultisetStream(MultisetSpec(empty=0.1), glyphs, 7)
+    if kind == "sets":
+        return MultisetStream(MultisetSpec(repeats=False, alone=True), glyphs, 7)
+    backgrounds = {"black": {}, "distractors": {"background": Distractors()}, "ramp": {"background": Ramp()}}
+    spec = SceneSpec(size=160, count=(2, 10), scale=(0.4, 4.0)) if kind == "large" else SceneSpec(**backgrounds[kind])
+    return SceneStream(spec, glyphs, 7)
+
+
+def digest(layout: GlyphLayout, images: Tensor) -> str:
+    content = hashlib.sha256()
+    columns = ("index", "classes", "glyph", "colour", "noise", "extent", "x", "y", "present")
+    for column in (*(getattr(layout, name) for name in columns if hasattr(layout, name)), images):
+        content.update(column.contiguous().numpy().tobytes())
+    return content.hexdigest()[:16]
+
+
+PINNED = {
+    "black": "e89efbaf6128a48c",
+    "distractors": "19cc0449b8e4d5ff",
+    "ramp": "f8ff4111c8bfc2d5",
+    "large": "274291abd8f13bf5",
+    "captions": "e15f938bcca63ab1",
+    "multisets": "8c7f31b63fca429b",
+    "sets": "9500cff4de2935c8",
+}
+
+
+@pytest.mark.parametrize("kind", PINNED)
+def test_layouts_and_pictures_are_pinned(kind):
+    assert digest(*stream(kind).scenes(NUMBERS)) == PINNED[kind]
+
+
+@pytest.mark.parametrize("blocks", [(400,), (64, 336), (1, 399)])
+def test_how_tries_are_grouped_does_not_show(monkeypatch, blocks):
+    """The way of a GPU, on the host: all scenes are marked at once, and few ask for more than the first tries."""
+    numbers = torch.arange(100, 180)
+    spec, glyphs = SceneSpec(), glyphs_for("train", "pack")
+    expected = sample_layout(spec, glyphs, 3, numbers)
+    monkeypatch.setattr(scenes_module, "_SMALL_BATCH", 10**6)
+    monkeypatch.setattr(scenes_module, "_try_blocks", lambda max_tries, first: blocks)
+    found = sample_layout(spec, glyphs, 3, numbers)
+    for name, column in expected.tensors().items():
+        assert torch.equal(getattr(found, name), column), name
+
+
+@pytest.mark.parametrize(
+    ("max_tries", "first", "blocks"),
+    [
+        (400, (64,), (64, 336)),
+        (400, (16, 64), (16, 64, 320)),
+        (80, (16, 64), (16, 64)),
+        (40, (64,), (40,)),
+        (20, (16, 64), (16, 4)),
+    ],
+)
+def test_blocks_of_tries_add_up_to_the_limit(max_tries, first, blocks):
+    assert scenes_module._try_blocks(max_tries, first) == blocks
+
+
+# ---------------------------------------------------------------- batches of made scenes
+
+
+class Operations(TorchDispatchMode):
+    """Lists the operations that compute something."""
+
+    FREE = ("view", "slice", "select", "squeeze", "unsqueeze", "expand", "alias", "detach", "t", "lift_fresh")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func.__name__.split(".")[0]
+        if name not in self.FREE:
+            self.names.append(name)
+        return func(*args, **(kwargs or {}))
+
+
+def training(chunk: int = 64) -> AttributeData:
+    data = AttributeData(AttributeDataConfig(glyphs="pack", asks=4), "train")
+    data.stream.chunk = chunk
+    return data
+
+
+def test_a_training_batch_of_made_scenes_costs_few_operations():
+    """Some thirty, nearly all of them small and on the host: it must never hold up a GPU."""
+    data = training()
+    data.take(torch.arange(64), together=4)
+    with Operations() as operations:
+        data.take(torch.arange(64, 128), together=4)
+    assert 0 < len(operations.names) < 40
+    assert operations.names.count("gather") == 2
+    assert "index" not in operations.names[-5:]  # pictures and layouts are slices
+
+
+def test_neighbours_are_slices_of_what_is_kept_and_others_are_not():
+    scenes = SceneStream(SceneSpec(), glyphs_for("val", "pack"), 0, chunk=32)
+    layout, images = scenes.scenes(torch.arange(4, 20))
+    kept_layout, kept = scenes._chunks[0]
+    assert images.data_ptr() == kept[4].data_ptr()
+    assert torch.equal(images, kept[4:20])
+    backwards, turned = scenes.scenes(torch.arange(4, 20).flip(0))
+    assert torch.equal(turned.flip(0), images)
+    assert turned.untyped_storage().data_ptr() != kept.untyped_storage().data_ptr()
+    for name, column in layout.tensors().items():
+        assert torch.equal(getattr(backwards, name).flip(0), column)
+        assert torch.equal(getattr(kept_layout, name)[4:20], column)
+
+
+def test_a_batch_is_the_same_wherever_training_begins():
+    """In the middle of a chunk, across the border of two, after a jump back: what a number asks for stays."""
+    whole = training(chunk=512).take(torch.arange(4 * 160), together=4)
+    data = training(chunk=64)
+    for start, stop in ((64, 96), (0, 32), (48, 80), (96, 160), (60, 70)):
+        part = data.take(torch.arange(4 * start, 4 * stop), together=4)
+        assert torch.equal(part.images, whole.images[start:stop])
+        for name in ("query", "label", "object", "scene"):
+            assert torch.equal(getattr(part, name), getattr(whole, name)[4 * start : 4 * stop]), name
+
+
+def test_the_layout_of_scenes_asked_together_has_a_row_for_each_triple():
+    numbers = torch.arange(40)
+    together, apart = training().take(numbers, together=4), training().take(numbers)
+    assert len(together.scenes) == len(together.images) == 10
+    assert len(together.layout) == len(apart.layout) == len(together) == 40
+    for name, column in apart.layout.tensors().items():
+        assert torch.equal(getattr(together.layout, name), column), name
+    assert torch.equal(together.recolour_target().images, apart.recolour_target().images)
+    assert together.layout is together.layout
+    assert torch.equal(together.to("cpu").layout.index, apart.scene)

@@ -1,0 +1,123 @@
+"""Integer resizing against Pillow, and the packing of rows against plain loops."""
+
+import numpy as np
+import torch
+from PIL import Image
+
+from saccade.data.scenes.glyphs import glyphs_for
+from saccade.data.scenes.placement import Occupancy, Tries, packed_rows
+from saccade.data.scenes.resize import by_padding, inked, resized
+
+
+def test_within_two_levels_of_pillow_and_the_same_ink():
+    images = glyphs_for("val", "pack").images[::5]  # 40 glyphs
+    ours, theirs = [], []
+    for size in range(14, 84):
+        sizes = torch.full((len(images),), size)
+        ours.append(resized(images, sizes, 84)[:, :size, :size].numpy())
+        theirs.append(
+            np.stack([Image.fromarray(g.numpy()).resize((size, size), Image.Resampling.BILINEAR) for g in images])
+        )
+        assert np.abs(ours[-1] - theirs[-1].astype(float)).max() <= 2
+    ink = sum(int((part > 0).sum()) for part in ours), sum(int((part > 0).sum()) for part in theirs)
+    assert abs(ink[0] / ink[1] - 1) < 0.001
+
+
+def test_small_crops_too_are_within_two_levels_of_pillow():
+    crops = glyphs_for("val", "pack").images[::5, 11:16, 12:17]  # 40 crops of 5 × 5 through the middle
+    assert crops.any()
+    for size in range(2, 15):
+        ours = resized(crops, torch.full((40,), size), 14)
+        theirs = [Image.fromarray(g.numpy()).resize((size, size), Image.Resampling.BILINEAR) for g in crops]
+        assert np.abs(ours[:, :size, :size].numpy() - np.stack(theirs).astype(float)).max() <= 2
+        assert ours.sum() == ours[:, :size, :size].sum()
+
+
+def test_flat_glyphs_stay_flat_and_padding_stays_empty():
+    white = torch.full((70, 28, 28), 255, dtype=torch.uint8)
+    sizes = torch.arange(14, 84)
+    patches = resized(white, sizes, 84)
+    for patch, size in zip(patches, sizes.tolist()):
+        assert (patch[:size, :size] == 255).all()
+        assert patch.sum() == 255 * size * size
+
+
+def test_own_size_is_the_identity():
+    glyph = glyphs_for("val", "pack").images[:3]
+    assert torch.equal(resized(glyph, torch.full((3,), 28), 28).byte(), glyph)
+
+
+def test_padding_does_not_change_a_glyph_nor_does_autocast():
+    glyph = glyphs_for("val", "pack").images[:1]
+    small, large = resized(glyph, torch.tensor([19]), 21), resized(glyph, torch.tensor([19]), 84)
+    assert torch.equal(small, large[:, :21, :21])
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(resized(glyph, torch.tensor([19]), 21), small)
+
+
+def test_ink_is_where_a_resized_glyph_is_not_zero():
+    glyphs = glyphs_for("val", "pack").images[:140]
+    sizes = torch.arange(14, 84).repeat(2)
+    marks = inked(glyphs, sizes, 84)
+    assert torch.equal(marks, (resized(glyphs, sizes, 84) > 0).float())
+    assert 0 < marks.mean() < 0.5
+    assert not inked(glyphs[:1], torch.tensor([0]), 84).any()  # a side of 0 is no glyph
+
+
+def test_groups_cover_everything_once():
+    sizes = torch.randint(14, 84, (300,), generator=torch.Generator().manual_seed(0))
+    groups = list(by_padding(sizes, 83))
+    assert torch.equal(torch.cat([members for members, _ in groups]).sort().values, torch.arange(300))
+    assert all(int(sizes[members].max()) <= padding for members, padding in groups)
+
+
+def test_rows_packed_and_shifted_like_strings():
+    generator = torch.Generator().manual_seed(1)
+    for width in (21, 48, 84):
+        patch = torch.rand(5, width, width, generator=generator) > 0.6
+        x = torch.randint(0, 101 - width, (5,), generator=generator)
+        words = packed_rows(patch.float(), x, 100)  # (2, 5, width)
+        for n in range(5):
+            for row in range(width):
+                number = int(words[0, n, row]) | int(words[1, n, row]) << 63
+                plain = sum(1 << (c + int(x[n])) for c in range(width) if patch[n, row, c])
+                assert number == plain
+
+
+def test_a_box_is_free_exactly_when_a_slice_is_empty():
+    generator = torch.Generator().manual_seed(2)
+    patch = torch.rand(4, 84, 84, generator=generator) > 0.997
+    x, y = torch.tensor([0, 16, 5, 9]), torch.tensor([0, 16, 9, 2])
+    canvas = torch.zeros(4, 100, 100, dtype=torch.bool)
+    for n in range(4):
+        canvas[n, y[n] : y[n] + 84, x[n] : x[n] + 84] = patch[n]
+    occupancy = Occupancy(4, 100, 14, torch.device("cpu"))
+    occupancy.add(slice(None), patch.float(), x, y)
+    occupancy.refresh()
+    lanes = (torch.arange(4)[:, None], torch.arange(4)[:, None])
+    tries: Tries = occupancy.draw(slice(None), lanes, torch.arange(500), (14 << 16, 84 << 16))
+    free = occupancy.is_free(tries)
+    sides = tries.extent >> 16
+    assert 0.02 < free.float().mean() < 0.9
+    assert {14, 83} <= set(sides.flatten().tolist())
+    for n in range(4):
+        for t in range(500):
+            left, top, side = int(tries.x[n, t]), int(tries.y[n, t]), int(sides[n, t])
+            assert left >= 0
+            assert top >= 0
+            assert max(left, top) + side <= 100
+            assert bool(free[n, t]) == (not canvas[n, top : top + side, left : left + side].any())
+
+
+def test_tries_for_some_pictures_look_at_those():
+    """One picture is full, the others empty: only in it is nothing free, whichever are asked about and added to."""
+    occupancy = Occupancy(3, 70, 5, torch.device("cpu"))
+    full = torch.ones(1, 70, 70)
+    occupancy.add(torch.tensor([2]), full, torch.tensor([0]), torch.tensor([0]))
+    occupancy.refresh()
+    for pictures in ([2, 0], [1, 2], [0, 1, 2]):
+        lanes = torch.arange(len(pictures))[:, None]
+        tries = occupancy.draw(torch.tensor(pictures), (lanes, lanes), torch.arange(50), (5 << 16, 70 << 16))
+        free = occupancy.is_free(tries)
+        assert [bool(row.all()) for row in free] == [picture != 2 for picture in pictures]
+        assert free.any(dim=1).tolist() == [picture != 2 for picture in pictures]

@@ -1,0 +1,263 @@
+"""Scenes: calibrated, reproducible to the bit, free of overlap, and editable one object at a time."""
+
+import hashlib
+from dataclasses import replace
+
+import pytest
+import torch
+
+from saccade.data.scenes.backgrounds import Black
+from saccade.data.scenes.glyph_layout import join_layouts
+from saccade.data.scenes.glyphs import glyphs_for
+from saccade.data.scenes.layout import SceneLayout, SceneSpec
+from saccade.data.scenes.palette import COLOURS
+from saccade.data.scenes.render import render
+from saccade.data.scenes.resize import resized
+from saccade.data.scenes.sampler import sample_layout, scene_counts
+from saccade.errors import ConfigError, DataError
+
+SPEC = SceneSpec()
+FIRST_THOUSAND = "04bbce1999f0b2f5a7e26d874a9c0f3f7f0905f46399aaba8ade2a54eb382c3f"
+INTEGERS = ("index", "classes", "glyph", "colour", "noise", "extent", "x", "y", "present")
+
+
+def sample(numbers: torch.Tensor, seed: int = 0) -> SceneLayout:
+    return sample_layout(SPEC, glyphs_for("train", "pack"), seed, numbers)
+
+
+def digest(layout: SceneLayout) -> str:
+    content = hashlib.sha256()
+    for name in INTEGERS:
+        content.update(getattr(layout, name).numpy().tobytes())
+    return content.hexdigest()
+
+
+@pytest.fixture(scope="module")
+def thousand() -> SceneLayout:
+    return sample(torch.arange(1000))
+
+
+@pytest.fixture(scope="module")
+def scenes(thousand: SceneLayout) -> SceneLayout:
+    return thousand[:64]
+
+
+def test_the_first_thousand_layouts_are_pinned(thousand):
+    assert digest(thousand) == FIRST_THOUSAND
+
+
+@pytest.mark.parametrize("batch", [1, 7, 256])
+def test_layout_does_not_depend_on_the_batch(thousand, batch):
+    stop = {1: 12, 7: 70, 256: 1000}[batch]
+    parts = [sample(torch.arange(start, min(start + batch, stop))) for start in range(0, stop, batch)]
+    assert digest(join_layouts(parts)) == digest(thousand[:stop])
+
+
+def test_layout_does_not_depend_on_the_order(thousand):
+    order = torch.randperm(1000, generator=torch.Generator().manual_seed(0))
+    assert digest(sample(order)) == digest(thousand[order])
+
+
+def test_seeds_and_scenes_differ(thousand):
+    assert digest(sample(torch.arange(20), seed=1)) != digest(thousand[:20])
+    assert len({tuple(row) for row in thousand.extent.tolist()}) == 1000
+
+
+def test_redrawn_scenes_are_reproducible_too():
+    """With 20 tries a digit, many scenes are drawn anew several times; which ones does not depend on company."""
+    spec, glyphs = SceneSpec(max_tries=20), glyphs_for("train", "pack")
+    whole = sample_layout(spec, glyphs, 0, torch.arange(60))
+    assert digest(whole) != digest(sample(torch.arange(60)))
+    for start in (0, 37):
+        assert digest(sample_layout(spec, glyphs, 0, torch.arange(start, start + 5))) == digest(
+            whole[start : start + 5]
+        )
+
+
+def test_calibration():
+    """Numbers of a plain re-implementation of the authors' sampler: area 2.35 %, scales 71 / 17 / 6 / 3 / 3 %."""
+    layout = sample(torch.arange(2400), seed=5)
+    present = layout.present
+    objects = int(present.sum())
+    assert abs(layout.count.double().mean() - 7) < 0.1
+    assert set(layout.count.tolist()) == {5, 6, 7, 8, 9}
+    area = layout.all_objects().sum() / (objects * 100 * 100)
+    assert 0.023 < area < 0.024
+    shares = torch.histc(layout.scale[present], 5, 0.5, 3.0) / objects
+    assert torch.allclose(shares, torch.tensor([0.71, 0.18, 0.05, 0.03, 0.03]), atol=0.02)
+    colours = torch.bincount(layout.colour[present], minlength=5) / objects
+    assert (colours - 0.2).abs().max() < 0.012
+    classes = torch.bincount(layout.classes[present], minlength=10) / objects
+    assert (classes - 0.1).abs().max() < 0.01
+    assert abs(layout.noise[present].double().std() - 10) < 0.3
+
+
+def test_digits_are_distinct_and_glyphs_show_them(thousand):
+    for row, present in zip(thousand.classes.tolist(), thousand.present.tolist()):
+        shown = [digit for digit, there in zip(row, present) if there]
+        assert len(set(shown)) == len(shown)
+    assert torch.equal(thousand.glyphs.labels[thousand.glyph], thousand.classes)
+
+
+def test_counts_are_known_without_sampling(thousand):
+    assert torch.equal(scene_counts(SPEC, 0, torch.arange(1000)), thousand.count)
+
+
+def test_boxes_lie_inside_and_hold_no_earlier_ink(scenes):
+    masks, boxes = scenes.masks(), scenes.boxes
+    assert (masks.sum(dim=1) <= 1).all()
+    for b in range(len(scenes)):
+        for k in range(int(scenes.count[b])):
+            x0, y0, x1, y1 = boxes[b, k].tolist()
+            assert 0 <= x0 < x1 <= 100
+            assert 0 <= y0 < y1 <= 100
+            assert x1 - x0 == y1 - y0 >= 14
+            assert not masks[b, :k, y0:y1, x0:x1].any()
+            outside = masks[b, k].clone()
+            outside[y0:y1, x0:x1] = False
+            assert masks[b, k].any()
+            assert not outside.any()
+    assert (boxes[~scenes.present] == 0).all()
+
+
+def test_scale_and_side_agree(scenes):
+    present = scenes.present
+    assert torch.equal((28 * scenes.scale.double()).floor().long()[present], scenes.side[present])
+    assert scenes.scale[present].min() >= 0.5
+    assert scenes.scale[present].max() < 3
+
+
+def test_pictures_are_colour_times_ink(scenes):
+    """Each pixel is round(colour · ink / 255), worked out here object by object; black elsewhere."""
+    part = scenes[:12]
+    expected = torch.zeros(12, 3, 100, 100, dtype=torch.int64)
+    for b in range(12):
+        for k in range(int(part.count[b])):
+            x, y, side = int(part.x[b, k]), int(part.y[b, k]), int(part.side[b, k])
+            glyph = part.glyphs.images[part.glyph[b, k]][None]
+            ink = resized(glyph, torch.tensor([side]), side)[0].long()
+            coloured = (2 * part.rgb[b, k][:, None, None] * ink + 255) // 510
+            expected[b, :, y : y + side, x : x + side] += coloured  # objects share no pixel
+    images = render(part)
+    assert images.dtype == torch.uint8
+    assert torch.equal(images.long(), expected)
+
+
+def test_rgb_is_the_authors_colour_plus_one_number(scenes):
+    table = torch.tensor([[16, 166, 81], [255, 241, 78], [224, 224, 224], [146, 16, 16], [16, 98, 192]])
+    assert COLOURS == ("green", "yellow", "white", "red", "blue")
+    expected = (table[scenes.colour] + scenes.noise[..., None]).clamp(0, 255)
+    assert torch.equal(scenes.rgb, expected)
+
+
+def test_a_background_shows_where_no_ink_is(scenes):
+    class Grey(Black):
+        def __call__(self, glyphs, seed, indices, size):
+            return torch.full((len(indices), 3, size, size), 90, dtype=torch.uint8)
+
+    layout = sample_layout(SceneSpec(background=Grey()), glyphs_for("train", "pack"), 0, torch.arange(8))
+    images = render(layout)
+    ink = layout.all_objects()
+    assert (images.permute(0, 2, 3, 1)[~ink] == 90).all()
+    black = render(sample(torch.arange(8)))
+    # colour·a + 90·(1 − a) against colour·a: never darker than the ink alone, never lighter by more than 90
+    assert ((images.int() - black.int()).permute(0, 2, 3, 1)[ink] >= 0).all()
+    assert ((images.int() - black.int()).permute(0, 2, 3, 1)[ink] <= 90).all()
+
+
+def test_recolour_touches_the_object_alone(scenes):
+    obj = torch.zeros(64, dtype=torch.int64)
+    new = (scenes.colour[:, 0] + 1) % 5
+    changed = (render(scenes.recolour(obj, new)) != render(scenes)).any(dim=1)
+    mask = scenes.masks()[:, 0]
+    assert not (changed & ~mask).any()
+    assert (changed.flatten(1).sum(1) > 0.5 * mask.flatten(1).sum(1)).all()
+
+
+def test_remove_blackens_the_object_alone(scenes):
+    obj = scenes.count - 1
+    after, before = render(scenes.remove(obj)), render(scenes)
+    mask = scenes.mask_of(obj)
+    assert torch.equal(mask, scenes.masks()[torch.arange(64), obj])
+    assert torch.equal(after, torch.where(mask[:, None], 0, before))
+    assert torch.equal(scenes.remove(obj).count, scenes.count - 1)
+
+
+def test_move_carries_the_pixels_along(scenes):
+    obj = torch.zeros(64, dtype=torch.int64)
+    moved = scenes.move(obj, torch.zeros(64), torch.zeros(64))
+    alone = torch.zeros_like(scenes.present).scatter(1, obj[:, None], True)
+    others_before, others_after = render(scenes.remove(obj)), render(moved.remove(obj))
+    assert torch.equal(others_before, others_after)
+    first, second = render(replace(scenes, present=alone)), render(replace(moved, present=alone))
+    for b in range(64):
+        x, y, side = int(scenes.x[b, 0]), int(scenes.y[b, 0]), int(scenes.side[b, 0])
+        assert torch.equal(first[b, :, y : y + side, x : x + side], second[b, :, :side, :side])
+    assert torch.equal(moved[torch.arange(5)].boxes[:, 0, :2], torch.zeros(5, 2, dtype=torch.int64))
+
+
+def test_an_overlapping_move_shows_the_later_slot(scenes):
+    """Object 0 put on object 1: masks stay disjoint, and the later one keeps all its pixels."""
+    fits = scenes.side[:, 0] <= 100 - torch.maximum(scenes.x[:, 1], scenes.y[:, 1])
+    part = scenes[fits.nonzero().squeeze(1)]
+    assert len(part) > 20
+    moved = part.move(torch.zeros(len(part), dtype=torch.int64), part.x[:, 1], part.y[:, 1])
+    masks = moved.masks()
+    assert (masks.sum(dim=1) <= 1).all()
+    assert torch.equal(masks[:, 1], part.masks()[:, 1])
+    assert (moved.all_objects() == masks.any(dim=1)).all()
+
+
+def test_edits_refuse_what_is_not_there(scenes):
+    none = torch.zeros(64, dtype=torch.int64)
+    with pytest.raises(DataError, match="leave the picture"):
+        scenes.move(none, none + 99, none)
+    with pytest.raises(DataError, match="has no object"):
+        scenes.remove(none + 9)
+    with pytest.raises(DataError, match="has no object"):
+        scenes.remove(none).recolour(none, none)
+    with pytest.raises(DataError, match=r"numbered 0\.\.4"):
+        scenes.recolour(none, none + 5)
+    with pytest.raises(DataError, match="one object per scene"):
+        scenes.remove(none[:3])
+
+
+def test_bad_specs_and_crowded_pictures_are_named():
+    for wrong in (
+        {"count": (0, 3)},
+        {"count": (5, 11)},
+        {"scale": (2.0, 1.0)},
+        {"scale": (0.5, 4.0)},
+        {"max_tries": 0},
+    ):
+        with pytest.raises(ConfigError, match=next(iter(wrong))):
+            SceneSpec(**wrong)
+    with pytest.raises(DataError, match="no room"):
+        sample_layout(
+            SceneSpec(size=60, count=(9, 9), scale=(1.5, 2.0), max_tries=3),
+            glyphs_for("val", "pack"),
+            0,
+            torch.arange(2),
+        )
+    with pytest.raises(DataError, match="numbered from 0"):
+        sample(torch.tensor([-1]))
+
+
+def test_other_sizes_work():
+    spec = SceneSpec(size=200, count=(2, 10), scale=(0.5, 4.5))
+    layout = sample_layout(spec, glyphs_for("val", "pack"), 0, torch.arange(30))
+    assert render(layout).shape == (30, 3, 200, 200)
+    assert (layout.masks().sum(dim=1) <= 1).all()
+    assert layout.side.max() > 84
+
+
+def test_an_empty_batch_is_fine():
+    assert render(sample(torch.arange(0))).shape == (0, 3, 100, 100)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_gpu_gives_the_same_integers(thousand):
+    layout = sample(torch.arange(1000, device="cuda"))
+    assert digest(layout.cpu()) == FIRST_THOUSAND
+    assert torch.equal(render(layout).cpu(), render(thousand))

@@ -1,0 +1,371 @@
+"""Captions as batches: generated or from files, by caption or by picture, with the evidence of a scene's words."""
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from saccade.config import from_dict
+from saccade.data.pictures.augment import Augmentation
+from saccade.data.scenes.palette import COLOURS
+from saccade.errors import ConfigError, DataError
+from saccade.families.caption.data import CaptionData, CaptionDataConfig, bucketed_order
+from saccade.families.caption.vocabulary import Vocabulary
+
+
+def generated(split: str = "val", **settings) -> CaptionData:
+    return CaptionData(CaptionDataConfig(glyphs="pack", **settings), split)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Four training pictures of one colour each, one of them as flat as a line, and one to test on."""
+    rows = []
+    for number, (colour, size) in enumerate(
+        [("red", (40, 30)), ("blue", (30, 40)), ("green", (1, 300)), ("white", (20, 20)), ("red", (50, 20))]
+    ):
+        Image.new("RGB", size, colour).save(tmp_path / f"{number}.png")
+        split = "test" if number == 4 else "train"
+        rows += [
+            {"image": f"{number}.png", "caption": f"a {colour} picture{tail}", "split": split} for tail in ("", " .")
+        ]
+    rows.append({"image": "0.png", "caption": "A red picture on this page", "split": "train"})
+    (tmp_path / "t.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    return tmp_path / "t.jsonl"
+
+
+def opened(table: Path, split: str = "train", **settings) -> CaptionData:
+    config = CaptionDataConfig(f"jsonl:{table}", **{"size": (32, 32), "at_least": 2, **settings})
+    return CaptionData(config, split)
+
+
+# ---------------------------------------------------------------- scenes
+
+
+def test_a_batch_of_scenes():
+    data = generated()
+    batch = data.take(torch.arange(60))
+    assert (data.size, data.picture_count, len(data.vocabulary), data.longest) == (2000, 2000, 23, 10)
+    assert (data.lengths, data.skipped, data.material) == (None, (), "pack-val-200")
+    assert batch.images.shape == (60, 3, 100, 100)
+    assert batch.images.dtype == torch.float32
+    assert 0 <= float(batch.images.min()) < 0.1 < 0.9 < float(batch.images.max()) <= 1
+    assert batch.words.shape == batch.has_mask.shape == (60, 11)
+    assert torch.equal(batch.picture, torch.arange(60))
+    assert torch.equal(batch.lengths, (batch.words >= 0).sum(1))
+    assert data.references(7) == (data.vocabulary.decode(batch.words[7].tolist()),)
+    assert torch.equal(data.pictures(torch.arange(60)).words, batch.words)
+
+
+def test_masks_of_words_are_the_pixels_of_their_digit():
+    data = generated()
+    batch = data.take(torch.arange(60))
+    masks = batch.word_masks()
+    assert masks.shape == (60, 11, 100, 100)
+    assert torch.equal(masks.flatten(2).any(-1), batch.has_mask)
+    tint = torch.tensor([{"green": 1, "blue": 2, "red": 0}.get(name, -1) for name in COLOURS])
+    for b in range(60):
+        text = [data.vocabulary[word] if word >= 0 else "" for word in batch.words[b].tolist()]
+        assert [word for word, has in zip(text, batch.has_mask[b]) if has] == [
+            word for word in text if word not in {"", "a", "above", "left", "of", "<end>"}
+        ]
+        for t, word in enumerate(text):
+            if word in COLOURS and (channel := int(tint[COLOURS.index(word)])) >= 0:
+                assert int(batch.images[b][:, masks[b, t]].mean(1).argmax()) == channel
+    both = (masks[:, 1] & masks[:, 6]).flatten(1).any(-1) | (masks[:, 1] & masks[:, 7]).flatten(1).any(-1)
+    assert not both.any()  # two digits share no pixel
+
+
+def test_recolouring_changes_one_word_and_its_pixels():
+    data = generated("train")
+    batch = data.take(torch.arange(80))
+    for which in (0, 1):
+        here = batch if which == 0 else data.take((batch.layout.count == 2).nonzero().squeeze(1))
+        changed = here.recolour(which)
+        differs = changed.words != here.words
+        assert (differs.sum(1) == 1).all()
+        assert (here.names[differs] == which).all()
+        old, new = here.words[differs].tolist(), changed.words[differs].tolist()
+        assert all(data.vocabulary[word] in COLOURS for word in (*old, *new))
+        pixels = (changed.images != here.images).any(1)
+        inside = here.layout.mask_of(torch.full((len(here),), which))
+        assert not (pixels & ~inside).any()
+        assert pixels.flatten(1).any(1).all()
+        assert torch.equal(changed.word_masks(), here.word_masks())
+    assert torch.equal(batch.recolour(0).words, batch.recolour(torch.zeros(80, dtype=torch.long)).words)
+
+
+def test_recolouring_by_hand_and_what_cannot_be():
+    data = generated("train")
+    batch = data.take(torch.arange(20))
+    colour = (batch.layout.colour[:, 0] + 1) % 5
+    said = [data.vocabulary.decode(row).split()[2] for row in batch.recolour(0, colour).words.tolist()]
+    assert said == [COLOURS[number] for number in colour.tolist()]
+    with pytest.raises(DataError, match="must differ from the old one"):
+        batch.recolour(0, batch.layout.colour[:, 0])
+    with pytest.raises(DataError, match="has no object 1"):
+        batch.recolour(1)  # some scenes have one digit only
+    with pytest.raises(DataError, match="has no object"):
+        batch.recolour(-1)
+
+
+def test_splits_and_seeds_of_scenes():
+    sizes = {split: generated(split).size for split in ("train", "val", "test")}
+    assert sizes == {"train": None, "val": 2_000, "test": 5_000}
+    first = [generated(split).take(torch.arange(30)).words for split in ("train", "val", "test")]
+    assert not any(torch.equal(first[a], first[b]) for a, b in ((0, 1), (0, 2), (1, 2)))
+    assert not torch.equal(generated(seed=1).take(torch.arange(30)).words, first[1])
+    assert len(generated("test")) == 5_000
+    with pytest.raises(TypeError, match="no length"):
+        len(generated("train"))
+    large = generated(size=(60, 60)).take(torch.arange(2))
+    assert large.images.shape == (2, 3, 60, 60)
+    assert int(generated("train").take(torch.tensor([10**12])).picture) == 10**12
+
+
+def test_empty_scenes_are_in_every_split():
+    for split in ("train", "val", "test"):
+        full, some = generated(split), generated(split, empty=0.25)
+        assert (len(full.vocabulary), len(some.vocabulary)) == (23, 24)
+        one, other = (data.take(torch.arange(200)) for data in (full, some))
+        bare = other.layout.count == 0
+        assert 30 < int(bare.sum()) < 70
+        assert torch.equal(one.images[~bare], other.images[~bare])
+        assert torch.equal(one.words[~bare], other.words[~bare])
+        assert not other.images[bare].any()
+        assert not other.has_mask[bare].any()
+        assert other.lengths[bare].unique().tolist() == [2]  # the word and the end
+        number = int(bare.nonzero()[0])
+        assert some.references(number) == ("nothing",)
+    assert not other.word_masks()[bare].any()
+    assert torch.equal(other.word_masks()[~bare], one.word_masks()[~bare])
+
+
+def test_the_words_of_an_older_model_still_do_unless_scenes_are_empty():
+    old = generated().vocabulary
+    again = CaptionData(CaptionDataConfig(glyphs="pack"), "val", vocabulary=old)
+    assert torch.equal(again.take(torch.arange(50)).words, generated().take(torch.arange(50)).words)
+    with pytest.raises(DataError, match="no 'nothing' to say of empty ones; use a model that was trained on some"):
+        CaptionData(CaptionDataConfig(glyphs="pack", empty=0.1), "val", vocabulary=old)
+
+
+def test_some_captions_of_a_batch():
+    data = generated(empty=0.25)
+    batch = data.take(torch.arange(40))
+    there = batch.layout.present[:, 0].nonzero().squeeze(1).flip(0)
+    some = batch[there]
+    alone = data.take(there)
+    for name in ("images", "words", "picture", "names"):
+        assert torch.equal(getattr(some, name), getattr(alone, name)), name
+    assert torch.equal(some.word_masks(), alone.word_masks())
+    assert torch.equal(some.recolour(0).words, alone.recolour(0).words)
+    assert torch.equal(batch[3:5].words, batch.words[3:5])
+    with pytest.raises(DataError, match="has no object 0; it has 0"):
+        batch.recolour(0)  # some are empty
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_captions_and_pictures_of_files(table):
+    data = opened(table)
+    assert data.vocabulary.words == ("a", "picture", "red", "blue", "green", "white")
+    assert (data.size, data.picture_count, data.longest) == (9, 4, 6)
+    batch = data.take(torch.tensor([2, 0]))
+    assert batch.words.tolist() == [[2, 4, 3, 1, 1, 1, 0], [2, 4, 3, 0, -1, -1, -1]]
+    assert batch.picture.tolist() == [0, 0]
+    assert data.lengths.tolist() == [4, 4, 7, 4, 4, 4, 4, 4, 4]
+    assert batch.image_size.tolist() == [[30, 40]] * 2
+    assert batch.canvas.shape == (2, 2, 3)
+    assert batch.word_masks() is None
+    assert not batch.has_mask.any()
+    pictures = data.pictures(torch.arange(4))
+    assert pictures.words.shape == (4, 4)
+    assert torch.equal(pictures.images[0], batch.images[0])
+    assert data.references(1) == ("a blue picture", "a blue picture .")
+    with pytest.raises(DataError, match="cannot be rendered again"):
+        batch.recolour(0)
+    assert torch.equal(batch.to("cpu").words, batch.words)
+
+
+def test_extreme_shapes_are_laid_in_whole(table):
+    batch = opened(table).pictures(torch.tensor([2]))
+    green = batch.images[0, 1] > 0.3
+    assert green.any(0).sum() == 1  # one pixel wide …
+    assert green.any(1).all()  # … and as high as the input
+
+
+def test_batches_of_one_length(table):
+    data = opened(table)
+    order = bucketed_order(data.lengths, 4, 0, 0)
+    for numbers in order.split(4)[:-1]:
+        assert len(set(data.lengths[numbers].tolist())) <= 2
+    assert sorted(order.tolist()) == list(range(9))
+
+
+def test_words_come_from_training_captions_and_a_model_brings_its_own(table):
+    test = opened(table, "test")
+    assert test.vocabulary == opened(table).vocabulary
+    own = CaptionData(
+        CaptionDataConfig(f"jsonl:{table}", size=(32, 32)), "test", vocabulary=Vocabulary(("picture", "a"))
+    )
+    assert own.take(torch.tensor([0])).words.tolist() == [[3, 1, 2, 0]]
+
+
+def test_captions_without_a_known_word_are_no_pairs_but_stay_references(table):
+    config = CaptionDataConfig(f"jsonl:{table}", size=(32, 32))
+    with pytest.warns(UserWarning, match="3 captions of 4 pictures, left out 6 × no known word .1.png, 'a blue"):
+        data = CaptionData(config, "train", vocabulary=Vocabulary(("red",)))
+    assert data.size == 3
+    assert data.picture_count == 4
+    assert data.references(1) == ("a blue picture", "a blue picture .")
+    assert data.pictures(torch.tensor([1])).words.tolist() == [[1, 1, 1, 0]]
+    with pytest.raises(DataError, match=r"no caption can be used .*left out 9 × no known word"):
+        CaptionData(config, "train", vocabulary=Vocabulary(("dog",)))
+
+
+def test_all_that_was_said_of_pictures_in_words(table):
+    """Two captions of each, three of the first, in their order; what has no known word is not among them."""
+    data = opened(table, at_least=1)
+    found = data.source.references_in_words(torch.tensor([2, 0, 2]))
+    assert found.shape == (3, 3, 7)
+    said = [[data.vocabulary.decode(row) for row in rows] for rows in found.tolist()]
+    assert said[1] == ["a red picture", "a red picture", "a red picture on this page"]
+    assert said[0] == said[2] == ["a green picture", "a green picture", ""]
+    assert (found[0, 2] == -1).all()
+    assert (found[0, :2, 3] == 0).all()  # their ends
+    assert data.source.references_in_words(torch.tensor([1])).shape == (1, 2, 4)  # no longer than need be
+    known = Vocabulary(("blue",))
+    with pytest.warns(UserWarning, match="no known word"):
+        data = CaptionData(CaptionDataConfig(f"jsonl:{table}", size=(32, 32)), "train", vocabulary=known)
+    numbers = data.source.captions(torch.tensor([0]))[1]
+    assert data.source.references_in_words(numbers).tolist() == [[[1, 2, 1, 0]] * 2]
+
+
+# ---------------------------------------------------------------- varied pictures
+
+VARIED = {"area": (0.5, 0.6), "mirror": True, "brightness": 0.2}
+
+
+def test_training_pictures_are_varied_by_a_seed_and_their_way_back_follows(table):
+    data = opened(table, augment=from_dict(Augmentation, VARIED))
+    numbers = torch.arange(4)
+    plain = data.take(numbers)
+    one, again, other = (data.take(numbers, augment_seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(one.images, again.images)
+    assert not torch.equal(one.images, plain.images)
+    assert not torch.equal(one.images, other.images)
+    assert torch.equal(one.words, plain.words)
+    areas = (one.canvas[:, 0, 0] * one.canvas[:, 1, 1]).abs() / (plain.canvas[:, 0, 0] * plain.canvas[:, 1, 1])
+    assert ((areas > 0.49) & (areas < 0.61)).all()
+    assert torch.equal(data.pictures(numbers).images, opened(table).pictures(numbers).images)  # as they are scored
+
+
+def test_without_a_seed_or_a_word_about_it_pictures_stay_as_they_are(table):
+    numbers = torch.arange(4)
+    varied, plain = opened(table, augment=Augmentation()), opened(table)
+    assert torch.equal(varied.take(numbers).images, plain.take(numbers, augment_seed=3).images)
+
+
+def test_scenes_are_not_varied():
+    with pytest.raises(ConfigError, match="augment: scenes are new each time"):
+        from_dict(CaptionDataConfig, {"name": "scenes", "augment": {"mirror": False}})
+    batch = generated().take(torch.arange(2))
+    with pytest.raises(DataError, match="does not follow"):
+        batch.framed(batch.images, torch.eye(2, 3).expand(2, 2, 3))
+
+
+def test_unreadable_pictures_are_left_out_and_named(table):
+    (table.parent / "1.png").write_bytes(b"damaged")
+    with pytest.warns(UserWarning, match="7 captions of 3 pictures, left out 1 × unreadable picture"):
+        data = opened(table)
+    assert [row.image.name for row in data.source.rows] == ["0.png", "2.png", "3.png"]
+    white = data.pictures(torch.tensor([2])).images[0]
+    assert white.min() > 0.99
+
+
+def test_memory_is_bounded_and_the_batches_stay_the_same(table):
+    whole, bounded = opened(table), opened(table, cache_mb=0)
+    assert bounded.source._prepared._bytes._kept.numel() == 0
+    numbers = torch.tensor([8, 0, 3, 3])
+    assert torch.equal(whole.take(numbers).images, bounded.take(numbers).images)
+
+
+def test_splits_without_captions_are_named(table):
+    with pytest.raises(DataError, match=r"val: no caption can be used \(pictures: train 4, val 0, test 1\)"):
+        opened(table, "val")
+
+
+def test_rare_words_are_named(table):
+    with pytest.raises(DataError, match=r"t\.jsonl: no word is in the captions 50 times.*'a', is there 9"):
+        opened(table, at_least=50)
+
+
+# ---------------------------------------------------------------- what cannot be asked for
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"name": "scene"}, "did you mean 'scenes'"),
+        ({"name": "flickr8:x"}, "did you mean 'flickr8k'"),
+        ({"size": (100, 90)}, "scenes are square"),
+        ({"size": (20, 20)}, "40 to 400"),
+        ({"name": "csv:x", "size": (0, 4)}, "must lie in 1 .. 4096"),
+        ({"name": "csv:x", "size": (4097, 4)}, "must lie in 1 .. 4096"),
+        ({"options": {"captions": 3}}, "scenes have none"),
+        ({"empty": 1.2}, "empty: a share lies in"),
+        ({"name": "csv:x", "empty": 0.1}, "empty: is a share of generated scenes, found 0.1 for files"),
+        ({"name": "csv:x", "options": {"captoins": 3}}, "did you mean 'captions'"),
+        ({"name": "flickr8k:x", "options": {"splits": "test"}}, "splits"),
+        ({"glyphs": "packed"}, "did you mean 'pack'"),
+        ({"seed": -1}, "seed"),
+        ({"cache_mb": -1}, "cache_mb"),
+        ({"at_least": 0}, "at_least"),
+        ({"most_words": 0}, "most_words"),
+    ],
+)
+def test_wrong_settings(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        from_dict(CaptionDataConfig, settings)
+
+
+def test_sizes_if_not_given():
+    assert CaptionDataConfig().size == (100, 100)
+    assert CaptionDataConfig("flickr8k:x").size == (224, 224)
+
+
+@pytest.mark.parametrize("ask", ["take", "pictures"])
+def test_wrong_numbers(ask):
+    data = generated()
+    with pytest.raises(DataError, match=r"numbered 0\.\.1999, found 0\.\.2000"):
+        getattr(data, ask)(torch.tensor([0, 2000]))
+    with pytest.raises(DataError, match="by a list of numbers"):
+        getattr(data, ask)(torch.tensor([], dtype=torch.long))
+    with pytest.raises(DataError, match=r"pictures are numbered 0\.\.1999, found -1"):
+        data.references(-1)
+    with pytest.raises(DataError, match="no split 'vall'"):
+        generated("vall")
+
+
+def test_what_is_fine_warns_of_nothing(table):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        opened(table).take(torch.arange(9))
+
+
+def test_written_scenes_are_read_again(tmp_path):
+    from saccade.data.scenes.export import write_captions
+
+    config = CaptionDataConfig(glyphs="pack", seed=3)
+    out = write_captions(config, "val", 6, tmp_path / "made", start=2)
+    again = CaptionData(CaptionDataConfig(f"jsonl:{out / 'scenes.jsonl'}", size=(100, 100), at_least=1), "val")
+    batch, made = again.pictures(torch.arange(6)), CaptionData(config, "val").pictures(torch.arange(2, 8))
+    assert np.abs(batch.images.numpy() - made.images.numpy()).max() == 0
+    assert [again.references(n) for n in range(6)] == [CaptionData(config, "val").references(n) for n in range(2, 8)]
+    with pytest.raises(DataError, match="read, not generated"):
+        write_captions(CaptionDataConfig("csv:x"), "val", 1, tmp_path / "more")

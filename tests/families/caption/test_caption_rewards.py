@@ -1,0 +1,251 @@
+"""Training by the model's own captions: what they earn, what is judged, which phases and losses go together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from caption_stubs import captioned_files, short_splits
+from saccade.errors import ConfigError
+from saccade.families.caption.losses import SELF_CRITICAL
+from saccade.families.caption.rewards import JudgedPictures
+from saccade.families.caption.task import DECODER, DRAWS, CaptionTask
+from saccade.families.caption.text import tokenise
+from saccade.families.caption.vocabulary import END, UNKNOWN
+from saccade.losses import self_critical_loss
+from saccade.metrics import MeteorWords, bleu_of_words, cider_each, meteor_of_words
+
+SMALL = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4, "dropout": 0.0}
+VARIED = {"augment": {"area": (0.6, 0.8), "mirror": True}}
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "home"))
+    with short_splits():
+        yield
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    return f"csv:{captioned_files(tmp_path / 'files', 16)}"
+
+
+def on_files(
+    table: str, model: str = "sat-soft", data: Mapping[str, object] | None = None, **config: object
+) -> CaptionTask:
+    settings = {"name": table, "size": (40, 48), "at_least": 1, **(data or {})}
+    return CaptionTask(model=model, model_config={**SMALL, "longest": 6, **config}, data=settings)
+
+
+def batches(task: CaptionTask, count: int, phase: str, start: int = 0) -> list[dict]:
+    return list(islice(task.train_batches(start, batch_size=4, phase=phase), count))
+
+
+def taught(task: CaptionTask, loss: str = SELF_CRITICAL) -> tuple[dict[str, Tensor], dict[str, Tensor], dict]:
+    torch.manual_seed(0)
+    (batch,) = batches(task, 1, SELF_CRITICAL)
+    raw = task.model.train().forward_raw(**task.inputs(batch))
+    return task.loss(raw, batch, loss), raw, batch
+
+
+# ---------------------------------------------------------------- what is earned
+
+
+def test_the_truth_earns_what_the_score_of_sentences_says(table: str) -> None:
+    """Sentences with "end" as their last word, by all training captions; said is the first caption of each."""
+    task = on_files(table)
+    data = task.split("train")
+    judged = task.training_split(SELF_CRITICAL)
+    assert isinstance(judged, JudgedPictures)
+    numbers = torch.arange(data.picture_count)
+    references = judged.source.references_in_words(numbers)  # (P,R,T)
+    found = judged.rewards(references[:, :1], references)[:, 0]
+
+    def closed(caption: str) -> str:
+        return " ".join([*tokenise(caption), "end"])
+
+    texts = [tuple(map(closed, data.references(number))) for number in numbers.tolist()]
+    expected = cider_each([each[0] for each in texts], texts)
+    torch.testing.assert_close(10 * found.double(), expected, atol=1e-4, rtol=1e-5)
+    assert float(found.min()) > 0.3
+
+
+def test_a_batch_holds_pictures_and_all_that_was_said_of_them(table: str) -> None:
+    task = on_files(table)
+    data = task.split("train")
+    (batch,) = batches(task, 1, SELF_CRITICAL)
+    assert set(batch) == {"images", "references"}
+    assert set(task.inputs(batch)) == {"images", "words", "draws"}
+    assert task.inputs(batch)["words"] is None
+    every = data.pictures(torch.arange(data.picture_count))
+    for image, references in zip(batch["images"], batch["references"]):
+        (number,) = [row for row, other in enumerate(every.images) if torch.equal(image, other)]
+        said = [data.vocabulary.decode(row) for row in references.tolist()]
+        assert said == [" ".join(tokenise(caption)) for caption in data.references(number)]
+
+
+def test_an_epoch_is_as_long_as_any_other_and_sees_every_picture(table: str) -> None:
+    task = on_files(table)
+    judged = task.training_split(SELF_CRITICAL)
+    assert judged.size == task.split("train").size
+    order = task.order(judged, 0, 4)
+    assert sorted(order.tolist()) == list(range(judged.size))
+    assert not torch.equal(order, task.order(judged, 1, 4))
+
+
+# ---------------------------------------------------------------- the loss
+
+
+@pytest.mark.parametrize("loss", [SELF_CRITICAL, "default"])
+def test_drawn_captions_are_judged_beside_others_of_their_picture(table: str, loss: str) -> None:
+    task = on_files(table)
+    found, raw, batch = taught(task, loss)
+    judged = task.training_split(SELF_CRITICAL)
+    assert isinstance(judged, JudgedPictures)
+    words, log_prob = (raw[name].view(4, DRAWS, -1) for name in ("word.emits", "log_prob"))
+    drawn = judged.rewards(words, batch["references"])  # (B,K)
+    torch.testing.assert_close(found["loss"], self_critical_loss(log_prob, drawn))
+    assert float(found["reward"]) == pytest.approx(float(drawn.mean()))
+    assert float(found["best_reward"]) == pytest.approx(float(drawn.max(1).values.mean()))
+    assert float(found["words"]) == pytest.approx(float((words > 0).sum()) / (4 * DRAWS))
+    found["loss"].backward()
+    learns = {name.split(".")[0] for name, p in task.model.named_parameters() if p.grad is not None and p.grad.any()}
+    assert learns == {"backbone", "decoder"}  # soft attention is differentiable all the way
+
+
+def test_bleu_counts_as_much_as_is_asked_for(table: str) -> None:
+    task = on_files(table)
+    found, raw, batch = taught(task, "self_critical:0.5")
+    judged = task.training_split(SELF_CRITICAL)
+    assert isinstance(judged, JudgedPictures)
+    words = raw["word.emits"].view(4, DRAWS, -1)
+    cider = judged.rewards(words, batch["references"])
+    bleu = bleu_of_words(words, batch["references"], len(task.vocabulary))
+    assert float(bleu.sum()) > 0
+    assert float(found["reward"]) == pytest.approx(float((cider + 0.5 * bleu).mean()))
+
+
+@pytest.mark.parametrize("bleu_weight", [0.0, 0.5])
+def test_meteor_counts_as_much_as_is_asked_for(table: str, bleu_weight: float) -> None:
+    task = on_files(table)
+    found, raw, batch = taught(task, f"self_critical:{bleu_weight}:0.3")
+    judged = task.training_split(SELF_CRITICAL)
+    assert isinstance(judged, JudgedPictures)
+    words = raw["word.emits"].view(4, DRAWS, -1)
+    without = judged.rewards(words, batch["references"], bleu_weight=bleu_weight)
+    by_word = MeteorWords(task.vocabulary.entries, end=END, unknown=UNKNOWN)
+    meteor = meteor_of_words(words, batch["references"], by_word)
+    assert float(meteor.sum()) > 0
+    assert float(found["reward"]) == pytest.approx(float((without + 0.3 * meteor).mean()))
+
+
+def test_saying_the_same_five_times_teaches_nothing(table: str) -> None:
+    task = on_files(table)
+    _, raw, batch = taught(task)
+    same = raw["word.emits"][::DRAWS].repeat_interleave(DRAWS, dim=0)
+    task.loss({**raw, "word.emits": same}, batch, SELF_CRITICAL)["loss"].backward()
+    assert all(p.grad is None or p.grad.abs().max() < 1e-6 for p in task.model.parameters())
+
+
+def test_of_hard_attention_cells_are_judged_where_they_were_drawn_and_said_something(table: str) -> None:
+    task = on_files(table, "sat-hard")
+    found, raw, batch = taught(task)
+    judged = task.training_split(SELF_CRITICAL)
+    assert isinstance(judged, JudgedPictures)
+    drawn = judged.rewards(raw["word.emits"].view(4, DRAWS, -1), batch["references"])  # (B,K)
+    others = (drawn.sum(1, keepdim=True) - drawn) / (DRAWS - 1)
+    advantage = (drawn - others).flatten()
+    expected = 0.0
+    for row in range(4 * DRAWS):
+        log_prob = 0.0
+        for step, word in enumerate(raw["word.emits"][row].tolist()):
+            if word >= 0:
+                log_prob += float(raw["log_prob"][row, step].detach())
+                log_prob += 0 if raw["expected"][row] else float(raw["word.log_prob"][row, step].detach())
+        expected -= float(advantage[row]) * log_prob / (4 * DRAWS)
+    assert float(found["loss"].detach()) == pytest.approx(expected, rel=1e-4)
+    assert 0 < int(raw["expected"].sum()) < 4 * DRAWS
+
+
+def test_it_learns_what_people_say(table: str) -> None:
+    """From nothing, on four pictures of which sixteen captions are drawn at a time."""
+    task = on_files(table, embed=32, hidden=32)
+    (batch,) = batches(task, 1, SELF_CRITICAL)
+    features = task.model.encode(batch["images"]).detach()
+    torch.manual_seed(0)
+    optimizer = torch.optim.Adam(task.model.decoder.parameters(), lr=1e-2)
+    earned = []
+    for _ in range(130):
+        found = task.loss(task.model.train().forward_raw(None, None, features=features, draws=16), batch, SELF_CRITICAL)
+        optimizer.zero_grad()
+        found["loss"].backward()
+        optimizer.step()
+        earned.append(float(found["reward"]))
+    assert earned[0] < 0.1
+    assert earned[-1] > 0.4
+
+
+# ---------------------------------------------------------------- what goes together
+
+
+def test_the_phase_and_the_loss_go_together(table: str) -> None:
+    task = on_files(table)
+    for loss in ("soft", "hard"):
+        with pytest.raises(ConfigError, match="the loss 'self_critical' and a phase of that name go together"):
+            taught(task, loss)
+    with pytest.raises(ConfigError, match="'self_critical' takes at most 2, found 3 numbers"):
+        taught(task, "self_critical:1:2:3")
+    for loss in ("self_critical:0.5", "self_critical:0.5:0.2", "self_critical:0:1"):
+        task.check_loss(SELF_CRITICAL, loss)
+
+
+@pytest.mark.parametrize(
+    ("weights", "complaint"),
+    [
+        ("-1", "a weight is 0 or more, found -1"),
+        ("0.2:-1", "a weight is 0 or more, found -1"),
+        ("0.2:nan", "a weight is 0 or more, found nan"),
+        ("0.2:inf", "a weight is 0 or more, found inf"),
+        ("x", r"numbers, found \['x'\]"),
+        ("0.2:", r"numbers, found \['0.2', ''\]"),
+    ],
+)
+def test_weights_that_cannot_be_are_refused(table: str, weights: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        on_files(table).check_loss(SELF_CRITICAL, f"self_critical:{weights}")
+
+
+def test_scenes_have_nobody_to_agree_with() -> None:
+    data = {"name": "scenes", "glyphs": "pack", "size": (40, 40)}
+    with pytest.raises(ConfigError, match="a generated scene has one true sentence"):
+        CaptionTask(model="sat-soft", model_config=SMALL, data=data).training_split(SELF_CRITICAL)
+    with pytest.raises(ConfigError, match="a generated scene has one true sentence"):
+        CaptionTask(model="sat-soft", model_config=SMALL, data=data).check_loss(SELF_CRITICAL, "self_critical")
+
+
+def test_pictures_are_varied_wherever_they_are_seen(table: str) -> None:
+    """Kept features are those of the pictures as they are; batches stay a function of their number."""
+    plain, varied, again = on_files(table), on_files(table, data=VARIED), on_files(table, data=VARIED)
+    for phase in ("whole", SELF_CRITICAL):
+        one, other = (batches(task, 2, phase)[1] for task in (plain, varied))
+        assert not torch.equal(one["images"], other["images"])
+        (alone,) = batches(again, 1, phase, start=1)
+        assert torch.equal(alone["images"], other["images"])
+    for key in ("features", "words"):
+        assert torch.equal(*(batches(task, 1, DECODER)[0][key] for task in (plain, varied)))
+    kept, unkept = ({"features_mb": 0, **more} for more in ({}, VARIED))
+    assert not torch.equal(*(batches(on_files(table, data=data), 1, DECODER)[0]["images"] for data in (kept, unkept)))
+
+
+def test_a_phase_in_the_middle_of_an_epoch_has_its_own_order(table: str) -> None:
+    """As a resumed run would have it, which never saw the phase before."""
+    task, resumed = on_files(table), on_files(table)
+    batches(task, 1, "whole")
+    one, other = (batches(each, 1, SELF_CRITICAL, start=1)[0] for each in (task, resumed))
+    assert torch.equal(one["images"], other["images"])

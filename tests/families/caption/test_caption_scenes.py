@@ -1,0 +1,249 @@
+"""Captioned scenes: reproducible to the bit, never ambiguous, and the sentence says what is there."""
+
+import hashlib
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from saccade.data.scenes.glyph_layout import join_layouts
+from saccade.data.scenes.glyphs import glyphs_for
+from saccade.data.scenes.layout import SceneLayout
+from saccade.data.scenes.palette import COLOURS
+from saccade.data.scenes.render import render
+from saccade.errors import ConfigError, DataError
+from saccade.families.caption.scenes import (
+    MARGIN,
+    SCENE_VOCABULARY,
+    SIDES,
+    CaptionSceneStream,
+    SceneGrammar,
+    sample_captioned,
+    scene_spec,
+    scene_vocabulary,
+)
+from saccade.families.caption.vocabulary import Vocabulary
+
+FIRST_THOUSAND = "5872265e"
+FIRST_PICTURES = "df1acf8c"
+INTEGERS = ("index", "classes", "glyph", "colour", "noise", "extent", "x", "y", "present")
+DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def sample(numbers: torch.Tensor, size: int = 100, seed: int = 0, empty: float = 0.0) -> SceneLayout:
+    return sample_captioned(scene_spec(size, empty), glyphs_for("train", "pack"), seed, numbers)
+
+
+def digest(*tensors: torch.Tensor) -> str:
+    content = hashlib.sha256()
+    for tensor in tensors:
+        content.update(tensor.contiguous().numpy().tobytes())
+    return content.hexdigest()[:8]
+
+
+def layout_digest(layout: SceneLayout) -> str:
+    return digest(*(getattr(layout, name) for name in INTEGERS))
+
+
+def said(layout: SceneLayout) -> list[str]:
+    return [SCENE_VOCABULARY.decode(words) for words in SceneGrammar().describe(layout).words.tolist()]
+
+
+@pytest.fixture(scope="module")
+def thousand() -> SceneLayout:
+    return sample(torch.arange(1000))
+
+
+# ---------------------------------------------------------------- the same everywhere
+
+
+def test_the_first_scenes_are_pinned(thousand):
+    assert layout_digest(thousand) == FIRST_THOUSAND
+    assert digest(render(thousand[:100])) == FIRST_PICTURES
+
+
+@pytest.mark.parametrize("batch", [1, 7, 256])
+def test_scenes_depend_on_neither_batch_nor_order(thousand, batch):
+    stop = {1: 10, 7: 70, 256: 1000}[batch]
+    order = torch.randperm(stop, generator=torch.Generator().manual_seed(0))
+    made = join_layouts([sample(part) for part in order.split(batch)])
+    assert layout_digest(made) == layout_digest(thousand[order])
+    assert layout_digest(sample(torch.arange(20), seed=1)) != layout_digest(thousand[:20])
+
+
+def test_chunks_hold_the_same_scenes():
+    stream = CaptionSceneStream(scene_spec(100), glyphs_for("val", "pack"), 3, length=50, chunk=16)
+    numbers = torch.tensor([40, 3, 3, 17, 49])
+    layout, images = stream.scenes(numbers)
+    alone = sample_captioned(scene_spec(100), glyphs_for("val", "pack"), 3, numbers)
+    assert layout_digest(layout) == layout_digest(alone)
+    assert torch.equal(images, render(alone))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_gpu_gives_the_same_bits(thousand):
+    layout = sample(torch.arange(1000, device="cuda"))
+    assert layout_digest(layout.cpu()) == FIRST_THOUSAND
+    assert torch.equal(render(layout).cpu(), render(thousand))
+    assert said(layout) == said(thousand)
+    on_cpu, on_gpu = (sample(torch.arange(1000, device=device), empty=0.1) for device in ("cpu", "cuda"))
+    assert layout_digest(on_gpu.cpu()) == layout_digest(on_cpu)
+
+
+# ---------------------------------------------------------------- never ambiguous
+
+
+@pytest.mark.parametrize("size", [40, 100, 137, 400])
+def test_one_sentence_is_true_by_a_margin(size):
+    layout = sample(torch.arange(5000), size)
+    percent = layout.side[layout.present]
+    small, large = ([bound * size // 100 for bound in bounds] for bounds in SIDES)
+    assert set(percent.unique().tolist()) == {*range(small[0], small[1] + 1), *range(large[0], large[1] + 1)}
+    for edge in (layout.x, layout.y):
+        assert (edge >= 0).all()
+        assert (edge + layout.side <= size)[layout.present].all()
+    two = layout[(layout.count == 2).nonzero().squeeze(1)]
+    across, down = ((2 * edge + two.side).diff(dim=1).squeeze(1) for edge in (two.x, two.y))  # half pixels
+    assert ((down.abs() - across.abs()).abs() >= 2 * (MARGIN * size // 100)).all()
+    above = down.abs() > across.abs()
+    assert (down[above] > 0).all()  # the first is the upper one …
+    assert (across[~above] > 0).all()  # … or the left one
+    gap = torch.where(above, two.y[:, 1] - two.y[:, 0] - two.side[:, 0], two.x[:, 1] - two.x[:, 0] - two.side[:, 0])
+    assert (gap >= 0).all()
+    assert (two.classes[:, 0] != two.classes[:, 1]).all()
+
+
+def test_everything_is_drawn_evenly():
+    layout = sample(torch.arange(8000), seed=4)
+    there = layout.present
+    assert float((layout.count == 2).double().mean()) == pytest.approx(0.5, abs=0.02)
+    assert (torch.bincount(layout.classes[there]) / there.sum() - 0.1).abs().max() < 0.01
+    assert (torch.bincount(layout.colour[there]) / there.sum() - 0.2).abs().max() < 0.015
+    assert float((layout.side[there] > 30).double().mean()) == pytest.approx(0.5, abs=0.02)
+    sentences = said(layout)
+    assert sum("above" in text for text in sentences) / 4000 == pytest.approx(0.5, abs=0.03)
+    assert len(set(sentences)) > 3500  # of 18,100
+
+
+def test_a_lone_digit_goes_anywhere():
+    layout = sample(torch.arange(8000))
+    only = layout[(layout.count == 1).nonzero().squeeze(1)]
+    small = only.side[:, 0] == 18
+    for edge in (only.x[small, 0], only.y[small, 0]):
+        assert (int(edge.min()), int(edge.max())) < (8, 83)
+        assert int(edge.max()) > 74
+    assert not only.x[:, 1].any()
+
+
+# ---------------------------------------------------------------- sentences
+
+
+def test_sentences_say_what_is_there(thousand):
+    """Each sentence spelled out by hand from the layout."""
+
+    def phrase(b: int, k: int) -> str:
+        size = "small" if thousand.side[b, k] <= 27 else "large"
+        return f"a {size} {COLOURS[int(thousand.colour[b, k])]} {DIGITS[int(thousand.classes[b, k])]}"
+
+    for b, sentence in enumerate(said(thousand)):
+        if not thousand.present[b, 1]:
+            assert sentence == phrase(b, 0)
+            continue
+        x0, y0, x1, y1 = (thousand.boxes[b, :, :2] * 2 + thousand.side[b, :, None]).flatten().tolist()
+        relation = "above" if abs(y1 - y0) > abs(x1 - x0) else "left of"
+        assert sentence == f"{phrase(b, 0)} {relation} {phrase(b, 1)}"
+
+
+def test_content_words_name_their_digit(thousand):
+    words, names = SceneGrammar().describe(thousand)
+    assert words.shape == names.shape == (1000, 11)
+    relations = {"a", "above", "left", "of", "<end>"}
+    for b in range(200):
+        seen = 0
+        for word, name in zip(words[b].tolist(), names[b].tolist()):
+            text = "" if word < 0 else SCENE_VOCABULARY[word]
+            seen += text == "a"
+            assert name == (-1 if not text or text in relations else seen - 1)
+    ends = (words == 0).long().argmax(1)
+    assert ((words == 0).sum(1) == 1).all()
+    assert torch.equal((words == -1), torch.arange(11) > ends[:, None])
+
+
+def test_another_vocabulary_says_the_same(thousand):
+    shuffled = Vocabulary(("dog", *reversed(SCENE_VOCABULARY.words), "cat"))
+    words, names = SceneGrammar(shuffled).describe(thousand[:50])
+    assert [shuffled.decode(row) for row in words.tolist()] == said(thousand[:50])
+    assert torch.equal(names, SceneGrammar().describe(thousand[:50]).names)
+    with pytest.raises(DataError, match="does not know small, large"):
+        SceneGrammar(Vocabulary(("a", "dog")))
+
+
+# ---------------------------------------------------------------- empty scenes
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**40), share=st.floats(0, 1), more=st.floats(0, 1))
+def test_empty_scenes_leave_the_others_as_they_are(seed, share, more):
+    share, more = sorted((share, more))
+    full, some, bare = (sample(torch.arange(40), seed=seed, empty=each) for each in (0.0, share, more))
+    kept = (some.count > 0).nonzero().squeeze(1)
+    assert layout_digest(some[kept]) == layout_digest(full[kept])
+    assert torch.equal(render(some)[kept], render(full)[kept])
+    assert not (bare.present & ~some.present).any()  # a larger share empties more scenes, never others instead
+
+
+@pytest.mark.parametrize("share", [0.03, 0.5])
+def test_as_many_scenes_are_empty_as_asked_for(share):
+    counts = sample(torch.arange(20_000), empty=share).count
+    assert float((counts == 0).double().mean()) == pytest.approx(share, abs=0.012)
+    kept = counts[counts > 0]
+    assert float((kept == 2).double().mean()) == pytest.approx(0.5, abs=0.02)  # which ones does not depend on the rest
+
+
+def test_of_an_empty_scene_nothing_is_said_shown_or_named():
+    layout = sample(torch.arange(30), empty=1.0)
+    words, names = SceneGrammar(empty=True).describe(layout)
+    assert words.tolist() == [[23, 0, *[-1] * 9]] * 30
+    assert set(said(layout)) == {"nothing"}
+    assert (names == -1).all()
+    assert not render(layout).any()
+    assert not layout.masks().any()
+
+
+def test_full_and_empty_scenes_are_put_into_words_side_by_side(thousand):
+    some = sample(torch.arange(1000), empty=0.2)
+    expected = ["nothing" if count == 0 else text for count, text in zip(some.count.tolist(), said(thousand))]
+    assert said(some) == expected
+    assert 150 < expected.count("nothing") < 250
+
+
+def test_a_scene_that_lost_its_digits_is_empty(thousand):
+    alone = thousand[(thousand.count == 1).nonzero().squeeze(1)][:3]
+    assert said(alone.remove(torch.zeros(3, dtype=torch.long))) == ["nothing"] * 3
+
+
+def test_words_keep_their_numbers_and_models_without_the_last_their_sentences(thousand):
+    old = scene_vocabulary(empty=False)
+    assert scene_vocabulary(empty=True) == SCENE_VOCABULARY
+    assert SCENE_VOCABULARY.entries == (*old.entries, "nothing")
+    assert len(old) == 23
+    full, short = (SceneGrammar(each).describe(thousand) for each in (SCENE_VOCABULARY, old))
+    assert torch.equal(full.words, short.words)
+    assert torch.equal(full.names, short.names)
+    with pytest.raises(DataError, match="has no 'nothing' to say of empty ones"):
+        SceneGrammar(old, empty=True)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5, float("nan")])
+def test_what_is_no_share_is_refused(share):
+    with pytest.raises(ConfigError, match=r"empty: a share lies in 0 \.\. 1"):
+        scene_spec(100, share)
+
+
+def test_what_cannot_be_drawn():
+    with pytest.raises(ConfigError, match="40 to 400"):
+        scene_spec(30)
+    with pytest.raises(DataError, match="numbered from 0"):
+        sample(torch.tensor([-1]))

@@ -1,0 +1,256 @@
+"""Scores of captions: sentences judged as they should be, words by their masks, scenes by rendering them again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from caption_stubs import Reciter, captioned_files, short_splits
+from saccade import geometry
+from saccade.errors import DataError
+from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionDataConfig
+from saccade.families.caption.scores import EMPTY, RIVALS, STRENGTH, CaptionScores, score_captions
+from saccade.families.caption.task import CaptionTask
+from saccade.models.sat import SatConfig, SatModel
+from saccade.trace import Look
+
+SCENES = 6
+
+
+@pytest.fixture(scope="module")
+def data() -> CaptionData:
+    with short_splits(test=SCENES):
+        return CaptionData(CaptionDataConfig(glyphs="pack"), "test")
+
+
+@pytest.fixture(scope="module")
+def batch(data: CaptionData) -> CaptionBatch:
+    return data.pictures(torch.arange(SCENES))
+
+
+def script(batch: CaptionBatch) -> Tensor:
+    """The true sentences of the scenes, of those with the first digit recoloured, and of those with the second."""
+    both = batch.layout.present[:, 1]
+    second = batch.recolour(torch.where(both, 1, 0)).words[both]
+    return torch.cat([batch.words, batch.recolour(0).words, second])
+
+
+def scored(said: Tensor, data: CaptionData) -> dict:
+    return score_captions(Reciter(said).eval(), data, beam=1).summary()
+
+
+# ---------------------------------------------------------------- sentences
+
+
+def test_who_tells_the_truth_is_right_in_every_score(data: CaptionData, batch: CaptionBatch) -> None:
+    found = scored(script(batch), data)
+    assert found["n"] == SCENES
+    for name in ("exact_match", "bleu_1", "bleu_4", "bleu_4_nobp", "length_ratio", "rouge_l", "meteor_lite"):
+        assert found["metrics"][name] == pytest.approx(1), name
+    assert (found["attention"]["causal_follow"], found["attention"]["causal_hold"]) == (1, 1)
+    assert found["counts"]["causal_follow"] == SCENES + int(batch.layout.present[:, 1].sum())
+    assert found["counts"]["references"] == SCENES
+
+
+def test_who_says_the_same_of_changed_scenes_holds_and_does_not_follow(data: CaptionData, batch: CaptionBatch) -> None:
+    both = batch.layout.present[:, 1]
+    found = scored(torch.cat([batch.words, batch.words, batch.words[both]]), data)
+    assert (found["attention"]["causal_follow"], found["attention"]["causal_hold"]) == (0, 1)
+    assert found["metrics"]["exact_match"] == 1
+
+
+def test_who_changes_another_word_too_does_not_hold(data: CaptionData, batch: CaptionBatch) -> None:
+    """The size word of every recoloured scene is turned: the colour follows, but more than the colour has changed."""
+    said = script(batch)
+    sizes = [data.vocabulary.number(word) for word in ("small", "large")]
+    turned = said[SCENES:].clone()
+    turned[:, 1] = torch.where(turned[:, 1] == sizes[0], sizes[1], sizes[0])
+    found = scored(torch.cat([said[:SCENES], turned]), data)["attention"]
+    assert (found["causal_follow"], found["causal_hold"]) == (0, 0)
+
+
+def test_one_wrong_word_is_no_exact_match(data: CaptionData, batch: CaptionBatch) -> None:
+    said = script(batch)
+    said[0, 3] = data.vocabulary.number("of")
+    found = scored(said, data)
+    assert found["metrics"]["exact_match"] == pytest.approx(1 - 1 / SCENES)
+    assert 0.5 < found["metrics"]["bleu_1"] < 1
+    low, high = found["intervals"]["exact_match"]
+    assert low < found["metrics"]["exact_match"] <= high
+
+
+# ---------------------------------------------------------------- words
+
+
+class Watcher(SatModel):
+    """Says anything, but looks for each word where it is told to: maps (B,T,h,w) on a grid over the picture."""
+
+    def __init__(self, maps: Tensor) -> None:
+        grid = (maps.shape[-2], maps.shape[-1])
+        super().__init__(
+            SatConfig(
+                vocabulary=24, backbone="small", through="stage1", input_size=(100, 100), embed=2, hidden=2, attention=2
+            )
+        )
+        self.maps = maps
+        self.over = geometry.scale_shift((100 / grid[1], 100 / grid[0]), (0.0, 0.0))
+
+    def forward_features(self, features: Tensor, words: Tensor) -> dict[str, Tensor]:
+        raw = super().forward_features(features, words)
+        return {**raw, "word.weights": self.maps, "word.scores": self.maps}
+
+    def looks(self, raw: dict[str, Tensor]) -> tuple[Look, ...]:
+        (look,) = super().looks(raw)
+        return (replace(look, frame=self.over),)
+
+
+def test_maps_that_are_the_masks_are_strong_selective_and_point(data: CaptionData, batch: CaptionBatch) -> None:
+    masks = batch.word_masks().float()
+    found = score_captions(Watcher(masks).eval(), data, beam=1).summary()
+    for name in (STRENGTH, "selectivity", "pointing"):
+        assert found["attention"][name] == pytest.approx(1), name
+        for kind in ("size", "colour", "digit"):
+            assert found["attention"]["by_kind"][kind][name] == pytest.approx(1)
+    assert found["counts"][STRENGTH] == int(batch.has_mask.sum())
+    assert found["baselines"]["grid_oracle"][STRENGTH] == pytest.approx(1)  # a grid of pixels can be perfect
+
+
+def test_even_maps_are_as_strong_as_the_digits_are_large(data: CaptionData, batch: CaptionBatch) -> None:
+    masks, named = batch.word_masks(), batch.has_mask
+    even = torch.ones(*named.shape, 10, 10)
+    found = score_captions(Watcher(even).eval(), data, beam=1).summary()
+    area = float(masks[named].float().mean())
+    assert found["attention"][STRENGTH] == pytest.approx(area, rel=1e-4)
+    assert found["baselines"]["uniform"][STRENGTH] == pytest.approx(area, rel=1e-4)
+    assert tuple(found["baselines"]) == RIVALS
+    strengths = [found["baselines"][who][STRENGTH] for who in RIVALS]
+    assert strengths == sorted(strengths)  # evenly < on all digits < on the best cell
+
+
+def test_looking_at_the_other_digit_is_not_selective(data: CaptionData, batch: CaptionBatch) -> None:
+    """Of scenes with two digits, every word looks at the digit it does not name."""
+    objects = batch.layout.masks()  # (B,2,H,W)
+    other = 1 - batch.names.clamp(min=0)  # (B,T)
+    maps = objects[torch.arange(len(batch))[:, None], other].float() + 1e-6
+    found = score_captions(Watcher(maps).eval(), data, beam=1).words.means("selectivity")["all"]
+    lone = ~batch.layout.present[:, 1]
+    share = float((batch.has_mask & lone[:, None]).sum() / batch.has_mask.sum())  # alone, nothing else can be meant
+    assert found.mean == pytest.approx(share, abs=1e-3)
+
+
+# ---------------------------------------------------------------- empty scenes
+
+
+@pytest.fixture(scope="module")
+def sparse() -> CaptionData:
+    """Scenes of which some are empty, the first one not among them."""
+    with short_splits(test=SCENES):
+        return CaptionData(CaptionDataConfig(glyphs="pack", empty=0.5), "test")
+
+
+def script_of_sparse(sparse: CaptionData) -> tuple[Tensor, Tensor]:
+    """As :func:`script`, of the scenes that have a digit to recolour; and which are empty."""
+    batch = sparse.pictures(torch.arange(SCENES))
+    one, two = (batch.layout.present[:, which].nonzero().squeeze(1) for which in (0, 1))
+    return torch.cat([batch.words, batch[one].recolour(0).words, batch[two].recolour(1).words]), batch.layout.count == 0
+
+
+def test_empty_scenes_count_as_sentences_and_in_no_score_of_looking(data: CaptionData, sparse: CaptionData) -> None:
+    said, bare = script_of_sparse(sparse)
+    assert 0 < int(bare.sum()) < SCENES
+    found = scored(said, sparse)
+    assert (found["n"], found["metrics"]["exact_match"], found["metrics"]["exact_match_empty"]) == (SCENES, 1, 1)
+    assert found["counts"]["exact_match_empty"] == int(bare.sum())
+    assert found["attention"]["causal_follow"] == 1
+    batch = sparse.pictures(torch.arange(SCENES))
+    assert found["counts"]["causal_follow"] == int(batch.layout.count.sum())
+    assert found["counts"][STRENGTH] == int(batch.has_mask.sum()) == 3 * int(batch.layout.count.sum())
+    assert EMPTY not in scored(script(data.pictures(torch.arange(SCENES))), data)["metrics"]  # none of these is empty
+
+
+def test_naming_a_digit_in_an_empty_scene_is_wrong(sparse: CaptionData) -> None:
+    said, bare = script_of_sparse(sparse)
+    full = int((~bare).nonzero()[0])
+    said[: len(bare)][bare] = said[full].clone()
+    found = scored(said, sparse)["metrics"]
+    assert found["exact_match"] == pytest.approx(1 - int(bare.sum()) / SCENES)
+    assert found["exact_match_empty"] == 0
+
+
+def test_maps_are_scored_as_if_empty_scenes_were_not_there(data: CaptionData, sparse: CaptionData) -> None:
+    batch = sparse.pictures(torch.arange(SCENES))
+    there = (batch.layout.count > 0).nonzero().squeeze(1)
+    torch.manual_seed(0)
+    maps = torch.rand(SCENES, 11, 10, 10)
+    scores = [
+        score_captions(Watcher(each).eval(), source, beam=1).words
+        for each, source in ((maps, sparse), (maps[there], _Some(sparse, there)))
+    ]
+    for name in (STRENGTH, "selectivity", "pointing", *RIVALS):
+        one, other = (each.means(name)["all"] for each in scores)
+        assert one.mean == pytest.approx(other.mean, rel=1e-6), name
+        assert one.n == other.n
+
+
+def test_scenes_that_are_all_empty_have_sentences_alone() -> None:
+    with short_splits(test=3):
+        bare = CaptionData(CaptionDataConfig(glyphs="pack", empty=1.0), "test")
+    found = scored(bare.pictures(torch.arange(3)).words, bare)
+    assert (found["metrics"]["exact_match"], found["metrics"]["exact_match_empty"]) == (1, 1)
+    assert found["attention"][STRENGTH] is None
+    assert "causal_follow" not in found["attention"]
+
+
+class _Some:
+    """The pictures ``numbers`` of ``data`` as a split of their own."""
+
+    split = "test"
+
+    def __init__(self, data: CaptionData, numbers: Tensor) -> None:
+        self.data, self.numbers, self.picture_count = data, numbers, len(numbers)
+        self.vocabulary = data.vocabulary
+
+    def pictures(self, places: Tensor) -> CaptionBatch:
+        return self.data.pictures(self.numbers[places])
+
+    def references(self, place: int) -> tuple[str, ...]:
+        return self.data.references(int(self.numbers[place]))
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_files_have_sentences_alone(tmp_path: Path) -> None:
+    config = CaptionDataConfig(f"csv:{captioned_files(tmp_path / 'files', 16)}", size=(40, 48), at_least=1)
+    data = CaptionData(config, "test")
+    torch.manual_seed(0)
+    settings = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4}
+    model = SatModel(SatConfig(vocabulary=len(data.vocabulary), input_size=(40, 48), longest=6, **settings)).eval()
+    words = tuple(data.vocabulary[number] for number in range(len(data.vocabulary)))
+    found = CaptionTask.evaluate(model, {"name": config.name, "at_least": 1}, "test", words=words, beam=2)
+    assert (found["data"], found["split"], found["beam"], found["n"]) == ("csv", "test", 2, data.picture_count)
+    assert found["attention"] == {}
+    assert "exact_match" not in found["metrics"]
+    assert {"bleu_1", "rouge_l", "cider", "meteor_lite"} <= set(found["metrics"])
+    assert found["counts"] == {"references": 2 * data.picture_count, "skipped": 0}
+
+
+def test_meteor_stands_there_where_it_can_run(data: CaptionData, tmp_path: Path, monkeypatch) -> None:
+    scores = CaptionScores(said=["a dog"], references=[("a dog",)])
+    monkeypatch.setattr("saccade.families.caption.scores.meteor_missing", lambda: "no Java here")
+    assert scores.summary()["note"] == "no METEOR 1.5: no Java here"
+    monkeypatch.setattr("saccade.families.caption.scores.meteor_missing", lambda: None)
+    monkeypatch.setattr("saccade.families.caption.scores.meteor_jar", lambda said, references: 0.25)
+    found = scores.summary()
+    assert found["metrics"]["meteor"] == 0.25
+    assert "note" not in found
+
+
+def test_training_scenes_have_no_end_to_be_scored_to() -> None:
+    endless = CaptionData(CaptionDataConfig(glyphs="pack"), "train")
+    with pytest.raises(DataError, match="has no end; score val or test"):
+        score_captions(Reciter(torch.zeros(1, 11, dtype=torch.long)), endless, beam=1)

@@ -1,0 +1,145 @@
+"""Tables of captions of one's own: what is read, and every row that cannot be used."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from saccade.errors import ConfigError, DataError
+from saccade.families.caption.readers import holds_captions, read_captions
+from saccade.families.caption.table import CaptionOptions, CaptionTable, read_caption_csv, read_caption_jsonl
+
+STRICT = CaptionOptions(strict=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Files that stand for pictures; a reader decodes none of them."""
+    for name in ("a.png", "b.png", "c.png"):
+        (tmp_path / name).write_bytes(f"not decoded: {name}".encode())
+    return tmp_path
+
+
+def csv(folder: Path, text: str, options: CaptionOptions = CaptionOptions()) -> CaptionTable:
+    (folder / "t.csv").write_text(text, encoding="utf-8")
+    return read_caption_csv(folder / "t.csv", options)
+
+
+def jsonl(folder: Path, *rows: object, options: CaptionOptions = CaptionOptions()) -> CaptionTable:
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    (folder / "t.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return read_caption_jsonl(folder / "t.jsonl", options)
+
+
+def test_rows_of_one_picture_are_gathered(folder):
+    table = csv(
+        folder,
+        'image,caption,split\na.png,A dog.,train\nb.png,"A cat, red.",test\na.png,  Two \t dogs ,train\n',
+        STRICT,
+    )
+    assert [(row.image.name, row.captions, row.split) for row in table.rows] == [
+        ("a.png", ("A dog.", "Two dogs"), "train"),
+        ("b.png", ("A cat, red.",), "test"),
+    ]
+    assert (table.name, table.skipped) == (f"csv:{folder / 't.csv'}", ())
+    assert [table.count(split) for split in ("train", "val", "test")] == [1, 0, 1]
+    assert list(table.captions("train")) == ["A dog.", "Two dogs"]
+    assert table.some("train", 0).count("train") == 0
+    assert table.some("train", 0).count("test") == 1
+
+
+def test_json_lists_of_captions(folder):
+    table = jsonl(folder, {"image": "a.png", "captions": ["A dog", "Two"]}, {"image": "b.png", "caption": "A cat"})
+    assert [row.captions for row in table.rows] == [("A dog", "Two"), ("A cat",)]
+
+
+def test_captions_beyond_five_are_dropped_without_a_word(folder):
+    rows = "".join(f"a.png,dog number {n},train\n" for n in range(7))
+    table = csv(folder, f"image,caption,split\n{rows}", STRICT)
+    assert table.rows[0].captions == tuple(f"dog number {n}" for n in range(5))
+    two = csv(folder, f"image,caption,split\n{rows}", CaptionOptions(captions=2))
+    assert len(two.rows[0].captions) == 2
+
+
+def test_splits_without_a_column_keep_a_picture_whole(folder):
+    names = [f"{number}.png" for number in range(60)]
+    for name in names:
+        (folder / name).write_text(name)
+    table = csv(folder, "image,caption\n" + "".join(f"{name},one\n{name},two\n" for name in names), STRICT)
+    assert len(table.rows) == 60
+    assert all(len(row.captions) == 2 for row in table.rows)
+    assert 30 < table.count("train") < 50
+    assert table.count("val") + table.count("test") == 60 - table.count("train")
+
+
+@pytest.mark.parametrize(
+    ("row", "skipped"),
+    [
+        ("a.png,,train", "empty caption: line 3"),
+        ("a.png,...,train", "empty caption: line 3, '...' has no word"),
+        (",A cat,train", "empty image: line 3"),
+        ("z.png,A cat,train", "no such picture in {folder}: line 3, z.png"),
+        ("a.png,A cat,trian", "unknown split: line 3, 'trian' is none of train, val, test"),
+        ("a.png,A dog,train", "duplicate: line 3, 'A dog'"),
+        ("a.png,A cat,train,more", "more cells than columns: line 3, quote cells that hold commas"),
+    ],
+)
+def test_rows_that_cannot_be_used(folder, row, skipped):
+    text = f"image,caption,split\na.png,A dog,train\n{row}\n"
+    table = csv(folder, text)
+    assert table.skipped == (skipped.format(folder=folder),)
+    assert [row.captions for row in table.rows] == [("A dog",)]
+    with pytest.raises(DataError, match="strict, and 1 caption cannot be used"):
+        csv(folder, text, STRICT)
+
+
+@pytest.mark.parametrize(
+    ("row", "skipped"),
+    [
+        ("{", "not a JSON object: line 2"),
+        ({"image": "a.png", "caption": ["x"]}, 'no caption: line 2, found ["x"]'),
+        ({"image": "a.png", "captions": [3]}, "caption is not text: line 2, 3"),
+        ({"image": "a.png"}, "no caption: line 2"),
+    ],
+)
+def test_json_lines_that_cannot_be_used(folder, row, skipped):
+    assert jsonl(folder, {"image": "a.png", "caption": "A dog"}, row).skipped == (skipped,)
+
+
+def test_files_that_cannot_be_used(folder):
+    with pytest.raises(DataError, match="no column caption"):
+        csv(folder, "image,captoin\na.png,x\n")
+    with pytest.raises(DataError, match="no caption can be used; left out 1 × no such picture in /"):
+        csv(folder, "image,caption\nz.png,A dog\n")
+    with pytest.raises(DataError, match="csv: it is empty; add a row for each picture"):
+        csv(folder, "image,caption\n")
+    (folder / "t.csv").write_bytes("image,caption\na.png,caf\xe9\n".encode("latin-1"))
+    with pytest.raises(DataError, match="not UTF-8"):
+        read_caption_csv(folder / "t.csv", STRICT)
+    with pytest.raises(ConfigError, match="captions: a picture has one or more, found 0"):
+        CaptionOptions(captions=0)
+
+
+def test_which_tables_hold_captions(folder):
+    (folder / "c.csv").write_text("image,caption\na.png,A dog\n")
+    (folder / "q.csv").write_text("image,query,label,caption\na.png,x,y,z\n")
+    (folder / "m.csv").write_text("image,labels\na.png,x\n")
+    (folder / "c.jsonl").write_text('{"image": "a.png", "captions": ["A dog"]}\n')
+    references = (f"csv:{folder}/c.csv", f"csv:{folder}/q.csv", f"csv:{folder}/m.csv", f"jsonl:{folder}/c.jsonl")
+    assert [holds_captions(reference) for reference in references] == [True, False, False, True]
+    assert holds_captions("flickr8k:nowhere")
+    assert not holds_captions("csv:nowhere.csv")
+    assert not holds_captions("cub:nowhere")
+    assert not holds_captions("scenes")
+
+
+def test_one_warning_counts_what_was_left_out(folder):
+    (folder / "t.csv").write_text("image,caption\na.png,A dog\nz.png,A cat\nb.png,\n")
+    with pytest.warns(
+        UserWarning, match="1 picture read, left out 1 × no such picture in .* .line 3, z.png., 1 × empty"
+    ):
+        read_captions(f"csv:{folder}/t.csv")
+    with pytest.raises(ConfigError, match="did you mean 'captions'"):
+        read_captions(f"csv:{folder}/t.csv", {"caption": 3})
+    with pytest.raises(DataError, match="did you mean 'flickr8k'"):
+        read_captions("flickr8:x")

@@ -1,0 +1,306 @@
+"""Training captions: batches of one length, losses by phase, kept features, validation, settings that do not fit."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+
+from caption_stubs import SENTENCES, captioned_files, short_splits
+from saccade.errors import ConfigError, DataError
+from saccade.families.caption.features import CaptionFeatures
+from saccade.families.caption.scenes import SCENE_VOCABULARY, scene_vocabulary
+from saccade.families.caption.task import DECODER, CaptionTask
+from saccade.losses import caption_cross_entropy, doubly_stochastic, hard_attention_loss, smoothed_cross_entropy
+from saccade.models.io.facts import ModelFacts, Preprocessing
+from saccade.tasks.wanted import Wanted
+
+SMALL = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4, "dropout": 0.0}
+SCENES = {"name": "scenes", "glyphs": "pack", "size": (40, 40)}
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "home"))
+    with short_splits():
+        yield
+
+
+def on_scenes(model: str = "sat-soft", seed: int = 0, **config: object) -> CaptionTask:
+    return CaptionTask(model=model, model_config={**SMALL, **config}, data=SCENES, seed=seed)
+
+
+def on_files(folder: Path, model: str = "sat-soft", seed: int = 0, **data: object) -> CaptionTask:
+    settings = {"name": f"csv:{captioned_files(folder, 16)}", "size": (40, 48), "at_least": 1, **data}
+    return CaptionTask(model=model, model_config=SMALL, data=settings, seed=seed)
+
+
+def first_batches(task: CaptionTask, count: int, phase: str = "main", start: int = 0, size: int = 4) -> list[dict]:
+    return list(islice(task.train_batches(start, batch_size=size, phase=phase), count))
+
+
+# ---------------------------------------------------------------- what is trained
+
+
+def test_the_data_decide_words_and_sizes(tmp_path: Path) -> None:
+    task = on_scenes()
+    assert (task.model.config.vocabulary, task.model.config.input_size) == (23, (40, 40))
+    assert task.words == ((), ("<end>", "<unknown>", *scene_vocabulary(empty=False).words))
+    files = on_files(tmp_path / "files")
+    assert set(files.words[1][2:]) == {word for sentence in SENTENCES for word in sentence.split()}
+    assert files.kept({"name": f"csv:{tmp_path}/x.csv"})["name"] == "csv"  # where pictures lie is nobody's business
+
+
+def test_a_model_of_empty_scenes_can_say_so_and_is_told_to() -> None:
+    task = CaptionTask(model="sat-soft", model_config=SMALL, data={**SCENES, "empty": 0.5})
+    assert task.model.config.vocabulary == 24
+    assert task.words == ((), ("<end>", "<unknown>", *SCENE_VOCABULARY.words))
+    (batch,) = first_batches(task, 1, size=16)
+    bare = ~batch["images"].flatten(1).any(1)
+    assert 2 < int(bare.sum()) < 14
+    assert batch["words"][bare].tolist() == [[23, 0, *[-1] * 9]] * int(bare.sum())
+    assert not (batch["words"][~bare] == 23).any()
+    assert 0 <= task.validate(task.model.eval())["exact_match"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("config", "data", "complaint"),
+    [
+        ({"vocabulary": 7}, {}, "model.config.vocabulary: found 7, but the data has 23; leave it out"),
+        ({"vocabulary": 23}, {"empty": 0.1}, "model.config.vocabulary: found 23, but the data has 24; leave it out"),
+        ({"input_size": (50, 50)}, {}, "reads pictures of 50×50 pixels only, found 40×40"),
+        ({}, {"name": ""}, "give --data READER:PATH; readers: flickr8k"),
+        ({}, {"name": "csw:x"}, "did you mean 'csv'"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(config: dict, data: dict, complaint: str) -> None:
+    with pytest.raises((ConfigError, DataError), match=complaint):
+        CaptionTask(model="sat-soft", model_config={**SMALL, **config}, data={**SCENES, **data})
+
+
+def test_models_that_say_nothing_are_refused() -> None:
+    with pytest.raises(ConfigError, match="the task 'caption' needs one that says captions"):
+        CaptionTask(model="stn", model_config={}, data=SCENES)
+
+
+def test_a_table_without_pictures_to_choose_by_is_refused(tmp_path: Path) -> None:
+    path = captioned_files(tmp_path / "files", 3)  # numbers 0 to 2 are all for training
+    with pytest.raises(DataError, match="no picture in split 'val'; training needs train and val"):
+        CaptionTask(model="sat-soft", model_config=SMALL, data={"name": f"csv:{path}", "at_least": 1})
+
+
+# ---------------------------------------------------------------- batches
+
+
+def test_a_batch_has_captions_of_nearly_one_length(tmp_path: Path) -> None:
+    """Captions have 3 or 6 words; sorted and cut into batches of four, at most one batch of an epoch mixes them."""
+    task = on_files(tmp_path / "files")
+    data = task.split("train")
+    steps = task.steps_per_epoch(4)
+    mixed = 0
+    for epoch in range(3):
+        lengths = [
+            set((batch["words"] >= 0).sum(1).tolist()) for batch in first_batches(task, steps, start=epoch * steps)
+        ]
+        mixed = max(mixed, sum(len(each) > 1 for each in lengths))
+    assert mixed <= 1
+    assert set(data.lengths.tolist()) == {4, 7}
+
+
+def test_batches_are_a_function_of_their_number(tmp_path: Path) -> None:
+    task, again = on_files(tmp_path / "files"), on_files(tmp_path / "files")
+    every = first_batches(task, 9)
+    for number in (0, 4, 8):
+        (one,) = first_batches(again, 1, start=number)
+        assert torch.equal(one["words"], every[number]["words"])
+        assert torch.equal(one["images"], every[number]["images"])
+    other = first_batches(on_files(tmp_path / "files", seed=1), 9)
+    assert any(not torch.equal(one["words"], two["words"]) for one, two in zip(every, other))
+
+
+def test_two_ranks_see_together_what_one_sees(tmp_path: Path) -> None:
+    task = on_files(tmp_path / "files")
+    (whole,) = first_batches(task, 1, size=4)
+    halves = [next(task.train_batches(0, batch_size=2, rank=rank, world_size=2)) for rank in range(2)]
+    assert torch.equal(torch.cat([half["images"] for half in halves]), whole["images"])
+
+
+def test_fresh_scenes_depend_on_the_seed_and_held_out_ones_do_not() -> None:
+    one, other = on_scenes(seed=0), on_scenes(seed=1)
+    assert not torch.equal(*(first_batches(task, 1)[0]["images"] for task in (one, other)))
+    numbers = torch.arange(4)
+    assert torch.equal(*(task.split("val").pictures(numbers).images for task in (one, other)))
+
+
+# ---------------------------------------------------------------- losses
+
+
+def taught(task: CaptionTask, loss: str) -> tuple[dict, dict, dict]:
+    torch.manual_seed(0)
+    (batch,) = first_batches(task, 1)
+    raw = task.model.train().forward_raw(**task.inputs(batch))
+    return task.loss(raw, batch, loss), raw, batch
+
+
+@pytest.mark.parametrize(("loss", "weight"), [("soft", 1.0), ("default", 1.0), ("soft:0.25", 0.25), ("soft:0", 0.0)])
+def test_soft_attention_is_taught_by_equation_14(loss: str, weight: float) -> None:
+    found, raw, batch = taught(on_scenes(), loss)
+    likelihood = caption_cross_entropy(raw["logits"], batch["words"])
+    penalty = doubly_stochastic(raw["word.weights"], batch["words"])
+    assert float(found["loss"].detach()) == pytest.approx(float((likelihood + weight * penalty).detach()), rel=1e-5)
+    steps = int((batch["words"] >= 0).sum())
+    assert float(found["log_likelihood"].detach()) == pytest.approx(-float(likelihood.detach()) * 4 / steps, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("loss", "options"),
+    [
+        ("hard", {}),
+        ("default", {}),
+        ("hard:0.5", {"entropy_weight": 0.5}),
+        ("hard_to_go", {"to_go": True}),
+        ("hard_code", {"reward_weight": 0.1, "per_word": True}),
+    ],
+)
+def test_hard_attention_is_taught_by_equations_10_to_12(loss: str, options: dict) -> None:
+    found, raw, batch = taught(on_scenes("sat-hard"), loss)
+    expected = hard_attention_loss(raw, batch["words"], raw["baseline"], **options)
+    assert float(found["loss"].detach()) == pytest.approx(float(expected["loss"].detach()), rel=1e-5)
+    assert {"policy_loss", "entropy", "reward", "gate"} <= set(found)
+
+
+@pytest.mark.parametrize(("model", "loss"), [("sat-soft", "soft:1:0.2"), ("sat-hard", "hard:0.002:0.2")])
+def test_smoothed_labels_teach_and_the_true_likelihood_is_told(model: str, loss: str) -> None:
+    found, raw, batch = taught(on_scenes(model), loss)
+    plain = on_scenes(model).loss(raw, batch, loss.rpartition(":")[0])
+    smoothed = smoothed_cross_entropy(raw["logits"], batch["words"], 0.2)
+    torch.testing.assert_close(found["loss"] - plain["loss"], smoothed - plain["cross_entropy"])
+    for name in set(plain) - {"loss"}:
+        assert torch.equal(found[name], plain[name]), name
+
+
+def test_ablations_are_settings() -> None:
+    """λ = 0 is a loss; no gate and no attention are settings of the model."""
+    ungated, _, _ = taught(on_scenes(gate=False), "soft")
+    assert float(ungated["gate"]) == 1
+    _, raw, _ = taught(on_scenes(attention_kind="none"), "soft:0")
+    weights = raw["word.weights"]
+    torch.testing.assert_close(weights, torch.full_like(weights, 1 / weights[0, 0].numel()))
+
+
+@pytest.mark.parametrize(
+    ("loss", "complaint"),
+    [
+        ("softt", "did you mean 'soft'"),
+        ("soft:much", r"what stands after ':' are numbers, found \['much'\]"),
+        ("soft:1:0.1:2", "'soft' takes at most 2, found 3 numbers"),
+        ("soft:1:1.5", "ε is a share, 0 or more and below 1, found 1.5"),
+        ("soft:-1", "a weight is 0 or more, found -1"),
+        ("soft:nan", "a weight is 0 or more, found nan"),
+        ("self_critical", "the loss 'self_critical' and a phase of that name go together"),
+        ("hard", "this model draws no cells; take model 'sat-hard'"),
+        ("hard_code:1", "this model draws no cells"),
+    ],
+)
+def test_losses_that_cannot_be_are_refused(loss: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        taught(on_scenes(), loss)
+    with pytest.raises(ConfigError, match=complaint):
+        on_scenes().check_loss("main", loss)  # before anything is trained
+
+
+# ---------------------------------------------------------------- kept features
+
+
+def test_the_decoder_learns_from_kept_features(tmp_path: Path) -> None:
+    """What is kept is what the encoder says in eval mode, to half precision, and it is read back, not made again."""
+    task = on_files(tmp_path / "files")
+    task.model.train()
+    batches = first_batches(task, 3, DECODER)
+    assert task.model.backbone.training  # as it was
+    plain = first_batches(task, 3)
+    task.model.eval()
+    for kept, whole in zip(batches, plain):
+        assert torch.equal(kept["words"], whole["words"])
+        torch.testing.assert_close(kept["features"], task.model.encode(whole["images"]), atol=5e-3, rtol=5e-3)
+        one, other = (task.model.forward_raw(**task.inputs(batch))["logits"] for batch in (kept, whole))
+        torch.testing.assert_close(one, other, atol=1e-2, rtol=1e-2)
+    shards = sorted((tmp_path / "home" / "features").rglob("*.f16"))
+    assert shards
+    written = [shard.stat().st_mtime_ns for shard in shards]
+    again = on_files(tmp_path / "files")
+    assert torch.equal(first_batches(again, 1, DECODER)[0]["features"], batches[0]["features"])
+    assert [shard.stat().st_mtime_ns for shard in shards] == written
+
+
+def test_another_encoder_has_features_of_its_own(tmp_path: Path) -> None:
+    one, other = (first_batches(on_files(tmp_path / "files", seed=seed), 1, DECODER)[0] for seed in (0, 1))
+    assert not torch.equal(one["features"], other["features"])
+    assert len(list((tmp_path / "home" / "features").iterdir())) == 2
+
+
+def test_features_are_kept_of_files_alone_and_on_request(tmp_path: Path) -> None:
+    assert "images" in first_batches(on_scenes(), 1, DECODER)[0]
+    assert "images" in first_batches(on_files(tmp_path / "files", features_mb=0), 1, DECODER)[0]
+    assert "images" in first_batches(on_files(tmp_path / "files"), 1, "tune")[0]
+    with pytest.raises(DataError, match="generated scenes are new each time"):
+        CaptionFeatures(on_scenes().split("train"), on_scenes().model)
+
+
+# ---------------------------------------------------------------- validation
+
+
+def test_validation_tells_what_training_is_chosen_by(tmp_path: Path) -> None:
+    scenes = on_scenes()
+    found = scenes.validate(scenes.model.eval())
+    assert set(found) == {"bleu_1", "bleu_4", "length_ratio", "exact_match", "log_likelihood"} == set(scenes.measures())
+    assert found["log_likelihood"] < 0
+    files = on_files(tmp_path / "files")
+    told = files.validate(files.model.eval())
+    assert "exact_match" not in told  # there are as many truths as people
+    assert set(told) == set(files.measures())
+
+
+def test_the_log_likelihood_is_that_of_a_word(tmp_path: Path) -> None:
+    task = on_files(tmp_path / "files")
+    model = task.model.eval()
+    data = task.split("val")
+    batch = data.pictures(torch.arange(data.picture_count))
+    with torch.no_grad():
+        logits = model.forward_raw(batch.images, batch.words)["logits"].log_softmax(-1)
+    each = [
+        float(logits[row, step, word])
+        for row, line in enumerate(batch.words.tolist())
+        for step, word in enumerate(line)
+        if word >= 0
+    ]
+    assert task.validate(model)["log_likelihood"] == pytest.approx(sum(each) / len(each), rel=1e-5)
+
+
+# ---------------------------------------------------------------- what it is scored on
+
+FACTS = ModelFacts(
+    architecture="sat-soft", model={}, task="caption", queries=(), answers=("<end>", "<unknown>", "dog"),
+    preprocessing=Preprocessing((40, 48)), sentences=True, data={"name": "flickr8k", "options": {"splits": "dev"}},
+)  # fmt: skip
+
+
+def test_a_model_of_files_has_to_be_told_where_they_are() -> None:
+    with pytest.raises(ConfigError, match="give --data flickr8k:PATH"):
+        CaptionTask.scored_on(FACTS, Wanted())
+    own = CaptionTask.scored_on(FACTS, Wanted(data="flickr8k:/pictures"))
+    assert own["data"] == {"name": "flickr8k:/pictures", "options": {"splits": "dev"}, "seed": 0}
+    other = CaptionTask.scored_on(FACTS, Wanted(data="coco:/pictures"))
+    assert "options" not in other["data"]
+    assert other["words"] == FACTS.answers
+
+
+def test_protocols_and_sweeps_are_refused() -> None:
+    with pytest.raises(ConfigError, match="no protocols"):
+        CaptionTask.scored_on(FACTS, Wanted(data="coco:/pictures", protocol="dev"))
+    with pytest.raises(ConfigError, match="found 5"):
+        CaptionTask.evaluate(on_scenes().model, SCENES, "test", words=on_scenes().words[1], sweeps=5)
+    with pytest.raises(ConfigError, match="scores models that say captions"):
+        CaptionTask.evaluate(torch.nn.Linear(1, 1), SCENES, "test", words=("a",))

@@ -1,0 +1,407 @@
+"""Multisets as batches: generated or from files, in reading order or shuffled, with the evidence of every label."""
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from saccade.data.pictures.augment import Augmentation, augment
+from saccade.errors import ConfigError, DataError
+from saccade.families.multiset.data import SCENES, MultisetBatch, MultisetData, MultisetDataConfig
+
+
+def generated(name: str = "mnist-multiset", split: str = "val", **settings) -> MultisetData:
+    return MultisetData(MultisetDataConfig(name, glyphs="pack", **settings), split)
+
+
+# ---------------------------------------------------------------- generated
+
+
+@pytest.mark.parametrize(("name", "most"), [("mnist-multiset", 4), ("mnist-set", 4), ("mnist-single", 1)])
+def test_a_generated_batch(name, most):
+    data = generated(name)
+    batch = data.take(torch.arange(40))
+    assert (data.size, data.most, data.classes) == (5000, most, tuple("0123456789"))
+    assert data.kind == ("multiset" if name == "mnist-multiset" else "set")
+    assert batch.images.shape == (40, 3, 100, 100)
+    assert batch.images.dtype == torch.float32
+    assert 0 <= float(batch.images.min()) < 0.1 < 0.9 < float(batch.images.max()) <= 1
+    assert batch.labels.shape == (40, most)
+    assert batch.boxes.shape == (40, most, 4)
+    assert torch.equal(batch.picture, torch.arange(40))
+    assert len(batch) == 40
+    assert (data.material, data.skipped, data.beyond) == ("pack-val-200", (), 0)
+
+
+def test_labels_come_first_and_have_their_boxes_and_masks():
+    batch = generated().take(torch.arange(60))
+    counts = batch.present.sum(1)
+    assert torch.equal(batch.present, torch.arange(4) < counts[:, None])
+    assert torch.equal(batch.boxes.isfinite().all(-1), batch.present)
+    assert batch.boxes[~batch.present].isnan().all()
+    masks = batch.masks()
+    assert masks.shape == (60, 4, 100, 100)
+    assert torch.equal(masks.flatten(2).any(-1), batch.present)
+    for b in range(60):
+        for k in range(int(counts[b])):
+            x0, y0, x1, y1 = batch.boxes[b, k].int().tolist()
+            assert masks[b, k].sum() == masks[b, k, y0:y1, x0:x1].sum()
+            assert (batch.images[b, 0][masks[b, k]] > 0).all()
+
+
+def test_sizes_and_streams_of_the_splits():
+    sizes = {split: generated(split=split).size for split in ("train", "val", "test")}
+    assert sizes == {"train": None, "val": 5_000, "test": 10_000}
+    assert len(generated(split="test")) == 10_000
+    with pytest.raises(TypeError, match="no length"):
+        len(generated(split="train"))
+    firsts = [generated(name, split).take(torch.arange(8)).images for name in SCENES for split in ("val", "test")]
+    assert len({float(images.sum()) for images in firsts}) == 6
+    assert generated(split="train").take(torch.tensor([10**9])).picture.tolist() == [10**9]
+
+
+def test_a_picture_is_the_same_whoever_asks():
+    one, other = generated(split="train", seed=4), generated(split="train", seed=4)
+    alone = other.take(torch.tensor([700, 3]))
+    many = one.take(torch.arange(1024))
+    for field in ("images", "labels"):
+        assert torch.equal(getattr(many, field)[[700, 3]], getattr(alone, field))
+    assert not torch.equal(generated(split="train", seed=5).take(torch.arange(9)).images, many.images[:9])
+
+
+def test_empty_scenes_are_in_training_only_unless_asked_for():
+    def empty(data: MultisetData) -> float:
+        return float((data.take(torch.arange(1024)).present.sum(1) == 0).float().mean())
+
+    assert empty(generated(split="train")) == pytest.approx(0.03, abs=0.015)
+    assert empty(generated(split="train", empty=0.0)) == 0
+    assert empty(generated(split="test")) == empty(generated(split="val", empty=0.5)) == 0
+    assert empty(generated(split="test", options={"empty_held_out": 0.5})) == pytest.approx(0.5, abs=0.04)
+    assert empty(generated("mnist-single", "train", empty=0.5)) == 0
+
+
+def test_options_and_size_reach_the_scenes():
+    bare = generated(options={"clutter": 0}).take(torch.arange(5))
+    assert torch.equal(bare.images[:, 0] > 0, bare.masks().any(1))
+    assert generated(size=60).take(torch.arange(2)).images.shape == (2, 3, 60, 60)
+
+
+@pytest.mark.parametrize("name", ["mnist-multiset", "mnist-set", "mnist-single"])
+def test_objects_are_learnt_from_scenes_where_none_occurs_twice(name):
+    alone, among = (MultisetDataConfig(name, options={"among": which}).teaches_objects for which in (False, True))
+    assert (alone, among) == ("mnist-single", "mnist-set")
+    for scenes, most in ((alone, 1), (among, 4)):
+        counts = generated(scenes, "train").take(torch.arange(256)).counts(10)
+        assert counts.amax() == 1
+        assert counts.sum(1).amax() == most
+    assert MultisetDataConfig("svhn:somewhere").teaches_objects == "svhn:somewhere"
+
+
+# ---------------------------------------------------------------- order
+
+
+def test_a_seed_shuffles_labels_with_their_places():
+    data = generated(split="train")
+    plain, mixed = data.take(torch.arange(300)), data.take(torch.arange(300), order_seed=7)
+    again, other = data.take(torch.arange(300), order_seed=7), data.take(torch.arange(300), order_seed=8)
+    assert torch.equal(mixed.labels, again.labels)
+    assert not torch.equal(mixed.boxes.nan_to_num(), other.boxes.nan_to_num())
+    assert torch.equal(plain.counts(10), mixed.counts(10))
+    assert torch.equal(plain.present, mixed.present)  # padding stays behind
+    assert torch.equal(plain.images, mixed.images)
+    mixed_masks, masks = mixed.masks(), plain.masks()
+    for b in range(20):
+        for k in range(int(mixed.present[b].sum())):
+            (was,) = (plain.boxes[b] == mixed.boxes[b, k]).all(-1).nonzero().flatten().tolist()
+            assert plain.labels[b, was] == mixed.labels[b, k]
+            assert torch.equal(mixed_masks[b, k], masks[b, was])
+
+
+def test_every_order_is_as_likely():
+    data = generated(split="train")
+    full = (data.take(torch.arange(2048)).present.sum(1) == 4).nonzero().squeeze(1)
+    plain, mixed = data.take(full), data.take(full, order_seed=1)
+    same = (plain.boxes[:, 0] == mixed.boxes[:, 0]).all(-1).float().mean()
+    assert float(same) == pytest.approx(0.25, abs=0.06)
+
+
+def test_order_does_not_depend_on_the_batch():
+    data = generated()
+    whole = data.take(torch.arange(50), order_seed=2)
+    assert torch.equal(data.take(torch.tensor([31]), order_seed=2).labels[0], whole.labels[31])
+
+
+# ---------------------------------------------------------------- a batch alone
+
+
+@given(st.lists(st.lists(st.integers(0, 4), max_size=3), min_size=1, max_size=4))
+def test_counts_are_counts(rows):
+    labels = torch.tensor([row + [-1] * (3 - len(row)) for row in rows])
+    batch = MultisetBatch(torch.zeros(len(rows), 3, 2, 2), labels, torch.arange(len(rows)))
+    assert batch.counts(5).tolist() == [[row.count(label) for label in range(5)] for row in rows]
+    assert batch.shuffled(3).counts(5).tolist() == batch.counts(5).tolist()
+
+
+def test_a_batch_of_tensors_alone_knows_no_place():
+    batch = MultisetBatch(torch.zeros(2, 3, 4, 6), torch.tensor([[1, -1], [-1, -1]]), torch.arange(2))
+    assert batch.boxes.shape == (2, 2, 4)
+    assert batch.boxes.isnan().all()
+    assert batch.masks().shape == (2, 2, 4, 6)
+    assert not batch.masks().any()
+    assert torch.equal(batch.to("cpu").labels, batch.labels)
+
+
+def test_a_generated_batch_moves_with_its_scenes():
+    batch = generated().take(torch.arange(3), order_seed=1)
+    moved = batch.to("cpu")
+    assert moved is not batch
+    assert torch.equal(moved.slot, batch.slot)
+    assert torch.equal(moved.masks(), batch.masks())
+
+
+# ---------------------------------------------------------------- files
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Wide pictures of 40 × 20: a red left half, a blue right half."""
+    for n in range(6):
+        picture = Image.new("RGB", (40, 20), (200, 0, 0))
+        picture.paste((0, 0, 200), (20, 0, 40, 20))
+        picture.save(tmp_path / f"{n}.png")
+    return tmp_path
+
+
+def from_table(folder: Path, lines: list[str], split: str = "train", *, size: int = 20, **settings) -> MultisetData:
+    (folder / "t.csv").write_text("\n".join(["image,labels,split,boxes", *lines]))
+    given = {key: settings.pop(key) for key in ("classes", "most") if key in settings}
+    return MultisetData(MultisetDataConfig(f"csv:{folder / 't.csv'}", size=size, **settings), split, **given)
+
+
+def test_pictures_are_laid_in_and_boxes_go_with_them(folder):
+    data = from_table(folder, ["0.png,red;blue,train,0 0 20 20;20 0 40 20", "1.png,blue,train,", "2.png,,train,"])
+    batch = data.take(torch.tensor([0, 1, 2]))
+    assert (data.classes, data.most, data.size, data.kind) == (("blue", "red"), 2, 3, "multiset")
+    assert batch.labels.tolist() == [[1, 0], [0, -1], [-1, -1]]
+    # 40 × 20 at half its size fills rows 5 … 14 of 20
+    assert batch.boxes[0].tolist() == [[0, 5, 10, 15], [10, 5, 20, 15]]
+    assert batch.boxes[1:].isnan().all()
+    masks = batch.masks()
+    assert masks[0, 0].nonzero().amax(0).tolist() == [14, 9]
+    assert (batch.images[0, 0][masks[0, 0]] > 0.6).all()
+    assert (batch.images[0, 2][masks[0, 1]] > 0.6).all()
+    assert not masks[1:].any()
+    assert batch.picture.tolist() == [0, 1, 2]
+
+
+def test_boxes_end_where_their_picture_does(folder):
+    data = from_table(folder, ["0.png,red,train,-8 -4 20 50"])
+    assert data.take(torch.tensor([0])).boxes[0].tolist() == [[0, 5, 10, 15]]
+
+
+def test_files_are_shuffled_by_a_seed_and_lists_are_not(folder):
+    lines = ["0.png,a;b;c;d,train,", "1.png,d;c;b;a,train,"]
+    data, ordered = from_table(folder, lines), from_table(folder, lines, options={"kind": "list"})
+    seen = {tuple(data.take(torch.tensor([0]), order_seed=seed).labels[0].tolist()) for seed in range(40)}
+    assert len(seen) > 12  # of 24
+    assert ordered.kind == "list"
+    assert ordered.take(torch.tensor([0, 1]), order_seed=3).labels.tolist() == [[0, 1, 2, 3], [3, 2, 1, 0]]
+
+
+def test_more_labels_than_training_had_are_kept_and_counted(folder):
+    lines = ["0.png,a;b,train,", "1.png,a;b;a,test,", "2.png,b,test,"]
+    with pytest.warns(UserWarning, match="2 pictures, 1 with more than the 2 labels that training had count as wrong"):
+        data = from_table(folder, lines, "test")
+    assert (data.most, data.beyond, data.size) == (2, 1, 2)
+    assert data.take(torch.arange(2)).labels.tolist() == [[0, 1, 0], [1, -1, -1]]
+
+
+def test_training_leaves_out_what_a_smaller_model_cannot_say(folder):
+    lines = ["0.png,a;b;a,train,", "1.png,a,train,", "2.png,,train,"]
+    with pytest.warns(UserWarning, match=r"2 pictures, left out 1 × more than 2 labels \(0.png\)"):
+        data = from_table(folder, lines, most=2)
+    assert data.take(torch.arange(2)).labels.tolist() == [[0, -1], [-1, -1]]
+
+
+def test_the_option_most_shortens_training(folder):
+    lines = ["0.png,a;b;a,train,", "1.png,a,train,", "2.png,a;a;a,test,", "3.png,b,test,"]
+    with pytest.warns(UserWarning, match="left out 1 × more than 2 labels"):
+        train = from_table(folder, lines, options={"most": 2})
+    with pytest.warns(UserWarning, match="1 with more than the 2 labels"):
+        test = from_table(folder, lines, "test", options={"most": 2})
+    assert (train.most, train.size, train.beyond) == (2, 1, 0)
+    assert (test.most, test.size, test.beyond) == (2, 2, 1)
+    assert from_table(folder, lines, options={"most": 9}).most == 3
+
+
+def test_labels_of_a_trained_model(folder):
+    lines = ["0.png,a;b,train,", "1.png,a,train,", "2.png,,train,"]
+    with pytest.warns(UserWarning, match=r"left out 1 × label unknown to the model \(0.png, 'b'\)"):
+        data = from_table(folder, lines, classes=("z", "a"))
+    assert data.take(torch.arange(2)).labels.tolist() == [[1, -1], [-1, -1]]
+    assert data.classes == ("z", "a")
+    with pytest.raises(DataError, match=r"its labels are 0\.\.9, those of the model are a, b"):
+        MultisetData(MultisetDataConfig(glyphs="pack"), "val", classes=("a", "b"))
+
+
+def test_pictures_of_any_size_or_kind(folder):
+    """One pixel, a thin strip, far too many pixels, no picture at all, a box beside it."""
+    Image.new("RGB", (1, 1), (255, 255, 255)).save(folder / "dot.png")
+    Image.new("L", (1, 500), 255).save(folder / "strip.png")
+    Image.new("1", (9_000, 9_000)).save(folder / "huge.png")
+    (folder / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    lines = [f"{name}.png,a,train," for name in ("dot", "strip", "huge", "broken")] + ["0.png,a,train,50 0 60 9"]
+    with pytest.warns(UserWarning, match="2 pictures, left out") as told:
+        data = from_table(folder, lines)
+    (message,) = [str(warning.message) for warning in told]
+    assert "9000×9000 pixels are more than the 64 million allowed" in message
+    assert "broken.png" in message
+    assert "box outside the picture (0.png, 40×20)" in message
+    assert len(data.skipped) == 3
+    batch = data.take(torch.arange(2))
+    assert (batch.images[0] == 1).all()
+    assert batch.images[1, 0].sum() == pytest.approx(20, abs=0.1)  # a column of one pixel
+
+
+def test_an_empty_split_says_which_have_pictures(folder):
+    with pytest.raises(DataError, match=r"val: no picture can be used \(the table has train 1, val 0, test 0\)"):
+        from_table(folder, ["0.png,a,train,"], "val")
+
+
+def test_written_scenes_are_read_again(tmp_path):
+    from saccade.data.scenes.export import write_multisets
+
+    config = MultisetDataConfig("mnist-multiset", glyphs="pack", options={"empty_held_out": 0.2})
+    seen = []
+    out = write_multisets(config, "test", 20, tmp_path / "out", start=5, progress=lambda *report: seen.append(report))
+    assert seen == [(20, 20)]
+    first = json.loads((out / "scenes.jsonl").read_text().splitlines()[0])
+    assert (first["index"], first["split"], first["glyphs"]) == (5, "test", "pack-test-600")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read = MultisetData(MultisetDataConfig(f"jsonl:{out / 'scenes.jsonl'}"), "test")
+    made = MultisetData(config, "test").take(torch.arange(5, 25))
+    back = read.take(torch.arange(20))
+    assert torch.equal(back.images, made.images)
+    assert torch.equal(back.labels, made.labels)
+    assert (made.present.sum(1) == 0).any()
+    assert torch.equal(back.boxes.nan_to_num(-1), made.boxes.nan_to_num(-1))
+    with pytest.raises(DataError, match="read, not generated"):
+        write_multisets(read.config, "test", 1, tmp_path / "more")
+    with pytest.raises(DataError, match=r"mnist-multiset test has 10000 scenes, asked for 9999\.\.10000"):
+        write_multisets(config, "test", 2, tmp_path / "more", start=9_999)
+
+
+# ---------------------------------------------------------------- variation
+
+
+def test_training_pictures_are_varied_by_a_seed_and_their_boxes_follow():
+    turned = MultisetDataConfig(glyphs="pack", augment=Augmentation(area=(1.0, 1.0), aspect=1.0))  # mirrors half
+    plain, numbers = MultisetData(MultisetDataConfig(glyphs="pack"), "train"), torch.arange(40)
+    data = MultisetData(turned, "train")
+    varied, again, still = data.take(numbers, augment_seed=3), data.take(numbers, augment_seed=3), plain.take(numbers)
+    assert torch.equal(varied.images, again.images)
+    assert torch.equal(data.take(numbers).images, still.images)  # nobody asked
+    assert torch.equal(plain.take(numbers, augment_seed=3).images, still.images)  # nobody said how
+    assert torch.equal(varied.labels, still.labels)
+    mirrored = (varied.images - still.images).abs().flatten(1).amax(1) > 0.01
+    assert 8 < int(mirrored.sum()) < 32
+    torch.testing.assert_close(varied.images[mirrored], still.images[mirrored].flip(-1))
+    flipped = still.boxes[mirrored][..., [2, 1, 0, 3]] * torch.tensor([-1, 1, -1, 1]) + torch.tensor([100, 0, 100, 0])
+    torch.testing.assert_close(varied.boxes[mirrored], flipped, equal_nan=True)
+    ink = varied.images[:, 0] > 0
+    assert (varied.masks().any(1) & ink).sum() > 0.9 * ink.sum()  # boxes hold the digits, and clutter is little
+
+
+def test_a_turned_and_a_slanted_picture_have_upright_boxes_round_theirs(assert_near):
+    """By hand: x = 20 − y', y = x' on one; x = x' + y'/2, y = y' on the other; the corners are those of the old box."""
+    frames = torch.tensor([[[0.0, -1.0, 20.0], [1.0, 0.0, 0.0]], [[1.0, 0.5, 0.0], [0.0, 1.0, 0.0]]]).double()
+    boxes = torch.tensor([[[2.0, 4.0, 6.0, 12.0], [float("nan")] * 4]]).repeat(2, 1, 1)
+    images, labels = torch.zeros(2, 3, 20, 20), torch.tensor([[3, -1], [3, -1]])
+    framed = MultisetBatch(images, labels, torch.arange(2), boxes).framed(images, frames)
+    assert_near(framed.boxes[:, 0], [[4.0, 14.0, 12.0, 18.0], [-4.0, 4.0, 4.0, 12.0]])
+    assert bool(framed.boxes[:, 1].isnan().all())
+    assert framed.boxes.dtype == torch.float32
+
+
+@pytest.mark.parametrize("tilt", [{"turn": 25.0}, {"slant": 0.4}, {"turn": 15.0, "slant": 0.2, "area": (0.9, 1.6)}])
+def test_what_was_drawn_in_a_box_is_found_in_the_box_that_follows(tilt):
+    """White squares on black: of their pixels all are in the new box, which they touch on every side."""
+    images, box = torch.zeros(50, 3, 60, 60), torch.tensor([20.0, 26.0, 36.0, 44.0])
+    images[:, :, 26:44, 20:36] = 1.0
+    batch = MultisetBatch(images, torch.zeros(50, 1).long(), torch.arange(50), box.repeat(50, 1, 1))
+    how = Augmentation(**{"area": (1.0, 1.0), "aspect": 1.0, **tilt})
+    varied = batch.framed(*augment(images, how, 4))
+    grown = (varied.boxes[:, 0, 2:] - varied.boxes[:, 0, :2]).prod(-1)
+    assert float(grown.max()) > 1.3 * 16 * 18  # not what two of the corners would say
+    white = varied.images[:, 0] > 0.5
+    assert not bool((white & ~varied.masks()[:, 0]).any())
+    columns, rows = white.any(1), white.any(2)  # (50,60) each
+    for edge, seen in ((0, columns), (1, rows)):
+        first, last = seen.int().argmax(1), 60 - seen.flip(1).int().argmax(1)
+        assert float((first - varied.boxes[:, 0, edge]).abs().max()) < 2  # a sharp corner is not quite white
+        assert float((last - varied.boxes[:, 0, edge + 2]).abs().max()) < 2
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"name": "mnist-multset"}, "did you mean 'mnist-multiset'"),
+        ({"name": "cvs:t.csv"}, "did you mean 'csv'"),
+        ({"glyphs": "dsjoint"}, "did you mean 'disjoint'"),
+        ({"size": 30}, "size: scenes are 40 to 400"),
+        ({"name": "csv:t.csv", "size": 0}, "size: must lie in 1 .. 4096"),
+        ({"name": "csv:t.csv", "size": 4097}, "size: must lie in 1 .. 4096"),
+        ({"empty": 1.1}, "empty"),
+        ({"seed": -1}, "seed"),
+        ({"cache_mb": -1}, "cache_mb"),
+        ({"options": {"cluter": 3}}, "did you mean 'clutter'"),
+        ({"options": {"empty_held_out": 2.0}}, "empty"),
+        ({"name": "csv:t.csv", "options": {"kind": "bag"}}, "options.kind"),
+        ({"name": "svhn:x", "options": {"kind": "set"}}, "options.kind"),
+        ({"name": "svhn:x", "options": {"most": 0}}, "most"),
+        ({"name": "csv:t.csv", "options": {"most": 0}}, "most"),
+    ],
+)
+def test_bad_settings_are_named(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        MultisetDataConfig(**settings)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        (torch.tensor([-1]), r"val pictures are numbered 0\.\.4999, found -1\.\.-1"),
+        (torch.tensor([3, 5000]), r"found 3\.\.5000"),
+        (torch.zeros(0), "list of numbers"),
+        (torch.zeros(2, 2), r"found shape \(2, 2\)"),
+    ],
+)
+def test_numbers_that_are_not_there(numbers, message):
+    with pytest.raises(DataError, match=message):
+        generated().take(numbers)
+
+
+def test_an_unknown_split_is_named():
+    with pytest.raises(DataError, match="did you mean 'test'"):
+        generated(split="tset")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_gpu_gives_the_same_batch():
+    config = MultisetDataConfig(glyphs="pack")
+    here = MultisetData(config, "val").take(torch.arange(300), order_seed=5)
+    there = MultisetData(config, "val", "cuda").take(torch.arange(300), order_seed=5).to("cpu")
+    assert torch.equal(here.labels, there.labels)
+    torch.testing.assert_close(here.images, there.images, rtol=1e-6, atol=0)  # x/255 is x·(1/255) there
+    assert torch.equal((255 * here.images).round(), (255 * there.images).round())
+    assert torch.equal(here.masks(), there.masks())

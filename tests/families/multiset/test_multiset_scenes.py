@@ -1,0 +1,268 @@
+"""Scenes of sets and multisets: as the released generator draws them, reproducible to the bit, free of overlap."""
+
+import hashlib
+from itertools import combinations
+
+import pytest
+import torch
+
+from saccade.data.scenes.clutter import strewn
+from saccade.data.scenes.glyph_layout import GlyphLayout, join_layouts
+from saccade.data.scenes.glyphs import GlyphSet, glyphs_for
+from saccade.data.scenes.hashing import distinct_below, hash_u32
+from saccade.data.scenes.resize import resized
+from saccade.errors import ConfigError, DataError
+from saccade.families.multiset.scenes import MultisetSpec, MultisetStream, paint, sample_multisets
+
+SPEC = MultisetSpec()
+SET = MultisetSpec(repeats=False)
+FIRST_THOUSAND = "71ab947c"
+FIRST_PICTURES = "26137f87"
+INTEGERS = ("index", "classes", "glyph", "extent", "x", "y", "present")
+
+
+def sample(numbers: torch.Tensor, spec: MultisetSpec = SPEC, seed: int = 0) -> GlyphLayout:
+    return sample_multisets(spec, glyphs_for("train", "pack"), seed, numbers)
+
+
+def digest(*tensors: torch.Tensor) -> str:
+    content = hashlib.sha256()
+    for tensor in tensors:
+        content.update(tensor.contiguous().numpy().tobytes())
+    return content.hexdigest()[:8]
+
+
+def layout_digest(layout: GlyphLayout) -> str:
+    return digest(*(getattr(layout, name) for name in INTEGERS))
+
+
+@pytest.fixture(scope="module")
+def thousand() -> GlyphLayout:
+    return sample(torch.arange(1000))
+
+
+# ---------------------------------------------------------------- the same everywhere
+
+
+def test_the_first_scenes_are_pinned(thousand):
+    assert layout_digest(thousand) == FIRST_THOUSAND
+    assert digest(paint(thousand[:100], SPEC)) == FIRST_PICTURES
+
+
+@pytest.mark.parametrize("batch", [1, 7, 256])
+def test_scenes_do_not_depend_on_the_batch(thousand, batch):
+    stop = {1: 12, 7: 70, 256: 1000}[batch]
+    parts = [sample(torch.arange(start, min(start + batch, stop))) for start in range(0, stop, batch)]
+    assert layout_digest(join_layouts(parts)) == layout_digest(thousand[:stop])
+    pictures = torch.cat([paint(part, SPEC) for part in parts])
+    assert torch.equal(pictures, paint(thousand[:stop], SPEC))
+
+
+def test_scenes_do_not_depend_on_the_order(thousand):
+    order = torch.randperm(1000, generator=torch.Generator().manual_seed(0))
+    assert layout_digest(sample(order)) == layout_digest(thousand[order])
+
+
+def test_chunks_hold_the_same_scenes():
+    stream = MultisetStream(SPEC, glyphs_for("val", "pack"), 3, length=50, chunk=16)
+    numbers = torch.tensor([40, 3, 3, 17, 49])
+    layout, images = stream.scenes(numbers)
+    alone = sample_multisets(SPEC, glyphs_for("val", "pack"), 3, numbers)
+    assert layout_digest(layout) == layout_digest(alone)
+    assert torch.equal(images, paint(alone, SPEC))
+
+
+def test_seeds_differ(thousand):
+    assert layout_digest(sample(torch.arange(20), seed=1)) != layout_digest(thousand[:20])
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_gpu_gives_the_same_bits(thousand):
+    layout = sample(torch.arange(1000, device="cuda"))
+    assert layout_digest(layout.cpu()) == FIRST_THOUSAND
+    assert torch.equal(paint(layout, SPEC).cpu(), paint(thousand, SPEC))
+
+
+# ---------------------------------------------------------------- what the paper says of them
+
+
+def test_counts_sizes_and_digits_are_spread_as_in_the_paper():
+    layout = sample(torch.arange(6000), seed=5)
+    counts = torch.bincount(layout.count, minlength=5) / 6000
+    assert counts[0] == 0
+    assert (counts[1:] - 0.25).abs().max() < 0.02
+    sides = layout.side[layout.present]
+    assert (int(sides.min()), int(sides.max())) == (20, 50)
+    assert abs(sides.double().mean() - 35) < 0.3
+    classes = torch.bincount(layout.classes[layout.present], minlength=10) / layout.present.sum()
+    assert (classes - 0.1).abs().max() < 0.01
+    assert torch.equal(layout.glyphs.labels[layout.glyph], layout.classes)
+
+
+def test_a_multiset_repeats_digits_and_a_set_does_not():
+    def share_with_repeats(spec: MultisetSpec) -> float:
+        layout = sample(torch.arange(3000), spec)
+        rows = [row[:count].tolist() for row, count in zip(layout.classes, layout.count.tolist())]
+        return sum(len(set(row)) < len(row) for row in rows) / len(rows)
+
+    assert share_with_repeats(SET) == 0
+    # 1 to 4 digits, each as often: 1 − (1 + 0.9 + 0.9·0.8 + 0.9·0.8·0.7) / 4
+    assert share_with_repeats(SPEC) == pytest.approx(0.219, abs=0.02)
+
+
+def test_digits_have_cells_as_large_as_the_largest_and_come_in_reading_order(thousand):
+    for b in range(300):
+        boxes = thousand.boxes[b][thousand.present[b]].tolist()
+        cell = max(x1 - x0 for x0, _, x1, _ in boxes)
+        corners = [(y0 // cell, x0 // cell) for x0, y0, _, _ in boxes]
+        assert corners == sorted(set(corners))
+        for (row, column), (_, _, x1, y1) in zip(corners, boxes):
+            assert x1 <= (column + 1) * cell <= 100
+            assert y1 <= (row + 1) * cell <= 100
+
+
+def test_all_cells_and_offsets_are_used():
+    """A digit of 20 px beside one of 50 has a cell to move in; the first of them may be in any of the four."""
+    layout = sample(torch.arange(4000))
+    two = layout.present & (layout.side == 20) & (layout.side.amax(1, keepdim=True) == 50)
+    x = layout.x[two]
+    assert int(x.min()) < 5
+    assert int(x.max()) > 75
+    only = layout[(layout.count == 1).nonzero().squeeze(1)]
+    large = only.side[:, 0] == 50
+    assert set(zip(only.x[large, 0].tolist(), only.y[large, 0].tolist())) == {(0, 0), (0, 50), (50, 0), (50, 50)}
+
+
+def test_pictures_are_clutter_with_the_digits_written_over_it(thousand):
+    """Each pixel by hand: the clutter, then of every digit the pixels that have ink."""
+    part = thousand[:12]
+    expected = strewn(part.glyphs, 0, part.index, 100, count=8, patch=5).long()
+    for b in range(12):
+        for k in range(int(part.count[b])):
+            x, y, side = int(part.x[b, k]), int(part.y[b, k]), int(part.side[b, k])
+            ink = resized(part.glyphs.images[part.glyph[b, k]][None], torch.tensor([side]), side)[0].long()
+            window = expected[b, y : y + side, x : x + side]
+            window[ink > 0] = ink[ink > 0]
+    images = paint(part, SPEC)
+    assert images.shape == (12, 3, 100, 100)
+    for channel in range(3):
+        assert torch.equal(images[:, channel].long(), expected)
+
+
+def test_masks_are_the_inked_pixels(thousand):
+    part, masks = thousand[:64], thousand[:64].masks()
+    assert (masks.sum(dim=1) <= 1).all()
+    bare = paint(part, MultisetSpec(clutter=0))[:, 0] > 0
+    assert torch.equal(masks.any(dim=1), bare)
+
+
+# ---------------------------------------------------------------- clutter
+
+
+def test_clutter_is_cut_from_glyphs_and_lies_on_its_grid():
+    """Of glyphs that are white all over, eight patches are eight white squares of 5 × 5, in cells of their own."""
+    white = GlyphSet(torch.full((10, 28, 28), 255, dtype=torch.uint8), torch.arange(10), "white")
+    canvas = strewn(white, 0, torch.arange(50), 100, count=8, patch=5)
+    cells = canvas.view(50, 20, 5, 20, 5).permute(0, 1, 3, 2, 4).flatten(3)  # (50, 20, 20, 25)
+    assert ((cells == 255).all(-1) | (cells == 0).all(-1)).all()
+    assert (cells.amax(-1).flatten(1) > 0).sum(1).tolist() == [8] * 50
+    assert (cells.amax(-1) > 0).any(0).sum() > 230  # 400 · (1 − (1 − 8/400)^50) = 254
+
+
+def test_clutter_may_come_from_anywhere_in_a_glyph():
+    dot = torch.zeros(10, 28, 28, dtype=torch.uint8)
+    dot[:, 27, 27] = 9
+    seen = strewn(GlyphSet(dot, torch.arange(10), "dots"), 0, torch.arange(4000), 100, count=8, patch=5)
+    # the corner is in one of 24 · 24 places of a patch, and then in the patch's last row and column
+    assert (seen == 9).sum() == pytest.approx(4000 * 8 / 24**2, rel=0.4)
+    assert {int(v) % 5 for place in (seen == 9).nonzero()[:, 1:] for v in place} == {4}
+
+
+def test_no_clutter_is_black():
+    assert paint(sample(torch.arange(9), MultisetSpec(clutter=0, empty=1.0)), MultisetSpec(clutter=0)).sum() == 0
+
+
+# ---------------------------------------------------------------- empty scenes, one object
+
+
+def test_empty_scenes_leave_the_others_as_they_are(thousand):
+    some = sample(torch.arange(1000), MultisetSpec(empty=0.1))
+    empty = some.count == 0
+    assert 60 < int(empty.sum()) < 140
+    kept = (~empty).nonzero().squeeze(1)
+    assert layout_digest(some[kept]) == layout_digest(thousand[kept])
+    assert sample(torch.arange(50), MultisetSpec(empty=1.0)).count.sum() == 0
+
+
+def test_one_object_is_one_digit_of_a_scene():
+    alone = sample(torch.arange(500), MultisetSpec(repeats=False, alone=True))
+    whole = sample(torch.arange(500), SET)
+    assert alone.present.shape == (500, 1)
+    assert alone.present.all()
+    same = (whole.glyph == alone.glyph) & (whole.boxes == alone.boxes).all(-1) & whole.present  # (500, 4)
+    assert (same.sum(1) == 1).all()
+    assert len(set(same.float().argmax(1).tolist())) == 4  # any of them, not always the first
+    pictures, full = paint(alone, SPEC), paint(whole, SPEC)
+    inside = alone.masks()[:, 0]
+    assert torch.equal(pictures[:, 0][inside], full[:, 0][inside])
+
+
+# ---------------------------------------------------------------- sizes and errors
+
+
+def test_lengths_follow_the_size():
+    spec = MultisetSpec(size=200)
+    layout = sample(torch.arange(200), spec)
+    sides = layout.side[layout.present]
+    assert 40 <= int(sides.min()) < 45
+    assert 95 < int(sides.max()) <= 100
+    assert paint(layout, spec).shape == (200, 3, 200, 200)
+    assert (layout.masks().sum(dim=1) <= 1).all()
+
+
+@pytest.mark.parametrize("size", [40, 41, 59, 99])
+def test_small_and_odd_sizes_have_room(size):
+    spec = MultisetSpec(size=size, clutter=400)
+    layout = sample(torch.arange(300), spec)
+    assert int(layout.boxes.max()) <= size
+    assert (layout.masks().sum(dim=1) <= 1).all()
+    assert paint(layout, spec).shape == (300, 3, size, size)
+
+
+def test_an_empty_batch_is_fine():
+    assert paint(sample(torch.arange(0)), SPEC).shape == (0, 3, 100, 100)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"size": 39}, {"size": 401}, {"most": 0}, {"most": 5}, {"empty": -0.1}, {"empty": 1.5}, {"clutter": 401}]
+)
+def test_bad_specs_are_named(wrong):
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        MultisetSpec(**wrong)
+
+
+def test_scenes_are_numbered_from_zero():
+    with pytest.raises(DataError, match="numbered from 0"):
+        sample(torch.tensor([-1]))
+
+
+# ---------------------------------------------------------------- distinct numbers
+
+
+def test_subsets_are_distinct_and_all_as_likely():
+    bits = hash_u32(1, torch.arange(12_000)[:, None], torch.arange(3))
+    chosen = distinct_below(bits, 5, 3).sort(dim=1).values
+    subsets, counts = torch.unique(chosen, dim=0, return_counts=True)
+    assert [tuple(row) for row in subsets.tolist()] == list(combinations(range(5), 3))
+    assert (counts / 12_000 - 0.1).abs().max() < 0.01
+
+
+def test_each_row_has_its_own_bound_and_count():
+    bits = hash_u32(2, torch.arange(500)[:, None], torch.arange(4))
+    bound = torch.tensor([4, 9]).repeat(250)
+    count = torch.tensor([4, 2]).repeat(250)
+    chosen = distinct_below(bits, bound, count)
+    assert (chosen[::2].sort(dim=1).values == torch.arange(4)).all()  # all of them
+    assert (chosen[1::2, 0] != chosen[1::2, 1]).all()
+    assert set(chosen[1::2, :2].flatten().tolist()) == set(range(9))

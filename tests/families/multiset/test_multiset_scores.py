@@ -1,0 +1,170 @@
+"""Scores of readers whose answers are known: a perfect one, a silent one, one that glimpses where it should not."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from multiset_stubs import PACK, Known, short_splits
+from saccade.config import from_dict
+from saccade.families.multiset.data import MultisetBatch, MultisetData, MultisetDataConfig
+from saccade.families.multiset.pictures import at_size, boxes_at_size, read_all, read_objects
+from saccade.families.multiset.scores import MultisetScores, add_answers, in_units_of_energy, score_multisets
+from saccade.models.hsal import HsalConfig, HsalModel
+
+N, T, STOP = 20, 5, 10
+
+
+@pytest.fixture(scope="module")
+def data() -> MultisetData:
+    with short_splits(test=N):
+        return MultisetData(from_dict(MultisetDataConfig, PACK), "test")
+
+
+@pytest.fixture(scope="module")
+def batch(data: MultisetData) -> MultisetBatch:
+    return data.take(torch.arange(N))
+
+
+def rightly(batch: MultisetBatch) -> Tensor:
+    """The labels, then stop: (B,T)."""
+    padded = torch.cat([batch.labels, torch.full((len(batch), 1), -1)], dim=1)
+    return torch.where(padded >= 0, padded, STOP)
+
+
+def middles(batch: MultisetBatch, grid: int) -> Tensor:
+    """The cell (B,T,1) under the middle of each label's box; cell 0 where there is none."""
+    boxes = torch.cat([batch.boxes, torch.zeros(len(batch), 1, 4)], dim=1).nan_to_num(0)
+    x, y = ((boxes[..., place] + boxes[..., place + 2]) / 2 * grid / 100 for place in (0, 1))
+    return (y.long().clamp(max=grid - 1) * grid + x.long().clamp(max=grid - 1)).unsqueeze(-1)
+
+
+def scored(model: Known, data: MultisetData, **options):
+    return score_multisets(model, data, (100, 100), **options).summary()
+
+
+def test_a_perfect_reader_on_a_fine_grid(data, batch) -> None:
+    """On cells of 5 pixels the middle of a box of 20 or more has the cell around it inside the box."""
+    found = scored(Known(batch, rightly(batch), middles(batch, 20), (20, 20)), data)
+    assert found["n"] == N
+    assert found["metrics"]["macro_f1"] == found["metrics"]["exact_match"] == 1
+    assert found["metrics"]["macro_f1_by_presence"] == pytest.approx(1)
+    assert found["intervals"]["macro_f1"] == [1.0, 1.0]
+    assert found["attention"]["glimpse_in_evidence"] == found["attention"]["glimpse_on_label"] == 1
+    assert set(found["metrics"]["exact_match_by_count"]) <= {"1", "2", "3", "4"}
+    assert sum(found["counts"]["exact_match_by_count"].values()) == N
+    steps = int((rightly(batch) != STOP).sum())
+    assert found["counts"]["glimpse_on_label"] == found["counts"]["attn_saliency"] == steps
+
+
+def test_baselines_glimpse_elsewhere(data, batch) -> None:
+    model = Known(batch, rightly(batch), middles(batch, 20), (20, 20))
+    found = scored(model, data)
+    random, salient = (found["baselines"][name] for name in ("random_glimpse", "most_salient_glimpse"))
+    assert 0.05 < random["glimpse_in_evidence"] < 0.5
+    assert random["glimpse_on_label"] < random["glimpse_in_evidence"]
+    assert salient["attn_saliency"] > 0.98 > found["attention"]["attn_saliency"] > 0.3
+    assert random["attn_saliency"] == pytest.approx(0.5, abs=0.02)
+    assert {"uniform", "centre_gaussian", "shuffled", "grid_oracle"} <= set(found["baselines"])
+    assert found["baselines"]["grid_oracle"]["true_positive_strength"] > found["attention"]["true_positive_strength"]
+
+
+def test_the_right_digits_glimpsed_at_each_others_places(data, batch) -> None:
+    """Still on objects, but not on what is said, wherever a picture has two different digits."""
+    turned = middles(batch, 20).clone()
+    for row, labels in enumerate(batch.labels.tolist()):
+        held = [place for place, label in enumerate(labels) if label >= 0]
+        turned[row, held] = turned[row, held[1:] + held[:1]]
+    found = scored(Known(batch, rightly(batch), turned, (20, 20)), data)["attention"]
+    assert found["glimpse_in_evidence"] == 1
+    assert found["glimpse_on_label"] < 0.7
+
+
+def test_silence_finds_nothing(data, batch) -> None:
+    silent = torch.full((N, T), STOP)
+    found = scored(Known(batch, silent, torch.zeros(N, T, 2, dtype=torch.long)), data)
+    assert found["metrics"]["macro_f1"] == found["metrics"]["exact_match"] == 0
+    assert "glimpse_in_evidence" not in found["attention"]  # no step counts, so nothing is said of them
+    assert found["attention"]["true_positive_strength"] == 0  # a map of zeros does not pay
+
+
+def test_a_label_too_many_costs_the_match_but_not_all_of_f1(data, batch) -> None:
+    said = rightly(batch)
+    first = (said == STOP).int().argmax(1)
+    said[torch.arange(N), first] = said[:, 0]
+    found = scored(Known(batch, said, torch.zeros(N, T, 1, dtype=torch.long)), data)["metrics"]
+    assert found["exact_match"] == 0
+    assert 0.5 < found["macro_f1"] < 1
+
+
+def test_batches_and_limits_do_not_change_a_score(data, batch) -> None:
+    def model() -> Known:
+        return Known(batch, rightly(batch).flip(0), middles(batch, 5))
+
+    whole, parts = scored(model(), data), scored(model(), data, batch_size=6)
+    assert whole["metrics"] == parts["metrics"]
+    assert whole["attention"] == pytest.approx(parts["attention"])
+    assert scored(model(), data, limit=7)["n"] == 7
+
+
+def test_raw_saliency_is_on_the_scale_of_the_energy() -> None:
+    energy = torch.tensor([[[2.0, 4.0], [6.0, 10.0]]])
+    saliency = (energy - 2) / 8
+    assert torch.equal(in_units_of_energy(saliency[:, None], energy)[:, 0], energy)
+    assert in_units_of_energy(torch.zeros(1, 1, 2, 2), energy).unique().tolist() == [2.0]
+
+
+def test_of_a_list_the_order_counts(batch) -> None:
+    several = (batch.present.sum(1) > 1) & (batch.labels[:, 0] != batch.labels[:, 1])
+    assert bool(several.any())
+    said = rightly(batch)
+    swapped = torch.where(several[:, None], said[:, [1, 0, *range(2, T)]], said)
+    for is_list, expected in ((False, torch.ones(N)), (True, (~several).float())):
+        scores = MultisetScores(STOP, is_list)
+        add_answers(scores, swapped, batch)
+        assert torch.equal(scores.answers.values()["exact_match"], expected.double())
+
+
+def test_pictures_without_boxes_have_answers_only(batch) -> None:
+    bare = MultisetBatch(batch.images, batch.labels, batch.picture)
+
+    class Data:
+        classes, kind = tuple("0123456789"), "multiset"
+
+        def __len__(self) -> int:
+            return N
+
+        def take(self, numbers: Tensor) -> MultisetBatch:
+            return bare
+
+    found = scored(Known(bare, rightly(batch), middles(batch, 5)), Data())
+    assert found["metrics"]["exact_match"] == 1
+    assert set(found["attention"]) == {"attn_saliency", "attn_saliency_raw"}
+    assert set(found["baselines"]) == {"random_glimpse", "most_salient_glimpse"}
+
+
+def test_pictures_are_read_at_the_networks_size_and_maps_lie_on_the_original(batch) -> None:
+    assert at_size(batch.images, (100, 100)) is batch.images
+    assert at_size(batch.images, (50, 60)).shape == (N, 3, 50, 60)
+    model = Known(batch, rightly(batch), middles(batch, 5))
+    model.frame = model.frame * 2  # the network sees 200 × 200 pixels
+    raw, trace = read_all(model, batch.images, (200, 200))
+    assert trace.image_map("total").shape == (N, 100, 100)
+    look = trace.look("covert")
+    corner = trace.frame_on(look, (100, 100))[0] @ torch.tensor([5.0, 5.0, 1.0], dtype=torch.float64)
+    assert corner.tolist() == [100.0, 100.0]
+    assert len(raw["said"]) == N
+
+
+def test_objects_are_read_a_few_at_a_time_from_their_boxes_at_the_networks_size(batch) -> None:
+    model = HsalModel(HsalConfig(backbone="small", through="stage2", input_size=(120, 160))).eval()
+    images = at_size(batch.images, (120, 160))
+    boxes = batch.boxes * torch.tensor([1.6, 1.2, 1.6, 1.2])  # 100 × 100 pixels become 160 across and 120 down
+    torch.testing.assert_close(boxes_at_size(batch.boxes, batch.images, (120, 160)), boxes, equal_nan=True)
+    with torch.no_grad():
+        found = read_objects(model, batch.images, batch.boxes, (120, 160))
+        at_once = model.forward_raw(images, single=True, boxes=boxes)
+    assert set(found) == {"single_logits", "object_logits"}
+    for name, logits in at_once.items():
+        torch.testing.assert_close(found[name], logits, equal_nan=True, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,223 @@
+"""SVHN: both layouts of its files, the crop, the splits, and annotations that cannot be used."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from saccade.data.pictures.prepared import cut_out
+from saccade.data.pictures.reading import read_picture
+from saccade.errors import DataError, MissingExtraError
+from saccade.families.multiset.data import MultisetData, MultisetDataConfig
+from saccade.families.multiset.digit_struct import HouseNumber, read_digit_struct
+from saccade.families.multiset.svhn import SvhnOptions, _enlarged, read_svhn
+
+ROW = '{n}.jpg,1 9,"6.5,6.5,26.6,48.7 25.6,7.3,49.5,49.5"'
+
+
+def reduced(folder: Path, rows: list[str], part: str = "train") -> Path:
+    """A folder as the reduced copy has it; pictures are grey squares of 56 × 56."""
+    (folder / part).mkdir(parents=True, exist_ok=True)
+    (folder / f"{part}.csv").write_text("\n".join(["image,digits,boxes_xyxy", *rows]))
+    for row in rows:
+        name = row.split(",")[0]
+        if name and not name.startswith("gone"):
+            Image.new("RGB", (56, 56), (90, 90, 90)).save(folder / part / name)
+    return folder
+
+
+# ---------------------------------------------------------------- the reduced copy
+
+
+def test_the_reduced_copy_is_not_cut_again(tmp_path):
+    reduced(tmp_path, [ROW.format(n=n) for n in range(1, 40)])
+    table = read_svhn(tmp_path, SvhnOptions())
+    row = table.rows[0]
+    assert row.image == tmp_path / "train" / "1.jpg"
+    assert row.labels == ("1", "9")
+    assert row.boxes == ((6.5, 6.5, 26.6, 48.7), (25.6, 7.3, 49.5, 49.5))
+    assert row.crop is None
+    assert (table.classes, table.most, table.kind, len(table.rows)) == (("1", "9"), 2, "multiset", 39)
+    data = MultisetData(MultisetDataConfig(f"svhn:{tmp_path}", size=56), "train", table=table)
+    batch = data.take(torch.arange(3))
+    assert batch.images.shape == (3, 3, 56, 56)
+    torch.testing.assert_close(batch.boxes[0], torch.tensor(row.boxes))
+    assert read_svhn(tmp_path, SvhnOptions(kind="list")).kind == "list"
+
+
+def test_without_test_pictures_a_part_of_train_is_held_out(tmp_path):
+    """Which part depends on the number of the picture alone, so it is the same for .jpg and .png."""
+    reduced(tmp_path / "a", [ROW.format(n=n) for n in range(1, 601)])
+    reduced(tmp_path / "b", [ROW.format(n=n).replace("jpg", "png") for n in range(400, 601)])
+    whole, part = read_svhn(tmp_path / "a", SvhnOptions()), read_svhn(tmp_path / "b", SvhnOptions())
+    shares = [whole.count(split) / 600 for split in ("train", "val", "test")]
+    assert shares == pytest.approx([0.85, 0.05, 0.10], abs=0.03)
+    split_of = {row.image.stem: row.split for row in whole.rows}
+    assert all(split_of[row.image.stem] == row.split for row in part.rows)
+
+
+def test_with_test_pictures_only_val_is_held_out(tmp_path):
+    rows = [ROW.format(n=n) for n in range(1, 301)]
+    reduced(tmp_path, rows)
+    alone = {row.image.name: row.split for row in read_svhn(tmp_path, SvhnOptions()).rows}
+    reduced(tmp_path, rows[:50], "test")
+    table = read_svhn(tmp_path, SvhnOptions())
+    both = {row.image.name: row.split for row in table.rows if row.image.parent.name == "train"}
+    assert set(both.values()) == {"train", "val"}
+    assert {name for name in both if both[name] == "val"} == {name for name in alone if alone[name] == "val"}
+    assert table.count("test") == 50
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ('gone.jpg,1,"1,1,9,9"', "no such picture: train/gone.jpg"),
+        ('7.jpg,1 9,"1,1,9,9"', "boxes for other digits: train/7.jpg, 1 boxes for 2 digits"),
+        ('7.jpg,11,"1,1,9,9"', "unknown digit: train/7.jpg, '11'"),
+        ('7.jpg,,"1,1,9,9"', "empty digits: train.csv line 3"),
+        ("7.jpg,1,", "empty boxes_xyxy: train.csv line 3"),
+        ('7.jpg,1,"1,1,9"', "unreadable box: train.csv line 3, '1,1,9' is not 4 numbers"),
+        ('7.jpg,1,"9,1,9,9"', "unreadable box: train.csv line 3, 9,1,9,9 has no area; corners go x1 y1 x2 y2"),
+    ],
+)
+def test_a_number_that_cannot_be_used_is_named(tmp_path, row, reason):
+    assert read_svhn(reduced(tmp_path, [ROW.format(n=1), row]), SvhnOptions()).skipped == (reason,)
+
+
+def test_another_place_says_what_belongs_there(tmp_path):
+    with pytest.raises(DataError, match=r"neither train/digitStruct.mat nor train.csv is here; name the folder"):
+        read_svhn(tmp_path, SvhnOptions())
+    (tmp_path / "svhn.zip").write_bytes(b"PK")
+    with pytest.raises(DataError, match="it is a file: unpack it"):
+        read_svhn(tmp_path / "svhn.zip", SvhnOptions())
+
+
+# ---------------------------------------------------------------- the crop
+
+
+def test_the_crop_is_the_union_and_15_percent_on_each_side():
+    assert _enlarged(((10, 20, 30, 60), (30, 10, 50, 50))) == (10 - 6, 10 - 7.5, 50 + 6, 60 + 7.5)
+
+
+def test_a_part_fills_the_whole_input():
+    picture = Image.new("RGB", (40, 20))
+    picture.paste((255, 0, 0), (0, 0, 20, 20))
+    pixels, canvas, size = cut_out(read_picture(picture), (10, 5, 30, 15), (8, 4))
+    assert pixels.shape == (3, 8, 4)
+    assert (pixels[0] > 0.5).tolist() == [[True, True, False, False]] * 8  # red up to the middle
+    assert (pixels[0, :, 0] == 1).all()
+    assert (pixels[1:] == 0).all()
+    assert canvas.tolist() == [[5, 0, 10], [0, 1.25, 5]]  # 20 px over 4 columns, 10 px over 8 rows
+    assert size.tolist() == [20, 40]
+
+
+def test_a_part_ends_where_the_picture_does():
+    picture = read_picture(Image.new("RGB", (40, 20)))
+    assert cut_out(picture, (-9, -9, 99, 10), (5, 5))[1].tolist() == [[8, 0, 0], [0, 2, 0]]
+    with pytest.raises(DataError, match=r"\(50, 0, 60, 9\) has nothing of its 40×20 pixels"):
+        cut_out(picture, (50, 0, 60, 9), (5, 5))
+
+
+# ---------------------------------------------------------------- the official files
+
+
+def digit_struct(path: Path, numbers: list[tuple[str, list[tuple[float, ...]]]]) -> None:
+    """A file as MATLAB 7.3 writes it; each digit is (label, left, top, width, height)."""
+    h5py = pytest.importorskip("h5py")
+    import numpy as np
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with h5py.File(path, "w") as file:
+        kept = file.create_group("#refs#")
+
+        def reference(value) -> "h5py.Reference":
+            return kept.create_dataset(str(len(kept)), data=np.array(value)).ref
+
+        def references(found) -> "np.ndarray":
+            column = np.empty((len(found), 1), dtype=h5py.ref_dtype)
+            column[:, 0] = found
+            return column
+
+        names, boxes = [], []
+        for name, digits in numbers:
+            names.append(reference(np.array([[ord(letter)] for letter in name], dtype=np.uint16)))
+            group = kept.create_group(str(len(kept)))
+            boxes.append(group.ref)
+            for at, column in enumerate(("label", "left", "top", "width", "height")):
+                values = [digit[at] for digit in digits]
+                one = len(values) == 1
+                data = [[values[0]]] if one else references([reference([[value]]) for value in values])
+                group.create_dataset(column, data=data, dtype=None if one else h5py.ref_dtype)
+        for part, found in (("name", names), ("bbox", boxes)):
+            file.create_dataset(f"digitStruct/{part}", data=references(found), dtype=h5py.ref_dtype)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "svhn"
+
+
+def test_the_official_file_is_read_and_its_ten_is_zero(tmp_path, cache):
+    digit_struct(tmp_path / "train" / "digitStruct.mat", [
+        ("1.png", [(1.0, 10, 5, 10, 20), (10.0, 22, 6, 8, 19)]),
+        ("2.png", [(5.0, -3, 0, 12, 30)]),
+    ])  # fmt: skip
+    assert read_digit_struct(tmp_path / "train" / "digitStruct.mat") == [
+        HouseNumber("1.png", ("1", "0"), ((10, 5, 20, 25), (22, 6, 30, 25))),
+        HouseNumber("2.png", ("5",), ((-3, 0, 9, 30),)),
+    ]
+
+
+def test_official_pictures_are_cut_and_their_boxes_follow(tmp_path, cache):
+    for part, count in (("train", 30), ("test", 2)):
+        numbers = [(f"{n}.png", [(1.0, 40, 20, 20, 40), (10.0, 60, 20, 20, 40)]) for n in range(1, count + 1)]
+        digit_struct(tmp_path / part / "digitStruct.mat", numbers)
+        for name, _ in numbers:
+            picture = Image.new("RGB", (200, 100))
+            picture.paste((255, 255, 255), (60, 20, 80, 60))  # the zero
+            picture.save(tmp_path / part / name)
+    data = MultisetData(MultisetDataConfig(f"svhn:{tmp_path}", size=52), "test")
+    batch = data.take(torch.arange(2))
+    assert data.classes == ("0", "1")
+    assert batch.labels.tolist() == [[1, 0]] * 2
+    # the union is (40, 20, 80, 60); with 6 px more on each side it is 52 × 52: nothing is stretched
+    assert batch.boxes[0].tolist() == [[6, 6, 26, 46], [26, 6, 46, 46]]
+    assert torch.equal(batch.images[0, 0] > 0.5, batch.masks()[0, 1])
+
+
+def test_a_file_once_read_is_remembered_without_h5py(tmp_path, cache, monkeypatch):
+    path = tmp_path / "digitStruct.mat"
+    digit_struct(path, [("1.png", [(7.0, 1, 2, 3, 4)])])
+    monkeypatch.setitem(__import__("sys").modules, "h5py", None)
+    with pytest.raises(MissingExtraError, match=r"saccade\[svhn\]"):
+        read_digit_struct(path)
+    monkeypatch.undo()
+    monkeypatch.setenv("SACCADE_HOME", str(cache.parent))
+    first = read_digit_struct(path)
+    monkeypatch.setitem(__import__("sys").modules, "h5py", None)
+    assert read_digit_struct(path) == first == [HouseNumber("1.png", ("7",), ((1, 2, 4, 6),))]
+
+
+def test_a_damaged_memory_or_a_cache_that_cannot_be_written_does_not_matter(tmp_path, cache):
+    path = tmp_path / "digitStruct.mat"
+    digit_struct(path, [("1.png", [(7.0, 1, 2, 3, 4)])])
+    first = read_digit_struct(path)
+    (memory,) = cache.iterdir()
+    memory.write_text("[[")
+    assert read_digit_struct(path) == first
+    memory.unlink()
+    cache.rmdir()
+    cache.write_text("a file where the folder should be")
+    assert read_digit_struct(path) == first
+
+
+def test_another_file_is_refused(tmp_path, cache):
+    pytest.importorskip("h5py")
+    for content in (b"", b"not HDF5"):
+        (tmp_path / "digitStruct.mat").write_bytes(content)
+        with pytest.raises(DataError, match=r"not a digitStruct.mat of SVHN .*unpack the archive again"):
+            read_digit_struct(tmp_path / "digitStruct.mat")
+    with pytest.raises(DataError, match="cannot be read"):
+        read_digit_struct(tmp_path / "gone.mat")

@@ -1,0 +1,446 @@
+"""Training readers of multisets: batches by phase, every loss, what each teaches, validation, the model folder."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from multiset_stubs import PACK, SMALL, short_splits
+from saccade.errors import CheckpointError, ConfigError, DataError
+from saccade.families.multiset.losses import LOSSES
+from saccade.families.multiset.task import MultisetTask
+from saccade.losses import hsal_loss
+from saccade.models.io.facts import read_facts
+from saccade.models.io.folder import load_model
+from saccade.tasks import task_class
+from saccade.tasks.wanted import Wanted
+
+COUNTING = {"backbone": "small", "through": "stage2", "hidden": 8}
+
+
+@pytest.fixture(autouse=True)
+def _short():
+    with short_splits():
+        yield
+
+
+def new_task(**changes) -> MultisetTask:
+    return MultisetTask(**{"model": "hsal", "model_config": SMALL, "data": PACK, **changes})
+
+
+def batches(task: MultisetTask, count: int, start: int = 0, **options):
+    return list(itertools.islice(task.train_batches(start, **{"batch_size": 6, **options}), count))
+
+
+def losses(task: MultisetTask, name: str, batch=None) -> dict[str, torch.Tensor]:
+    torch.manual_seed(0)
+    batch = batches(task, 1)[0] if batch is None else batch
+    return task.loss(task.model.train().forward_raw(**task.inputs(batch)), batch, name)
+
+
+# ---------------------------------------------------------------- batches
+
+
+def test_only_the_activation_phase_sees_scenes_of_one_object() -> None:
+    task = new_task()
+    single, several = batches(task, 1, phase="activation")[0], batches(task, 1, phase="controllers")[0]
+    assert (single["labels"] >= 0).sum(1).tolist() == [1] * 6
+    assert int((several["labels"] >= 0).sum(1).max()) > 1
+    assert single["images"].shape == several["images"].shape == (6, 3, 100, 100)
+
+
+def test_digits_can_be_learnt_among_others() -> None:
+    """Scenes of different digits then, one label of each as the target; nothing is read, and validation stays as is."""
+    task = new_task(data={**PACK, "options": {"among": True}})
+    among, later = (batches(task, 1, phase=phase, batch_size=64)[0] for phase in ("activation", "controllers"))
+    assert int((among["labels"] >= 0).sum(1).max()) == 4
+    assert [has_repeats(batch["labels"]) for batch in (among, later)] == [False, True]
+    assert (among["single"], later["single"]) == (True, False)
+    assert set(task.model.forward_raw(**task.inputs(among))) == {"single_logits", "object_logits"}
+    assert task.split("val/mnist-single").take(torch.arange(3)).labels.shape == (3, 1)
+
+
+def test_where_all_digits_differ_they_are_learnt_from_the_very_scenes() -> None:
+    task = new_task(data={**PACK, "name": "mnist-set", "options": {"among": True}})
+    among, later = (batches(task, 1, phase=phase)[0] for phase in ("activation", "controllers"))
+    assert torch.equal(among["images"], later["images"])
+
+
+def has_repeats(labels: torch.Tensor) -> bool:
+    return any(len(set(row)) < len(row) for row in ([label for label in row if label >= 0] for row in labels.tolist()))
+
+
+def test_pictures_are_varied_in_training_alone() -> None:
+    still, varied = new_task(), new_task(data={**PACK, "augment": {"area": [0.5, 0.6], "mirror": False}})
+    one, other = (batches(task, 2) for task in (still, varied))
+    assert not torch.equal(one[1]["images"], other[1]["images"])
+    assert torch.equal(one[1]["labels"], other[1]["labels"])
+    assert torch.equal(batches(varied, 1, start=1)[0]["images"], other[1]["images"])  # a function of the number
+    first = torch.arange(4)
+    assert torch.equal(still.split("val").take(first).images, varied.split("val").take(first).images)
+
+
+@pytest.mark.parametrize("phase", ["activation", "controllers"])
+def test_batch_n_is_a_function_of_its_number(phase: str) -> None:
+    long, resumed = batches(new_task(), 4, phase=phase), batches(new_task(), 2, start=2, phase=phase)
+    for one, other in zip(long[2:], resumed, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True)
+    assert not torch.equal(long[0]["images"], long[1]["images"])
+
+
+def test_ranks_share_a_batch() -> None:
+    whole = batches(new_task(), 1, batch_size=12)[0]
+    parts = [batches(new_task(), 1, rank=rank, world_size=2)[0] for rank in (0, 1)]
+    assert torch.equal(whole["labels"], torch.cat([part["labels"] for part in parts]))
+
+
+def test_shuffled_labels_are_the_same_multiset_in_an_order_that_changes_with_the_draw() -> None:
+    drawn = batches(new_task(), 8, batch_size=16)
+    for batch in drawn:
+        assert torch.equal(batch["labels"].sort(1).values, batch["shuffled"].sort(1).values)
+        assert torch.equal(batch["labels"] < 0, batch["shuffled"] < 0)  # padding stays behind
+    assert any(not torch.equal(batch["labels"], batch["shuffled"]) for batch in drawn)
+
+
+def test_seeds_draw_other_training_scenes_but_never_other_validation_scenes() -> None:
+    zero, one = new_task(), new_task(seed=1)
+    assert not torch.equal(batches(zero, 1)[0]["images"], batches(one, 1)[0]["images"])
+    assert torch.equal(*(task.split("val").take(torch.arange(3)).images for task in (zero, one)))
+
+
+def test_pictures_are_enlarged_to_the_networks_size() -> None:
+    task = new_task(model_config={**SMALL, "input_size": [120, 140]})
+    assert task.size == (120, 140)
+    assert task.inputs(batches(task, 1)[0])["images"].shape == (6, 3, 120, 140)
+    assert set(task.inputs(batches(task, 1)[0])) == {"images"}  # the model never sees a label
+
+
+# ---------------------------------------------------------------- losses
+
+
+@pytest.mark.parametrize("name", [*LOSSES[2:-1], "reinforce:0.01"])
+def test_every_loss_is_finite_and_tells_where_was_looked(name: str) -> None:
+    found = losses(new_task(), name)
+    assert all(value.dim() == 0 and bool(value.isfinite()) for value in found.values())
+    assert 0 <= float(found["attn_saliency"]) <= 1
+
+
+def test_reinforce_is_the_papers_and_the_bonus_is_subtracted() -> None:
+    task = new_task()
+    plain, bonus = losses(task, "reinforce"), losses(task, "reinforce:0.5")
+    parts = sum(plain[name] for name in ("policy_loss", "value_loss", "stop_loss"))
+    torch.testing.assert_close(plain["loss"], parts)
+    torch.testing.assert_close(bonus["loss"], plain["loss"] - 0.5 * plain["entropy"])
+    assert plain["entropy"].item() > 1
+    assert losses(task, "reinforce_expected:0.5")["entropy"] == plain["entropy"]
+
+
+def test_orders_matter_to_cross_entropy_and_to_nothing_else() -> None:
+    task = new_task()
+    (batch,) = batches(task, 1, batch_size=24)
+    turned = {**batch, "shuffled": batch["labels"]}
+    back = {**batch, "labels": batch["shuffled"]}
+    torch.manual_seed(0)
+    raw = task.model.train().forward_raw(**task.inputs(batch))
+    assert float(task.loss(raw, batch, "cross_entropy")["loss"]) != float(
+        task.loss(raw, turned, "cross_entropy")["loss"]
+    )
+    same = [float(task.loss(raw, each, "cross_entropy_ordered")["loss"]) for each in (batch, turned)]
+    assert same[0] == same[1]
+    for name in ("reinforce", "multiset_loss"):
+        one, other = (float(task.loss(raw, each, name)["loss"]) for each in (batch, back))
+        assert one == pytest.approx(other, rel=1e-5), name
+
+
+def test_single_objects_teach_the_first_of_the_shuffled_labels() -> None:
+    task = new_task()
+    raw = {"single_logits": torch.tensor([[2.0, 0.0, 0.0], [0.0, 3.0, 0.0], [9.0, 9.0, 9.0]])}
+    labels = torch.tensor([[0, 2], [2, 1], [-1, -1]])  # the last picture is empty and teaches nothing
+    found = task.loss(raw, {"labels": labels, "shuffled": labels}, "single_object")
+    first, second = math.log(math.e**2 + 2) - 2, math.log(math.e**3 + 2)
+    assert float(found["loss"]) == pytest.approx((first + second) / 2)
+    assert float(found["single_accuracy"]) == 1.0  # each named an object that is there
+    nothing = {"labels": labels[2:], "shuffled": labels[2:]}
+    assert float(task.loss({"single_logits": raw["single_logits"][2:]}, nothing, "single_object")["loss"]) == 0
+
+
+def test_each_object_teaches_from_its_own_cells() -> None:
+    """By hand: to the loss of the single object comes the mean over the labels whose box is known."""
+    task = new_task()
+    nowhere = [float("nan")] * 4
+    labels = torch.tensor([[0, 2], [1, -1]])
+    raw = {
+        "single_logits": torch.tensor([[2.0, 0.0, 0.0], [0.0, 3.0, 0.0]]),
+        "object_logits": torch.tensor([[[1.0, 0.0, 0.0], [0.0, 4.0, 0.0]], [[9.0, 0.0, 0.0], [9.0, 9.0, 9.0]]]),
+    }
+    boxes = torch.tensor([[[0.0, 0, 5, 5], [5.0, 0, 9, 5]], [nowhere, nowhere]])
+    batch = {"labels": labels, "shuffled": labels, "boxes": boxes}
+    alone = float(task.loss(raw, batch, "single_object")["loss"])
+    found = task.loss(raw, batch, "each_object")
+    own = (math.log(math.e + 2) - 1 + math.log(math.e**4 + 2)) / 2  # the first is right, the second says 1, not 2
+    assert float(found["object_loss"]) == pytest.approx(own)
+    assert float(found["object_accuracy"]) == 0.5
+    assert float(found["loss"]) == pytest.approx(alone + own)
+    unknown = {**batch, "boxes": torch.full_like(boxes, float("nan"))}
+    assert float(task.loss(raw, unknown, "each_object")["loss"]) == pytest.approx(alone)
+
+
+@pytest.mark.parametrize(
+    ("phase", "loss", "words"),
+    [
+        ("controllers", "each_object", "'each_object' belongs to the phase 'activation'"),
+        ("activation", "reinforce", "the phase 'activation' is taught by single_object or each_object"),
+    ],
+)
+def test_phases_have_losses_of_their_own(phase: str, loss: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        new_task().check_loss(phase, loss)
+
+
+def test_boxes_that_are_not_there_teach_nothing(tmp_path: Path) -> None:
+    """Silently, `each_object` would then be `single_object`; nor can a phase choose by what needs boxes."""
+    task = new_task(data=table(tmp_path))
+    task.check_loss("activation", "single_object")
+    with pytest.raises(ConfigError, match=r"learns from boxes, and no training picture of csv:.* has one; give them"):
+        task.check_loss("activation", "each_object")
+    new_task().check_loss("activation", "each_object")  # of generated scenes every place is known
+    assert "object_accuracy" not in task.measures()
+    assert "glimpse_on_label" not in task.measures()
+
+
+def test_boxes_follow_their_pictures_to_the_size_of_the_network() -> None:
+    task = new_task(model_config={**SMALL, "input_size": (50, 200)})
+    batch = batches(task, 1, phase="activation")[0]
+    given = task.inputs(batch)
+    assert given["images"].shape[-2:] == (50, 200)
+    assert torch.allclose(given["boxes"][:, :1], batch["boxes"][:, :1] * torch.tensor([2.0, 0.5, 2.0, 0.5]))
+
+
+def test_what_each_phase_teaches() -> None:
+    """Single objects teach the backbone and its classifier; the other losses everything but that classifier."""
+    task = new_task()
+    for name, phase in (("single_object", "activation"), ("reinforce", "controllers")):
+        task.model.zero_grad()
+        losses(task, name, batches(task, 1, phase=phase)[0])["loss"].backward()
+        learns = {key.split(".")[0] for key, each in task.model.named_parameters() if each.grad is not None}
+        assert learns == ({"backbone", "single"} if name == "single_object" else {"backbone", "meta", "controller"})
+
+
+def test_an_empty_picture_is_told_to_stop_at_once() -> None:
+    task = new_task()
+    empty = torch.full((2, 4), -1)
+    batch = {"images": torch.zeros(2, 3, 100, 100), "labels": empty, "shuffled": empty, "single": False}
+    torch.manual_seed(0)
+    raw = task.model.train().forward_raw(**task.inputs(batch))
+    found = task.loss(raw, batch, "reinforce")
+    at_once = -raw["class_logits"][:, 0].log_softmax(-1)[:, -1].mean()
+    torch.testing.assert_close(found["stop_loss"], at_once)
+    torch.testing.assert_close(found["loss"], at_once)  # nothing else counts
+    torch.testing.assert_close(task.loss(raw, batch, "cross_entropy")["loss"], at_once)
+    assert float(found["attn_saliency"]) == 0
+
+
+def test_counts_are_taught_by_counts() -> None:
+    task = new_task(model="multiset-counts", model_config=COUNTING)
+    assert float(losses(task, "counts")["loss"]) > 0
+    found = task.validate(task.model.eval())
+    assert set(found) == {"macro_f1", "exact_match", "single_accuracy", "object_accuracy"} == set(task.measures())
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "words"),
+    [
+        ("hsal", "reinfroce", "did you mean 'reinforce'"),
+        ("hsal", "reinforce:much", "is a number, found 'much'"),
+        ("hsal", "reinforce:-1", "is 0 or more, found -1"),
+        ("hsal", "reinforce_expected:nan", "is 0 or more, found nan"),
+        ("hsal", "cross_entropy:0.1", "only reinforce has an entropy bonus"),
+        ("hsal", "counts", "take model 'multiset-counts'"),
+        ("multiset-counts", "reinforce", "take model 'hsal'"),
+        ("multiset-counts", "cross_entropy", "take model 'hsal'"),
+    ],
+)
+def test_wrong_losses_are_named(model: str, name: str, words: str) -> None:
+    task = new_task(model=model, model_config=SMALL if model == "hsal" else COUNTING)
+    with pytest.raises(ConfigError, match=words):
+        task.check_loss("controllers", name)
+
+
+def test_of_a_list_the_reward_knows_the_order(tmp_path: Path) -> None:
+    task = new_task(data=table(tmp_path, {"kind": "list"}), model_config={**SMALL, "input_size": [60, 60]})
+    assert task.is_list
+    (batch,) = batches(task, 1, batch_size=4)
+    assert torch.equal(batch["labels"], batch["shuffled"])
+    torch.manual_seed(0)
+    raw = task.model.train().forward_raw(**task.inputs(batch))
+    raw["said"] = torch.tensor([[1, 0, 2, 2]]).expand(4, -1)
+    listed = task.loss(raw, {**batch, "labels": torch.tensor([[0, 1, -1]]).expand(4, -1)}, "reinforce")
+    assert float(listed["class_reward"]) == -1
+    assert float(hsal_loss(raw, torch.tensor([[0, 1, -1]]).expand(4, -1))["class_reward"]) == 1
+
+
+# ---------------------------------------------------------------- validation and keeping
+
+
+def test_validation_tells_answers_saliency_and_the_single_classifier() -> None:
+    task = new_task()
+    found = task.validate(task.model.eval())
+    glimpses = {"attn_saliency", "attn_saliency_raw", "glimpse_in_evidence", "glimpse_on_label"}
+    assert set(found) == {"macro_f1", "exact_match", "single_accuracy", "object_accuracy"} | glimpses
+    assert set(found) == set(task.measures())
+    assert all(0 <= found[name] <= 1 for name in ("macro_f1", "exact_match", "single_accuracy"))
+    assert task.validate(task.model) == found  # nothing is drawn
+
+
+def test_validation_asks_about_each_picture_and_about_each_box() -> None:
+    """A classifier that says one word whatever it sees is right as often as that word occurs."""
+    task = new_task(data={**PACK, "name": "mnist-set"})
+    labels = task.split("val/mnist-single").take(torch.arange(12)).labels  # (12,1): one digit and its box
+    word = int(labels[0])
+    with torch.no_grad():
+        task.model.single.weight.zero_()
+        task.model.single.bias[word] += 9
+    found = task.validate(task.model.eval())
+    assert 0 < found["single_accuracy"] < 1
+    assert found["single_accuracy"] == found["object_accuracy"] == pytest.approx(float((labels == word).float().mean()))
+
+
+def test_without_boxes_nothing_is_said_about_objects(tmp_path: Path) -> None:
+    """The val pictures of the table: an empty one, and one with green and red."""
+    task = new_task(data=table(tmp_path))
+    with torch.no_grad():
+        task.model.single.weight.zero_()
+        task.model.single.bias[2] += 9  # red
+    found = task.validate(task.model.eval())
+    assert found["single_accuracy"] == 1.0
+    assert "object_accuracy" not in found
+    assert set(found) <= set(task.measures())
+
+
+def test_a_saved_model_is_scored_on_its_own_data(tmp_path: Path) -> None:
+    task = new_task()
+    task.save_model(task.model, tmp_path / "model", {"recipe": {"name": "r", "data": PACK}, "step": 3})
+    facts = read_facts(tmp_path / "model")
+    assert (facts.queries, facts.answers, facts.task) == ((), tuple("0123456789"), "multiset")
+    assert facts.preprocessing.size == (100, 100)
+    model, _ = load_model(tmp_path / "model")
+    given = MultisetTask.scored_on(facts, Wanted())
+    found = MultisetTask.evaluate(model, split="test", limit=8, **given)
+    assert (found["data"], found["split"], found["n"]) == ("mnist-multiset", "test", 8)
+    assert found["glyphs"].startswith("pack")
+    assert {"metrics", "attention", "baselines", "intervals", "counts"} <= set(found)
+    other = MultisetTask.scored_on(facts, Wanted(data="mnist-set", seed=5))["data"]
+    assert (other["name"], other["seed"]) == ("mnist-set", 5)
+    with pytest.raises(ConfigError, match="deletion and insertion"):
+        MultisetTask.evaluate(model, split="test", sweeps=5, **given)
+    with pytest.raises(ConfigError, match="no protocols"):
+        MultisetTask.scored_on(facts, Wanted(protocol="authors"))
+    with pytest.raises(ConfigError, match="say by themselves"):
+        MultisetTask.evaluate(torch.nn.Linear(1, 1), split="test", **given)
+
+
+def test_a_model_folder_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
+    task = new_task()
+    task.save_model(task.model, tmp_path / "model", {})
+    file = tmp_path / "model" / "config.json"
+    whole = json.loads(file.read_text(encoding="utf-8"))
+    for change, words in (
+        ({"answers": ["one", "two"]}, "names 2 classes, but the model has 10"),
+        ({"preprocessing": {"size": [50, 50], "fill": 0.0}}, "100×100 pixels only, found 50×50"),
+    ):
+        file.write_text(json.dumps({**whole, **change}), encoding="utf-8")
+        with pytest.raises(CheckpointError, match=words):
+            load_model(tmp_path / "model")
+
+
+# ---------------------------------------------------------------- pictures of one's own
+
+
+def table(folder: Path, options=None) -> dict[str, object]:
+    """Ten pictures of 60 × 60 with up to three coloured squares; two of them empty."""
+    lines = ["image,labels,split"]
+    words = ["red; red", "blue", "", "red; blue; green", "green", "blue; blue", "", "green; red", "blue", "red"]
+    for number, labels in enumerate(words):
+        Image.new("RGB", (60, 60), (25 * number, 0, 90)).save(folder / f"{number}.png")
+        lines.append(f"{number}.png,{labels},{'train' if number < 6 else 'val' if number < 8 else 'test'}")
+    (folder / "table.csv").write_text("\n".join(lines), encoding="utf-8")
+    return {"name": f"csv:{folder / 'table.csv'}", "size": 60, **({"options": options} if options else {})}
+
+
+def test_a_table_of_ones_own_decides_labels_and_their_number(tmp_path: Path) -> None:
+    task = new_task(data=table(tmp_path))
+    assert task.words == ((), ("blue", "green", "red"))
+    assert (task.model.config.classes, task.model.config.most, task.size) == (3, 3, (60, 60))
+    assert task.steps_per_epoch(2) == 3
+    (batch,) = batches(task, 1, batch_size=4, phase="activation")
+    assert torch.equal(batch["labels"].sort(1).values, batch["shuffled"].sort(1).values)
+    found = task.validate(task.model.eval())
+    assert 0 <= found["exact_match"] <= 1
+    task.save_model(task.model, tmp_path / "model", {"recipe": {"data": task.data_config.__dict__}})
+    facts = read_facts(tmp_path / "model")
+    assert facts.data["name"] == facts.recipe["data"]["name"] == "csv"  # where it lies is nobody's business
+    with pytest.raises(ConfigError, match="give --data csv:PATH"):
+        MultisetTask.scored_on(facts, Wanted())
+    given = MultisetTask.scored_on(facts, Wanted(data=task.data_config.name))
+    scored = MultisetTask.evaluate(load_model(tmp_path / "model")[0], split="test", **given)
+    assert (scored["data"], scored["n"], scored["counts"]["beyond_most"]) == ("csv", 2, 0)
+    assert 0 <= scored["baselines"]["training_prior"]["exact_match"] <= 1
+    assert task.described() == task.table.described() != new_task().described() == ""
+
+
+def test_a_score_says_that_its_test_pictures_were_held_out_of_training(tmp_path: Path) -> None:
+    (tmp_path / "train").mkdir()
+    lines = ["image,digits,boxes_xyxy"]
+    for number in range(1, 81):
+        Image.new("RGB", (20, 20), (3 * number, 0, 90)).save(tmp_path / "train" / f"{number}.jpg")
+        lines.append(f'{number}.jpg,{number % 10} {number // 10},"1,1,9,19 10,1,19,19"')
+    (tmp_path / "train.csv").write_text("\n".join(lines), encoding="utf-8")
+    data = {"name": f"svhn:{tmp_path}", "size": 40}
+    task = new_task(data=data)
+    assert (task.model.config.most, task.model.config.input_size) == (2, (40, 40))
+    scored = MultisetTask.evaluate(task.model.eval(), data, "test", classes=task.classes)
+    assert "held-out part of the training pictures" in scored["note"]
+    assert "note" not in MultisetTask.evaluate(task.model, data, "val", classes=task.classes)
+
+
+def test_a_table_needs_pictures_to_train_and_to_validate_on(tmp_path: Path) -> None:
+    data = table(tmp_path)
+    file = tmp_path / "table.csv"
+    file.write_text(file.read_text().replace(",val", ",test"), encoding="utf-8")
+    with pytest.raises(DataError, match="no picture in split 'val'"):
+        new_task(data=data)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"data": {}}, "give --data READER:PATH; readers: csv, jsonl, svhn"),
+        ({"data": {"name": "mnist-multset"}}, "did you mean 'mnist-multiset'"),
+        ({"model": "soft", "model_config": {}}, "unknown|needs one that says by itself"),
+        ({"model_config": {**SMALL, "classes": 7}}, "model.config.classes: found 7, but the data has 10"),
+        ({"model_config": {**SMALL, "most": 9}}, "model.config.most: found 9, but the data has 4"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_wrong_settings_are_named(changes, words) -> None:
+    with pytest.raises(ConfigError, match=words):
+        new_task(**changes)
+
+
+def test_the_task_is_found_by_name() -> None:
+    assert task_class("multiset") is MultisetTask
+
+
+def test_where_single_objects_are_learnt_nothing_is_read() -> None:
+    task = new_task()
+    single, several = (batches(task, 1, phase=phase)[0] for phase in ("activation", "controllers"))
+    alone, read = (task.model.forward_raw(**task.inputs(batch)) for batch in (single, several))
+    assert set(alone) == {"single_logits", "object_logits"}
+    assert {"single_logits", "class_logits"} <= set(read)
+    assert torch.equal(alone["single_logits"], task.model.forward_raw(task.inputs(single)["images"])["single_logits"])

@@ -1,0 +1,114 @@
+"""Table 1 from hand-made records: every cell says what it must, and nothing that was not measured."""
+
+import pytest
+
+from fake_runs import fake_run
+from saccade.errors import ConfigError
+from saccade.families.question.reproduction.table1 import DATA, NO_RUN, SETTINGS, Table1, difference_text
+from saccade.tasks.published import OTHER_PHOTOGRAPHS
+
+RUNS = (
+    fake_run("soft", seed=0, accuracy=0.80),
+    fake_run("soft", seed=1, accuracy=0.82),
+    fake_run("soft", seed=2, accuracy=0.84),
+    fake_run("soft", protocol="unlimited", glyphs="disjoint", accuracy=0.9),
+    fake_run("hattnet-ctx", data="mbg", accuracy=0.85, half_width=0.02),
+    fake_run("something-new", accuracy=0.5),
+)
+
+
+def row(table, label):
+    (found,) = [line for line in table.rows if line[0] == label]
+    return dict(zip(table.columns, found))
+
+
+def test_a_cell_beside_the_published_one():
+    line = row(Table1(RUNS).accuracy("mref"), "SOFT")
+    assert line["paper"] == "82.94"
+    assert line["authors merged"] == "82.00±2.00\n3 × 10,000"
+    assert line["difference [95 %]"] == "-0.94\n[-6.01, +4.13]"  # ± 5.068, see the tests of seeds
+    assert line["authors disjoint"] == NO_RUN
+    assert line["unlimited"] == "90.00\n1 × 10,000"
+
+
+def test_a_cell_without_a_run_says_so_and_keeps_the_published_number():
+    line = row(Table1(RUNS).accuracy("mdist"), "HAttNet-CTX")
+    assert (line["paper"], line["authors merged"], line["difference [95 %]"]) == ("96.02", NO_RUN, "–")
+
+
+def test_other_photographs_are_marked_in_every_table_of_mbg():
+    table = Table1(RUNS)
+    for made in (table.accuracy("mbg"), table.strength("mbg"), table.looking("mbg")):
+        assert OTHER_PHOTOGRAPHS in made.title
+    line = row(table.accuracy("mbg"), "HAttNet-CTX")
+    assert line["paper"] == "81.01 on SUN"
+    assert line["difference [95 %]"] == "+3.99\n[+1.99, +5.99]\nnot comparable"
+    assert row(table.accuracy("mbg"), "STN")["difference [95 %]"] == "–"
+    assert row(table.short(), "HAttNet-CTX")["MBG as published"] == "85.00 (81.01 on SUN)\n1 × 10,000"
+    assert row(table.short(), "SOFT")["MREF as published"].startswith("82.00±2.00 (82.94)\n")
+    assert OTHER_PHOTOGRAPHS in table.short().note
+    assert all(OTHER_PHOTOGRAPHS in cell.not_comparable for cell in table.cells() if cell.data == "mbg")
+    assert not any(cell.not_comparable for cell in table.cells() if cell.data != "mbg")
+
+
+def test_bounds_come_from_the_baselines_and_answer_nothing():
+    table = Table1(RUNS)
+    line = row(table.strength("mref"), "bound: even")
+    assert (line["paper"], line["authors merged"]) == ("2.34", "2.33±0.00\n3 × 10,000")
+    assert line["difference [95 %]"] == "-0.01"
+    assert "bound: even" not in {line[0] for line in table.accuracy("mref").rows}
+    assert row(table.strength("mbg"), "bound: best cell")["authors merged"] == "19.00\n1 × 10,000"
+
+
+def test_a_system_that_the_table_does_not_know_still_has_its_row():
+    assert row(Table1(RUNS).accuracy("mref"), "something-new")["authors merged"].startswith("50.00")
+
+
+def test_only_cells_with_a_run_tell_where_they_looked():
+    told = Table1(RUNS).looking("mref")
+    assert [line[:2] for line in told.rows if line[0] == "SOFT"] == [
+        ["SOFT", "authors merged\n3 × 10,000"],
+        ["SOFT", "unlimited\n1 × 10,000"],
+    ]
+    assert "HARD" not in {line[0] for line in told.rows}
+    assert Table1(RUNS).looking("mdist").rows == []
+
+
+def test_the_short_table_has_the_five_systems_of_the_paper_and_what_was_run():
+    short = Table1(RUNS).short()
+    labels = [line[0] for line in short.rows]
+    assert labels == ["STN", "SOFT", "HARD", "HAttNet", "HAttNet-CTX", "something-new"]
+    assert row(short, "SOFT")["MREF as published"] == "82.00±2.00 (82.94)\n3 × 10,000"
+    assert row(short, "STN")["MREF as published"] == "no run (39.10)"
+
+
+def test_json_of_a_cell():
+    (cell,) = [
+        cell.to_json()
+        for cell in Table1(RUNS).cells(["accuracy"])
+        if (cell.system, cell.data, cell.setting) == ("soft", "mref", SETTINGS[0])
+    ]
+    assert cell["mean"] == pytest.approx(0.82)
+    assert cell["seeds"] == [0, 1, 2]
+    assert cell["difference"] == pytest.approx(-0.0094)
+    assert cell["difference_interval"][0] == pytest.approx(-0.0094 - 0.05068, abs=1e-5)
+
+
+def test_protocol_and_data_choose_the_columns():
+    assert Table1(RUNS, protocol="unlimited").accuracy("mref").columns == ["system", "unlimited"]
+    assert len(Table1(RUNS, ("mref",), "authors").cells(["accuracy"])) == 2 * len(Table1(RUNS).rows_of("accuracy"))
+    with pytest.raises(ConfigError, match="mdist"):
+        Table1(RUNS, ("mdits",))
+    with pytest.raises(ConfigError, match="authors"):
+        Table1(RUNS, DATA, "author")
+
+
+def test_further_runs_fill_gaps_and_replace_nothing():
+    more = [fake_run("soft", seed=0, accuracy=0.1), fake_run("soft", seed=3, accuracy=0.82)]
+    cell = Table1(RUNS).with_runs(more).cell("accuracy", "soft", "mref", SETTINGS[0])
+    assert cell.measured.seeds == (0, 1, 2, 3)
+    assert cell.measured.mean == pytest.approx(0.82)
+
+
+def test_differences_in_words():
+    assert difference_text(None) == "–"

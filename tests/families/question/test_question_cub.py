@@ -1,0 +1,174 @@
+"""The reader of CUB-200-2011 on a miniature of eight species in the official layout."""
+
+from pathlib import Path
+
+import pytest
+
+from saccade.errors import ConfigError, DataError
+from saccade.families.question.cub import PARTS, CubOptions, read_cub
+
+CLICKS = sorted({click for clicks in PARTS.values() for click in clicks} | {"tail"})
+COLOURS = ("black", "red", "white")
+SPECIES = [f"{n:03d}.Bird_{n}" for n in range(1, 9)]
+PICTURES = 10  # of each species
+CROWN_AND_WING = CubOptions(parts=("crown", "wing"), min_species=1)
+
+
+def write_cub(folder: Path) -> Path:
+    """Crowns: species 1 black, 2 nearly even, 3 a tie, the others red; wings white. Every second picture is to train.
+
+    The left wing shows in all pictures, the right one too in every fifth; the crown is hidden in every third.
+    """
+    base = folder / "CUB_200_2011"
+    for place in ("parts", "attributes", "images"):
+        (base / place).mkdir(parents=True)
+    kinds = [f"has_{part}_color" for part in PARTS] + ["has_bill_shape"]
+    attributes = [f"{kind}::{colour}" for kind in kinds for colour in COLOURS]
+    (folder / "attributes.txt").write_text("".join(f"{n} {name}\n" for n, name in enumerate(attributes, 1)))
+    crowns = {0: (90, 5, 5), 1: (45, 40, 10), 2: (50, 50, 0)}
+    lines = []
+    for n in range(len(SPECIES)):
+        percent = {kind: (0, 10, 80) for kind in kinds} | {"has_crown_color": crowns.get(n, (20.5, 60.5, 30))}
+        lines.append(" ".join(str(value) for kind in kinds for value in percent[kind]) + " \n")
+    (base / "attributes/class_attribute_labels_continuous.txt").write_text("".join(lines))
+    (base / "classes.txt").write_text("".join(f"{n} {name}\n" for n, name in enumerate(SPECIES, 1)))
+    (base / "parts/parts.txt").write_text("".join(f"{n} {name}\n" for n, name in enumerate(CLICKS, 1)))
+    files: dict[str, list[str]] = {name: [] for name in ("images", "labels", "boxes", "split", "clicks")}
+    for number in range(len(SPECIES) * PICTURES):
+        species = SPECIES[number // PICTURES]
+        name = f"{species}/{species[4:]}_{number}.jpg"
+        (base / "images" / species).mkdir(exist_ok=True)
+        (base / "images" / name).touch()
+        files["images"].append(f"{number} {name}")
+        files["labels"].append(f"{number} {number // PICTURES + 1}")
+        files["boxes"].append(f"{number} 10.0 20.0 30.0 40.5")
+        files["split"].append(f"{number} {int(number % 2 == 0)}")
+        for n, click in enumerate(CLICKS, 1):
+            hidden = (click == "crown" and number % 3 == 0) or (click == "right wing" and number % 5 > 0)
+            files["clicks"].append(f"{number} {n} " + ("0.0 0.0 0" if hidden else f"{number}.5 {n}.0 1"))
+    places = (
+        "images.txt",
+        "image_class_labels.txt",
+        "bounding_boxes.txt",
+        "train_test_split.txt",
+        "parts/part_locs.txt",
+    )
+    for place, rows in zip(places, files.values()):
+        (base / place).write_text("\n".join(rows) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_cub(tmp_path_factory.mktemp("cub"))
+
+
+def reasons(skipped: tuple[str, ...]) -> dict[str, int]:
+    found = [entry.partition(": ")[0] for entry in skipped]
+    return {reason: found.count(reason) for reason in found}
+
+
+def test_answers_are_what_most_people_said_and_clicks_are_evidence(folder):
+    table = read_cub(folder, CROWN_AND_WING)
+    assert (table.queries, table.answers, table.multi_label) == (("crown", "wing"), ("black", "red", "white"), False)
+    answers = {(row.group, row.query): row.labels for row in table.rows}
+    assert answers["001.Bird_1", "crown"] == ("black",)
+    assert answers["008.Bird_8", "crown"] == ("red",)
+    assert answers["008.Bird_8", "wing"] == ("white",)
+    row = next(row for row in table.rows if row.image.name == "Bird_8_71.jpg" and row.query == "crown")
+    assert row.box == (10.0, 20.0, 40.0, 60.5)
+    assert row.point == (71.5, CLICKS.index("crown") + 1)
+    wing = next(row for row in table.rows if row.image.name == "Bird_8_71.jpg" and row.query == "wing")
+    assert wing.point == (71.5, CLICKS.index("left wing") + 1)
+
+
+def test_what_cannot_be_asked_is_counted(folder):
+    table = read_cub(folder, CROWN_AND_WING)
+    hidden = sum(number % 3 == 0 for number in range(80) if number // 10 not in (1, 2))
+    assert reasons(table.skipped) == {
+        "no colour named by enough people": 20,  # the crowns of species 2, of 45 %, and 3, a tie
+        "not visible": hidden,
+        "both sides show": 16,
+    }
+    assert len(table.rows) + len(table.skipped) == 160
+
+
+def test_options_decide_what_is_sure_enough(folder):
+    lenient = CubOptions(parts=("crown",), min_percent=40, min_species=1)
+    answers = {row.group: row.labels for row in read_cub(folder, lenient).rows}
+    assert answers["002.Bird_2"] == ("black",)
+    assert "003.Bird_3" not in answers  # a tie stays a tie
+    table = read_cub(folder, CubOptions(parts=("crown",), min_percent=40, min_species=3))
+    assert table.answers == ("red",)
+    assert reasons(table.skipped)["'black' is the answer for too few species"] == 20
+
+
+def test_splits_by_picture_follow_the_official_lists(folder):
+    table = read_cub(folder, CROWN_AND_WING)
+    for row in table.rows:
+        assert (row.split == "test") == (int(row.image.stem.rpartition("_")[2]) % 2 == 1)
+    assert {row.group for row in table.rows if row.split == "test"} == set(SPECIES)
+    assert 0 < table.count("val") < table.count("train")
+
+
+def test_splits_by_species_share_none(folder):
+    table = read_cub(folder, CubOptions(splits="species", parts=("wing",), min_species=1))
+    groups = {split: {row.group for row in table.rows if row.split == split} for split in ("train", "val", "test")}
+    assert {split: len(each) for split, each in groups.items()} == {"train": 5, "val": 1, "test": 2}
+    assert len(set.union(*groups.values())) == 8
+    again = read_cub(folder, CubOptions(splits="species", parts=("wing",), min_species=1))
+    assert again.rows == table.rows
+
+
+def test_the_first_questions_are_a_fair_sample_and_pictures_stay_together(folder):
+    rows = read_cub(folder, CROWN_AND_WING).rows
+    assert len({row.group for row in rows[:16]}) > 4
+    pictures = [row.image for row in rows]
+    assert all(pictures[n] == pictures[n - 1] for n in range(1, len(rows)) if pictures[n] in pictures[:n])
+
+
+def test_either_folder_can_be_named_and_attributes_may_lie_inside(folder, tmp_path):
+    inner = read_cub(folder / "CUB_200_2011", CROWN_AND_WING)
+    assert inner.rows == read_cub(folder, CROWN_AND_WING).rows
+    moved = write_cub(tmp_path)
+    (moved / "attributes.txt").rename(moved / "CUB_200_2011/attributes/attributes.txt")
+    assert len(read_cub(moved, CROWN_AND_WING).rows) == len(inner.rows)
+
+
+def test_missing_pictures_are_counted(tmp_path):
+    folder = write_cub(tmp_path)
+    for number in (70, 71):
+        (folder / f"CUB_200_2011/images/008.Bird_8/Bird_8_{number}.jpg").unlink()
+    assert reasons(read_cub(folder, CROWN_AND_WING).skipped)["no such picture"] == 4
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda base: (base / "images.txt").unlink(), "no images.txt here or in CUB_200_2011"),
+        (lambda base: (base / "parts/part_locs.txt").unlink(), "part_locs.txt: cannot be read"),
+        (lambda base: (base.parent / "attributes.txt").unlink(), "no attributes.txt"),
+        (lambda base: (base / "bounding_boxes.txt").write_text("0 1 2 3\n"), "line 1 has 4 cells, expected 5"),
+        (lambda base: (base / "bounding_boxes.txt").write_text("0 1 2 3 x\n"), "could not convert"),
+        (lambda base: (base / "train_test_split.txt").write_text("0 1\n"), "nothing about 79 pictures, the first is 1"),
+        (lambda base: (base / "classes.txt").write_text("1 Bird\n"), "8 lines for 1 species"),
+        (lambda base: (base / "classes.txt").write_bytes(b"1 \xff\n"), "classes.txt: cannot be read"),
+    ],
+)
+def test_damaged_folders_are_named(tmp_path, spoil, message):
+    spoil(write_cub(tmp_path) / "CUB_200_2011")
+    with pytest.raises(DataError, match=message):
+        read_cub(tmp_path, CROWN_AND_WING)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"parts": ("crwon",)}, "did you mean 'crown'"),
+        ({"parts": ()}, "none named"),
+        ({"min_percent": 101.0}, "min_percent"),
+    ],
+)
+def test_options_that_cannot_be(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        CubOptions(**settings)

@@ -1,0 +1,220 @@
+"""Heads on frozen backbones: which phases learn from kept features, and that nothing else is different for it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from question_tables import SPLITS, write_table
+from saccade.engine.loop import fit
+from saccade.engine.recipe import Recipe, resolve_recipe
+from saccade.families.question.features import QuestionFeatures
+from saccade.families.question.table import Question, make_table
+from saccade.families.question.table_data import QuestionData, QuestionDataConfig
+from saccade.families.question.table_task import QuestionTask
+from saccade.models.picture_query import PictureQueryModel
+
+HEAD = {"backbone": "compact", "through": "layer2", "hidden": 4, "dropout": 0.1}
+FROZEN = ["backbone.*"]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "home"))
+    return tmp_path / "home" / "features"
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_table(tmp_path_factory.mktemp("one"))
+
+
+def new_task(path: Path, model: str = "soft", config: dict[str, Any] = HEAD, **data: Any) -> QuestionTask:
+    settings = {"name": f"csv:{path}", "size": [48, 48], "augment": None, **data}
+    return QuestionTask(model=model, model_config=config, data=settings)
+
+
+def freeze(task: QuestionTask) -> None:
+    """What a phase that freezes the backbone does to the model before it asks for batches."""
+    task.model.train()
+    backbone: torch.nn.Module = task.model.backbone  # type: ignore[assignment]
+    backbone.requires_grad_(False).eval()
+
+
+def first_batch(task: QuestionTask, size: int = 8) -> dict[str, Any]:
+    (batch,) = itertools.islice(task.train_batches(0, batch_size=size), 1)
+    return batch
+
+
+# ---------------------------------------------------------------- which phases
+
+
+def test_a_phase_that_leaves_the_backbone_alone_learns_from_kept_features(table: Path) -> None:
+    task = new_task(table)
+    whole = first_batch(task)
+    assert "images" in whole  # everything learns
+    freeze(task)
+    batch = first_batch(task)
+    assert set(batch) == {"encoding", "query", "label"}
+    assert torch.equal(batch["query"], whole["query"])
+    assert torch.equal(batch["label"], whole["label"])
+    task.model.eval()
+    one, other = (task.model.forward_raw(**task.inputs(each))["logits"] for each in (batch, whole))
+    torch.testing.assert_close(one, other, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"augment": {"area": [0.9, 1.0]}},  # pictures are varied
+        {"features_mb": 0},  # nothing is to be kept
+        {
+            "model": "hattnet",
+            "config": {"channels": 4, "depth": 2, "hidden": 4},
+        },  # the query takes part in the backbone
+    ],
+)
+def test_other_phases_see_pictures(table: Path, home: Path, changes: dict[str, Any]) -> None:
+    task = new_task(table, **changes)
+    freeze(task)
+    assert "images" in first_batch(task)
+    task.validate(task.model.eval())
+    assert not home.exists()
+
+
+def test_moving_statistics_are_not_kept(table: Path) -> None:
+    task = new_task(table)
+    freeze(task)
+    task.model.backbone.train()  # type: ignore[operator]
+    assert "images" in first_batch(task)
+
+
+def test_a_picture_that_is_asked_twice_has_its_features_once(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[int] = []
+    encode = PictureQueryModel.encode
+
+    def counted(self: PictureQueryModel, images: torch.Tensor) -> torch.Tensor:
+        encoded.append(len(images))
+        return encode(self, images)
+
+    monkeypatch.setattr(PictureQueryModel, "encode", counted)
+    task = new_task(table)
+    freeze(task)
+    features = task.training_split("main")
+    assert isinstance(features, QuestionFeatures)
+    assert features.size == 2 * len(SPLITS["train"])
+    assert sum(encoded) == 1 + len(SPLITS["train"])  # one more for the shape
+    taken = features.take(torch.tensor([0, 1, 2]))
+    assert torch.equal(taken.encoding[0], taken.encoding[1])
+    assert not torch.equal(taken.encoding[0], taken.encoding[2])
+
+
+def test_pictures_that_cannot_be_used_are_not_encoded(table: Path) -> None:
+    broken = table.parent / "broken.png"
+    broken.write_bytes(b"no picture")
+    paths = [broken, table.parent / "00.png", table.parent / "01.png"]
+    rows = [(str(n), Question(path, "q", (f"x{n % 2}",), "train")) for n, path in enumerate(paths)]
+    made = make_table("csv:t.csv", rows, [], multi_label=False)
+    config = QuestionDataConfig("csv:t.csv", size=(48, 48), cache_mb=0)  # so that each is decoded when it is asked for
+    with pytest.warns(UserWarning, match="unreadable picture"):
+        data = QuestionData(config, "train", table=made)
+    model = new_task(table).model.eval()
+    taken = QuestionFeatures(data, model).take(torch.tensor([1, 0]))
+    whole = data.take(torch.tensor([1, 0]))
+    torch.testing.assert_close(taken.encoding, model.encode(whole.images), rtol=1e-3, atol=1e-4)
+    assert torch.equal(taken.label, whole.label)
+
+
+def test_features_of_a_backbone_that_has_learnt_since_are_not_used(table: Path, home: Path) -> None:
+    """Frozen, tuned, then frozen again: what is validated and learnt from is each time of the backbone there is."""
+    task = new_task(table)
+    freeze(task)
+    before = first_batch(task)["encoding"]
+    task.validate(task.model.eval())
+    task.model.train().requires_grad_()
+    assert "images" in first_batch(task)
+    with torch.no_grad():
+        for parameter in task.model.backbone.parameters():  # type: ignore[union-attr]
+            parameter.mul_(1.1)
+    tuned = task.validate(task.model.eval())
+    plain = new_task(table, features_mb=0)
+    plain.model.load_state_dict(task.model.state_dict())
+    assert tuned == plain.validate(plain.model.eval())
+    freeze(task)
+    after = first_batch(task)["encoding"]
+    assert not torch.allclose(before, after, rtol=1e-2)
+    assert task.validate(task.model.eval())["loss"] == pytest.approx(tuned["loss"], rel=1e-3)
+    assert len(list(home.iterdir())) == 4  # train and val of both
+
+
+def test_another_model_is_validated_on_pictures(table: Path) -> None:
+    """A replica has a backbone of its own."""
+    task, other = new_task(table), new_task(table)
+    freeze(task)
+    first_batch(task)
+    with torch.no_grad():
+        for parameter in other.model.backbone.parameters():  # type: ignore[union-attr]
+            parameter.mul_(1.1)
+    assert task.validate(other.model.eval()) == other.validate(other.model.eval())
+
+
+# ---------------------------------------------------------------- whole runs
+
+
+def recipe(replicas: int = 1) -> Recipe:
+    phase = {
+        "name": "main", "freeze": FROZEN, "epochs": 3, "validate_every": 1, "select": {"metric": "score"},
+        "optimizer": {"lr": 0.01},
+    }  # fmt: skip
+    values = {"name": "head", "task": "question", "model": {"name": "soft"}, "phases": [phase], "batch_size": 12}
+    return resolve_recipe({**values, "replicas": replicas, "log_every": 1})
+
+
+def course(task: QuestionTask, out: Path, **settings: Any) -> list[dict[str, Any]]:
+    """Everything that a run wrote down, step by step, without its clock."""
+    fit(task, recipe(**settings), out, device="cpu", progress="quiet")
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return [{key: line[key] for key in ("step", "kind", "values")} for line in lines]
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_run_is_the_same_with_and_without(tmp_path: Path, home: Path, several: bool) -> None:
+    table = write_table(tmp_path / "pictures", several=several)
+    tasks = new_task(table), new_task(table, features_mb=0)
+    one, other = (course(task, tmp_path / f"run{number}") for number, task in enumerate(tasks))
+    assert len(list(home.iterdir())) == 2  # train and val
+    assert [line["kind"] for line in one].count("validation") == 3
+    for mine, theirs in zip(one, other, strict=True):
+        assert (mine["step"], mine["kind"]) == (theirs["step"], theirs["kind"])
+        assert mine["values"] == pytest.approx(theirs["values"], rel=0.02, abs=2e-3), mine["step"]
+    assert one[0]["values"]["loss"] != one[-2]["values"]["loss"]
+
+
+def test_a_run_learns_the_same_to_the_last_bit_where_half_precision_is_exact(
+    tmp_path: Path, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every eighth pixel as a byte in the place of features: half precision holds it, whatever it is computed with."""
+
+    def bytes_of(self: PictureQueryModel, images: torch.Tensor) -> torch.Tensor:
+        seen = images[:, :, ::8, ::8].mul(255).round()  # (B,3,h,w)
+        return seen.repeat(1, self.channels, 1, 1)[:, : self.channels].contiguous()
+
+    monkeypatch.setattr(PictureQueryModel, "encode", bytes_of)
+    tasks = new_task(table), new_task(table, features_mb=0)
+    one, other = (course(task, tmp_path / f"run{number}") for number, task in enumerate(tasks))
+    for mine, theirs in zip(one, other, strict=True):
+        if mine["kind"] == "train":
+            assert mine == theirs
+        else:  # as many questions at once as the one or the other takes
+            assert mine["values"] == pytest.approx(theirs["values"], rel=1e-5)
+
+
+def test_replicas_see_pictures(tmp_path: Path, table: Path, home: Path) -> None:
+    task = new_task(table, config={"channels": 4, "depth": 2, "hidden": 4, "dropout": 0.0})
+    assert course(task, tmp_path / "run", replicas=2)
+    assert not home.exists()

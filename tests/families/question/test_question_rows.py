@@ -1,0 +1,242 @@
+"""Tables of one's own: columns, splits, evidence, and every kind of row that cannot be used."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.data.tables.rows import numbers_in
+from saccade.errors import DataError
+from saccade.families.question.rows import TableOptions, read_csv, read_jsonl
+from saccade.families.question.table import QuestionTable
+
+STRICT = TableOptions(strict=True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Files that stand for pictures, none a copy of another; a reader decodes none of them."""
+    for name in ("a.png", "b.png", "sub/c.png", "m.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(name.encode())
+    return tmp_path
+
+
+def csv(folder: Path, text: str, options: TableOptions = TableOptions(), encoding: str = "utf-8") -> QuestionTable:
+    (folder / "t.csv").write_bytes(text.encode(encoding))
+    return read_csv(folder / "t.csv", options)
+
+
+def jsonl(folder: Path, *rows: object, options: TableOptions = TableOptions()) -> QuestionTable:
+    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    (folder / "t.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return read_jsonl(folder / "t.jsonl", options)
+
+
+# ---------------------------------------------------------------- what is read
+
+
+def test_a_plain_csv(folder):
+    table = csv(folder, "image,query,label,split\na.png,crown,red,train\nsub/c.png,wing,blue,train\n", STRICT)
+    first, second = table.rows
+    assert (first.image, first.query, first.labels, first.split) == (folder / "a.png", "crown", ("red",), "train")
+    assert (first.box, first.point, first.mask, first.group) == (None, None, None, "a.png")
+    assert second.image == folder / "sub/c.png"
+    assert table.name == f"csv:{folder / 't.csv'}"
+    assert (table.queries, table.answers, table.multi_label) == (("crown", "wing"), ("blue", "red"), False)
+
+
+def test_evidence_in_every_spelling(folder):
+    table = csv(
+        folder,
+        "image,query,label,split,box,point,mask\n"
+        'a.png,q,x,train,1 2 3.5 4,5 6,m.png\na.png,r,x,train,"[1, 2, 3, 4]","5,6",\nb.png,q,x,train,,,\n',
+        STRICT,
+    )
+    assert [row.box for row in table.rows] == [(1, 2, 3.5, 4), (1, 2, 3, 4), None]
+    assert [row.point for row in table.rows] == [(5, 6), (5, 6), None]
+    assert [row.mask for row in table.rows] == [folder / "m.png", None, None]
+
+
+def test_optional_cells_of_spaces_are_empty(folder):
+    head = "image,query,label,labels,split,box,point,mask\n"
+    (row,) = csv(folder, f"{head}a.png,q,red, ,train, ,  , \n", STRICT).rows
+    assert (row.labels, row.box, row.point, row.mask) == (("red",), None, None, None)
+
+
+def test_several_labels(folder):
+    table = csv(
+        folder, 'image,query,labels,split\na.png,q,red; shiny;red,train\nb.png,q,"[""a;b"", 7]",train\n', STRICT
+    )
+    assert table.multi_label
+    assert [row.labels for row in table.rows] == [("red", "shiny"), ("a;b", "7")]
+
+
+def test_one_label_may_hold_a_semicolon(folder):
+    assert csv(folder, "image,query,label\na.png,q,red; shiny\n").rows[0].labels == ("red; shiny",)
+
+
+def test_json_lines(folder):
+    table = jsonl(
+        folder,
+        {"image": "a.png", "query": 7, "labels": ["red", "shiny"], "split": "train", "box": [0, 0, 2, 2]},
+        "",
+        {"image": "b.png", "query": 7, "label": "red", "split": "train", "point": [1, 2.5], "mask": None},
+        options=STRICT,
+    )
+    assert [row.labels for row in table.rows] == [("red", "shiny"), ("red",)]
+    assert (table.rows[0].box, table.rows[1].point, table.queries) == ((0, 0, 2, 2), (1, 2.5), ("7",))
+    assert table.multi_label
+    assert table.name.startswith("jsonl:")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_utf_8_with_or_without_a_mark(folder, encoding):
+    table = csv(folder, "Image, Query ,LABEL\r\na.png,größe,grün\r\n", STRICT, encoding)
+    assert (table.queries, table.answers) == (("größe",), ("grün",))
+
+
+@pytest.mark.parametrize(("encoding", "byte"), [("latin-1", "0xfc"), ("utf-16", "0xff")])
+def test_another_encoding_is_named(folder, encoding, byte):
+    with pytest.raises(DataError, match=f"not UTF-8 .byte {byte}.*save or export it as UTF-8"):
+        csv(folder, "image,query,label\na.png,q,grün\n", encoding=encoding)
+    (folder / "t.jsonl").write_bytes(b'{"image": "a.png"}\n\xfc')
+    with pytest.raises(DataError, match="not UTF-8"):
+        read_jsonl(folder / "t.jsonl", STRICT)
+
+
+# ---------------------------------------------------------------- splits
+
+
+def test_without_a_split_no_picture_is_in_two(tmp_path):
+    lines = ["image,query,label"]
+    for n in range(400):
+        (tmp_path / f"{n}.png").write_text(str(n))
+        lines += [f"{n}.png,q,x", f"./{n}.png,r,x"]
+    table = csv(tmp_path, "\n".join(lines), STRICT)
+    of_picture = {row.image.name: set() for row in table.rows}
+    for row in table.rows:
+        of_picture[row.image.name].add(row.split)
+    assert all(len(splits) == 1 for splits in of_picture.values())
+    shares = [table.count(split) / 800 for split in ("train", "val", "test")]
+    assert shares == pytest.approx([0.70, 0.15, 0.15], abs=0.04)
+
+
+def test_a_picture_keeps_its_split_when_the_table_grows_or_moves(tmp_path):
+    kept = {}
+    for place, names in (("one", range(20)), ("two", range(15, 60))):
+        (tmp_path / place).mkdir()
+        for n in names:
+            (tmp_path / place / f"{n}.png").write_text(str(n))
+        table = csv(tmp_path / place, "image,query,label\n" + "".join(f"{n}.png,q,x\n" for n in names))
+        kept[place] = {row.image.name: row.split for row in table.rows}
+    both = kept["one"].keys() & kept["two"].keys()
+    assert len(both) == 5
+    assert all(kept["one"][name] == kept["two"][name] for name in both)
+
+
+def test_a_group_stays_together(tmp_path):
+    for n in range(60):
+        (tmp_path / f"{n}.png").write_text(str(n))
+    table = csv(tmp_path, "image,query,label,group\n" + "".join(f"{n}.png,q,x,patient {n % 6}\n" for n in range(60)))
+    assert len({(row.group, row.split) for row in table.rows}) == 6
+
+
+# ---------------------------------------------------------------- rows that cannot be used
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("gone.png,q,x,train,,", "no such picture in {folder}: line 3, gone.png"),
+        ("/gone.png,q,x,train,,", "no such picture: line 3, /gone.png"),  # no folder was searched
+        (",q,x,train,,", "empty image: line 3"),
+        ("a.png, ,x,train,,", "empty query: line 3"),
+        ("a.png,q,,train,,", "empty label: line 3"),
+        ("a.png,q", "no split: line 3"),
+        ("a.png,q,x,trian,,", "unknown split: line 3, 'trian' is none of train, val, test"),
+        ("a.png,q,x,train,1 2 3,", "unreadable box: line 3, '1 2 3' is not 4 numbers"),
+        ("a.png,q,x,train,1 2 nan 4,", "unreadable box: line 3, '1 2 nan 4' is not 4 numbers"),
+        ("a.png,q,x,train,5 5 2 9,", "unreadable box: line 3, 5 5 2 9 has no area; corners go x1 y1 x2 y2"),
+        ("a.png,q,x,train,1 2 3 4,gone.png", "no such mask in {folder}: line 3, gone.png"),
+        ("a.png,q,x,train,1,2,3,4", "more cells than columns: line 3, quote cells that hold commas"),
+        ("a.png,q,x,val,,\na.png,new,x,val,,", "query never seen in train: line 4, 'new'"),
+        ("a.png,q,new,test,,", "label never seen in train: line 3, 'new'"),
+        ("b.png,q,x,train,,", "duplicate: line 3 repeats line 2"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_named_by_its_line(folder, row, reason):
+    text = f"image,query,label,split,box,mask\nb.png,q,x,train,,\n{row}\n"
+    assert csv(folder, text).skipped == (reason.format(folder=folder),)
+    with pytest.raises(DataError, match="strict"):
+        csv(folder, text, STRICT)
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("{", "not a JSON object: line 2"),
+        ("[1]", "not a JSON object: line 2"),
+        ('{"image": ' + "9" * 5_000 + "}", "not a JSON object: line 2"),
+        ("[" * 100_000, "not a JSON object: line 2"),
+        ({"query": "q", "label": "x"}, "no image: line 2"),
+        ({"image": "a.png", "query": "q"}, "no labels: line 2"),
+        ({"image": "a.png", "query": "q", "label": ["x"]}, 'no label: line 2, found ["x"]'),
+        ({"image": "a.png", "query": "q", "labels": [" "]}, "empty label: line 2"),
+        ({"image": "a.png", "query": "q", "labels": "[x"}, "unreadable labels: line 2, [x"),
+        ({"image": "a.png", "query": "q", "labels": ["x", None]}, "unreadable labels: line 2, ['x', None]"),
+        ({"image": "a.png", "query": "q", "labels": [["x"]]}, "unreadable labels: line 2, [['x']]"),
+        ({"image": "a.png", "query": "q", "label": "x", "box": 7}, "unreadable box: line 2, '7' is not 4 numbers"),
+        (
+            {"image": "a.png", "query": "q", "label": "x", "point": [1, None]},
+            "unreadable point: line 2, '[1, None]' is not 2",
+        ),
+    ],
+)
+def test_a_json_line_that_cannot_be_used_is_named(folder, row, reason):
+    (skipped,) = jsonl(folder, {"image": "b.png", "query": "q", "label": "x"}, row).skipped
+    assert skipped.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no column image, query, label; the file is empty"),
+        ("image,query,lable\na.png,q,x\n", "no column label; found image, query, lable; the first line"),
+        ("image;query;label\na.png;q;x\n", "cells are parted by ';', not by commas"),
+        ("image,query,label,label\na.png,q,x,y\n", "more than one column label"),
+        ("image,query,label\n", "t.csv: it is empty; add a row for each picture"),
+        (
+            "image,query,label\ngone.png,q,x\n",
+            r"no row can be used; left out 1 × no such picture in .* \(line 2, gone.png\)",
+        ),
+        ('image,query,label\n"a.png,q,x\n', "line 2 is not CSV"),
+    ],
+)
+def test_a_table_that_cannot_be_used_says_why(folder, text, message):
+    with pytest.raises(DataError, match=message):
+        csv(folder, text)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(DataError, match=r"t\.csv: cannot be read .No such file.*check the path"):
+        read_csv(tmp_path / "t.csv", STRICT)
+    with pytest.raises(DataError, match="cannot be read"):
+        read_jsonl(tmp_path, STRICT)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=2), st.sampled_from([" ", ", ", ";", "\t"]))
+def test_numbers_come_back_whatever_parts_them(numbers, between):
+    assert numbers_in(between.join(map(repr, numbers)), "point", 2) == tuple(numbers)
+    assert numbers_in(json.dumps(numbers), "point", 2) == tuple(numbers)
+
+
+def test_a_hundred_thousand_rows_take_seconds(folder):
+    rows = "".join(f"{'ab'[n % 2]}.png,query {n},label {n % 50},train\n" for n in range(100_000))
+    start = time.perf_counter()
+    table = csv(folder, "image,query,label,split\n" + rows, STRICT)
+    assert len(table.rows) == 100_000
+    assert time.perf_counter() - start < 20  # about 1.5 on an idle core

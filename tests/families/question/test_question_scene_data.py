@@ -1,0 +1,251 @@
+"""Attribute triples: protocols and their borders, truth, counterfactuals, and the cache behind them."""
+
+import pytest
+import torch
+
+from saccade.config import from_dict
+from saccade.data.scenes.glyphs import glyphs_for
+from saccade.data.scenes.layout import SceneSpec
+from saccade.data.scenes.sampler import scene_counts
+from saccade.data.scenes.stream import SceneStream
+from saccade.errors import ConfigError, DataError
+from saccade.families.question.scene_data import AttributeBatch, AttributeData, AttributeDataConfig
+
+UNLIMITED = AttributeDataConfig(glyphs="pack")
+AUTHORS = AttributeDataConfig(glyphs="pack", protocol="authors")
+
+
+@pytest.fixture(scope="module")
+def batch() -> AttributeBatch:
+    return AttributeData(UNLIMITED, "train").take(torch.arange(48))
+
+
+def same(a: AttributeBatch, b: AttributeBatch) -> bool:
+    return all(torch.equal(getattr(a, n), getattr(b, n)) for n in ("images", "query", "label", "object", "scene"))
+
+
+def test_the_vocabulary():
+    assert AttributeData.queries == ("0", "1", "2", "3", "4", "5", "6", "7", "8", "9")
+    assert AttributeData.answers == ("green", "yellow", "white", "red", "blue")
+
+
+def test_sizes_by_protocol():
+    assert [len(AttributeData(AUTHORS, split)) for split in ("train", "val", "test")] == [30_000, 10_000, 10_000]
+    assert [AttributeData(UNLIMITED, split).size for split in ("train", "val", "test")] == [None, 5_000, 10_000]
+    with pytest.raises(TypeError, match="unlimited"):
+        len(AttributeData(UNLIMITED, "train"))
+
+
+def test_a_batch_tells_the_truth(batch):
+    assert batch.images.shape == (48, 3, 100, 100)
+    assert batch.images.dtype == torch.float32
+    assert batch.images.min() >= 0
+    assert 0.5 < batch.images.max() <= 1
+    rows = torch.arange(48)
+    assert torch.equal(batch.layout.classes[rows, batch.object], batch.query)
+    assert torch.equal(batch.layout.colour[rows, batch.object], batch.label)
+    assert torch.equal(batch.evidence(), batch.layout.masks()[rows, batch.object])
+    assert (batch.evidence() <= batch.objects()).all()
+    assert torch.equal(batch.scale, batch.layout.scale[rows, batch.object])
+    assert batch.layout.present[rows, batch.object].all()
+    assert len(batch) == len(batch.to("cpu")) == 48
+
+
+def test_every_slot_is_asked_for_about_as_often():
+    data = AttributeData(UNLIMITED, "train")
+    _, slots = data._locate(torch.arange(20_000))
+    shares = torch.bincount(slots, minlength=9) / 20_000
+    # Slot k is there in scenes of more than k digits, and one of n slots is asked for: mean of 1/n over 5..9.
+    expected = [sum(1 / n for n in range(5, 10) if n > k) / 5 for k in range(9)]
+    assert torch.allclose(shares, torch.tensor(expected), atol=0.01)
+
+
+def test_authors_triples_are_every_digit_in_order():
+    data = AttributeData(AUTHORS, "train")
+    counts = scene_counts(data.spec, data.seed, torch.arange(5))
+    first = int(counts[:3].sum())
+    batch = data.take(torch.arange(first))
+    assert batch.scene.tolist() == [scene for scene in range(3) for _ in range(int(counts[scene]))]
+    assert batch.object.tolist() == [slot for scene in range(3) for slot in range(int(counts[scene]))]
+
+
+def test_authors_last_triple_ends_the_table():
+    data = AttributeData(AUTHORS, "val")
+    scenes, slots = data._locate(torch.tensor([0, 9_999]))
+    assert scenes[0] == 0
+    assert slots[0] == 0
+    assert scenes[1] == data.stream.length - 1
+    counts = scene_counts(data.spec, data.seed, torch.arange(data.stream.length))
+    assert int(counts[:-1].sum()) < 10_000 <= int(counts.sum())
+    assert int(slots[1]) == 9_999 - int(counts[:-1].sum())
+
+
+def test_merged_authors_cut_one_stream_in_three(monkeypatch):
+    """Triple 0 of val follows triple 29,999 of train, in the same scene or the next."""
+    monkeypatch.setattr("saccade.families.question.scene_data.glyphs_for", lambda *_, **__: glyphs_for("train", "pack"))
+    config = AttributeDataConfig(glyphs="merged", protocol="authors")
+    train, val, test = (AttributeData(config, split) for split in ("train", "val", "test"))
+    assert train.seed == val.seed == test.seed
+    for before, last, after in ((train, 29_999, val), (val, 9_999, test)):
+        (scene, slot), (next_scene, next_slot) = (
+            [int(part) for part in data._locate(torch.tensor([number]))]
+            for data, number in ((before, last), (after, 0))
+        )
+        assert (next_scene, next_slot) in ((scene, slot + 1), (scene + 1, 0))
+    total = scene_counts(test.spec, test.seed, torch.arange(test.stream.length)).sum()
+    assert 50_000 <= int(total) < 50_009
+
+
+def test_splits_have_streams_of_their_own():
+    seeds = {AttributeData(config, split).seed for config in (UNLIMITED,) for split in ("train", "val", "test")}
+    assert len(seeds) == 3
+    assert AttributeData(AttributeDataConfig(glyphs="pack", seed=1), "val").seed not in seeds
+
+
+def test_triples_do_not_depend_on_how_they_are_asked_for(batch):
+    data = AttributeData(UNLIMITED, "train")
+    assert same(data.take(torch.arange(10, 20)), AttributeData(UNLIMITED, "train").take(torch.arange(10, 20)))
+    shuffled = torch.tensor([40, 3, 3, 17])
+    again = data.take(shuffled)
+    assert torch.equal(again.images, batch.images[shuffled])
+    assert torch.equal(again.label, batch.label[shuffled])
+    far = torch.tensor([5, 1_000_000, 70_000_000, 12])
+    assert torch.equal(data.take(far).images[[0, 3]], batch.images[[5, 12]])
+
+
+def test_recolouring_the_target_changes_answer_and_evidence_only(batch):
+    changed = batch.recolour_target()
+    assert (changed.label != batch.label).all()
+    assert torch.equal(changed.query, batch.query)
+    different = (changed.images != batch.images).any(dim=1)
+    assert (different.flatten(1).any(dim=1)).all()
+    assert not (different & ~batch.evidence()).any()
+    assert torch.equal(batch.recolour_target().label, changed.label)
+    assert torch.equal(batch.recolour_target((batch.label + 2) % 5).label, (batch.label + 2) % 5)
+    with pytest.raises(DataError, match="must differ"):
+        batch.recolour_target(batch.label)
+    # Every colour change is drawn about as often.
+    steps = torch.bincount((changed.label - batch.label) % 5, minlength=5)
+    assert steps[0] == 0
+    assert (steps[1:] >= 4).all()
+
+
+@pytest.mark.parametrize("edit", ["recolour_other", "remove_other"])
+def test_changing_another_digit_leaves_the_answer(batch, edit):
+    changed = getattr(batch, edit)()
+    assert torch.equal(changed.label, batch.label)
+    assert torch.equal(changed.query, batch.query)
+    different = (changed.images != batch.images).any(dim=1)
+    assert different.flatten(1).any(dim=1).all()
+    assert not (different & batch.evidence()).any()
+    masks = batch.layout.masks()
+    touched = (masks & different[:, None]).flatten(2).any(dim=-1)  # (B, N)
+    assert (touched.sum(dim=1) == 1).all()
+    assert torch.equal(changed.evidence(), batch.evidence())
+
+
+def test_the_other_digit_is_drawn_from_all_others():
+    batch = AttributeData(UNLIMITED, "val").take(torch.arange(400))
+    other = batch._other_object()
+    assert (other != batch.object).all()
+    assert batch.layout.present[torch.arange(400), other].all()
+    assert set(other.tolist()) == set(range(9))
+
+
+def test_bad_indices_and_configs_are_named():
+    data = AttributeData(UNLIMITED, "val")
+    for wrong, said in (
+        (torch.tensor([5_000]), r"0\.\.4999"),
+        (torch.tensor([-1]), r"found -1"),
+        (torch.tensor([]), "list"),
+    ):
+        with pytest.raises(DataError, match=said):
+            data.take(wrong)
+    for wrong in ({"name": "mreff"}, {"glyphs": "all"}, {"protocol": "author"}, {"seed": -1}):
+        with pytest.raises(ConfigError, match=next(iter(wrong))):
+            AttributeDataConfig(**wrong)
+    with pytest.raises(ConfigError, match="did you mean 'protocol'"):
+        from_dict(AttributeDataConfig, {"protocl": "authors"})
+    assert from_dict(AttributeDataConfig, {"glyphs": "pack"}) == UNLIMITED
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Record how many scenes are made at a time."""
+    import saccade.data.scenes.stream as stream_module
+
+    made: list[int] = []
+    original = stream_module.sample_layout
+
+    def recording(spec, glyphs, seed, indices):
+        made.append(len(indices))
+        return original(spec, glyphs, seed, indices)
+
+    monkeypatch.setattr(stream_module, "sample_layout", recording)
+    return made
+
+
+def test_a_finite_stream_makes_each_scene_once(monkeypatch):
+    made = counted(monkeypatch)
+    stream = SceneStream(SceneSpec(), glyphs_for("val", "pack"), 0, length=50, chunk=16)
+    order = torch.randperm(50, generator=torch.Generator().manual_seed(0))
+    first = torch.cat([stream.scenes(part)[1] for part in order.split(7)])
+    again = torch.cat([stream.scenes(part)[1] for part in order.split(5)])
+    assert torch.equal(first, again)
+    assert sum(made) == 50
+    assert len(made) == 4
+
+
+def test_an_endless_stream_makes_chunks_for_neighbours_and_single_scenes_for_strays(monkeypatch):
+    made = counted(monkeypatch)
+    stream = SceneStream(SceneSpec(), glyphs_for("val", "pack"), 0, chunk=32, cache_bytes=2 * 32 * 30_000)
+    for start in range(0, 96, 12):
+        stream.scenes(torch.arange(start, start + 12))
+    assert made == [32, 32, 32]
+    assert len(stream._chunks) == 2  # the limit holds
+    made.clear()
+    stream.scenes(torch.tensor([5, 10**6, 10**9, 10**12]))
+    stream.scenes(torch.arange(8) * 10_000 + 500)
+    assert made == [4, 8]
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_one_per_scene_names_different_scenes(split):
+    data = AttributeData(UNLIMITED, split)
+    numbers = data.one_per_scene(30)
+    assert len(data.take(numbers).scene.unique()) == len(numbers) == 30
+    if data.size is not None:
+        everything = data.one_per_scene(10**9)
+        assert int(everything.max()) < data.size
+
+
+def test_a_fresh_scene_is_asked_for_several_of_its_digits():
+    one, three = (AttributeData(AttributeDataConfig(glyphs="pack", asks=asks), "train") for asks in (1, 3))
+    single, several = one.take(torch.arange(40)), three.take(torch.arange(120))
+    assert torch.equal(several.scene, torch.arange(40).repeat_interleave(3))
+    assert torch.equal(several.images[::3], single.images)  # asking more draws no other scenes
+    assert torch.equal(several.query[::3], single.query)
+    asked = several.query.view(40, 3)
+    assert all(len(set(row)) == 3 for row in asked.tolist())
+    assert torch.equal(several.layout.classes.gather(1, several.object[:, None])[:, 0], several.query)
+    assert bool(several.layout.present.gather(1, several.object[:, None]).all())
+    assert several.scene[three.one_per_scene(5)].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_what_is_asked_together_shares_a_picture():
+    data = AttributeData(AttributeDataConfig(glyphs="pack", asks=3), "train")
+    numbers = torch.arange(1521, 1551)  # scenes 507 to 516: of two chunks
+    alone, together = data.take(numbers), data.take(numbers, together=3)
+    assert (len(alone), len(together), len(together.images)) == (30, 30, 10)
+    assert torch.equal(together.images, alone.images[::3])
+    for name in ("query", "label", "object", "scene"):
+        assert torch.equal(getattr(together, name), getattr(alone, name))
+    assert torch.equal(together.layout.rgb, alone.layout.rgb)
+    with pytest.raises(DataError, match="not every 3 of these triples are about one scene"):
+        data.take(numbers[1:], together=3)
+
+
+def test_as_many_digits_can_be_asked_for_as_every_scene_has():
+    assert AttributeDataConfig(asks=5).asks == 5
+    for asks in (0, 6):
+        with pytest.raises(ConfigError, match="every scene has 5 digits to ask for"):
+            AttributeDataConfig(asks=asks)

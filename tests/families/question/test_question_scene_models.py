@@ -1,0 +1,134 @@
+"""What the attribute task does for particular models: the price of open gates, and scores of crops."""
+
+import json
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import saccade.data.scenes.stream as stream
+from saccade import geometry
+from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
+from saccade.families.question.scene_scores import BASELINES, score_attributes
+from saccade.families.question.scene_task import AttributeTask
+from saccade.models.base import QueryModel
+from saccade.models.catalog import model_spec
+from saccade.trace import Look
+
+N = 40
+SMALL = {"channels": 4, "hidden": 4, "dropout": 0.0}
+
+
+@pytest.fixture(autouse=True)
+def _few_scenes_at_a_time(monkeypatch):
+    monkeypatch.setitem(stream._CHUNK, "cpu", 16)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return AttributeData(AttributeDataConfig(glyphs="pack"), "test")
+
+
+# ---------------------------------------------------------------- the penalty
+
+
+def new_task(model, **settings):
+    return AttributeTask(model=model, model_config=SMALL | settings, data={"glyphs": "pack"})
+
+
+def test_a_penalty_is_added_and_told():
+    """Equal logits of two answers: ln 2. Penalties 0.1 and 0.3: 0.2 on top."""
+    raw = {"logits": torch.zeros(2, 2), "penalty": torch.tensor([0.1, 0.3])}
+    found = new_task("soft").loss(raw, {"label": torch.tensor([0, 1])}, "default")
+    assert set(found) == {"loss", "accuracy", "penalty"}
+    assert found["penalty"].item() == pytest.approx(0.2)
+    assert found["loss"].item() == pytest.approx(math.log(2) + 0.2)
+
+
+@pytest.mark.parametrize("price", [0.0, 0.5])
+def test_open_gates_cost_what_the_model_says(price):
+    torch.manual_seed(0)
+    task = new_task("hattnet-ctx", gate_penalty=price)
+    batch = next(task.train_batches(0, batch_size=4))
+    raw = task.model.forward_raw(**task.inputs(batch))
+    found = task.loss(raw, batch, "default")
+    plain = nn.functional.cross_entropy(raw["logits"], batch["label"]).item()
+    opening = sum(raw[f"stage{number}.weights"].mean().item() for number in (1, 2, 3)) / 3
+    assert ("penalty" in found) == (price > 0)
+    assert found["loss"].item() == pytest.approx(plain + price * opening)
+
+
+def test_the_price_reaches_the_gates_through_the_task():
+    """The gradient of a run with a price minus that of one without is the price's own."""
+    gradients = []
+    for price in (0.0, 0.5):
+        task = new_task("hattnet", gate_penalty=price)
+        batch = next(task.train_batches(0, batch_size=4))
+        task.loss(task.model.forward_raw(**task.inputs(batch)), batch, "default")["loss"].backward()
+        gradients.append(torch.stack([gate.scorer.to_score.bias.grad for gate in task.model.gates.values()]))
+    assert bool((gradients[1] > gradients[0]).all())
+
+
+# ---------------------------------------------------------------- crops
+
+
+class Boxed(QueryModel):
+    """Always answers 0, always cuts out the box ``xyxy`` of the picture."""
+
+    def __init__(self, *box):
+        super().__init__()
+        self.frame = geometry.crop_frame(torch.tensor(box, dtype=torch.float64), (10, 10))
+
+    def encode(self, images):
+        return images
+
+    def ask(self, encoding, query):
+        return {"logits": torch.tensor([[1.0, 0, 0, 0, 0]]).expand(len(query), 5)}
+
+    def looks(self, raw):
+        return (Look("crop", "crop", "crop", frame=self.frame.expand(len(raw["logits"]), 2, 3), grid=(10, 10)),)
+
+
+def test_a_crop_of_everything_scores_as_uniform_attention(data):
+    found = score_attributes(Boxed(0, 0, 100, 100), data, limit=N, sweeps=0).summary()
+    for score in ("true_positive_strength", "selectivity", "iou"):
+        assert found["attention"][score] == pytest.approx(found["baselines"]["uniform"][score], rel=1e-5)
+
+
+def test_a_crop_scores_by_the_pixels_in_its_box(data):
+    """The share of the box's pixels that are the target's, and the share of the objects' pixels in it."""
+    batch = data.take(torch.arange(N))
+    target, objects = (mask[:, 20:60, :50].sum((1, 2)).double() for mask in (batch.evidence(), batch.objects()))
+    found = score_attributes(Boxed(0, 20, 50, 60), data, limit=N, sweeps=0).summary()["attention"]
+    assert found["true_positive_strength"] == pytest.approx((target / (40 * 50)).mean().item(), rel=1e-5)
+    seen = objects > 0
+    assert found["selectivity"] == pytest.approx((target[seen] / objects[seen]).mean().item(), rel=1e-5)
+
+
+def test_baselines_of_a_crop_live_on_the_pixels_without_an_oracle(data):
+    found = score_attributes(Boxed(0, 20, 50, 60), data, limit=N, sweeps=0).summary()["baselines"]
+    assert list(found) == [name for name in BASELINES if name != "grid_oracle"]
+    area = data.take(torch.arange(N)).evidence().double().mean().item()
+    assert found["uniform"]["true_positive_strength"] == pytest.approx(area, rel=1e-5)
+    assert found["all_objects"] == pytest.approx(found["all_objects_exact"], rel=1e-4)
+
+
+def test_a_turned_window_is_scored_whole():
+    """From the catalog to plain numbers, sweeps included."""
+    torch.manual_seed(0)
+    model = model_spec("stn").build(SMALL).eval()
+    nn.init.normal_(model.transformer.to_theta.weight, std=1.0)
+    found = AttributeTask.evaluate(model, {"glyphs": "pack"}, "test", limit=30, sweeps=2)
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert found["attention"]["by_look"] == {}
+    assert 0 < found["attention"]["true_positive_strength"] < 1
+    assert {"deletion", "insertion", "causal_follow", "selectivity"} <= set(found["attention"])
+    assert "grid_oracle" not in found["baselines"]
+
+
+def test_gates_are_scored_look_by_look():
+    model = model_spec("hattnet-ctx").build(SMALL).eval()
+    found = AttributeTask.evaluate(model, {"glyphs": "pack"}, "test", limit=30, sweeps=0)
+    assert list(found["attention"]["by_look"]) == ["stage1", "stage2", "stage3", "stage4"]
+    assert set(found["baselines"]) == set(BASELINES)

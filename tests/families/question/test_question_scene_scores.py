@@ -1,0 +1,309 @@
+"""Scores of attribute models whose truth is known: a perfect one, a query-blind one, an untrained one."""
+
+import itertools
+import json
+import math
+
+import pytest
+import torch
+from attribute_stubs import Blind, Clairvoyant, Glancing
+
+from saccade.errors import ConfigError, DataError
+from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
+from saccade.families.question.scene_scores import BASELINES, score_attributes
+from saccade.families.question.scene_task import AttributeTask
+from saccade.metrics.answers.accuracy import SCALE_EDGES
+from saccade.models.soft import SoftConfig, SoftModel
+
+PACK = AttributeDataConfig(glyphs="pack")
+N = 240
+MAPS = {"true_positive_strength", "pointing", "iou", "selectivity", "pr_auc"}
+SWEEPS = {"deletion", "insertion"}
+CAUSAL = {"causal_follow", "causal_hold", "causal_hold_recoloured", "causal_hold_removed"}
+
+
+def four_errors(share: float, n: int = N) -> float:
+    """Four standard errors of a measured share."""
+    return 4 * math.sqrt(share * (1 - share) / n)
+
+
+def tiny_soft(**sizes) -> SoftModel:
+    return SoftModel(SoftConfig(**{"channels": 4, "hidden": 4, "dropout": 0.0} | sizes)).eval()
+
+
+def short_data(size: int, protocol: str = "unlimited") -> AttributeData:
+    data = AttributeData(AttributeDataConfig(glyphs="pack", protocol=protocol), "test")
+    data.size = size
+    return data
+
+
+@pytest.fixture(scope="module")
+def data():
+    return AttributeData(PACK, "test")
+
+
+@pytest.fixture(scope="module")
+def batch(data):
+    return data.take(torch.arange(N))
+
+
+@pytest.fixture(scope="module")
+def perfect(data, batch):
+    return score_attributes(Clairvoyant(batch).eval(), data, limit=N, sweeps=0).summary()
+
+
+@pytest.fixture(scope="module")
+def blind(data, batch):
+    return score_attributes(Blind(batch).eval(), data, limit=N, sweeps=0).summary()
+
+
+# ---------------------------------------------------------------- a perfect model
+
+
+def test_a_perfect_model_is_right_and_causally_so(perfect, batch):
+    assert perfect["metrics"]["accuracy"] == 1
+    assert perfect["attention"]["causal_follow"] == 1
+    assert perfect["attention"]["causal_hold"] == 1
+    assert {value for value in perfect["metrics"]["accuracy_by_scale"].values() if value is not None} == {1.0}
+
+
+def test_asked_for_another_digit_a_perfect_model_tells_that_ones_colour(perfect, batch):
+    """By chance the other digit has the same colour, one time in five."""
+    rows = torch.arange(N)
+    asked = (batch.layout.classes == batch.other_query()[:, None]) & batch.layout.present
+    shared = batch.layout.colour[rows, asked.int().argmax(1)] == batch.label
+    assert perfect["metrics"]["swapped_query"] == pytest.approx(float(shared.double().mean()))
+    assert perfect["metrics"]["swapped_query"] == pytest.approx(0.2, abs=four_errors(0.2))
+
+
+def test_a_perfect_map_reaches_the_bound_of_its_grid(perfect):
+    """The stub finds its cell by trying all sixteen, the oracle through the transposed projection."""
+    bound = perfect["baselines"]["grid_oracle"]
+    for score in MAPS:
+        assert perfect["attention"][score] == pytest.approx(bound[score], rel=1e-5)
+    assert bound["true_positive_strength"] > 5 * perfect["baselines"]["uniform"]["true_positive_strength"]
+
+
+def test_every_bound_and_baseline_is_in_its_order(perfect):
+    strength = {name: values["true_positive_strength"] for name, values in perfect["baselines"].items()}
+    selective = {name: values["selectivity"] for name, values in perfect["baselines"].items()}
+    assert strength["uniform"] < strength["all_objects"] < strength["all_objects_exact"] < strength["grid_oracle"]
+    assert strength["shuffled"] < strength["grid_oracle"] / 3
+    assert selective["uniform"] == pytest.approx(selective["all_objects_exact"])
+    assert strength["all_objects_exact"] == pytest.approx(selective["all_objects_exact"])
+
+
+def test_uniform_attention_scores_the_mean_area_of_a_digit(perfect, batch):
+    area = float(batch.evidence().double().mean())
+    assert perfect["baselines"]["uniform"]["true_positive_strength"] == pytest.approx(area, rel=1e-4)
+
+
+# ---------------------------------------------------------------- a query-blind and an untrained model
+
+
+def test_a_blind_model_scores_the_most_frequent_colour_whatever_is_asked(blind):
+    assert blind["metrics"]["swapped_query"] == blind["metrics"]["accuracy"]
+    assert blind["metrics"]["accuracy"] == pytest.approx(0.418, abs=four_errors(0.418))
+    assert blind["attention"]["causal_follow"] < 0.6
+    assert blind["attention"]["causal_hold"] < 0.95  # taking a digit away can change what is most frequent
+
+
+def test_a_map_without_preference_scores_as_the_uniform_baseline(blind):
+    for score in MAPS:
+        assert blind["attention"][score] == pytest.approx(blind["baselines"]["uniform"][score], rel=1e-3)
+        assert blind["baselines"]["shuffled"][score] == pytest.approx(blind["attention"][score], rel=1e-3)
+
+
+def test_an_untrained_model_looks_nowhere_in_particular(data):
+    found = score_attributes(tiny_soft(), data, limit=100, sweeps=0).summary()
+    uniform = found["baselines"]["uniform"]
+    assert found["attention"]["true_positive_strength"] == pytest.approx(uniform["true_positive_strength"], rel=0.25)
+    assert found["attention"]["selectivity"] == pytest.approx(uniform["selectivity"], abs=0.03)
+    assert found["metrics"]["accuracy"] < 0.5
+
+
+# ---------------------------------------------------------------- one location of many
+
+
+def test_the_likeliest_location_alone_is_scored_beside_the_sum(data, batch, perfect):
+    """A perfect model whose likeliest location is right about every second digit, by its number."""
+
+    class Doubting(Clairvoyant):
+        def ask(self, encoding, query):
+            raw = super().ask(encoding, query)
+            right = (query % 2 == 0)[:, None]
+            return raw | {"argmax_logits": torch.where(right, raw["logits"], raw["logits"].roll(1, -1))}
+
+    found = score_attributes(Doubting(batch).eval(), data, limit=N, sweeps=0).summary()
+    share = float((batch.query % 2 == 0).double().mean())
+    assert found["metrics"]["accuracy"] == 1
+    assert found["metrics"]["accuracy_argmax_location"] == pytest.approx(share)
+    low, high = found["intervals"]["accuracy_argmax_location"]
+    assert low < share < high
+    assert found["counts"]["accuracy_argmax_location"] == N
+    assert "accuracy_argmax_location" not in found["attention"]
+    assert "accuracy_argmax_location" not in perfect["metrics"]
+
+
+# ---------------------------------------------------------------- several looks
+
+
+def test_every_look_is_scored_when_there_are_several(data, batch, perfect):
+    found = score_attributes(Glancing(batch).eval(), data, limit=N, sweeps=0).summary()
+    by_look = found["attention"]["by_look"]
+    assert list(by_look) == ["glance", "cell"]
+    assert all(set(scores) == MAPS for scores in by_look.values())
+    assert by_look["cell"] == {score: found["attention"][score] for score in by_look["cell"]}  # total = "last"
+    for score in MAPS - {"pr_auc"}:
+        assert by_look["glance"][score] == pytest.approx(perfect["baselines"]["uniform"][score], rel=1e-3)
+    assert found["baselines"] == perfect["baselines"]  # they live on the last look's grid
+    assert perfect["attention"]["by_look"] == {}
+
+
+# ---------------------------------------------------------------- the contract
+
+
+@pytest.fixture(scope="module")
+def evaluated():
+    return AttributeTask.evaluate(tiny_soft(), {"glyphs": "pack"}, "test", limit=30, sweeps=3)
+
+
+def test_the_keys_are_exactly_these(evaluated):
+    assert set(evaluated) == {
+        "data", "glyphs", "backgrounds", "split", "protocol", "seed", "n",
+        "metrics", "attention", "baselines", "intervals", "counts",
+    }  # fmt: skip
+    assert set(evaluated["metrics"]) == {"accuracy", "swapped_query", "accuracy_by_scale"}
+    assert set(evaluated["attention"]) == MAPS | SWEEPS | CAUSAL | {"by_look"}
+    assert set(evaluated["baselines"]) == set(BASELINES)
+    for name, scores in evaluated["baselines"].items():
+        assert set(scores) == (MAPS | SWEEPS if name == "uniform" else MAPS)
+    measured = (MAPS - {"pr_auc"}) | SWEEPS | CAUSAL | {"accuracy", "swapped_query"}
+    assert set(evaluated["intervals"]) == measured
+    assert set(evaluated["counts"]) == measured | {"accuracy_by_scale"}
+
+
+def test_it_says_what_was_scored(evaluated):
+    said = {key: evaluated[key] for key in ("data", "glyphs", "split", "protocol", "seed", "n")}
+    assert said == {
+        "data": "mref", "glyphs": "pack-test-600", "split": "test", "protocol": "unlimited", "seed": 0, "n": 30,
+    }  # fmt: skip
+
+
+def leaves(value):
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from leaves(item)
+    else:
+        yield value
+
+
+def test_every_number_is_a_fraction_of_plain_type_or_null(evaluated):
+    for group in ("metrics", "attention", "baselines", "intervals"):
+        for value in leaves(evaluated[group]):
+            assert value is None or (type(value) is float and 0 <= value <= 1)
+    assert all(type(value) is int for value in leaves(evaluated["counts"]))
+    assert json.loads(json.dumps(evaluated, allow_nan=False)) == evaluated
+
+
+def test_intervals_hold_their_means(evaluated):
+    means = evaluated["metrics"] | evaluated["attention"]
+    for name, (low, high) in evaluated["intervals"].items():
+        if name in SWEEPS:  # three questions about one scene: one picture says nothing of the spread
+            assert low is high is None
+        else:
+            assert low - 1e-9 <= means[name] <= high + 1e-9, name
+
+
+def test_counts_say_for_how_many(evaluated):
+    counts = evaluated["counts"]
+    assert {counts[name] for name in SWEEPS} == {3}
+    assert {counts[name] for name in (MAPS - {"pr_auc"}) | CAUSAL} == {30}
+    assert sum(counts["accuracy_by_scale"].values()) == 30
+    assert len(counts["accuracy_by_scale"]) == len(SCALE_EDGES) - 1
+
+
+def test_an_empty_range_of_scales_is_null(evaluated):
+    by_scale, counts = evaluated["metrics"]["accuracy_by_scale"], evaluated["counts"]["accuracy_by_scale"]
+    assert list(by_scale) == ["(0.5,1]", "(1,1.5]", "(1.5,2]", "(2,2.5]", "(2.5,3]"]
+    for scale, share in by_scale.items():
+        assert (share is None) == (counts[scale] == 0)
+    right = sum(share * counts[scale] for scale, share in by_scale.items() if share is not None)
+    assert right / 30 == pytest.approx(evaluated["metrics"]["accuracy"])
+
+
+def test_scales_are_those_of_the_digits_asked_for(perfect, batch):
+    edges = list(itertools.pairwise(SCALE_EDGES))
+    expected = [int(((batch.scale > low) & (batch.scale <= high)).sum()) for low, high in edges]
+    assert list(perfect["counts"]["accuracy_by_scale"].values()) == expected
+
+
+@pytest.mark.parametrize(("sweeps", "swept"), [(0, None), (4, 4), (20, 20), (99, 40)])
+def test_sweeps_are_counted_over_batches(data, sweeps, swept):
+    counts = score_attributes(tiny_soft(), data, limit=40, sweeps=sweeps, batch_size=18).summary()["counts"]
+    assert [counts.get(name) for name in ("deletion", "insertion")] == [swept, swept]
+
+
+def test_the_same_again_and_in_other_batches(data):
+    torch.manual_seed(3)
+    model = tiny_soft()
+    first = score_attributes(model, data, limit=40, sweeps=2).summary()
+    assert score_attributes(model, data, limit=40, sweeps=2).summary() == first
+    parts = score_attributes(model, data, limit=40, sweeps=2, batch_size=18).summary()
+    for each in (first, parts):
+        each["baselines"].pop("shuffled")  # maps are exchanged within a batch
+    flat, flat_parts = list(leaves(first)), list(leaves(parts))
+    assert flat_parts == pytest.approx(flat, abs=1e-3)
+
+
+# ---------------------------------------------------------------- limits
+
+
+@pytest.mark.parametrize(("size", "limit", "n"), [(50, 23, 23), (50, 50, 50), (23, None, 23), (23, 999, 23)])
+def test_limit_and_size(size, limit, n):
+    seen = []
+    data = short_data(size)
+    found = score_attributes(
+        tiny_soft(), data, limit=limit, sweeps=0, progress=lambda done, total: seen.append((done, total))
+    )
+    assert found.summary()["n"] == n
+    assert seen[-1] == (n, n)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert torch.equal(torch.cat(found.scenes), data.take(torch.arange(n)).scene)
+
+
+@pytest.mark.parametrize("limit", [18, 25, 41])
+def test_several_questions_to_a_scene_can_be_scored_at_any_length(limit):
+    """What is left over after full batches of 20 may be all about one scene."""
+    data = AttributeData(AttributeDataConfig(glyphs="pack", protocol="authors"), "test")
+    assert score_attributes(tiny_soft(), data, limit=limit, sweeps=0).summary()["n"] == limit
+
+
+@pytest.mark.parametrize(
+    ("protocol", "limit", "fewest"), [("unlimited", 1, 18), ("unlimited", 0, 18), ("authors", 17, 18)]
+)
+def test_too_few_to_compare_is_an_error(protocol, limit, fewest):
+    data = AttributeData(AttributeDataConfig(glyphs="pack", protocol=protocol), "test")
+    with pytest.raises(DataError, match=rf"limit: .*at least {fewest}, found {limit}"):
+        score_attributes(tiny_soft(), data, limit=limit)
+
+
+def test_training_scenes_without_end_cannot_be_scored():
+    with pytest.raises(DataError, match="no end"):
+        score_attributes(tiny_soft(), AttributeData(PACK, "train"))
+
+
+def test_models_that_cannot_be_scored_are_refused(data, batch):
+    with pytest.raises(ConfigError, match="answer queries"):
+        AttributeTask.evaluate(torch.nn.Linear(1, 1), {"glyphs": "pack"}, "test")
+
+    class Sightless(Clairvoyant):
+        def looks(self, raw):
+            (look,) = super().looks(raw)
+            return (look.__class__("memory", "slots", "multiplier", look.weights.flatten(1), norm="softmax"),)
+
+    with pytest.raises(DataError, match="picture"):
+        score_attributes(Sightless(batch), data, limit=20, sweeps=0)

@@ -1,0 +1,262 @@
+"""Scores on given pictures of models whose truth is known: one that sees everything, one that never reads the query."""
+
+import json
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from question_tables import SIDE, SPLITS, SQUARE, write_table
+from saccade import geometry
+from saccade.families.question.prior import training_prior
+from saccade.families.question.table_data import QuestionData, QuestionDataConfig
+from saccade.families.question.table_scores import score_questions
+from saccade.models.base import QueryModel
+from saccade.show.score_tables import flat
+from saccade.trace import Look
+
+SIZE, GRID = (SIDE, SIDE), (8, 8)
+N = 2 * len(SPLITS["test"])
+MAPS = {"true_positive_strength", "pointing", "iou", "pr_auc"}
+CLICKS = {"pointing_at", "attention_near", "distance"}
+ANSWERS = ("blue", "green", "red")
+
+
+class Seer(QueryModel):
+    """Finds the squares by their colour, answers with that of the one asked for, and looks at a cell inside it."""
+
+    def __init__(self, *, answers=3, multi_label=False):
+        super().__init__()
+        self.anchor = nn.Parameter(torch.zeros(1))
+        self.answers, self.multi_label = answers, multi_label
+        self.frame = geometry.scale_shift((SIDE / GRID[1], SIDE / GRID[0]), (0.0, 0.0))
+
+    def encode(self, images):
+        """The pictures themselves."""
+        return images
+
+    def ask(self, encoding, query):
+        """Query 0 is the lower half, 1 the upper."""
+        coloured = (encoding.amax(1) - encoding.amin(1)) > 0.2  # (B,H,W)
+        rows = torch.arange(SIDE) >= SIDE // 2
+        half = torch.where(query[:, None] == 0, rows, ~rows)  # (B,H)
+        found = (coloured & half[:, :, None]).double()  # (B,H,W)
+        shares = (encoding.double() * found[:, None]).sum((2, 3))  # (B,3) red, green, blue
+        answer = shares.flip(1).argmax(1)  # blue, green, red
+        logits = 5.0 * F.one_hot(answer, self.answers).float()
+        if self.multi_label:  # "square" holds always
+            logits[:, -1] = 3.0
+        cells = F.avg_pool2d(found[:, None], SIDE // GRID[0])[:, 0]  # (B,8,8)
+        weights = F.one_hot(self.cell(cells).flatten(1).argmax(1), GRID[0] * GRID[1]).float().unflatten(1, GRID)
+        return {"logits": logits, "cell.weights": weights}
+
+    def cell(self, cells):
+        """Scores of the cells (B,8,8) to look at."""
+        smoothed = F.avg_pool2d(cells[:, None], 3, stride=1, padding=1)[:, 0]
+        return smoothed + cells
+
+    def looks(self, raw):
+        """One look."""
+        return (Look("cell", "soft", "multiplier", raw["cell.weights"], norm="softmax", frame=self.frame),)
+
+
+class Deaf(Seer):
+    """Answers and looks as if the upper square had been asked for."""
+
+    def ask(self, encoding, query):
+        """Whatever was asked."""
+        return super().ask(encoding, torch.ones_like(query))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("tables")
+
+
+def opened(folder, name, **options):
+    path = folder / name / "table.csv"
+    if not path.exists():
+        write_table(path.parent, **options)
+    return QuestionData(QuestionDataConfig(f"csv:{path}", size=SIZE), "test")
+
+
+def scored(model, data, **options):
+    prior = training_prior(data.table, data.queries, data.answers)
+    return score_questions(model.eval(), data, prior, **{"sweeps": 0, **options}).summary()
+
+
+@pytest.fixture(scope="module")
+def boxes(folder):
+    return opened(folder, "boxes")
+
+
+@pytest.fixture(scope="module")
+def points(folder):
+    return opened(folder, "points", evidence="point")
+
+
+@pytest.fixture(scope="module")
+def seen(boxes):
+    return scored(Seer(), boxes, sweeps=3)
+
+
+# ---------------------------------------------------------------- answers
+
+
+def test_who_sees_everything_is_right_and_follows_the_question(seen):
+    """Asked for the other square, where it has another colour, the answer is never that of the first."""
+    assert seen["n"] == N
+    assert seen["metrics"]["accuracy"] == 1
+    assert seen["metrics"]["swapped_query"] == 0
+    assert seen["metrics"]["accuracy_by_query"] == {"lower": 1.0, "upper": 1.0}
+    assert seen["counts"]["accuracy_by_query"] == {"lower": 9, "upper": 9}
+    assert seen["counts"]["swapped_query"] == 12  # three of nine pictures have two squares of one colour
+
+
+def test_who_never_reads_the_query_is_found_out(boxes):
+    """Right about every upper square, and about the lower ones that share its colour: 9 + 3 of 18.
+
+    Of the twelve questions with another answer, the six about upper squares are answered right whatever is asked.
+    """
+    found = scored(Deaf(), boxes)["metrics"]
+    assert found["accuracy"] == pytest.approx(12 / 18)
+    assert found["swapped_query"] == pytest.approx(6 / 12)
+    assert found["accuracy_by_query"] == {"lower": pytest.approx(1 / 3), "upper": 1.0}
+
+
+def test_habit_is_the_share_of_the_most_frequent_answer(folder, seen):
+    """All colours are equally frequent. Without red lower squares in training, red is never guessed for them."""
+    assert seen["baselines"]["training_prior"] == {"accuracy": pytest.approx(1 / 3)}
+    path = write_table(folder / "habit")
+    lines = path.read_text().splitlines()
+    kept = [line for line in lines if not ("lower,blue" in line or "lower,green" in line) or ",train," not in line]
+    path.write_text("\n".join(kept))
+    data = QuestionData(QuestionDataConfig(f"csv:{path}", size=SIZE), "test")
+    found = scored(Seer(), data)["baselines"]
+    assert found["training_prior"]["accuracy"] == pytest.approx(1 / 3)
+    label = data.take(torch.arange(N))
+    expected = torch.where(label.query == 0, 2, 0)  # red below; above, of three that tie, the first
+    assert found["training_prior_by_query"]["accuracy"] == pytest.approx(
+        float((expected == label.label).double().mean())
+    )
+
+
+def test_without_training_rows_there_is_no_habit(boxes):
+    found = score_questions(Seer().eval(), boxes, None, sweeps=0).summary()
+    assert not any(name.startswith("training_prior") for name in found["baselines"])
+
+
+def test_one_location_of_many_is_scored_beside_the_sum(boxes):
+    class Doubting(Seer):
+        def ask(self, encoding, query):
+            raw = super().ask(encoding, query)
+            return raw | {"argmax_logits": torch.where((query == 0)[:, None], raw["logits"], -raw["logits"])}
+
+    found = scored(Doubting(), boxes)["metrics"]
+    assert found["accuracy"] == 1
+    assert found["accuracy_argmax_location"] == 0.5
+
+
+# ---------------------------------------------------------------- several labels
+
+
+def test_several_labels_are_ranked(folder):
+    data = opened(folder, "several", several=True)
+    assert data.answers == (*ANSWERS, "square")
+    found = scored(Seer(answers=4, multi_label=True), data)
+    assert found["metrics"]["weighted_map"] == found["metrics"]["weighted_map_all_point"] == 1
+    assert found["metrics"]["top1"] == 1
+    assert found["metrics"]["swapped_query"] < 0.9
+    assert "accuracy" not in found["metrics"]
+    habit = found["baselines"]["training_prior_by_query"]
+    assert habit["top1"] == 1  # "square" always holds
+    assert habit["weighted_map"] == pytest.approx((18 * 1 + 18 / 3) / 36)
+    json.dumps(found, allow_nan=False)
+
+
+# ---------------------------------------------------------------- attention
+
+
+def test_boxes_are_evidence(seen, boxes):
+    assert set(seen["attention"]) == MAPS | {"deletion", "insertion", "by_look"}
+    assert seen["attention"]["pointing"] == 1
+    area = SQUARE**2 / SIDE**2
+    assert seen["baselines"]["uniform"]["true_positive_strength"] == pytest.approx(area, rel=1e-3)
+    strength = {name: held.get("true_positive_strength") for name, held in seen["baselines"].items()}
+    assert strength["uniform"] < strength["shuffled"] < seen["attention"]["true_positive_strength"]
+    assert seen["attention"]["true_positive_strength"] <= strength["grid_oracle"] + 1e-6
+    assert not {"box_centre", "part_prior"} & seen["baselines"].keys()  # the box is the evidence itself
+
+
+def test_clicks_are_scored_by_nearness_beside_every_position(points):
+    found = scored(Seer(), points)
+    assert set(found["attention"]) == MAPS | CLICKS | {"by_look"}
+    near = {name: held["attention_near"] for name, held in found["baselines"].items() if "attention_near" in held}
+    assert set(near) == {
+        "uniform", "centre_gaussian", "shuffled", "box_centre", "box_centre_exact", "part_prior", "part_prior_exact",
+        "grid_oracle",
+    }  # fmt: skip
+    assert near["uniform"] < found["attention"]["attention_near"] <= near["grid_oracle"] + 1e-6
+    assert near["part_prior_exact"] == 1  # squares always lie at one place of the box of both
+    assert near["box_centre_exact"] == 0  # between the two
+    diagonal = math.hypot(SQUARE, 24 + SQUARE)
+    assert found["baselines"]["box_centre_exact"]["distance"] == pytest.approx(12 / diagonal, rel=0.1)
+    assert found["attention"]["distance"] < found["baselines"]["uniform"]["distance"] / 3
+
+
+def test_without_evidence_nothing_is_said_of_it(folder):
+    found = scored(Seer(), opened(folder, "none", evidence=""), sweeps=2)
+    assert set(found["attention"]) == {"deletion", "insertion", "by_look"}
+    assert found["metrics"]["accuracy"] == 1
+    assert set(found["baselines"]) == {"training_prior", "training_prior_by_query", "uniform"}
+    assert not CLICKS & found["intervals"].keys()
+
+
+def test_what_the_map_marks_is_what_the_answer_needs(seen):
+    """Blurring the cell that is looked at first takes the answer away sooner than blurring at random."""
+    assert seen["counts"]["deletion"] == 3
+    assert seen["attention"]["insertion"] >= seen["baselines"]["uniform"]["insertion"]
+
+
+def test_every_look_is_scored_when_there_are_several(points):
+    class Twice(Seer):
+        def looks(self, raw):
+            (cell,) = super().looks(raw)
+            glance = torch.full((len(raw["logits"]), 2, 2), 0.25)
+            frame = geometry.scale_shift((SIDE / 2, SIDE / 2), (0.0, 0.0))
+            return (Look("glance", "gate", "multiplier", glance, norm="sigmoid", frame=frame), cell)
+
+    found = scored(Twice(), points)
+    assert list(found["attention"]["by_look"]) == ["glance", "cell"]
+    assert found["attention"]["by_look"]["cell"]["distance"] == found["attention"]["distance"]
+    glance = found["attention"]["by_look"]["glance"]
+    assert glance["distance"] == pytest.approx(found["baselines"]["uniform"]["distance"], rel=1e-3)
+
+
+# ---------------------------------------------------------------- how much
+
+
+def test_few_questions_about_one_picture_have_no_one_to_exchange_maps_with(boxes):
+    found = scored(Seer(), boxes, limit=2)
+    assert found["n"] == 2
+    assert "shuffled" not in found["baselines"]
+    assert "uniform" in found["baselines"]
+
+
+def test_batches_change_nothing_but_the_exchange_of_maps(boxes, seen, monkeypatch):
+    told = []
+    monkeypatch.setattr("saccade.families.question.table_scores.SWEPT_AT_ONCE", 2)
+    parts = scored(Seer(), boxes, batch_size=8, sweeps=3, progress=lambda done, total: told.append((done, total)))
+    assert told == [(2, N), (3, N), (8, N), (N, N)]  # those swept; then batches, and what is left over joins the last
+    for key in ("metrics", "attention", "counts"):
+        assert flat(parts[key]) == pytest.approx(flat(seen[key])), key
+    for name in seen["baselines"].keys() - {"shuffled"}:
+        assert parts["baselines"][name] == pytest.approx(seen["baselines"][name]), name
+
+
+def test_the_result_is_plain_numbers(seen):
+    assert json.loads(json.dumps(seen, allow_nan=False)) == seen
+    low, high = seen["intervals"]["true_positive_strength"]
+    assert low <= seen["attention"]["true_positive_strength"] <= high

@@ -1,0 +1,256 @@
+"""The training side of questions about pictures: words from the table, batches by number, losses, what is refused."""
+
+import inspect
+import itertools
+import json
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from question_tables import SPLITS, write_table
+from saccade.engine.protocol import Trainable
+from saccade.errors import ConfigError, DataError
+from saccade.families.question.query_task import right_answers, sampled_loss
+from saccade.families.question.table_data import QuestionData
+from saccade.families.question.table_task import QuestionTask
+from saccade.metrics import weighted_map
+from saccade.models.io.folder import load_model
+from saccade.tasks import task_class
+
+SMALL = {"channels": 4, "depth": 2, "hidden": 4, "dropout": 0.0}
+TRAIN = 2 * len(SPLITS["train"])
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return write_table(tmp_path_factory.mktemp("one"))
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory):
+    return write_table(tmp_path_factory.mktemp("several"), several=True)
+
+
+def new_task(path, *, seed=0, model="soft", config=SMALL, **data) -> QuestionTask:
+    return QuestionTask(
+        model=model, model_config=config, data={"name": f"csv:{path}", "size": [48, 48], **data}, seed=seed
+    )
+
+
+def batches(task, count, *, start=0, **options):
+    return list(itertools.islice(task.train_batches(start, **options), count))
+
+
+def same(one, other) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+# ---------------------------------------------------------------- the table decides
+
+
+def test_the_words_of_the_table_size_the_model(table, several):
+    one, many = new_task(table), new_task(several)
+    assert (one.model.config.queries, one.model.config.answers, one.model.multi_label) == (2, 3, False)
+    assert (many.model.config.queries, many.model.config.answers, many.model.multi_label) == (2, 4, True)
+    assert one.split("val").answers == ("blue", "green", "red")
+    with pytest.raises(ConfigError, match=r"model.config.answers: found 5, but csv:.* has 3; leave it out"):
+        new_task(table, config=SMALL | {"answers": 5})
+    assert new_task(table, config=SMALL | {"answers": 3}).model.config.answers == 3
+
+
+def test_it_is_what_the_engine_trains(table):
+    assert task_class("question") is QuestionTask
+    assert isinstance(new_task(table).model, nn.Module)
+    for name, asked in inspect.getmembers(Trainable, inspect.isfunction):
+        if not name.startswith("_"):
+            given = inspect.signature(getattr(QuestionTask, name)).parameters
+            wanted = inspect.signature(asked).parameters
+            assert [(each.name, each.kind, each.default) for each in given.values()] == [
+                (each.name, each.kind, each.default) for each in wanted.values()
+            ], name
+
+
+# ---------------------------------------------------------------- batches
+
+
+def test_a_batch_is_a_function_of_its_number(table):
+    whole = batches(new_task(table), 6, batch_size=16)
+    assert TRAIN // 16 == 4  # so that 4 is in the second epoch
+    for start in (1, 3, 4):
+        later = batches(new_task(table), 6 - start, start=start, batch_size=16)
+        assert all(same(one, other) for one, other in zip(whole[start:], later))
+    assert not same(whole[0], whole[1])
+
+
+def test_batches_have_one_shape_and_the_last_partial_one_is_dropped(table):
+    task = new_task(table)
+    assert task.steps_per_epoch(17) == TRAIN // 17 == 4
+    shapes = {tuple(batch["images"].shape) for batch in batches(task, 9, batch_size=17)}
+    assert shapes == {(17, 3, 48, 48)}
+
+
+def test_augmentation_belongs_to_the_number_of_the_batch_and_to_the_seed(table):
+    """The whole training set is one batch, so two epochs hold the same pictures, each varied anew."""
+    first, second = batches(new_task(table), 2, batch_size=TRAIN)
+    other = batches(new_task(table, seed=1), 1, batch_size=TRAIN)[0]
+    task = new_task(table)
+    plain = task.split("train").take(torch.arange(TRAIN)).images
+    for batch in (first, second, other):
+        assert (batch["images"] - plain).abs().mean() > 0.01
+    first_order, second_order = (task._members(task.split("train"), epoch, TRAIN) for epoch in (0, 1))
+    back = second["images"][second_order.argsort()] - first["images"][first_order.argsort()]
+    assert back.flatten(1).abs().amax(1).gt(0.01).float().mean() > 0.9
+
+
+def test_ranks_vary_their_pictures_differently_and_as_one_rank_would(table):
+    task = new_task(table)
+    ranks = [batches(task, 1, start=1, batch_size=8, rank=rank, world_size=2)[0] for rank in range(2)]
+    alone = batches(task, 2, start=2, batch_size=8)
+    assert all(same(one, other) for one, other in zip(ranks, alone))
+
+
+def test_nothing_is_varied_where_it_is_scored(table):
+    task = new_task(table)
+    val = task.split("val")
+    numbers = torch.arange(4)
+    assert torch.equal(val.take(numbers).images, val.take(numbers).images)
+    assert float(val.take(numbers).images.amax()) == 1  # the white dots as they were drawn
+
+
+# ---------------------------------------------------------------- losses and validation
+
+
+def test_the_loss_of_a_set_by_hand(several):
+    """Odds 3:1 for the first of four answers, 1:1 for the rest; {first, second} holds: −log(3/4 · (1/2)³)."""
+    raw = {"logits": torch.tensor([[math.log(3), 0.0, 0.0, 0.0]])}
+    found = new_task(several).loss(raw, {"label": torch.tensor([[1.0, 1.0, 0.0, 0.0]])}, "default")
+    assert set(found) == {"loss", "top1"}
+    assert float(found["loss"]) == pytest.approx(math.log(32 / 3))
+    assert float(found["top1"]) == 1
+
+
+def test_right_answers_by_hand():
+    logits = torch.tensor([[2.0, 1.0, 0.0], [0.0, 1.0, 2.0]])
+    assert right_answers(logits, torch.tensor([0, 1])).tolist() == [True, False]
+    assert right_answers(logits, torch.tensor([[0.0, 1.0, 0.0], [0.0, 1.0, 1.0]])).tolist() == [False, True]
+
+
+def test_drawn_locations_are_rewarded_with_the_whole_set():
+    """Two draws with odds 1:1 and 3:1 for the one answer, which holds: rewards −log 2 and −log 4/3."""
+    raw = {
+        "sampled_logits": torch.tensor([[[0.0], [math.log(3)]]]),
+        "sampled_log_prob": torch.zeros(1, 2),
+        "entropy": torch.zeros(1),
+    }
+    found = sampled_loss(raw, torch.tensor([[1.0]]))
+    assert float(found) == pytest.approx((math.log(2) + math.log(4 / 3)) / 2)
+
+
+@pytest.mark.parametrize("estimator", ["marginal", "reinforce"])
+def test_hard_attention_learns_several_labels_by_either_estimator(several, estimator):
+    task = new_task(several, model="hard", config=SMALL | {"estimator": estimator})
+    batch = batches(task, 1, batch_size=6)[0]
+    task.loss(task.model.train().forward_raw(**task.inputs(batch)), batch, "default")["loss"].backward()
+    assert task.model.attention.scorer.to_score.weight.grad.abs().sum() > 0
+
+
+def test_validation_by_hand(table, several):
+    """A model that always prefers the first answer; of several labels its ranking is constant, so AP is the share."""
+
+    class Constant(nn.Module):
+        def __init__(self, answers):
+            super().__init__()
+            self.logits = torch.tensor([[1.0] + [0.0] * (answers - 1)])
+
+        def forward_raw(self, images, query):
+            return {"logits": self.logits.expand(len(query), -1)}
+
+    one = new_task(table)
+    label = one.split("val").take(torch.arange(18)).label
+    found = one.validate(Constant(3))
+    assert found["accuracy"] == pytest.approx(float((label == 0).double().mean()))
+    assert found["loss"] == pytest.approx(math.log(math.e + 2) - found["accuracy"], rel=1e-5)
+    assert set(found) == set(one.measures())
+    assert one.measures()[0] == "accuracy"  # what a recipe calls score
+    many = new_task(several)
+    labels = many.split("val").take(torch.arange(18)).label
+    found = many.validate(Constant(4))
+    assert found["weighted_map"] == pytest.approx(weighted_map(torch.zeros(18, 4), labels))
+    assert found["top1"] == pytest.approx(float(labels[:, 0].mean()))
+    assert set(found) == set(many.measures())
+    assert many.measures()[0] == "weighted_map"
+
+
+# ---------------------------------------------------------------- starting from published weights
+
+
+def test_a_model_starts_from_published_weights_when_it_says_so(table, monkeypatch):
+    from saccade.models.soft import SoftModel
+
+    started = []
+    monkeypatch.setattr(SoftModel, "start_pretrained", lambda self: started.append(self))
+    deep = {"backbone": "mobilenetv2", "through": "block2", "hidden": 4, "dropout": 0.0}
+    new_task(table, config=deep)
+    assert not started
+    task = new_task(table, config=deep | {"pretrained": True})
+    assert started == [task.model]
+    assert task.new_model(3) is started[1]
+
+
+# ---------------------------------------------------------------- keeping and refusing
+
+
+def test_the_model_folder_tells_nobody_where_the_pictures_were(table, tmp_path):
+    task = new_task(table)
+    recipe = {"name": "attributes", "data": {"name": f"csv:{table}", "size": [48, 48]}}
+    task.save_model(task.model, tmp_path / "m", {"recipe": recipe, "step": 7})
+    assert recipe["data"]["name"] == f"csv:{table}"  # the run's own recipe is left alone
+    for file in (tmp_path / "m").iterdir():
+        assert str(table.parent).encode() not in file.read_bytes(), file.name
+    model, facts = load_model(tmp_path / "m")
+    assert facts.data["name"] == facts.recipe["data"]["name"] == "csv"
+    assert (facts.task, facts.queries, facts.answers) == ("question", ("lower", "upper"), ("blue", "green", "red"))
+    assert facts.preprocessing.size == (48, 48)
+    assert json.loads((tmp_path / "m" / "config.json").read_text())["model"]["answers"] == 3
+    assert all(torch.equal(value, task.model.state_dict()[name]) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "words"),
+    [
+        ({"name": ""}, ConfigError, "give --data READER:PATH"),
+        ({"name": "mref"}, ConfigError, "not READER:PATH"),
+        ({"name": "cvs:t.csv"}, ConfigError, "no reader 'cvs': did you mean 'csv'"),
+        ({"name": "csv:nowhere.csv"}, DataError, "nowhere.csv: cannot be"),
+        ({"options": {"stict": True}}, ConfigError, "did you mean 'strict'"),
+        ({"size": [4, 4]}, DataError, "too small"),
+        ({"augment": {"area": [0.0, 1.0]}}, ConfigError, "area"),
+    ],
+)
+def test_wrong_settings_are_named(table, data, error, words):
+    with pytest.raises(error, match=words):
+        new_task(table, **data)
+
+
+def test_a_table_that_cannot_train_is_refused(table, tmp_path):
+    lines = table.read_text().splitlines()
+    for split in ("train", "val"):
+        kept = [line for line in lines if f",{split}," not in line]
+        cut = table.with_name(f"without-{split}.csv")
+        cut.write_text("\n".join(kept))
+        with pytest.raises(DataError, match=f"no question in split '{split}'; training needs train and val rows"):
+            new_task(cut)
+    with pytest.raises(DataError, match=f"batch of {TRAIN + 1} is larger than the {TRAIN} training examples"):
+        batches(new_task(table), 1, batch_size=TRAIN + 1)
+    with pytest.raises(DataError, match=f"the {TRAIN} training examples; make it smaller, as with --set batch_size=32"):
+        new_task(table).steps_per_epoch(TRAIN + 1)  # found before a run folder is begun
+
+
+def test_splits_are_made_on_the_device_that_is_named(table):
+    task = new_task(table)
+    before = task.split("val")
+    task.to(torch.device("cpu"))
+    assert task.split("val") is not before
+    assert isinstance(task.split("val"), QuestionData)

@@ -1,0 +1,181 @@
+"""The reader of Visual Genome: the paper's task, on hand-written entries and on a drawn miniature."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from saccade.errors import ConfigError, DataError
+from saccade.families.question import visual_genome
+from saccade.families.question.table_data import QuestionData, QuestionDataConfig
+from saccade.families.question.visual_genome import VisualGenomeOptions, read_visual_genome
+from visual_genome_miniature import COLOURS, SHAPES, write_miniature
+
+ALL = VisualGenomeOptions(min_count=0)
+
+
+def thing(name: str, attributes: list[str] | None, box=(1, 2, 3, 4)) -> dict[str, Any]:
+    entry = {"names": [name], **dict(zip("xywh", box))}
+    return entry if attributes is None else {**entry, "attributes": attributes}
+
+
+def write(folder: Path, *images: list[dict[str, Any]]) -> Path:
+    """Images 1, 2, … with these objects; the pictures are empty files in VG_100K."""
+    (folder / "VG_100K").mkdir(exist_ok=True)
+    numbers = range(1, len(images) + 1)
+    for number in numbers:
+        (folder / f"VG_100K/{number}.jpg").touch()
+    (folder / "image_data.json").write_text(json.dumps([{"image_id": n, "url": f"x/VG_100K/{n}.jpg"} for n in numbers]))
+    entries = [{"image_id": n, "attributes": objects} for n, objects in zip(numbers, images)]
+    (folder / "attributes.json").write_text(json.dumps(entries))
+    return folder
+
+
+# ---------------------------------------------------------------- by hand
+
+
+def test_objects_of_a_class_are_one_question(tmp_path):
+    objects = [
+        thing("Cat ", ["black", " Fat"], (10, 20, 30, 40)),
+        thing("cat", ["fat", "asleep"], (0, 50, 5, 30)),
+        thing("dog", ["black"], (1, 1, 2, 2)),
+    ]
+    table = read_visual_genome(write(tmp_path, objects), ALL)
+    cat, dog = sorted(table.rows, key=lambda row: row.query)
+    assert (cat.query, cat.labels, cat.box) == ("cat", ("black", "fat", "asleep"), (0, 20, 40, 80))
+    assert (dog.labels, dog.box, dog.group) == (("black",), (1, 1, 3, 3), "1")
+    assert cat.image == tmp_path / "VG_100K/1.jpg"
+    assert table.multi_label
+    assert table.answers == ("asleep", "black", "fat")
+
+
+def test_words_must_appear_more_often_than_the_limit(tmp_path):
+    """cat 3, dog 2 (and a dog without attributes, which does not count); black 3, fat 2, asleep 2."""
+    images = [
+        [thing("cat", ["black"]), thing("dog", ["black", "fat"]), thing("dog", None)],
+        [thing("cat", ["black", "asleep"]), thing("dog", ["fat"])],
+        [thing("cat", ["asleep"])],
+    ]
+    table = read_visual_genome(write(tmp_path, *images), VisualGenomeOptions(min_count=2))
+    assert (table.queries, table.answers) == (("cat",), ("black",))
+    assert sorted(row.group for row in table.rows) == ["1", "2"]
+    assert table.skipped == ("no frequent class with a frequent attribute: image 3",)
+    assert len(read_visual_genome(tmp_path, VisualGenomeOptions(min_count=1)).rows) == 5
+    with pytest.raises(DataError, match=r"no class appears more than 3 times; set data\.options\.min_count"):
+        read_visual_genome(tmp_path, VisualGenomeOptions(min_count=3))
+
+
+def test_objects_that_say_nothing_are_no_objects(tmp_path):
+    objects = [
+        thing("cat", ["black"]),
+        thing(" ", ["black"]),
+        thing("cow", [" "]),
+        thing("pig", ["black"], (0, 0, 0, 5)),
+    ]
+    assert [row.query for row in read_visual_genome(write(tmp_path, objects), ALL).rows] == ["cat"]
+
+
+def test_splits_have_the_papers_proportions(tmp_path, monkeypatch):
+    monkeypatch.setattr(visual_genome, "_PAPER_IMAGES", 45)
+    monkeypatch.setattr(visual_genome, "_PAPER_HELD_OUT", 10)
+    images = [[thing("cat", ["black"]), thing("dog", ["black"])]] * 60
+    table = read_visual_genome(write(tmp_path, *images), VisualGenomeOptions(0, images=45))
+    splits = {split: {row.group for row in table.rows if row.split == split} for split in ("train", "val", "test")}
+    assert [len(splits[split]) for split in ("train", "val", "test")] == [25, 10, 10]
+    assert len(set.union(*splits.values())) == 45
+    assert sum(entry.startswith("more than the images asked for") for entry in table.skipped) == 15
+    assert read_visual_genome(tmp_path, VisualGenomeOptions(0, images=45)).rows == table.rows
+
+
+def test_pictures_are_found_in_either_folder_and_counted_where_not(tmp_path):
+    write(tmp_path, *[[thing("cat", ["black"])]] * 4)
+    (tmp_path / "VG_100K_2").mkdir()
+    (tmp_path / "VG_100K/2.jpg").rename(tmp_path / "VG_100K_2/2.jpg")
+    (tmp_path / "VG_100K/3.jpg").unlink()
+    table = read_visual_genome(tmp_path, ALL)
+    assert {row.image.parent.name for row in table.rows if row.group == "2"} == {"VG_100K_2"}
+    assert table.skipped == ("no such picture: image 3, cat",)
+
+
+# ---------------------------------------------------------------- what cannot be used
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("attributes.json", '{"image_id": 1}', "not a JSON list"),
+        ("attributes.json", '[{"id": 1, "attributes": []}]', "an entry has no image_id.*version 1.2"),
+        ("attributes.json", '[{"image_id": 1}]', "image 1 is not in the layout of version 1.2 .KeyError"),
+        ("attributes.json", '[{"image_id": 1, "attributes": [{"names": ["cat"]}]}]', "KeyError"),
+        ("image_data.json", "[7]", "an entry has no image_id"),
+    ],
+)
+def test_another_layout_is_named(tmp_path, file, text, message):
+    write(tmp_path, [thing("cat", ["black"])])
+    (tmp_path / file).write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_visual_genome(tmp_path, ALL)
+
+
+def test_missing_files_are_named(tmp_path):
+    with pytest.raises(DataError, match="not a folder"):
+        read_visual_genome(tmp_path / "vg", ALL)
+    with pytest.raises(DataError, match="no pictures in VG_100K or VG_100K_2"):
+        read_visual_genome(tmp_path, ALL)
+    write(tmp_path, [thing("cat", ["black"])])
+    (tmp_path / "attributes.json").unlink()
+    with pytest.raises(DataError, match=r"attributes\.json: cannot be read"):
+        read_visual_genome(tmp_path, ALL)
+    with pytest.raises(ConfigError, match="at least 3"):
+        VisualGenomeOptions(images=2)
+
+
+# ---------------------------------------------------------------- the miniature
+
+
+@pytest.fixture(scope="module")
+def miniature(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_miniature(tmp_path_factory.mktemp("vg"), seed=0)
+
+
+def test_the_miniature_asks_about_shapes(miniature):
+    table = read_visual_genome(miniature, VisualGenomeOptions(min_count=5))
+    assert table.queries == tuple(sorted(SHAPES))
+    assert table.answers == tuple(sorted([*COLOURS, "large", "small"]))
+    assert {row.image.parent.name for row in table.rows} == {"VG_100K", "VG_100K_2"}
+    assert all(table.count(split) > 10 for split in ("train", "val", "test"))
+    everything = read_visual_genome(miniature, ALL)
+    assert len(everything.rows) + len(everything.skipped) == len(table.rows) + 1  # and one rare unicorn
+
+
+def test_the_miniature_shows_what_its_boxes_say(miniature):
+    table = read_visual_genome(miniature, VisualGenomeOptions(min_count=5))
+    for row in table.rows[:40]:
+        x0, y0, x1, y1 = (int(side) for side in row.box)
+        cut = Image.open(row.image).convert("RGB").crop((x0, y0, x1, y1))
+        wanted = [COLOURS[label] for label in row.labels if label in COLOURS]
+        near = [
+            sum(map(abs, np.subtract(pixel, rgb))) < 60
+            for rgb in wanted
+            for pixel in np.asarray(cut, int).reshape(-1, 3)
+        ]
+        assert sum(near) > 0.2 * (x1 - x0) * (y1 - y0) / 4
+
+
+def test_the_miniature_becomes_batches(miniature):
+    config = QuestionDataConfig(f"vg:{miniature}", size=(64, 64), options={"min_count": 5})
+    data = QuestionData(config, "train")
+    batch = data.take(torch.arange(16))
+    assert batch.label.shape == (16, 6)
+    assert bool((batch.label.sum(1) >= 1).all())
+    assert bool(batch.evidence().flatten(1).any(1).all())
+
+
+def test_the_seed_decides(tmp_path, miniature):
+    same, other = write_miniature(tmp_path / "a", 0), write_miniature(tmp_path / "b", 1)
+    text = (miniature / "attributes.json").read_text()
+    assert (same / "attributes.json").read_text() == text != (other / "attributes.json").read_text()

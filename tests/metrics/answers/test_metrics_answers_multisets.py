@@ -1,0 +1,129 @@
+"""Multiset scores: numbers worked out by hand, and that no order can change them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.errors import DataError, ShapeError
+from saccade.metrics import exact_match, macro_f1, macro_f1_by_presence, macro_f1_interval, multiset_counts
+from saccade.metrics.answers.multisets import before_stop
+
+STOP = 3
+SAID = torch.tensor([[0, 0, STOP, 1], [1, 2, 2, 2], [STOP, 0, 0, 0]])
+TRUE = torch.tensor([[0, 0, -1, -1], [2, 1, 2, -1], [-1, -1, -1, -1]])
+
+
+def test_counts_end_at_the_first_stop_and_leave_out_padding() -> None:
+    assert multiset_counts(SAID, STOP).tolist() == [[2, 0, 0], [0, 1, 3], [0, 0, 0]]
+    assert multiset_counts(TRUE, STOP).tolist() == [[2, 0, 0], [0, 1, 2], [0, 0, 0]]
+    assert before_stop(SAID, STOP).tolist() == [[True, True, False, False], [True] * 4, [False] * 4]
+
+
+def test_exact_match_is_about_every_copy() -> None:
+    said, true = multiset_counts(SAID, STOP), multiset_counts(TRUE, STOP)
+    assert exact_match(said, true).tolist() == [1.0, 0.0, 1.0]  # a 2 too many; and nothing is rightly nothing
+
+
+def test_macro_f1_pools_counts_by_class() -> None:
+    """Class 0: 2 of 2. Class 1: 1 of 1. Class 2: 2 right of 3 said and 2 true, 2·2/(3+2)."""
+    said, true = multiset_counts(SAID, STOP), multiset_counts(TRUE, STOP)
+    assert macro_f1(said, true) == pytest.approx((1 + 1 + 0.8) / 3)
+
+
+def test_a_class_that_does_not_occur_is_left_out_and_one_said_in_vain_is_not() -> None:
+    true = torch.tensor([[1, 0, 0]])
+    assert macro_f1(torch.tensor([[1, 0, 0]]), true) == 1.0
+    assert macro_f1(torch.tensor([[1, 1, 0]]), true) == 0.5
+    assert math.isnan(macro_f1(torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 3, dtype=torch.long)))
+
+
+def test_macro_f1_is_the_harmonic_mean_of_pooled_precision_and_recall() -> None:
+    generator = torch.Generator().manual_seed(0)
+    said, true = (torch.randint(0, 3, (50, 4), generator=generator) for _ in range(2))
+    right = torch.minimum(said, true).sum(0).double()
+    precision, recall = right / said.sum(0), right / true.sum(0)
+    assert macro_f1(said, true) == pytest.approx(float((2 * precision * recall / (precision + recall)).mean()))
+
+
+def test_by_presence_forgives_what_is_said_of_absent_classes() -> None:
+    """Class 0 is there twice, found once: recall 1/2, precision 1, F1 2/3. Class 1, said in vain, does not count."""
+    said, true = torch.tensor([[1, 5]]), torch.tensor([[2, 0]])
+    assert macro_f1_by_presence(said, true) == pytest.approx(2 / 3)
+    assert macro_f1(said, true) == pytest.approx((2 / 3 + 0) / 2)
+
+
+def test_by_presence_averages_batches_not_pictures() -> None:
+    said, true = torch.tensor([[1], [1], [0]]), torch.ones(3, 1, dtype=torch.long)
+    assert macro_f1_by_presence(said, true, batch_size=2) == pytest.approx((1 + 0) / 2)
+    assert macro_f1_by_presence(said, true, batch_size=3) == pytest.approx(2 / 3)
+    assert math.isnan(macro_f1_by_presence(said[:0], true[:0]))
+
+
+def test_the_interval_holds_the_score_and_narrows_with_pictures() -> None:
+    generator = torch.Generator().manual_seed(1)
+    said, true = (torch.randint(0, 2, (400, 3), generator=generator) for _ in range(2))
+    wide, narrow = macro_f1_interval(said[:40], true[:40]), macro_f1_interval(said, true)
+    assert narrow.low < narrow.mean == macro_f1(said, true) < narrow.high
+    assert narrow.high - narrow.low < (wide.high - wide.low) / 2
+    assert macro_f1_interval(said, true) == narrow  # the same seed, the same interval
+    assert math.isnan(macro_f1_interval(said[:1], true[:1]).low)
+
+
+def test_a_perfect_reader_has_an_interval_without_width() -> None:
+    true = torch.eye(3, dtype=torch.long).repeat(5, 1)
+    assert macro_f1_interval(true, true)[:3] == (1.0, 1.0, 1.0)
+
+
+labels = st.lists(st.lists(st.integers(0, 2), max_size=4), min_size=1, max_size=5)
+
+
+def padded(rows: list[list[int]]) -> torch.Tensor:
+    return torch.tensor([row + [-1] * (4 - len(row)) for row in rows])
+
+
+@given(labels, labels, st.randoms(use_true_random=False))
+def test_no_order_of_labels_or_pictures_changes_a_score(one, other, random) -> None:
+    many = min(len(one), len(other))
+    said, true = padded(one[:many]), padded(other[:many])
+    turned = torch.stack([row[random.sample(range(4), 4)] for row in said])
+    pictures = random.sample(range(many), many)
+    first = multiset_counts(said, STOP), multiset_counts(true, STOP)
+    second = multiset_counts(turned, STOP)[pictures], first[1][pictures]
+    assert exact_match(*first)[pictures].tolist() == exact_match(*second).tolist()
+    scores = [(macro_f1(*pair), macro_f1_by_presence(*pair)) for pair in (first, second)]
+    for left, right in zip(*scores):
+        assert left == pytest.approx(right, nan_ok=True)
+
+
+@given(labels, labels)
+def test_scores_lie_between_0_and_1_and_are_1_for_the_truth_alone(one, other) -> None:
+    many = min(len(one), len(other))
+    said, true = multiset_counts(padded(one[:many]), STOP), multiset_counts(padded(other[:many]), STOP)
+    score = macro_f1(said, true)
+    assert math.isnan(score) or 0 <= score <= 1
+    if score == 1:  # each class was said as often as it is true, and where
+        assert torch.equal(said, true)
+    if bool(true.any()):
+        assert macro_f1(true, true) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: multiset_counts(torch.tensor([1, 2]), 3), r"\(B,M\)"),
+        (lambda: multiset_counts(torch.tensor([[1.0]]), 3), "integer ids"),
+        (lambda: multiset_counts(torch.tensor([[4]]), 3), "3 for stop"),
+        (lambda: multiset_counts(torch.tensor([[-2]]), 3), "−1 for nothing"),
+        (lambda: exact_match(torch.zeros(2, 3).long(), torch.zeros(2, 4).long()), r"\(2, 3\)"),
+        (lambda: macro_f1(torch.zeros(2, 3), torch.zeros(2, 3)), "whole numbers"),
+        (lambda: macro_f1_by_presence(torch.zeros(3).long(), torch.zeros(3).long()), r"\(B,K\)"),
+    ],
+)
+def test_bad_input_is_named(call, words) -> None:
+    with pytest.raises((ShapeError, DataError), match=words):
+        call()

@@ -1,0 +1,203 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from saccade import geometry
+from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.metrics import true_positive_strength
+from saccade.metrics.maps import baselines
+from saccade.metrics.maps.baselines import derangement, seen_by_cells
+
+VALID_STACK = geometry.scale_shift((16.0, 16.0), (15.0, 15.0))  # 4×4 cells, centres at 23, 39, 55, 71 of 100
+TURNED = torch.tensor([[6.0, -3.0, 30.0], [3.0, 6.0, 5.0]], dtype=torch.float64)
+
+
+def blobs(pictures, size=(100, 100), seed=0, radius=8.0):
+    generator = torch.Generator().manual_seed(seed)
+    centre = torch.rand(pictures, 2, 1, 1, generator=generator) * torch.tensor(size).view(2, 1, 1)
+    ys, xs = torch.meshgrid(*(torch.arange(n) + 0.5 for n in size), indexing="ij")
+    return (ys - centre[:, 0]).square() + (xs - centre[:, 1]).square() < radius**2
+
+
+# ---------------------------------------------------------------- plain maps
+
+
+def test_uniform_is_uniform_and_scores_the_area():
+    maps = baselines.uniform(VALID_STACK, (4, 4), (100, 100), pictures=5)
+    assert maps.shape == (5, 100, 100)
+    torch.testing.assert_close(maps, torch.ones(5, 100, 100))
+    evidence = blobs(5)
+    torch.testing.assert_close(true_positive_strength(maps, evidence), evidence.float().mean(dim=(1, 2)))
+
+
+def test_centre_gaussian_by_hand():
+    """A 3×1 grid tiling 30×10 pixels: centres at x = 5, 15, 25, that is −⅓, 0, ⅓ of the width from the middle.
+
+    With sigma ¼ the outer cells weigh exp(−½·(4/3)²) = exp(−8/9).
+    """
+    frame = geometry.scale_shift((10.0, 10.0), (0.0, 0.0))
+    maps = baselines.centre_gaussian(frame, (1, 3), (10, 30), sigma=0.25)
+    outer = math.exp(-8 / 9)
+    assert maps[0, 5, 0].item() == pytest.approx(outer)
+    assert maps[0, 5, 29].item() == pytest.approx(outer)
+    assert maps[0, 5, 14].item() == pytest.approx(1 - 0.05 * (1 - outer))  # half a pixel off the middle cell's centre
+
+
+def test_centre_gaussian_sits_in_the_middle_although_the_grid_does_not():
+    """The cells of the valid stack lie up and left of the middle: weights must follow positions, not indices."""
+    maps = baselines.centre_gaussian(VALID_STACK, (4, 4), (100, 100))
+    weights = [maps[0, 50, x].item() for x in (23, 39, 55, 71)]
+    assert max(weights) == weights[2]  # 55 is nearest to 50
+    assert weights[1] > weights[3] > weights[0]  # 39, then 71, then 23
+
+
+def test_maps_of_a_batch_of_frames_are_those_of_each_frame():
+    frames = torch.stack([VALID_STACK, geometry.scale_shift((20.0, 30.0), (3.0, -5.0)), TURNED])
+    for make in (baselines.uniform, baselines.centre_gaussian):
+        together = make(frames, (4, 4), (50, 60), pictures=3)
+        for i, frame in enumerate(frames):
+            torch.testing.assert_close(together[i], make(frame, (4, 4), (50, 60))[0])
+    with pytest.raises(ShapeError, match="frame"):
+        baselines.uniform(frames, (4, 4), (50, 60), pictures=2)
+    with pytest.raises(ConfigError, match="sigma"):
+        baselines.centre_gaussian(VALID_STACK, (4, 4), (50, 60), sigma=0)
+
+
+# ---------------------------------------------------------------- shuffling
+
+
+@given(images=st.lists(st.integers(0, 6), min_size=0, max_size=40), seed=st.integers(0, 50))
+@settings(max_examples=200, deadline=None)
+def test_a_derangement_never_stays_with_its_image(images, seed):
+    ids = torch.tensor(images, dtype=torch.long)
+    if images and 2 * max(images.count(i) for i in images) > len(images):
+        with pytest.raises(DataError, match="share one image"):
+            derangement(ids, seed=seed)
+        return
+    source = derangement(ids, seed=seed)
+    assert sorted(source.tolist()) == list(range(len(images)))
+    assert not bool((ids[source] == ids).any())
+
+
+def test_a_derangement_is_fixed_by_its_seed():
+    ids = torch.arange(100)
+    assert torch.equal(derangement(ids, seed=3), derangement(ids, seed=3))
+    assert not torch.equal(derangement(ids, seed=3), derangement(ids, seed=4))
+
+
+def test_shuffled_exchanges_maps_between_pictures():
+    maps = torch.arange(6.0).view(6, 1, 1).expand(6, 2, 2)
+    pictures = torch.tensor([0, 0, 1, 1, 2, 2])
+    mixed = baselines.shuffled(maps, pictures)[:, 0, 0].long()
+    assert sorted(mixed.tolist()) == list(range(6))
+    assert not bool((pictures[mixed] == pictures).any())
+    assert not bool((baselines.shuffled(maps)[:, 0, 0] == maps[:, 0, 0]).any())
+    with pytest.raises(DataError, match="larger batch"):
+        baselines.shuffled(maps[:1])
+    with pytest.raises(ShapeError, match="images"):
+        baselines.shuffled(maps, pictures[:3])
+
+
+# ---------------------------------------------------------------- what cells see
+
+
+@pytest.mark.parametrize("frame", [VALID_STACK, TURNED], ids=["straight", "turned"])
+def test_seen_by_cells_is_the_basis_projected_and_summed(frame):
+    mask = blobs(3, (40, 50), radius=12)
+    basis = geometry.project(torch.eye(20).view(1, 20, 4, 5), frame, (40, 50))[0]  # (20,40,50)
+    expected = torch.einsum("nhw,bhw->bn", basis, mask.float()).view(3, 4, 5)
+    torch.testing.assert_close(seen_by_cells(mask, frame, (4, 5)), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_every_pixel_is_seen_once_even_under_inference_mode():
+    mask = blobs(4)
+    with torch.inference_mode():
+        seen = seen_by_cells(mask.clone(), VALID_STACK.clone(), (4, 4))
+    torch.testing.assert_close(seen.sum(dim=(1, 2)), mask.sum(dim=(1, 2)).float())
+    assert not seen.requires_grad
+
+
+def test_all_objects_on_a_tiling_grid_of_single_pixels_is_the_mask():
+    mask = blobs(2, (10, 10), radius=3)
+    maps = baselines.all_objects(mask, geometry.identity(), (10, 10))
+    torch.testing.assert_close(maps, mask / mask.sum(dim=(1, 2), keepdim=True))
+    assert torch.equal(baselines.all_objects_exact(mask), mask.float())
+
+
+def test_all_objects_attends_more_to_objects_than_uniform_does():
+    mask = blobs(20) | blobs(20, seed=1)
+    found = true_positive_strength(baselines.all_objects(mask, VALID_STACK, (4, 4)), mask)
+    chance = mask.float().mean(dim=(1, 2))
+    assert bool((found > chance).all())
+    assert bool((true_positive_strength(baselines.all_objects_exact(mask), mask) == 1).all())
+
+
+def test_a_picture_without_objects_gets_a_map_of_zeros():
+    nothing = torch.zeros(1, 20, 20, dtype=torch.bool)
+    assert baselines.all_objects(nothing, VALID_STACK, (4, 4)).abs().sum() == 0
+    with pytest.raises(DataError, match="objects"):
+        baselines.all_objects(nothing.float(), VALID_STACK, (4, 4))
+
+
+# ---------------------------------------------------------------- the oracle
+
+
+def test_oracle_by_hand():
+    """Two cells over four pixels in a row, centres at 1 and 3: pixel shares of cell 0 are 1, ¾, ¼, 0.
+
+    Evidence on pixel 0: cell 0 scores 1 / 2, cell 1 scores 0.
+    """
+    frame = geometry.scale_shift((2.0, 1.0), (0.0, 0.0))
+    evidence = torch.tensor([[[True, False, False, False]]])
+    oracle = baselines.grid_oracle(evidence, frame, (1, 2))
+    assert oracle.flatten().tolist() == pytest.approx([1, 0.75, 0.25, 0])
+    assert true_positive_strength(oracle, evidence).item() == pytest.approx(0.5)
+
+
+@given(
+    seed=st.integers(0, 1000),
+    grid=st.sampled_from([(4, 4), (1, 5), (9, 6)]),
+    frame=st.sampled_from([VALID_STACK, TURNED, geometry.scale_shift((11.0, 7.0), (-4.0, 20.0))]),
+    sharpness=st.sampled_from([0.0, 1.0, 8.0]),
+)
+@settings(max_examples=40, deadline=None)
+def test_no_mixture_of_cells_beats_the_oracle(seed, grid, frame, sharpness):
+    evidence = blobs(6, (64, 48), seed=seed, radius=6)
+    evidence[:, 0, 0] = True
+    bound = true_positive_strength(baselines.grid_oracle(evidence, frame, grid), evidence)
+    noise = torch.randn(6, grid[0] * grid[1], generator=torch.Generator().manual_seed(seed))
+    mixture = torch.softmax(sharpness * noise, dim=1).unflatten(1, grid)
+    rivals = [
+        geometry.project(mixture, frame, (64, 48)),
+        geometry.project(seen_by_cells(evidence, frame, grid), frame, (64, 48)),  # the best-informed soft map
+        baselines.uniform(frame, grid, (64, 48), pictures=6),
+        baselines.centre_gaussian(frame, grid, (64, 48), pictures=6),
+    ]
+    for maps in rivals:
+        assert bool((true_positive_strength(maps, evidence) <= bound + 1e-5).all())
+
+
+def test_the_oracle_of_a_batch_of_frames_is_that_of_each():
+    evidence = blobs(2, (64, 48), radius=10)
+    evidence[:, 30, 20] = True
+    frames = torch.stack([VALID_STACK, geometry.scale_shift((10.0, 12.0), (1.0, 2.0))])
+    together = baselines.grid_oracle(evidence, frames, (4, 4))
+    for i in range(2):
+        torch.testing.assert_close(together[i : i + 1], baselines.grid_oracle(evidence[i : i + 1], frames[i], (4, 4)))
+    with pytest.raises(ShapeError, match="frame"):
+        baselines.grid_oracle(evidence[:1], frames, (4, 4))
+
+
+def test_a_finer_grid_has_a_higher_bound():
+    evidence = blobs(10, (98, 98), radius=5)
+    evidence[:, 40, 40] = True
+    bounds = [
+        true_positive_strength(baselines.grid_oracle(evidence, frame, (cells, cells)), evidence).mean().item()
+        for cells in (4, 14, 49)
+        for frame in [geometry.scale_shift((98 / cells, 98 / cells), (0.0, 0.0))]
+    ]
+    assert bounds[0] < bounds[1] < bounds[2]
+    assert bounds[2] > 0.9

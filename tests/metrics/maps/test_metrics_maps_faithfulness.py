@@ -1,0 +1,243 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from saccade import geometry
+from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.metrics import blurred, deletion, deletion_and_insertion, insertion, random_order
+from saccade.metrics.maps import baselines
+from saccade.metrics.maps.faithfulness import pixel_ranks
+
+
+def linear(weights):
+    """A "model" whose probability is a weighted sum of the pixels of the first channel; weights (B,H,W)."""
+
+    def probability(images, pictures):
+        return (images[:, 0] * weights[pictures]).sum(dim=(1, 2))
+
+    return probability
+
+
+def scene(seed=0, pictures=3, size=(8, 6)):
+    generator = torch.Generator().manual_seed(seed)
+    weights = torch.rand(pictures, *size, generator=generator)
+    return torch.ones(pictures, 3, *size), weights / weights.sum(dim=(1, 2), keepdim=True)
+
+
+# ---------------------------------------------------------------- curves
+
+
+def test_a_linear_model_by_hand():
+    """Weights .4 .3 .2 .1 on a picture of ones, taken in that order with fill 0.
+
+    Deletion: 1, .6, .3, .1, 0, area ¼·(.5 + .6 + .3 + .1 + 0) = .375; insertion mirrors it: area .625.
+    """
+    weights = torch.tensor([[[0.2, 0.4], [0.1, 0.3]]])
+    images = torch.ones(1, 1, 2, 2)
+    removed = deletion(linear(weights), images, weights, fill=0.0, steps=4)
+    assert removed.share.tolist() == [0, 0.25, 0.5, 0.75, 1]
+    assert removed.probability[0].tolist() == pytest.approx([1, 0.6, 0.3, 0.1, 0])
+    assert removed.area.item() == pytest.approx(0.375)
+    added = insertion(linear(weights), images, weights, fill=0.0, steps=4)
+    assert added.probability[0].tolist() == pytest.approx([0, 0.4, 0.7, 0.9, 1])
+    assert added.area.item() == pytest.approx(0.625)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7])
+def test_both_at_once_are_both_and_ask_less(steps):
+    images, weights = scene()
+    asked = []
+
+    def probability(altered, pictures):
+        asked.extend(pictures.tolist())
+        return linear(weights)(altered, pictures)
+
+    removed, added = deletion_and_insertion(probability, images, weights, fill=0.25, steps=steps)
+    assert len(asked) == 3 * 2 * steps  # K + 1 of one and K - 1 of the other
+    for found, alone in ((removed, deletion), (added, insertion)):
+        expected = alone(linear(weights), images, weights, fill=0.25, steps=steps)
+        assert torch.equal(found.probability, expected.probability)
+        assert torch.equal(found.share, expected.share)
+    none, nothing = deletion_and_insertion(probability, images[:0], weights[:0], fill=0.25, steps=steps)
+    assert none.area.shape == nothing.area.shape == (0,)
+
+
+def test_several_answers_of_one_picture_have_a_curve_each():
+    images, weights = scene()
+    halves = torch.stack([weights, weights / 2], dim=1)  # (B,2,H,W)
+
+    def probability(altered, pictures):
+        return (altered[:, :1] * halves[pictures]).sum(dim=(2, 3))  # (N,2)
+
+    expected = deletion(linear(weights), images, weights, fill=0.0, steps=4)
+    removed, added = deletion_and_insertion(probability, images, weights, fill=0.0, steps=4)
+    assert removed.probability.shape == added.probability.shape == (3, 2, 5)
+    torch.testing.assert_close(removed.area, torch.stack([expected.area, expected.area / 2], dim=1))
+    with pytest.raises(DataError, match=r"picture 1 is 1\.5"):
+        deletion(lambda x, i: torch.where(i[:, None] == 1, 1.5, 0.5).expand(-1, 2), images, weights, fill=0.0)
+
+
+def test_the_fill_is_what_replaces():
+    """With fill ½ half of the weight always stays: 1, .8, .65, .55, .5."""
+    weights = torch.tensor([[[0.4, 0.3, 0.2, 0.1]]])
+    images = torch.ones(1, 1, 1, 4)
+    for fill in (0.5, torch.full((1, 1, 1), 0.5), torch.full((1, 1, 1, 4), 0.5)):
+        curve = deletion(linear(weights), images, weights, fill=fill, steps=4)
+        assert curve.probability[0].tolist() == pytest.approx([1, 0.8, 0.65, 0.55, 0.5])
+
+
+@given(seed=st.integers(0, 500), steps=st.integers(1, 60), max_batch=st.integers(1, 100))
+@settings(max_examples=30, deadline=None)
+def test_the_right_order_is_best_and_the_reverse_worst(seed, steps, max_batch):
+    images, weights = scene(seed)
+    areas = {
+        name: deletion(linear(weights), images, maps, fill=0.0, steps=steps, max_batch=max_batch).area
+        for name, maps in {
+            "right": weights, "random": random_order(3, (8, 6), seed=seed), "wrong": weights.max() - weights
+        }.items()
+    }  # fmt: skip
+    assert bool((areas["right"] <= areas["random"] + 1e-6).all())
+    assert bool((areas["random"] <= areas["wrong"] + 1e-6).all())
+
+
+@given(seed=st.integers(0, 500), max_batch=st.integers(1, 100))
+@settings(max_examples=20, deadline=None)
+def test_batching_changes_nothing_and_is_bounded(seed, max_batch):
+    images, weights = scene(seed)
+    maps = random_order(3, (8, 6), seed=seed)
+    sizes = []
+
+    def counted(batch, pictures):
+        sizes.append(len(batch))
+        return linear(weights)(batch, pictures)
+
+    together = insertion(counted, images, maps, fill=0.2, steps=7, max_batch=max_batch)
+    assert max(sizes) <= max_batch
+    assert sum(sizes) == 3 * 8
+    for i in range(3):
+        alone = insertion(linear(weights[i : i + 1]), images[i : i + 1], maps[i : i + 1], fill=0.2, steps=7)
+        torch.testing.assert_close(alone.probability[0], together.probability[i])
+
+
+def test_many_pictures_share_one_forward_pass():
+    images, weights = scene()
+    calls = []
+    deletion(lambda x, i: calls.append(len(x)) or linear(weights)(x, i), images, weights, fill=0.0, steps=20)
+    assert calls == [3 * 21]
+
+
+def test_more_steps_than_pixels():
+    weights = torch.tensor([[[0.75, 0.25]]])
+    curve = deletion(linear(weights), torch.ones(1, 1, 1, 2), weights, fill=0.0, steps=20)
+    assert curve.probability.shape == (1, 21)
+    assert curve.probability[0, 0].item() == 1
+    assert curve.probability[0, -1].item() == 0
+    assert curve.area.item() == pytest.approx(0.5 * (1 + 0.25) / 2 + 0.5 * 0.25 / 2)
+
+
+def test_gradients_are_off_and_an_empty_batch_is_fine():
+    images, weights = scene()
+    weights.requires_grad_()
+    assert not deletion(linear(weights), images, weights.detach(), fill=0.0).probability.requires_grad
+    empty = deletion(linear(weights), images[:0], weights[:0].detach(), fill=0.0)
+    assert empty.area.shape == (0,)
+
+
+# ---------------------------------------------------------------- order
+
+
+def test_ranks_by_hand():
+    assert pixel_ranks(torch.tensor([[[0.1, 0.7], [0.2, 0.4]]])).tolist() == [[[3, 0], [2, 1]]]
+
+
+@pytest.mark.parametrize("constant", ["zero", "minus zero", "one", "projected", "noisy"])
+def test_a_constant_map_is_a_random_order_and_not_a_sweep_from_the_top(constant):
+    """All weight lies on the top half. From the top, deletion would score 0.25; at random about 0.5."""
+    frame = geometry.scale_shift((7.3, 7.1), (2.1, 1.7))
+    maps = {
+        "zero": torch.zeros(1, 32, 32),
+        "minus zero": torch.zeros(1, 32, 32) * -(torch.arange(32.0) % 2),
+        "noisy": 1 - 2.0**-24 * (torch.arange(1024) % 7).view(1, 32, 32),
+        "one": torch.ones(1, 32, 32),
+        "projected": baselines.uniform(frame, (4, 4), (32, 32)) * 0.1,
+    }[constant]
+    weights = torch.zeros(1, 32, 32)
+    weights[:, :16] = 1 / 512
+    curve = deletion(linear(weights), torch.ones(1, 1, 32, 32), maps, fill=0.0)
+    assert curve.area.item() == pytest.approx(0.5, abs=0.03)
+    assert torch.equal(pixel_ranks(maps), pixel_ranks(torch.ones(1, 32, 32)))
+
+
+def test_tied_pixels_are_spread_over_the_picture():
+    first = pixel_ranks(torch.ones(1, 64, 64))[0] < 410  # a tenth of the pixels
+    for block in first.float().unfold(0, 16, 16).unfold(1, 16, 16).flatten(0, 1):
+        assert 0.02 < block.mean().item() < 0.22
+
+
+@given(seed=st.integers(0, 500))
+@settings(max_examples=30, deadline=None)
+def test_ranks_are_a_permutation_in_falling_order_far_below_the_peak_too(seed):
+    maps = torch.exp(30 * torch.rand(2, 9, 11, generator=torch.Generator().manual_seed(seed)))
+    ranks = pixel_ranks(maps)
+    for one, values in zip(ranks, maps):
+        assert sorted(one.flatten().tolist()) == list(range(99))
+        in_order = torch.empty(99).scatter_(0, one.flatten(), values.flatten())
+        assert bool((in_order[1:] <= in_order[:-1] * (1 + 2e-5)).all())
+
+
+def test_random_orders_differ_by_picture_and_seed_and_are_repeatable():
+    maps = random_order(2, (16, 16), seed=1)
+    assert torch.equal(maps, random_order(2, (16, 16), seed=1))
+    assert not torch.equal(maps[0], maps[1])
+    assert not torch.equal(maps, random_order(2, (16, 16), seed=2))
+    assert len(maps[0].unique()) == 256
+
+
+# ---------------------------------------------------------------- blur
+
+
+def test_blur_keeps_constants_and_the_mass_of_a_point():
+    torch.testing.assert_close(blurred(torch.full((1, 3, 9, 5), 0.3), 2.0), torch.full((1, 3, 9, 5), 0.3))
+    point = torch.zeros(1, 1, 21, 21)
+    point[0, 0, 10, 10] = 1
+    soft = blurred(point, 1.5)
+    assert soft.sum().item() == pytest.approx(1, abs=1e-5)
+    assert soft[0, 0, 10, 10] == soft.max()
+    ratio = (soft[0, 0, 10, 13] / soft[0, 0, 10, 10]).item()
+    assert ratio == pytest.approx(0.135335, abs=1e-5)  # exp(−½·(3 / 1.5)²) = exp(−2)
+
+
+# ---------------------------------------------------------------- wrong input
+
+
+def test_wrong_input():
+    images, weights = scene()
+    model = linear(weights)
+    with pytest.raises(ShapeError, match="maps"):
+        deletion(model, images, weights[:, :4], fill=0.0)
+    with pytest.raises(ShapeError, match="fill"):
+        deletion(model, images, weights, fill=torch.zeros(5))
+    with pytest.raises(ConfigError, match="steps"):
+        deletion(model, images, weights, fill=0.0, steps=0)
+    with pytest.raises(ConfigError, match="max_batch"):
+        insertion(model, images, weights, fill=0.0, max_batch=0)
+    with pytest.raises(ConfigError, match="sigma"):
+        blurred(images, 0)
+    broken = weights.clone()
+    broken[1, 0, 0] = float("nan")
+    with pytest.raises(DataError, match="picture 1"):
+        deletion(model, images, broken, fill=0.0)
+
+
+@pytest.mark.parametrize("value", [3.0, -1.0, float("nan")])
+def test_a_logit_instead_of_a_probability_is_an_error(value):
+    images, weights = scene()
+
+    def logits(batch, pictures):
+        return torch.where(pictures == 2, value, 0.5)
+
+    with pytest.raises(DataError, match=r"picture 2 .*softmax"):
+        deletion(logits, images, weights, fill=0.0)
+    with pytest.raises(ShapeError, match="returned"):
+        deletion(lambda x, i: x[:, 0], images, weights, fill=0.0)

@@ -1,0 +1,147 @@
+"""Maps against clicked points: hand-worked discs and distances, baselines that know a position, missing clicks."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade import geometry
+from saccade.errors import ConfigError, ShapeError
+from saccade.metrics import attention_near, distance, pointing_at
+from saccade.metrics.maps.points import at_points, diagonals, disc, exactly_at
+
+SIZE = (6, 8)
+NOWHERE = [math.nan, math.nan]
+
+
+def point(*xy):
+    return torch.tensor([xy], dtype=torch.float32)
+
+
+def one_pixel(row, column, size=SIZE):
+    maps = torch.zeros(1, *size)
+    maps[0, row, column] = 2.0
+    return maps
+
+
+def radius(value, pictures=1):
+    return torch.full((pictures,), float(value))
+
+
+# ---------------------------------------------------------------- what is near
+
+
+def test_a_disc_by_hand():
+    """Within 1.0 of the centre of pixel (row 2, column 3): it and its four neighbours, not the diagonal ones."""
+    found = disc(point(3.5, 2.5), radius(1.0), SIZE)[0].nonzero().tolist()
+    assert found == [[1, 3], [2, 2], [2, 3], [2, 4], [3, 3]]
+    assert disc(point(3.5, 2.5), radius(math.sqrt(2) + 1e-4), SIZE).sum() == 9
+
+
+def test_the_pixel_that_holds_the_point_is_near_however_small_the_radius():
+    assert disc(point(3.1, 2.9), radius(1e-3), SIZE)[0].nonzero().tolist() == [[2, 3]]
+
+
+def test_no_point_or_one_far_outside_has_no_disc():
+    points = torch.tensor([NOWHERE, [100.0, 2.0]])
+    assert not disc(points, radius(1.0, 2), SIZE).any()
+
+
+def test_diagonals_of_boxes_and_of_the_picture_where_there_is_none():
+    boxes = torch.tensor([[1.0, 1.0, 4.0, 5.0], [math.nan] * 4, [2.0, 2.0, 2.0, 2.0]])
+    assert diagonals(boxes, (3, 4)).tolist() == pytest.approx([5, 5, 5])
+    assert diagonals(boxes, SIZE).tolist() == pytest.approx([5, 10, 10])
+
+
+# ---------------------------------------------------------------- scores
+
+
+def test_scores_by_hand():
+    """Three quarters of the weight two pixels right of the click, a quarter on it; the box is 10 pixels across."""
+    maps = 3 * one_pixel(2, 5) + one_pixel(2, 3)
+    click, unit = point(3.5, 2.5), radius(10)
+    assert attention_near(maps, click, radius(1.9)).tolist() == [0.25]
+    assert attention_near(maps, click, radius(2.0)).tolist() == [1.0]
+    assert pointing_at(maps, click, radius(1.9)).tolist() == [0.0]
+    assert pointing_at(maps, click, radius(2.0)).tolist() == [1.0]
+    assert distance(maps, click, unit).tolist() == pytest.approx([0.2])
+
+
+def test_ties_are_shared_out():
+    maps = one_pixel(2, 5) + one_pixel(2, 3)
+    click = point(3.5, 2.5)
+    assert pointing_at(maps, click, radius(1.0)).tolist() == [0.5]
+    assert distance(maps, click, radius(1.0)).tolist() == pytest.approx([1.0])  # 0 and 2 pixels away
+
+
+def test_a_constant_map_is_a_pixel_drawn_at_random():
+    """Two pixels side by side, the click in the first: near half the time, half a pixel away on the mean."""
+    maps, click = torch.full((1, 1, 2), 0.3), point(0.5, 0.5)
+    assert pointing_at(maps, click, radius(0.5)).tolist() == [0.5]
+    assert attention_near(maps, click, radius(0.5)).tolist() == [0.5]
+    assert distance(maps, click, radius(1.0)).tolist() == [0.5]
+    assert distance(0 * maps, click, radius(1.0)).tolist() == [0.5]
+    assert pointing_at(0 * maps, click, radius(0.5)).tolist() == [0]
+
+
+def test_without_a_click_there_is_no_score():
+    maps, points = torch.ones(2, *SIZE), torch.tensor([[3.0, 3.0], NOWHERE])
+    for found in (
+        pointing_at(maps, points, radius(1, 2)),
+        attention_near(maps, points, radius(1, 2)),
+        distance(maps, points, radius(1, 2)),
+    ):
+        assert found.isnan().tolist() == [False, True]
+
+
+@given(st.integers(0, 200), st.integers(0, 5), st.integers(0, 7))
+def test_the_nearer_the_peak_the_smaller_the_distance(seed, row, column):
+    """Moving map and click together changes nothing; the distance is that of the pixel's centre."""
+    generator = torch.Generator().manual_seed(seed)
+    click = torch.rand(1, 2, generator=generator) * torch.tensor([8.0, 6.0])
+    found = distance(one_pixel(row, column), click, radius(1.0))
+    assert found.item() == pytest.approx(math.dist((column + 0.5, row + 0.5), click[0].tolist()), rel=1e-5)
+
+
+# ---------------------------------------------------------------- baselines that know a position
+
+
+def test_exactly_at_is_the_pixel_and_the_nearest_one_for_points_outside():
+    maps = exactly_at(torch.tensor([[3.9, 2.0], [-5.0, 99.0], NOWHERE]), SIZE)
+    assert maps.nonzero().tolist() == [[0, 2, 3], [1, 5, 0]]
+    assert maps.sum((1, 2)).tolist() == [1, 1, 0]
+
+
+def test_at_points_is_the_nearest_cell_through_the_projection():
+    """A grid of 3×4 cells of two pixels each: the click at (5, 1) lies on the border of cells 2 and 3 of the first row;
+    a bit to the left it is cell 2."""
+    frame, grid = geometry.scale_shift((2.0, 2.0), (0.0, 0.0)), (3, 4)
+    wanted = torch.zeros(1, *grid)
+    wanted[0, 0, 2] = 1
+    found = at_points(torch.tensor([[4.8, 1.2], NOWHERE, [99.0, -3.0]]), frame, grid, SIZE)
+    torch.testing.assert_close(found[:1], geometry.project(wanted, frame, SIZE))
+    assert not found[1].any()
+    assert found[2, 0, -1] == found[2].max()
+    batched = at_points(torch.tensor([[4.8, 1.2]]), frame[None], grid, SIZE)
+    torch.testing.assert_close(batched, found[:1])
+
+
+# ---------------------------------------------------------------- what does not fit
+
+
+def test_what_does_not_fit_is_named():
+    maps = torch.ones(2, *SIZE)
+    with pytest.raises(ShapeError, match=r"points: expected shape \(B,2\)"):
+        pointing_at(maps, torch.ones(2, 3), radius(1, 2))
+    with pytest.raises(ShapeError, match=r"radius: expected shape \(2,\)"):
+        attention_near(maps, torch.ones(2, 2), radius(1, 3))
+    with pytest.raises(ConfigError, match="radius: must be above 0"):
+        attention_near(maps, torch.ones(2, 2), radius(0, 2))
+    with pytest.raises(ShapeError, match=r"unit: expected shape \(2,\)"):
+        distance(maps, torch.ones(2, 2), radius(1, 1))
+    with pytest.raises(ShapeError, match=r"maps: expected shape \(B,H,W\)"):
+        pointing_at(maps[0], torch.ones(1, 2), radius(1))
+    with pytest.raises(ShapeError, match=r"boxes: expected shape \(B,4\)"):
+        diagonals(torch.ones(2, 2), SIZE)

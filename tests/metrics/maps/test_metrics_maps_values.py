@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from saccade.errors import DataError, ShapeError
+from saccade.metrics.maps.values import check_maps, check_mask, dequantise, quantise, scale_to_peak, where_defined
+
+
+def test_each_map_peaks_at_one_and_zeros_stay():
+    maps = torch.tensor([[[2.0, 4.0]], [[0.0, 0.0]], [[1e-30, 3e-30]]])
+    expected = torch.tensor([[[0.5, 1.0]], [[0.0, 0.0]], [[1 / 3, 1.0]]])
+    torch.testing.assert_close(scale_to_peak(maps), expected)
+
+
+@given(st.lists(st.floats(0, 1, width=32), min_size=2, max_size=20), st.integers(4, 20))
+@settings(max_examples=100, deadline=None)
+def test_codes_keep_the_order_and_stand_for_the_value(values, bits):
+    numbers = torch.tensor(sorted(values), dtype=torch.float32)
+    codes = quantise(numbers, bits)
+    assert bool((codes[1:] >= codes[:-1]).all())
+    back = dequantise(codes, bits).double()
+    normal = numbers >= 2.0**-126  # below, a float32 loses digits of its own
+    assert bool(((back - numbers.double()).abs() <= numbers.double() * 2.0 ** -(bits + 1))[normal].all())
+
+
+def test_both_zeros_have_code_zero():
+    assert quantise(torch.tensor([0.0, -0.0]), 10).tolist() == [0, 0]
+
+
+def test_undefined_is_nan():
+    scores = where_defined(torch.tensor([0.1, 0.2]), torch.tensor([True, False]))
+    assert scores[0].item() == pytest.approx(0.1)
+    assert scores[1].isnan()
+
+
+def test_arrays_are_named_with_the_way_to_tensors():
+    with pytest.raises(DataError, match=r"maps: expected a tensor \(B,H,W\), found ndarray; torch.as_tensor makes one"):
+        check_maps(np.ones((1, 2, 2)))
+    with pytest.raises(DataError, match=r"evidence: expected a tensor .* found ndarray"):
+        check_mask(np.ones((1, 2, 2), dtype=bool), "evidence")
+
+
+def test_masks_are_bool_and_have_pixels():
+    with pytest.raises(DataError, match="bool"):
+        check_mask(torch.ones(1, 2, 2), "objects")
+    with pytest.raises(ShapeError, match="objects"):
+        check_mask(torch.ones(2, 2, dtype=torch.bool), "objects")

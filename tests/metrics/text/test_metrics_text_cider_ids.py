@@ -1,0 +1,129 @@
+"""CIDEr-D of numbers of words: the same as of strings, by hand, and what an end, a padding and a rare word do to it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from saccade.errors import DataError, ShapeError
+from saccade.metrics import NGramRarity, cider_each, cider_of_words
+from saccade.metrics.text.cider_ids import MOST_WORDS, ngram_keys
+
+V = 6
+captions = st.lists(st.integers(0, V - 1), min_size=1, max_size=7)
+pictures = st.lists(st.tuples(captions, st.lists(captions, min_size=1, max_size=3)), min_size=1, max_size=5)
+
+
+def padded(*rows: list[int], length: int = 8) -> Tensor:
+    return torch.tensor([row + [-1] * (length - len(row)) for row in rows])
+
+
+def judged(said: list[list[int]], references: list[list[list[int]]]) -> Tensor:
+    """One caption of each picture, by the document frequencies of these references."""
+    most = max(map(len, references))
+    known = torch.stack([padded(*each, *[[]] * (most - len(each))) for each in references])  # (B,R,T)
+    rows = [row for each in references for row in each]
+    about = torch.tensor([number for number, each in enumerate(references) for _ in each])
+    return cider_of_words(padded(*said)[:, None], known, NGramRarity(padded(*rows), about, V))[:, 0]
+
+
+@given(pictures)
+@settings(max_examples=60, deadline=None)
+def test_it_is_the_score_of_the_same_words(found: list[tuple[list[int], list[list[int]]]]) -> None:
+    said, references = [list(each) for each in zip(*found)]
+
+    def text(row: list[int]) -> str:
+        return " ".join(f"w{word}" for word in row)
+
+    expected = cider_each([text(row) for row in said], [tuple(map(text, rows)) for rows in references])
+    torch.testing.assert_close(10 * judged(said, references).double(), expected, atol=1e-4, rtol=1e-5)
+
+
+def test_by_hand() -> None:
+    """Two pictures. Said "2 3" of "2 3" and "2 4": unigrams 2 and 3 are rare (log 2 each), and bigram 2-3 is.
+
+    By the first reference: unigrams and bigram are equal, 1 each, and no longer run: (1 + 1) / 4. By the second: of
+    (log 2, log 2) and (log 2, log 2) one of two is shared, 1/2 of a unigram's 1, no bigram: (1/2) / 4.
+    """
+    found = judged([[2, 3], [5]], [[[2, 3], [2, 4]], [[5]]])
+    assert found.tolist() == pytest.approx([(2 / 4 + 1 / 8) / 2, 1 / 4])
+
+
+def test_a_picture_counts_once_however_often_it_has_a_run() -> None:
+    words = padded([2, 2, 2], [2, 3], [3, 4], [5])
+    rarity = NGramRarity(words, torch.tensor([0, 0, 1, 2]), V)
+    asked = ngram_keys(torch.tensor([[2, 3, 4, 5, 1]]), V)[0, 0]  # single words
+    expected = [math.log(3), math.log(3 / 2), math.log(3), math.log(3), math.log(3)]  # 1 is nowhere: as in one picture
+    assert rarity(asked).tolist() == pytest.approx(expected)
+
+
+def test_numbers_of_pictures_need_not_be_in_order_or_without_gaps() -> None:
+    words = padded([2, 3], [4, 3], [5])
+    one = NGramRarity(words, torch.tensor([0, 1, 2]), V)
+    other = NGramRarity(words, torch.tensor([70, 9, 40]), V)
+    keys = ngram_keys(words, V)
+    assert torch.equal(one(keys), other(keys))
+
+
+def test_every_run_has_a_number_of_its_own() -> None:
+    runs = [run for length in range(1, 5) for run in itertools.product(range(4), repeat=length)]
+    keys = ngram_keys(padded(*map(list, runs), length=4), 4)  # (N,4,4)
+    own = [int(keys[row, len(run) - 1, 0]) for row, run in enumerate(runs)]
+    assert len(set(own)) == len(runs)
+    assert all(int((keys[row] > 0).sum()) == sum(range(1, len(run) + 1)) for row, run in enumerate(runs))
+
+
+def test_the_longest_vocabulary_still_has_them() -> None:
+    last = MOST_WORDS - 1
+    keys = ngram_keys(torch.tensor([[last, last, last, last]]), MOST_WORDS)
+    assert int(keys[0, 3, 0]) == (MOST_WORDS + 1) ** 4 - 1 < 2**63
+
+
+def test_a_caption_that_breaks_off_loses_by_it() -> None:
+    """With ends as words, "2 3 4" without its end is worth less than with it; without ends they are the same."""
+    references = [[[2, 3, 4, 0]], [[5, 2, 3, 0]]]
+    ended, cut = (judged([said, [5]], references)[0] for said in ([2, 3, 4, 0], [2, 3, 4]))
+    assert ended == pytest.approx(1.0)
+    assert cut < ended
+
+
+def test_what_is_not_there_counts_for_nothing() -> None:
+    words = padded([2, 3, 4], [2, 5], [3, 3])
+    rarity = NGramRarity(words, torch.tensor([0, 0, 1]), V)
+    said, known = words[:2][None], words[:2][None]  # (1,2,8), (1,2,8)
+    plain = cider_of_words(said, known, rarity)
+    nothing = torch.full((1, 3, 8), -1)
+    torch.testing.assert_close(cider_of_words(said, torch.cat([known, nothing], 1), rarity), plain)
+    torch.testing.assert_close(cider_of_words(said[..., :3], known[..., :3], rarity), plain)
+    assert cider_of_words(nothing, known, rarity).tolist() == [[0, 0, 0]]
+    assert cider_of_words(said, nothing, rarity).tolist() == [[0, 0]]
+    assert plain.shape == (1, 2)
+
+
+def test_one_picture_alone_has_nothing_rare() -> None:
+    assert judged([[2, 3]], [[[2, 3]]]).tolist() == [0]
+
+
+def test_captions_of_a_word_or_two_have_no_longer_runs() -> None:
+    assert ngram_keys(torch.tensor([[2]]), V).tolist() == [[[3], [0], [0], [0]]]
+    assert (ngram_keys(torch.tensor([[2, 3]]), V)[0, 2:] == 0).all()
+
+
+@pytest.mark.parametrize(("said", "references"), [((2, 3), (2, 1, 3)), ((2, 1, 3), (3, 1, 3)), ((2, 1, 3), (2, 3))])
+def test_shapes_that_do_not_fit_are_named(said: tuple[int, ...], references: tuple[int, ...]) -> None:
+    rarity = NGramRarity(padded([2]), torch.tensor([0]), V)
+    with pytest.raises(ShapeError, match="references"):
+        cider_of_words(torch.zeros(said, dtype=torch.long), torch.zeros(references, dtype=torch.long), rarity)
+
+
+def test_references_that_cannot_be_counted_are_refused() -> None:
+    with pytest.raises(ShapeError, match="picture"):
+        NGramRarity(padded([2], [3]), torch.tensor([0]), V)
+    with pytest.raises(DataError, match="at most 55,107 words, found 60,000"):
+        NGramRarity(padded([2]), torch.tensor([0]), 60_000)

@@ -1,0 +1,289 @@
+"""Model folders: what is written is what is read, and anything else is refused with a reason."""
+
+import dataclasses
+import errno
+import hashlib
+import json
+import os
+import pickle
+import struct
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load, save
+
+from saccade.config import from_dict, to_dict
+from saccade.errors import CheckpointError, ConfigError, OutputError
+from saccade.models.io.card import model_card
+from saccade.models.io.facts import Preprocessing, Score, read_facts
+from saccade.models.io.folder import load_model, save_model
+from saccade.models.soft import SoftModel
+from tiny_models import ANSWERS, QUERIES, save_tiny, tiny_facts
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return save_tiny(tmp_path / "tiny")
+
+
+def edit_config(folder: Path, **changes) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def replace_weights(folder: Path, data: bytes) -> None:
+    """Other bytes with a digest that fits: what an attacker, not an accident, would do."""
+    (folder / "model.safetensors").write_bytes(data)
+    edit_config(folder, sha256=hashlib.sha256(data).hexdigest())
+
+
+def changed_weights(folder: Path, change) -> None:
+    tensors = load((folder / "model.safetensors").read_bytes())
+    change(tensors)
+    replace_weights(folder, save(tensors))
+
+
+# ---------------------------------------------------------------- round trip
+
+
+def test_a_saved_model_answers_bit_for_bit_as_before(tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    model = SoftModel(SoftModel.tiny())
+    model.head.norm.running_mean += 0.3  # buffers count too
+    facts = save_model(model, tmp_path / "m", tiny_facts(seed=3, scores=(Score("mref", "test", 10),)))
+    loaded, read = load_model(tmp_path / "m")
+    inputs, _ = SoftModel.example_batch(4, 0)
+    assert torch.equal(loaded(**inputs).logits, model.eval()(**inputs).logits)
+    assert read == facts
+    assert read.parameters == sum(p.numel() for p in model.parameters())
+    assert not loaded.training
+    assert not any(p.requires_grad for p in loaded.parameters())
+    assert sorted(path.name for path in (tmp_path / "m").iterdir()) == ["card.md", "config.json", "model.safetensors"]
+
+
+def test_loading_leaves_the_random_numbers_alone(folder: Path) -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    load_model(folder)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_preprocessing_may_be_given_as_plain_values(tmp_path: Path) -> None:
+    facts = tiny_facts(preprocessing={"size": [31, 34], "fill": 0.5}, queries=list(QUERIES))
+    saved = save_model(SoftModel(SoftModel.tiny()), tmp_path / "m", facts)
+    assert saved.preprocessing == Preprocessing((31, 34), 0.5)
+    assert saved.queries == QUERIES
+
+
+def test_an_evaluation_is_a_score() -> None:
+    result = {"model": "m", "data": "mref", "split": "test", "protocol": "authors", "n": 5, "seed": 0, "metrics": {},
+              "attention": {}, "baselines": {}, "seconds": 1.0}  # fmt: skip
+    assert to_dict(from_dict(Score, result)).items() >= result.items()
+
+
+def test_saving_replaces_an_old_folder_whole(folder: Path) -> None:
+    (folder / "leftover.txt").write_text("old")
+    save_tiny(folder, seed=9)
+    assert not (folder / "leftover.txt").exists()
+    load_model(folder)
+
+
+def test_a_full_disk_leaves_the_old_model_and_no_rubbish(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = (folder / "model.safetensors").read_bytes()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OutputError, match="disk is full"):
+        save_tiny(folder, seed=9)
+    assert (folder / "model.safetensors").read_bytes() == before
+    assert [path.name for path in folder.parent.iterdir()] == ["tiny"]
+
+
+def test_a_model_with_nan_is_not_saved(tmp_path: Path) -> None:
+    model = SoftModel(SoftModel.tiny())
+    model.head.classify.bias.data[0] = float("nan")
+    with pytest.raises(CheckpointError, match=r"head\.classify\.bias"):
+        save_model(model, tmp_path / "m", tiny_facts())
+    assert not (tmp_path / "m").exists()
+
+
+def test_bad_facts_are_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="repeat"):
+        tiny_facts(queries=("1", "1", "2", "3"))
+    with pytest.raises(ValueError, match="at least one"):
+        tiny_facts(answers=())
+    with pytest.raises(ConfigError, match=r"preprocessing.*fill"):
+        save_model(SoftModel(SoftModel.tiny()), tmp_path / "m", tiny_facts(preprocessing={"size": [3, 3], "fill": 7}))
+
+
+# ---------------------------------------------------------------- damage and deceit
+
+
+def test_a_pickle_is_refused_and_never_run(folder: Path, tmp_path: Path) -> None:
+    proof = tmp_path / "proof"
+
+    class Attack:
+        def __reduce__(self):
+            return os.system, (f"touch {proof}",)
+
+    bomb = pickle.dumps(Attack())
+    for name in ("pytorch_model.bin", "model.pt", "weights.PKL", "last.ckpt"):
+        alone = tmp_path / f"foreign-{name}"
+        alone.mkdir()
+        (alone / name).write_bytes(bomb)
+        with pytest.raises(CheckpointError, match="run code"):
+            load_model(alone)
+        with pytest.raises(CheckpointError, match="run code"):
+            load_model(alone / name)
+        (folder / name).write_bytes(bomb)
+        with pytest.raises(CheckpointError, match=name):
+            load_model(folder)
+        (folder / name).unlink()
+    replace_weights(folder, bomb)  # a pickle under a good name, with a digest that fits
+    with pytest.raises(CheckpointError, match="not a safetensors file"):
+        load_model(folder)
+    assert not proof.exists()
+
+
+def test_the_digest_is_checked_before_anything_is_parsed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = bytearray((folder / "model.safetensors").read_bytes())
+    data[-1] ^= 1
+    (folder / "model.safetensors").write_bytes(data)
+
+    def never(*_):
+        raise AssertionError("parsed")
+
+    monkeypatch.setattr("saccade.models.io.folder.load", never)
+    with pytest.raises(CheckpointError, match="damaged"):
+        load_model(folder)
+    edit_config(folder, sha256="")
+    with pytest.raises(CheckpointError, match="cannot be trusted"):
+        load_model(folder)
+
+
+def test_truncated_huge_header_and_overlap_are_refused(folder: Path) -> None:
+    good = (folder / "model.safetensors").read_bytes()
+    overlap = json.dumps({
+        "a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
+        "b": {"dtype": "F32", "shape": [2], "data_offsets": [4, 12]},
+    }).encode()  # fmt: skip
+    for data in (
+        b"",
+        good[:4],
+        good[: len(good) // 2],
+        struct.pack("<Q", 2**60) + good[8:],
+        struct.pack("<Q", len(overlap)) + overlap + bytes(12),
+        b"\xff" * 64,
+    ):
+        replace_weights(folder, data)
+        with pytest.raises(CheckpointError, match="not a safetensors file"):
+            load_model(folder)
+
+
+def test_tensors_that_do_not_fit_are_named(folder: Path) -> None:
+    name = "head.classify.weight"
+    with_name = lambda value: lambda tensors: tensors.update({name: value})  # noqa: E731
+    changed_weights(folder, with_name(torch.zeros(3, 9)))
+    with pytest.raises(CheckpointError, match=r"'head.classify.weight' should be \(3, 8\), found \(3, 9\)"):
+        load_model(folder)
+    changed_weights(folder, with_name(torch.zeros(3, 8, dtype=torch.float16)))
+    with pytest.raises(CheckpointError, match=r"should be torch.float32, found torch.float16"):
+        load_model(folder)
+    changed_weights(folder, with_name(torch.full((3, 8), float("nan"))))
+    with pytest.raises(CheckpointError, match="holds NaN"):
+        load_model(folder)
+    changed_weights(folder, lambda tensors: tensors.pop(name))
+    with pytest.raises(CheckpointError, match=r"no tensor 'head\.classify\.weight'"):
+        load_model(folder)
+    changed_weights(folder, with_name(torch.zeros(3, 8)))
+    changed_weights(folder, lambda tensors: tensors.update(stranger=torch.zeros(1)))
+    with pytest.raises(CheckpointError, match="unexpected tensor 'stranger'"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"schema_version": 99}, "newer"),
+        ({"schema_version": None}, "no schema_version"),
+        ({"architecture": "sfot"}, "did you mean 'soft'"),
+        ({"model": {"channel": 8}}, "did you mean 'channels'"),
+        ({"model": {"queries": 4, "answers": 3, "channels": -1}}, "cannot be built"),
+        ({"quereis": []}, "did you mean 'queries'"),
+        ({"queries": ["1", "2"]}, "names 2 queries, but the model has 4"),
+        ({"answers": [1, 2, 3]}, "expected str"),
+        ({"preprocessing": {"size": [0, 3]}}, "between 1 and 4096"),
+    ],
+)
+def test_a_wrong_config_says_where(folder: Path, changes: dict, word: str) -> None:
+    edit_config(folder, **changes)
+    with pytest.raises(CheckpointError, match=word) as caught:
+        load_model(folder)
+    assert "config.json" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"schema_version": NaN}', "[" * 100_000, "\udcff"])
+def test_a_config_that_is_not_json(folder: Path, text: str) -> None:
+    (folder / "config.json").write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(CheckpointError, match=r"config\.json"):
+        read_facts(folder)
+
+
+def test_missing_parts(folder: Path, tmp_path: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"no model\.safetensors"):
+        load_model(folder)
+    with pytest.raises(CheckpointError, match="no such folder"):
+        load_model(tmp_path / "gone")
+    with pytest.raises(CheckpointError, match="it is a file"):
+        load_model(folder / "card.md")
+    (tmp_path / "bare").mkdir()
+    with pytest.raises(CheckpointError, match=r"no config\.json"):
+        load_model(tmp_path / "bare")
+
+
+def test_an_unknown_device_is_a_config_error(folder: Path) -> None:
+    for device in ("cpuu", "meta", "cuda:99"):
+        with pytest.raises(ConfigError, match="choose auto"):
+            load_model(folder, device)
+
+
+# ---------------------------------------------------------------- card
+
+
+@pytest.mark.parametrize(
+    ("recipe", "told"),
+    [
+        ({"name": "x", "start": "sat-soft-scenes"}, "- began with the weights of `sat-soft-scenes`\n"),
+        ({"name": "x", "start": "runs/a", "start_parts": ["backbone.*"]}, "weights of `runs/a`: `backbone.*`\n"),
+        ({"name": "x", "start": None}, None),
+    ],
+)
+def test_the_card_says_what_training_began_with(recipe: dict, told: str | None) -> None:
+    card = model_card(dataclasses.replace(tiny_facts(), recipe=recipe, sha256="ab" * 32))
+    assert told in card if told else "began with" not in card
+
+
+def test_the_card_says_what_the_facts_say() -> None:
+    score = Score(
+        "mref",
+        "test",
+        10_000,
+        seed=0,
+        protocol="authors",
+        metrics={"accuracy": 0.8123, "accuracy_by_scale": {}},
+        attention={"pointing": 0.5},
+        published={"accuracy": 0.8085},
+    )
+    card = model_card(dataclasses.replace(tiny_facts(), scores=(score,), sha256="ab" * 32, data={"name": "mref"}))
+    assert "| mref | test | authors | 10,000 | `0` | accuracy | 0.8123 | 0.8085 |" in card
+    assert "| pointing | 0.5000 | – |" in card
+    assert 'saccade.load("tiny").look("scene.png", ask="0")' in card
+    assert ", ".join(ANSWERS) in card
+    assert "ab" * 32 in card
+    assert "Apache-2.0" in card
+    assert "Not scored yet" in model_card(tiny_facts())

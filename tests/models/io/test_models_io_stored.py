@@ -1,0 +1,200 @@
+"""Weights files that are smaller than the model: half precision, and only what differs from the ImageNet weights."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from published_weights_fake import publish, withdraw
+from safetensors.torch import load
+
+from saccade.backbones import pretrained
+from saccade.config import to_dict
+from saccade.errors import CheckpointError, MissingExtraError
+from saccade.models.io.card import model_card
+from saccade.models.io.facts import ModelFacts, Preprocessing, read_facts
+from saccade.models.io.folder import load_model, save_model
+from saccade.models.soft import SoftModel
+from tiny_models import save_tiny, tiny_facts
+
+
+def written(folder: Path) -> dict[str, torch.Tensor]:
+    return load((folder / "model.safetensors").read_bytes())
+
+
+def edit_config(folder: Path, **changes: object) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+# ---------------------------------------------------------------- half precision
+
+
+def test_half_the_bytes_and_still_float32_when_loaded(tmp_path: Path) -> None:
+    whole, half = save_tiny(tmp_path / "whole"), save_tiny(tmp_path / "half", dtype="float16")
+    tensors, (model, facts) = written(half), load_model(half)
+    assert facts.dtype == "float16"
+    for name, tensor in written(whole).items():
+        found = model.state_dict()[name]
+        assert found.dtype == tensor.dtype
+        if "running" in name or "tracked" in name:  # statistics stay as they are
+            assert tensors[name].dtype == tensor.dtype
+            assert torch.equal(found, tensor)
+        else:
+            assert tensors[name].dtype == torch.float16
+            assert torch.equal(found, tensor.half().float())
+    sizes = [(folder / "model.safetensors").stat().st_size for folder in (half, whole)]
+    header = 8 + int.from_bytes((half / "model.safetensors").read_bytes()[:8], "little")
+    assert sizes[0] - header < 0.55 * (sizes[1] - header)
+
+
+def test_half_precision_changes_answers_by_little(tmp_path: Path) -> None:
+    inputs, _ = SoftModel.example_batch(4, 0)
+    logits = [
+        load_model(save_tiny(tmp_path / dtype, dtype=dtype))[0](**inputs).logits for dtype in ("float32", "float16")
+    ]
+    assert not torch.equal(*logits)
+    torch.testing.assert_close(*logits, rtol=0, atol=2e-3)
+
+
+def test_what_half_precision_cannot_hold_is_named(tmp_path: Path) -> None:
+    model = SoftModel(SoftModel.tiny())
+    model.head.norm.running_var.fill_(1e6)  # a statistic may be that large
+    save_model(model, tmp_path / "m", tiny_facts(dtype="float16"))
+    model.head.classify.weight.data[0, 0] = 1e6
+    with pytest.raises(CheckpointError, match=r"'head\.classify\.weight' .* too large for float16; save it as float32"):
+        save_model(model, tmp_path / "m", tiny_facts(dtype="float16"))
+    save_model(model, tmp_path / "m", tiny_facts())
+
+
+def test_types_are_taken_at_the_word_of_the_facts(tmp_path: Path) -> None:
+    folder = save_tiny(tmp_path / "half", dtype="float16")
+    edit_config(folder, dtype="float32")
+    with pytest.raises(CheckpointError, match=r"should be torch\.float32, found torch\.float16"):
+        load_model(folder)
+    edit_config(folder, dtype="float8")
+    with pytest.raises(CheckpointError, match=r"dtype: found 'float8'; did you mean 'float(16|32)'"):
+        load_model(folder)
+
+
+# ---------------------------------------------------------------- on top of published weights
+
+
+DEEP_BACKBONES = ["mobilenetv2", "efficientnet-lite0"]
+
+
+def deep_model(backbone: str = "mobilenetv2") -> SoftModel:
+    """Started from the published weights; then its last block, one norm's statistics and the head have learnt."""
+    torch.manual_seed(0)
+    sizes = dataclasses.replace(SoftModel.tiny(), backbone=backbone, pretrained=True, through="block4")
+    model = SoftModel(sizes)
+    model.start_pretrained()
+    with torch.no_grad():
+        for parameter in model.backbone.stages["block4"].parameters():
+            parameter.add_(0.25)
+        model.backbone.stages["block3"].conv[3].running_mean.add_(1)  # type: ignore[index, union-attr, operator]
+    return model
+
+
+def deep_facts(model: SoftModel, **changes: object) -> ModelFacts:
+    return tiny_facts(model=to_dict(model.config), preprocessing=Preprocessing((64, 64)), **changes)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    publish(monkeypatch)
+    model = deep_model()
+    save_model(model, tmp_path / "deep", deep_facts(model))
+    return tmp_path / "deep"
+
+
+@pytest.mark.parametrize("backbone", DEEP_BACKBONES)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_only_what_differs_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str, backbone: str
+) -> None:
+    weights = publish(monkeypatch, backbone=backbone)
+    model = deep_model(backbone)
+    facts = save_model(model, tmp_path / "m", deep_facts(model, dtype=dtype))
+    names = {name.removesuffix(".scale") for name in written(tmp_path / "m")}
+    assert "backbone.stages.block3.conv.3.running_mean" in names
+    assert "backbone.stages.block3.conv.3.running_var" not in names
+    assert {name for name in names if name.startswith("backbone")} == {
+        "backbone.stages.block3.conv.3.running_mean",
+        *(f"backbone.stages.block4.{name}" for name, _ in model.backbone.stages["block4"].named_parameters()),
+    }
+    assert facts.base is not None
+    assert (facts.base.backbone, facts.base.sha256) == (backbone, pretrained.weights_digest(backbone))
+    loaded, read = load_model(tmp_path / "m")
+    assert read == facts
+    state = loaded.state_dict()
+    for name, tensor in model.state_dict().items():
+        if name.removeprefix("backbone.") in weights and name not in names:
+            assert torch.equal(state[name], weights[name.removeprefix("backbone.")])
+        rounding = {"float32": 0.0, "float16": 1e-3 * tensor.abs(), "int8": tensor.abs().max() / 127}[dtype]
+        assert bool(((state[name] - tensor).abs() <= rounding + 1e-7).all()), name
+    if dtype == "float32":
+        images, query = torch.rand(2, 3, 64, 64), torch.tensor([0, 1])
+        assert torch.equal(loaded(images, query).logits, model.eval()(images, query).logits)
+
+
+def test_other_published_weights_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(monkeypatch, seed=8)
+    with pytest.raises(CheckpointError, match="lies on other ImageNet weights of 'mobilenetv2'"):
+        load_model(folder)
+
+
+def test_missing_published_weights_are_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    withdraw(monkeypatch)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors: holds only what .* Get them with: saccade data"):
+        load_model(folder)
+
+    def no_timm(name: str) -> dict[str, torch.Tensor]:
+        raise MissingExtraError("a timm backbone", "timm")
+
+    monkeypatch.setattr(pretrained, "imagenet_weights", no_timm)
+    with pytest.raises(MissingExtraError, match=r"saccade\[timm\]"):
+        load_model(folder)
+
+
+def test_without_published_weights_everything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that goes on where they are not must not lose its model."""
+    publish(monkeypatch)
+    model = deep_model()
+    withdraw(monkeypatch)
+    facts = save_model(model, tmp_path / "m", deep_facts(model))
+    assert facts.base is None
+    assert set(written(tmp_path / "m")) == set(model.state_dict())
+    load_model(tmp_path / "m")  # needs none either
+
+
+def test_a_model_that_shares_nothing_has_no_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(monkeypatch)
+    model = deep_model()
+    publish(monkeypatch, seed=8)
+    with torch.no_grad():
+        for tensor in model.state_dict().values():  # zeros and ones of untrained norms are shared by chance
+            tensor.add_(1)
+    facts = save_model(model, tmp_path / "m", deep_facts(model))
+    assert facts.base is None
+
+
+def test_a_base_of_another_backbone_is_refused(folder: Path) -> None:
+    edit_config(folder, base={"backbone": "vgg16", "sha256": "ab" * 32})
+    with pytest.raises(CheckpointError, match="ImageNet weights of 'vgg16', which the model does not have"):
+        load_model(folder)
+    edit_config(folder, base=None)
+    with pytest.raises(CheckpointError, match=r"no tensor 'backbone\.stages\.block0"):
+        load_model(folder)
+
+
+def test_the_card_says_what_is_left_out(folder: Path) -> None:
+    facts = read_facts(folder)
+    card = model_card(dataclasses.replace(facts, dtype="float16"))
+    assert f"`{facts.sha256}`, parameters as float16" in card
+    assert "- on top of the ImageNet weights of `mobilenetv2`" in card
+    assert "ImageNet" not in model_card(tiny_facts())
+    assert "parameters as" not in model_card(tiny_facts())
