@@ -133,7 +133,13 @@ class BenchTask:
 def run_engine(task: BenchTask, batch_size: int, steps: int, device: str, graph: bool) -> float:
     """Train with the engine; seconds of training per step, by the clock."""
     phase = {"steps": steps, "clip_norm": 5.0, "optimizer": {"name": "adamw", "lr": 1e-3}}
-    settings = {"name": "bench", "task": "bench", "model": {"name": "bench"}, "batch_size": batch_size, "graph": graph}
+    settings = {
+        "name": "bench",
+        "family": "bench",
+        "model": {"name": "bench"},
+        "batch_size": batch_size,
+        "graph": graph,
+    }
     with tempfile.TemporaryDirectory() as out:
         recipe = from_dict(Recipe, {**settings, "phases": [phase], "log_every": steps // 4})
         fit(task, recipe, Path(out) / "run", device=device, progress="quiet")

@@ -12,7 +12,7 @@ import time
 
 import torch
 
-from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
+from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.predict import load
 
 COLD = """
@@ -48,7 +48,7 @@ def warm(work, repeats: int = 30) -> float:
 
 def main() -> None:
     predictor = load("soft-mref", device="cpu")
-    pictures = list(AttributeData(AttributeDataConfig(glyphs="pack"), "test").take(torch.arange(64)).images)
+    pictures = list(SceneData(SceneDataConfig(glyphs="pack"), "test").take(torch.arange(64)).images)
     encoded = predictor.encode(pictures[0])
     seconds, imported = cold_start()
     print(f"look, cold start        {seconds:8.2f} s    heavy imports on the way: {imported}")

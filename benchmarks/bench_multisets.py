@@ -63,7 +63,7 @@ def milliseconds(work: Callable[[], object], repeats: int = 30) -> float:
 def one_picture(name: str, config: HsalConfig) -> None:
     torch.manual_seed(0)
     facts = ModelFacts(
-        architecture="hsal", model={}, task="multiset", queries=(), answers=tuple("0123456789"),
+        architecture="hsal", model={}, family="multiset", queries=(), answers=tuple("0123456789"),
         preprocessing=Preprocessing(tuple(config.input_size)),
     )  # fmt: skip
     predictor = Predictor(HsalModel(config), facts)

@@ -20,7 +20,7 @@ import torch
 from saccade.data.scenes.glyphs import has_mnist
 from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import sample_layout
-from saccade.families.question.scene_data import SPECS, AttributeData, AttributeDataConfig
+from saccade.families.question.scene_data import SPECS, SceneData, SceneDataConfig
 
 BATCH, ASKS = 256, 4  # scenes of a batch, questions about each
 
@@ -49,8 +49,8 @@ def main() -> None:
     torch.set_num_threads(1)
     device = torch.device(options.device)
     chunk = options.chunk or (512 if device.type == "cpu" else 8192)
-    config = AttributeDataConfig(name=options.data, glyphs="disjoint" if has_mnist() else "pack", asks=ASKS)
-    data = AttributeData(config, "train", device)
+    config = SceneDataConfig(name=options.data, glyphs="disjoint" if has_mnist() else "pack", asks=ASKS)
+    data = SceneData(config, "train", device)
     spec, glyphs = data.spec, data.stream.glyphs
 
     def numbers(k: int) -> torch.Tensor:

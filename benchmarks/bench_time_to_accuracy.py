@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from saccade.engine.recipe import load_recipe
-from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
+from saccade.families.question.scene_data import SceneData, SceneDataConfig
 
 
 def main() -> int:
@@ -59,8 +59,8 @@ def main() -> int:
 
 def seconds_for_scenes(data: dict[str, Any], steps: int, batch_size: int) -> float:
     """Time to make the scenes of ``steps`` batches on the GPU, nothing else going on."""
-    config = AttributeDataConfig(**data)
-    made = AttributeData(config, "train", device="cuda")
+    config = SceneDataConfig(**data)
+    made = SceneData(config, "train", device="cuda")
     made.take(torch.arange(batch_size), together=config.asks)
     torch.cuda.synchronize()
     started = time.monotonic()

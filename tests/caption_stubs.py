@@ -42,7 +42,7 @@ def save_tiny_captioner(folder: Path, seed: int = 0, *, hard: bool = False) -> P
     if hard:
         config = SatConfig(**{**to_dict(config), "input_size": config.input_size, "attention_kind": "hard"})
     facts = ModelFacts(
-        architecture="sat-hard" if hard else "sat-soft", model=to_dict(config), task="caption", queries=(),
+        architecture="sat-hard" if hard else "sat-soft", model=to_dict(config), family="caption", queries=(),
         answers=WORDS, preprocessing=Preprocessing(config.input_size), name="teller", sentences=True,
     )  # fmt: skip
     save_model(SatModel(config), folder, facts)

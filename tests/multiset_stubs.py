@@ -13,8 +13,9 @@ from torch import Tensor, nn
 import saccade.families.multiset.data as multisets
 from saccade import geometry
 from saccade.families.multiset.data import MultisetBatch
-from saccade.models.base import PictureModel, Raw
+from saccade.models.base import Raw
 from saccade.models.hsal import HsalConfig
+from saccade.models.multiset_reader import LabelReader
 from saccade.trace import Look
 
 SMALL = {
@@ -32,7 +33,7 @@ def short_splits(val: int = 12, test: int = 20) -> Iterator[None]:
         yield
 
 
-class Known(PictureModel):
+class Known(LabelReader):
     """Says ``said`` (B,T) of the batch it was made for, glimpsing at ``cells`` (B,T,k) of a grid over the picture."""
 
     total = "mean"

@@ -29,16 +29,16 @@ def test_tables_are_current():
 def test_readme_python_block_runs(tmp_path, monkeypatch, capsys):
     """The block of the README, word for word, on a generated scene."""
     from saccade.data.scenes.export import write_scenes
-    from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
+    from saccade.families.question.scene_data import SceneData, SceneDataConfig
 
     monkeypatch.chdir(tmp_path)
-    config = AttributeDataConfig(name="mref", glyphs="pack")
+    config = SceneDataConfig(name="mref", glyphs="pack")
     write_scenes(config, "test", 1, tmp_path / "scenes")
     next((tmp_path / "scenes").glob("**/*.png")).rename(tmp_path / "scene.png")
     block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
     exec(compile(block, "README.md", "exec"), {})
     printed = capsys.readouterr().out.splitlines()[0].split()
-    assert printed[0] in AttributeData(config, "test").answers
+    assert printed[0] in SceneData(config, "test").answers
     assert 0 <= float(printed[1]) <= 1
     assert any((tmp_path / "out").glob("*.png"))
 

@@ -15,10 +15,11 @@ import saccade
 from glimpse_traces import glimpse_trace
 from saccade.config import to_dict
 from saccade.errors import DataError
-from saccade.models.base import PictureModel, Raw
+from saccade.models.base import Raw
 from saccade.models.hsal import HsalModel
 from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.models.io.folder import save_model
+from saccade.models.multiset_reader import LabelReader
 from saccade.predict import Predictor
 from saccade.record import read_record
 from saccade.show.report_sources import report_from_records
@@ -29,7 +30,7 @@ CLASSES = ("cat", "dog", "owl")
 STOP = len(CLASSES)
 
 
-class Scripted(PictureModel):
+class Scripted(LabelReader):
     """Says what it was told to say, each with the probability 3/6; the looks are those of ``glimpse_trace``."""
 
     total = "mean"
@@ -59,7 +60,7 @@ class Scripted(PictureModel):
 
 def scripted(*said: int) -> Predictor:
     facts = ModelFacts(
-        architecture="scripted", model={}, task="multiset", queries=(), answers=CLASSES,
+        architecture="scripted", model={}, family="multiset", queries=(), answers=CLASSES,
         preprocessing=Preprocessing((40, 50)), name="reader",
     )  # fmt: skip
     return Predictor(Scripted(list(said)), facts)
@@ -157,7 +158,7 @@ def predictor(tmp_path: Path) -> Predictor:
     torch.manual_seed(0)
     config = HsalModel.tiny()
     facts = ModelFacts(
-        architecture="hsal", model=to_dict(config), task="multiset", queries=(), answers=CLASSES,
+        architecture="hsal", model=to_dict(config), family="multiset", queries=(), answers=CLASSES,
         preprocessing=Preprocessing(config.input_size),
     )  # fmt: skip
     save_model(HsalModel(config), tmp_path / "hsal", facts)

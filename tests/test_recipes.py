@@ -13,8 +13,8 @@ from saccade.config import from_dict
 from saccade.engine.phases import trainable_names
 from saccade.engine.recipe import Recipe, Select, load_recipe, packaged_recipes, read_recipe
 from saccade.errors import ConfigError
-from saccade.families.question.scene_data import AttributeDataConfig
-from saccade.models.base import SeeingModel
+from saccade.families.question.scene_data import SceneDataConfig
+from saccade.models.base import ImageModel
 from saccade.models.catalog import CATALOG, model_spec
 from saccade.models.io.facts import read_facts
 from saccade.tasks import TASKS
@@ -59,8 +59,8 @@ def test_every_protocol_resolves_to_a_whole_recipe(name: str, protocol: str | No
     assert (recipe.name, recipe.protocol, recipe.protocols) == (name, protocol, {})
     assert recipe.title
     assert "arXiv" in recipe.paper
-    assert recipe.task in TASKS
-    assert CATALOG[recipe.model.name].task in (recipe.task, "attribute")  # whose models answer questions too
+    assert recipe.family in TASKS
+    assert CATALOG[recipe.model.name].task in (recipe.family, "attribute")  # whose models answer questions too
     for phase in recipe.phases:
         assert phase.select is not None, "which weights are kept is decided on validation"
         assert phase.restore_best
@@ -125,7 +125,7 @@ def test_a_head_is_all_that_learns_in_the_recipe_of_heads() -> None:
     assert phase.freeze_statistics
     assert phase.patience is not None
     assert recipe.data["augment"] is None
-    assert isinstance(model, SeeingModel)
+    assert isinstance(model, ImageModel)
     assert model.encoder is not None
 
 
@@ -244,7 +244,7 @@ def test_counts_see_what_hsal_sees(data: str) -> None:
     assert {phase.loss for phase in counts.phases[1:]} == {"counts"}
 
 
-@pytest.mark.parametrize("name", [name for name in packaged_recipes() if load_recipe(name).task == "multiset"])
+@pytest.mark.parametrize("name", [name for name in packaged_recipes() if load_recipe(name).family == "multiset"])
 def test_the_backbone_of_a_multiset_reader_is_taught_first_and_then_frozen(name: str) -> None:
     """And where the boxes of SVHN taught it, taught once more with the rest, its statistics as they were."""
     recipe = load_recipe(name)
@@ -269,7 +269,7 @@ def _built(recipe: Recipe) -> dict[str, Any]:
 
 def _data_meant(recipe: Recipe) -> Any:
     """The settings of generated scenes with their defaults; of pictures, as they are."""
-    return from_dict(AttributeDataConfig, recipe.data) if recipe.task == "attribute" else recipe.data
+    return from_dict(SceneDataConfig, recipe.data) if recipe.family == "attribute" else recipe.data
 
 
 def test_soft_mref_by_protocol() -> None:
@@ -291,10 +291,10 @@ def test_the_recipe_of_a_shipped_model_still_is_the_one_that_made_it(name: str) 
     now = load_recipe(recorded.name, protocol=facts.protocol)
     if on_pictures(recorded.name):  # a recipe does not know where the pictures are, nor what can be asked about them
         recorded.data.pop("name")
-        found = ("classes", "most") if recorded.task == "multiset" else ("queries", "answers")
+        found = ("classes", "most") if recorded.family == "multiset" else ("queries", "answers")
         for recipe in (now, recorded):
             recipe.model.config.update({key: facts.model[key] for key in found})
-    if recorded.task == "caption":  # nor which words there are, nor how large scenes are
+    if recorded.family == "caption":  # nor which words there are, nor how large scenes are
         now.model.config.update({key: facts.model[key] for key in ("vocabulary", "input_size")})
     taught = {phase.name for phase in recorded.phases}
     assert recorded.phases == tuple(phase for phase in now.phases if phase.name in taught)

@@ -24,7 +24,7 @@ def tiny_facts(**changes: object) -> ModelFacts:
     values = {
         "architecture": "soft",
         "model": to_dict(SoftModel.tiny()),
-        "task": "attribute",
+        "family": "question",
         "queries": QUERIES,
         "answers": ANSWERS,
         "preprocessing": Preprocessing((31, 34)),

@@ -11,7 +11,7 @@ from small_png import small_png
 
 from saccade.families.caption.data import CaptionData, CaptionDataConfig
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
-from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
+from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.predict import load
 from saccade.show.comparison_grid import Example, Shown, comparison_grid
 from saccade.show.contact_sheet import contact_sheet
@@ -23,7 +23,7 @@ IMAGES = Path(__file__).parent.parent / "docs" / "images"
 def beside_soft() -> Image.Image:
     """Two scenes with a question each: SOFT looks once; the gates of HAttNet-CTX close in on the digit."""
     soft, gates = (load(name, device="cpu") for name in ("soft-mref", "hattnet-ctx-sparse-mref"))
-    data = AttributeData(AttributeDataConfig(glyphs="pack"), "test")
+    data = SceneData(SceneDataConfig(glyphs="pack"), "test")
     batch = data.take(data.one_per_scene(64))
     sure = [
         predictor.model(batch.images, batch.query).logits.softmax(-1).gather(1, batch.label[:, None]).squeeze(1)

@@ -12,8 +12,8 @@ from PIL import Image
 from saccade.data.examples import examples_of
 from saccade.families.caption.data import CaptionData, CaptionDataConfig
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
-from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
-from saccade.families.question.table_data import QuestionData, QuestionDataConfig
+from saccade.families.question.scene_data import SceneData, SceneDataConfig
+from saccade.families.question.table_data import TableData, TableDataConfig
 
 
 def table(folder: Path, text: str) -> str:
@@ -24,7 +24,7 @@ def table(folder: Path, text: str) -> str:
 
 
 def test_scenes_of_attributes_ask_about_each_scene_once() -> None:
-    data = AttributeData(AttributeDataConfig(glyphs="pack"), "test")
+    data = SceneData(SceneDataConfig(glyphs="pack"), "test")
     found = examples_of(data, 3)
     batch = data.take(data.one_per_scene(3))
     assert [each.question for each in found] == [data.queries[query] for query in batch.query.tolist()]
@@ -38,7 +38,7 @@ def test_scenes_of_attributes_ask_about_each_scene_once() -> None:
 
 def test_questions_without_evidence_have_no_masks(tmp_path: Path) -> None:
     rows = "image,query,label,split,box\n0.png,top,red,train,\n0.png,side,blue,train,\n1.png,side,red,train,2 2 8 6\n"
-    data = QuestionData(QuestionDataConfig(table(tmp_path, rows), size=(10, 20)), "train")
+    data = TableData(TableDataConfig(table(tmp_path, rows), size=(10, 20)), "train")
     found = examples_of(data, 9)
     assert [each.caption for each in found] == ["top → red", "side → red"]
     assert [len(each.masks) for each in found] == [0, 1]

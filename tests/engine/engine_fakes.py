@@ -129,7 +129,7 @@ class TinyTask:
 def tiny_recipe(*phases: dict[str, Any], **changes: Any) -> Recipe:
     """A short recipe; without phases, twelve steps of momentum SGD."""
     phase = {"steps": 12, "optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}, "clip_norm": 1.0}
-    values = {"name": "tiny", "task": "tiny", "model": {"name": "tiny"}, "batch_size": 8, "log_every": 4}
+    values = {"name": "tiny", "family": "tiny", "model": {"name": "tiny"}, "batch_size": 8, "log_every": 4}
     return from_dict(Recipe, {**values, "phases": list(phases) or [phase], **changes})
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.errors import SaccadeError
-from saccade.families.question.scene_task import AttributeTask
+from saccade.families.question.scene_task import SceneTask
 from saccade.models.stn_tuned import StnTunedConfig, StnTunedModel
 
 
@@ -71,7 +71,7 @@ def test_the_helper_answers_in_training_alone_and_from_what_was_attended() -> No
 
 def test_the_task_teaches_the_helper_the_same_answer() -> None:
     """Even logits over five answers cost ln 5 each."""
-    task = AttributeTask(model="stn-tuned", model_config={}, data={"name": "mref"})
+    task = SceneTask(model="stn-tuned", model_config={}, data={"name": "mref"})
     label = torch.tensor([0, 4, 2])
     even = {"logits": torch.zeros(3, 5), "helper_logits": torch.zeros(3, 5)}
     found = task.loss(even, {"label": label}, "default")

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from question_tables import SPLITS, write_table
 from saccade.errors import ConfigError
-from saccade.families.question.table_data import QuestionData, QuestionDataConfig
-from saccade.models.base import SeeingModel
+from saccade.families.question.table_data import TableData, TableDataConfig
+from saccade.models.base import ImageModel
 from saccade.models.catalog import CATALOG, model_spec
 from saccade.tasks.kept_features import KeptFeatures, rests
 
@@ -25,20 +25,20 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> QuestionData:
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> TableData:
     table = write_table(tmp_path_factory.mktemp("pictures"))
-    return QuestionData(QuestionDataConfig(f"csv:{table}", size=(48, 48)), "val")
+    return TableData(TableDataConfig(f"csv:{table}", size=(48, 48)), "val")
 
 
-def compact(seed: int = 0) -> SeeingModel:
+def compact(seed: int = 0) -> ImageModel:
     """A model whose backbone has norms."""
     torch.manual_seed(seed)
     model = model_spec("soft").build(COMPACT)
-    assert isinstance(model, SeeingModel)
+    assert isinstance(model, ImageModel)
     return model
 
 
-def kept(data: QuestionData, model: SeeingModel, limit_mb: int = 100) -> KeptFeatures:
+def kept(data: TableData, model: ImageModel, limit_mb: int = 100) -> KeptFeatures:
     return KeptFeatures(data.pictures.paths, data.pictures.take, model, limit_mb=limit_mb)
 
 
@@ -82,14 +82,14 @@ def test_a_model_says_whether_its_encoding_is_that_of_its_backbone(name: str) ->
     assert torch.equal(encoding.flatten().sort().values, features.flatten().sort().values)  # perhaps in another order
 
 
-def test_a_model_that_is_asked_before_its_last_stage_is_refused(pictures: QuestionData) -> None:
+def test_a_model_that_is_asked_before_its_last_stage_is_refused(pictures: TableData) -> None:
     gated = model_spec("hattnet").build({"queries": 2, "answers": 3, "channels": 4, "depth": 2})
-    assert isinstance(gated, SeeingModel)
+    assert isinstance(gated, ImageModel)
     with pytest.raises(ConfigError, match="HAttNetModel has more before its query"):
         kept(pictures, gated)
 
 
-def test_what_does_not_fit_is_refused_with_the_setting(pictures: QuestionData) -> None:
+def test_what_does_not_fit_is_refused_with_the_setting(pictures: TableData) -> None:
     with pytest.raises(ConfigError, match=r"9 of shape \(.*raise the limit \(features_mb; 0 keeps none\)"):
         kept(pictures, compact(), limit_mb=0)
 
@@ -97,7 +97,7 @@ def test_what_does_not_fit_is_refused_with_the_setting(pictures: QuestionData) -
 # ---------------------------------------------------------------- what is kept
 
 
-def test_what_is_kept_is_what_the_encoder_answers(pictures: QuestionData) -> None:
+def test_what_is_kept_is_what_the_encoder_answers(pictures: TableData) -> None:
     """To half precision, without moving its statistics, and with every layer back in its mode."""
     model = compact().train()
     model.backbone.stages["layer1"].eval()
@@ -114,14 +114,14 @@ def test_what_is_kept_is_what_the_encoder_answers(pictures: QuestionData) -> Non
     assert torch.equal(taken[1], taken[2])
 
 
-def test_each_picture_is_encoded_once_by_whoever_comes_first(pictures: QuestionData, home: Path) -> None:
+def test_each_picture_is_encoded_once_by_whoever_comes_first(pictures: TableData, home: Path) -> None:
     seen: list[int] = []
 
     def images(numbers: Tensor) -> Tensor:
         seen.extend(numbers.tolist())
         return pictures.pictures.take(numbers)
 
-    def first_and_all(model: SeeingModel) -> Tensor:
+    def first_and_all(model: ImageModel) -> Tensor:
         seen.clear()
         features = KeptFeatures(pictures.pictures.paths, images, model, limit_mb=100)
         return features.take(torch.arange(9))

@@ -108,7 +108,7 @@ def test_the_model_folder_keeps_its_words(run: Path) -> None:
     facts = read_facts(run / "model")
     assert facts.answers == ("<end>", "<unknown>", *scene_vocabulary(empty=True).words)
     assert (run / "model" / "vocab.json").is_file()
-    assert (facts.task, facts.queries, facts.dtype) == ("caption", (), "float16")
+    assert (facts.family, facts.queries, facts.dtype) == ("caption", (), "float16")
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,14 @@ from typer.testing import CliRunner
 
 import saccade
 from saccade.cli import app
-from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
+from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.show.report_sources import report_from_run
 
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     """A generated picture and a digit that is in it."""
-    batch = AttributeData(AttributeDataConfig(glyphs="pack"), "test").take(torch.arange(1))
+    batch = SceneData(SceneDataConfig(glyphs="pack"), "test").take(torch.arange(1))
     pixels = (batch.images[0] * 255).byte().permute(1, 2, 0).contiguous().numpy()  # (H,W,3)
     path = tmp_path_factory.mktemp("scene") / "scene.png"
     Image.fromarray(pixels).save(path)
@@ -37,7 +37,7 @@ def test_by_python(run: Path, scene: tuple[Path, int], tmp_path: Path) -> None:
     predictor = saccade.load(run, "cpu")
     seen = predictor.look(path, ask=digit)
     seen.trace.validate()
-    assert seen.answer in AttributeData.answers
+    assert seen.answer in SceneData.answers
     assert seen.trace.looks[-1].weights.shape == (1, 4, 4)
     record = next(file for file in seen.save(tmp_path / "out") if file.suffix == ".json")
     kept = saccade.read_record(record)
@@ -49,12 +49,12 @@ def test_by_python(run: Path, scene: tuple[Path, int], tmp_path: Path) -> None:
 
 def test_what_is_loaded_answers_as_what_was_trained(run: Path) -> None:
     """The predictor's preprocessing of a 100×100 scene changes nothing: same answers as the scored model's."""
-    batch = AttributeData(AttributeDataConfig(glyphs="pack"), "test").take(torch.arange(10))
+    batch = SceneData(SceneDataConfig(glyphs="pack"), "test").take(torch.arange(10))
     predictor = saccade.load(run, "cpu")
     logits = predictor.model.forward_raw(batch.images, batch.query)["logits"]
     for image, query, row in zip(batch.images, batch.query, logits):
         seen = predictor.look(image, ask=int(query))
-        assert seen.answer == AttributeData.answers[int(row.argmax())]
+        assert seen.answer == SceneData.answers[int(row.argmax())]
         assert seen.confidence == pytest.approx(float(row.softmax(-1).max()), abs=1e-5)
 
 

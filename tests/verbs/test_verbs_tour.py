@@ -109,7 +109,7 @@ def test_every_task_has_a_guide() -> None:
 def test_a_place_that_cannot_be_written_is_found_before_the_scoring(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tour_attributes, "score_attributes", lambda *_, **__: pytest.fail("scored in vain"))
+    monkeypatch.setattr(tour_attributes, "score_scenes", lambda *_, **__: pytest.fail("scored in vain"))
     (tmp_path / "file").write_text("mine")
     for out in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(OutputError, match="cannot write"):

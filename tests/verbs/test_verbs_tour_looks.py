@@ -29,7 +29,7 @@ def stop(architecture: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     facts = ModelFacts(
         architecture=architecture,
         model=to_dict(model.config),
-        task="attribute",
+        family="question",
         queries=tuple("0123456789"),
         answers=("green", "yellow", "white", "red", "blue"),
         preprocessing=Preprocessing((100, 100)),

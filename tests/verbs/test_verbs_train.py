@@ -18,22 +18,22 @@ import saccade
 from saccade.cli import app
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.errors import CheckpointError, ConfigError, OutputError
-from saccade.families.question.scene_task import AttributeTask
+from saccade.families.question.scene_task import SceneTask
 from saccade.models.io.facts import checked_weights, read_facts
 from saccade.models.io.folder import load_model, save_model
 
 
 def stop_before(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     """A SIGTERM arrives while batch number ``batch`` is made: the step that uses it is the last."""
-    original = AttributeTask.train_batches
+    original = SceneTask.train_batches
 
-    def interrupted(self: AttributeTask, start: int, **options: int) -> Iterator[object]:
+    def interrupted(self: SceneTask, start: int, **options: int) -> Iterator[object]:
         for number, made in enumerate(original(self, start, **options), start):
             if number == batch:
                 signal.raise_signal(signal.SIGTERM)
             yield made
 
-    monkeypatch.setattr(AttributeTask, "train_batches", interrupted)
+    monkeypatch.setattr(SceneTask, "train_batches", interrupted)
 
 
 def assert_same_run(one: Path, other: Path) -> None:

@@ -87,7 +87,7 @@ def test_a_picture_is_sent_once_and_asked_often(server: LiveServer, tiny_folder:
     expected = load(tiny_folder / "words", "cpu")
     for question in QUERIES:
         view = server.post("/api/ask", {"model": "words", "encoding": sent.json["encoding"], "question": question}).json
-        wanted = view_of(expected.look(data, ask=question), task="attribute")
+        wanted = view_of(expected.look(data, ask=question), family="question")
         assert view["answer"] == wanted["answer"]
         assert view["confidence"] == pytest.approx(wanted["confidence"], abs=1e-6)
         assert view["looks"] == wanted["looks"]
@@ -224,7 +224,7 @@ def test_a_model_that_needs_no_question_says_what_it_sees(tmp_path: Path) -> Non
     facts = ModelFacts(
         architecture="hsal",
         model=to_dict(model.config),
-        task="multiset",
+        family="multiset",
         queries=(),
         answers=tuple(f"class{number}" for number in range(model.config.classes)),
         preprocessing=Preprocessing((31, 34)),

@@ -17,7 +17,7 @@ from torch import nn
 import saccade
 from saccade import geometry
 from saccade.config import to_dict
-from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
+from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.models.catalog import CATALOG
 from saccade.models.io.facts import Preprocessing
 from saccade.predict import Predictor
@@ -125,7 +125,7 @@ def test_full_precision_weights_come_near_enough(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["soft-mref", "hattnet-ctx-mref"])
 def test_the_shipped_models_agree_on_scenes(name: str, runtime: str, tmp_path: Path) -> None:
     predictor = saccade.load(name, "cpu")
-    data = AttributeData(AttributeDataConfig(glyphs="pack"), "test", allow_pack=True)
+    data = SceneData(SceneDataConfig(glyphs="pack"), "test", allow_pack=True)
     batch = data.take(data.one_per_scene(6))
     asked = batch.query.tolist()
     assert_agrees(predictor, batch.images, asked, looked(predictor, batch.images, asked, tmp_path, runtime), near=1e-3)
@@ -138,7 +138,7 @@ def test_the_view_is_that_of_the_server(tmp_path: Path) -> None:
     predictor = trained("hattnet-ctx")
     image = torch.randint(0, 256, (3, 31, 34)) / 255
     ours = looked(predictor, image[None], [3], tmp_path, FIRST)[0]["view"]
-    theirs = json.loads(json.dumps(view_of(predictor.look(image, ask="north"), task="attribute")))
+    theirs = json.loads(json.dumps(view_of(predictor.look(image, ask="north"), family="question")))
     assert ours.keys() == theirs.keys()
     assert ours["picture"].keys() == theirs["picture"].keys()
     alike = ("schema", "model", "task", "question", "answer", "labels", "words", "evidence", "scores")

@@ -212,7 +212,7 @@ def captions(browser: Any) -> Iterator[Opened]:
 
 def test_a_caption_of_one_word_has_one_button_one_map_and_no_evidence(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "bare.html"
-    given = view([look("word", 4, 2, role="multiplier")], task="caption", answer="nothing", words=["nothing"])
+    given = view([look("word", 4, 2, role="multiplier")], family="caption", answer="nothing", words=["nothing"])
     path.write_text(offline_page(views=[given]), encoding="utf-8")
     with opened(browser, path.as_uri(), width=1000) as page:
         page.wait_for("nothing")

@@ -49,7 +49,7 @@ def decoded(url: str) -> np.ndarray:
 
 
 def test_an_answer_in_plain_values() -> None:
-    view = view_of(sighting(soft(torch.full((1, 2, 6), 1 / 12))), task="attribute")
+    view = view_of(sighting(soft(torch.full((1, 2, 6), 1 / 12))), family="question")
     assert view["schema"] == "saccade.view/1"
     assert (view["model"], view["task"], view["question"], view["answer"]) == ("tiny", "attribute", "7", "red")
     assert view["picture"] == {"name": "a.png", "width": 60, "height": 40, "png": None}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from saccade.data.examples import Data
     from saccade.families.caption.data import CaptionDataConfig
     from saccade.families.multiset.data import MultisetDataConfig
-    from saccade.families.question.scene_data import AttributeDataConfig
+    from saccade.families.question.scene_data import SceneDataConfig
 
 app = typer.Typer(
     help="Generators and readers: write to disk, contact sheet, download with checksum.", no_args_is_help=True
@@ -187,11 +187,11 @@ def _only_unlimited(protocol: str, why: str) -> None:
         raise ConfigError(f"protocol: found '{protocol}'; {why}")
 
 
-def _config(name: str, glyphs: str, protocol: str, seed: int) -> AttributeDataConfig:
+def _config(name: str, glyphs: str, protocol: str, seed: int) -> SceneDataConfig:
     from saccade.config import from_dict
-    from saccade.families.question.scene_data import AttributeDataConfig
+    from saccade.families.question.scene_data import SceneDataConfig
 
-    return from_dict(AttributeDataConfig, {"name": name, "glyphs": glyphs, "protocol": protocol, "seed": seed})
+    return from_dict(SceneDataConfig, {"name": name, "glyphs": glyphs, "protocol": protocol, "seed": seed})
 
 
 def _scenes(
@@ -200,14 +200,14 @@ def _scenes(
     """A split of the generated set ``name``."""
     from saccade.families.caption.data import CaptionData
     from saccade.families.multiset.data import MultisetData
-    from saccade.families.question.scene_data import AttributeData
+    from saccade.families.question.scene_data import SceneData
 
     task = _task(name)
     if task == "multiset":
         return MultisetData(_multiset_config(name, glyphs, protocol, seed, options), split, allow_pack=True)
     if task == "caption":
         return CaptionData(_caption_config(name, glyphs, protocol, seed, options, empty), split, allow_pack=True)
-    return AttributeData(_config(name, glyphs, protocol, seed), split, allow_pack=True)
+    return SceneData(_config(name, glyphs, protocol, seed), split, allow_pack=True)
 
 
 def _files(reference: str, split: Any, count: int, options: dict[str, Any], update: Update) -> tuple[Data, str]:
@@ -220,7 +220,7 @@ def _files(reference: str, split: Any, count: int, options: dict[str, Any], upda
     from saccade.families.multiset.data import MultisetData, MultisetDataConfig
     from saccade.families.multiset.readers import holds_multisets, read_multisets
     from saccade.families.question.readers import read_questions
-    from saccade.families.question.table_data import QuestionData, QuestionDataConfig
+    from saccade.families.question.table_data import TableData, TableDataConfig
 
     if holds_captions(reference):
         captions = CaptionDataConfig(reference, options=options, at_least=1)  # a short table has no frequent words
@@ -232,9 +232,9 @@ def _files(reference: str, split: Any, count: int, options: dict[str, Any], upda
         labels = MultisetDataConfig(reference, options=options)
         labelled = read_multisets(reference, options)
         return MultisetData(labels, split, table=labelled.some(split, count), progress=update), labelled.described()
-    questions = QuestionDataConfig(reference, options=options)
+    questions = TableDataConfig(reference, options=options)
     asked = read_questions(reference, options)
-    return QuestionData(questions, split, table=asked.some(split, count), progress=update), asked.described()
+    return TableData(questions, split, table=asked.some(split, count), progress=update), asked.described()
 
 
 def _options(given: list[str]) -> dict[str, Any]:

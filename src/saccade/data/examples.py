@@ -13,10 +13,10 @@ from torch import Tensor
 
 from saccade.families.caption.data import CaptionData
 from saccade.families.multiset.data import MultisetData
-from saccade.families.question.scene_data import AttributeData
-from saccade.families.question.table_data import QuestionData
+from saccade.families.question.scene_data import SceneData
+from saccade.families.question.table_data import TableData
 
-Data = AttributeData | QuestionData | MultisetData | CaptionData
+Data = SceneData | TableData | MultisetData | CaptionData
 """One split of any kind."""
 
 
@@ -48,7 +48,7 @@ def _examples(data: Data, count: int) -> list[Example]:
 
 
 @_examples.register
-def _(data: AttributeData, count: int) -> list[Example]:
+def _(data: SceneData, count: int) -> list[Example]:
     batch = data.take(data.one_per_scene(count))
     asked = zip(batch.query.tolist(), batch.label.tolist())
     return [
@@ -58,7 +58,7 @@ def _(data: AttributeData, count: int) -> list[Example]:
 
 
 @_examples.register
-def _(data: QuestionData, count: int) -> list[Example]:
+def _(data: TableData, count: int) -> list[Example]:
     numbers = data.one_per_picture(count)
     batch = data.take(numbers)
     rows = [data.rows[number] for number in numbers.tolist()]

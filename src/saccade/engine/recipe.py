@@ -17,11 +17,22 @@ from typing import Any, Literal
 
 import yaml
 
-from saccade.config import from_dict, migrate, set_by_path
+from saccade.config import Migration, from_dict, migrate, set_by_path
 from saccade.engine.schedule import Schedule
 from saccade.errors import ConfigError, nearest
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+
+
+def _family_of_task(values: dict[str, Any]) -> dict[str, Any]:
+    """Schema 1 had ``task`` where ``family`` is now, and two names for the family of questions."""
+    rest = {key: value for key, value in values.items() if key != "task"}
+    task = values.get("task")
+    return rest if task is None else rest | {"family": "question" if task == "attribute" else task}
+
+
+MIGRATIONS: dict[int, Migration] = {1: _family_of_task}
+"""Schema version → how it becomes the next one."""
 Precision = Literal["auto", "32-true", "bf16-mixed"]
 
 
@@ -158,7 +169,8 @@ class Recipe:
     """Everything that decides a training run."""
 
     name: str
-    task: str
+    family: str
+    """the kind of question, which knows task, data and losses"""
     model: ModelChoice
     phases: tuple[Phase, ...]
     schema_version: int = SCHEMA_VERSION
@@ -245,7 +257,7 @@ def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict
     values = parse_yaml(text, where)
     if not isinstance(values, dict):
         raise ConfigError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
-    changes = migrate(values, {}, SCHEMA_VERSION, what=where)
+    changes = migrate(values, MIGRATIONS, SCHEMA_VERSION, what=where)
     if "extends" not in changes:
         return changes
     start = changes.pop("extends")

@@ -26,9 +26,9 @@ import torch
 import yaml
 
 from saccade.atomic import write_bytes, writing
-from saccade.config import to_dict
+from saccade.config import migrate, to_dict
 from saccade.engine.checkpoint import CheckpointStore
-from saccade.engine.recipe import Recipe, parse_yaml
+from saccade.engine.recipe import MIGRATIONS, SCHEMA_VERSION, Recipe, parse_yaml
 from saccade.errors import CheckpointError, ConfigError, OutputError
 
 
@@ -81,8 +81,10 @@ class RunFolder:
         found = parse_yaml(text, str(self.path / "config.yaml"))
         if not isinstance(found, dict) or not isinstance(found.get("recipe"), dict):
             raise CheckpointError(f"{self.path / 'config.yaml'} holds no recipe; it is not a run of saccade")
-        recipe: dict[str, Any] = found["recipe"]
-        return recipe
+        try:
+            return migrate(found["recipe"], MIGRATIONS, SCHEMA_VERSION, what=str(self.path / "config.yaml"))
+        except ConfigError as error:
+            raise CheckpointError(str(error)) from error
 
     def check_same(self, recipe: Recipe) -> None:
         """Refuse to resume with a recipe other than the one that the run began with."""

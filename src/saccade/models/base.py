@@ -1,18 +1,26 @@
-"""What every model on pictures is: encode a picture once, answer, and return the answer with its trace.
+"""What every model is: encode the input once, answer from the encoding, and return the answer with its trace.
 
-A :class:`QueryModel` can be asked many questions about an encoded picture; a :class:`PictureModel` says by itself what
-it sees.
+==========================  =======================================================================================
+:class:`AttentionModel`     any input: what all models have in common
+:class:`ImageModel`         its input is a picture (B,3,H,W)
+:class:`PictureModel`       a picture and no question: a classifier, a reader of multisets
+:class:`QueryModel`         a picture and a query: asked many times about one encoded picture
+==========================  =======================================================================================
 
 ``forward_raw`` is plain tensors in, a dictionary of plain tensors out, so that it can be compiled, captured in a graph
 and exported; ``forward`` wraps its result into an :class:`~saccade.trace.Output` outside the captured part. Keys of
 the dictionary: ``logits``; for each look ``NAME.weights``, ``NAME.scores``, ``NAME.values`` and ``NAME.context``, the
 last two being the features that were attended and what became of them, so that a trace can be checked against the
 computation.
+
+``attention`` puts given weights in the place of a model's own, by the name of the look: the rest of the model then runs
+on them. Weights have the shape of the look's; a look that is not named keeps its own.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -24,10 +32,12 @@ from saccade.geometry import Size
 from saccade.trace import AttentionTrace, Look, Output, Total
 
 Raw = dict[str, Tensor]
+Given = Mapping[str, Tensor]
+"""Weights by the name of their look, to be used in place of the model's own."""
 
 
-class SeeingModel(nn.Module, ABC):
-    """What models that are asked and models that are not have in common."""
+class AttentionModel(nn.Module, ABC):
+    """What all models have in common, whatever they read."""
 
     Config: ClassVar[type]
     """The frozen dataclass of sizes that builds this model."""
@@ -36,24 +46,48 @@ class SeeingModel(nn.Module, ABC):
     config: Any
 
     @abstractmethod
-    def encode(self, images: Tensor) -> Tensor:
-        """What of the picture (B,3,H,W) does not depend on the query; computed once, asked many times."""
+    def encode(self, *inputs: Tensor) -> Tensor:
+        """The part that does not depend on the question (B,…): computed once, asked many times."""
 
-    @property
-    def encoder(self) -> Stages | None:
-        """The backbone, where :meth:`encode` is that and no more, so that while it rests a picture is encoded alike.
-
-        What it makes of a picture can then be kept. None: of this model nothing can.
-        """
-        return None
+    @abstractmethod
+    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
+        """Answer from the encoding (B,…), as plain tensors; ``query`` (B,…) for a model that is asked."""
 
     @abstractmethod
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """The looks, in order, of a result of ``forward_raw``."""
 
+    def wrap(self, raw: Raw, input_size: Size | None = None) -> Output:
+        """Give plain tensors their meaning; ``input_size`` is (height, width) of a picture, None for other inputs."""
+        return self.traced(raw, raw["logits"], raw["logits"].argmax(-1), input_size)
+
+    def traced(self, raw: Raw, logits: Tensor, answer: Tensor, input_size: Size | None = None) -> Output:
+        """Logits (B,…), answer ids (B) or (B,T) and looks together; whatever else is in ``raw`` goes with them."""
+        size = None
+        if input_size is not None:
+            size = torch.tensor(input_size, device=logits.device).expand(logits.shape[0], 2)  # (B,2)
+        trace = AttentionTrace(looks=self.looks(raw), answer=answer, image_size=size, total=self.total)
+        return Output(logits, trace, {name: tensor for name, tensor in raw.items() if tensor is not logits})
+
     def start_pretrained(self) -> None:
         """Give a freshly built model the published weights that training starts from."""
         raise ConfigError(f"pretrained: {type(self).__name__} has no published weights to start from; leave it out")
+
+    def check_input(self, size: Size) -> None:
+        """Refuse a network input of ``size`` (height, width) that this model cannot take."""
+
+
+class ImageModel(AttentionModel):
+    """A model whose input is a picture."""
+
+    @abstractmethod
+    def encode(self, images: Tensor) -> Tensor:  # type: ignore[override]
+        """The part of the picture (B,3,H,W) that does not depend on the query."""
+
+    @property
+    def encoder(self) -> Stages | None:
+        """The encoder, if its output depends on the picture alone and can be cached while frozen; otherwise None."""
+        return None
 
     def check_input(self, size: Size) -> None:
         """Refuse a network input of ``size`` (height, width) that is too small for this model's stages."""
@@ -61,56 +95,59 @@ class SeeingModel(nn.Module, ABC):
             if isinstance(part, Stages):
                 part.grid(size)
 
-    def traced(self, raw: Raw, logits: Tensor, answer: Tensor, input_size: Size) -> Output:
-        """Logits (B,…), answer ids (B) or (B,T) and looks together; whatever else is in ``raw`` goes with them."""
-        size = torch.tensor(input_size, device=logits.device).expand(logits.shape[0], 2)
-        trace = AttentionTrace(looks=self.looks(raw), answer=answer, image_size=size, total=self.total)
-        return Output(logits, trace, {name: tensor for name, tensor in raw.items() if tensor is not logits})
 
-
-class PictureModel(SeeingModel):
-    """Base of models that need no question: they say, one after the other, what they see in a picture.
-
-    Their plain tensors hold ``class_logits`` (B,T,C+1), whose last class means "nothing more", and ``said`` (B,T).
-    """
+class PictureModel(ImageModel):
+    """Base of models that need no question."""
 
     @abstractmethod
-    def answer(self, encoding: Tensor) -> Raw:
+    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
         """What the encoded pictures show, as plain tensors."""
 
-    def forward_raw(self, images: Tensor) -> Raw:
+    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
+        """:meth:`answer`; there is no query."""
+        return self.answer(encoding, **_given(attention))
+
+    def forward_raw(self, images: Tensor, *, attention: Given | None = None) -> Raw:
         """Pictures (B,3,H,W) → plain tensors."""
-        return self.answer(self.encode(images))
+        return self.answer(self.encode(images), **_given(attention))
 
-    def forward(self, images: Tensor) -> Output:
+    def forward(self, images: Tensor, *, attention: Given | None = None) -> Output:
         """Pictures (B,3,H,W) → logits, trace and the tensors behind them."""
-        return self.wrap(self.forward_raw(images), (images.shape[-2], images.shape[-1]))
-
-    def wrap(self, raw: Raw, input_size: Size) -> Output:
-        """Give plain tensors their meaning; ``input_size`` is the network input's (height, width)."""
-        return self.traced(raw, raw["class_logits"], raw["said"], input_size)
+        return self.wrap(self.forward_raw(images, attention=attention), (images.shape[-2], images.shape[-1]))
 
 
-class QueryModel(SeeingModel):
+class QueryModel(ImageModel):
     """Base of models that answer a query about a picture."""
 
     multi_label: bool = False
     """Whether several answers may hold at once."""
 
     @abstractmethod
-    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """Answer the queries (B,) about the encoded pictures, as plain tensors."""
+
+    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
+        """:meth:`ask`; the query is required."""
+        if query is None:
+            raise ShapeError("query", "(B,) query ids", ())
+        return self.ask(encoding, query, **_given(attention))
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """What the logits (B,K) mean: shares of exclusive answers, or for many labels the probability of each."""
         return logits.sigmoid() if self.multi_label else logits.softmax(-1)
 
     def forward_raw(
-        self, images: Tensor | None, query: Tensor, *, asks: int = 1, encoding: Tensor | None = None
+        self,
+        images: Tensor | None,
+        query: Tensor,
+        *,
+        asks: int = 1,
+        encoding: Tensor | None = None,
+        attention: Given | None = None,
     ) -> Raw:
-        """Pictures (B,3,H,W) and query ids (B·k,), for each picture ``asks`` = k of them in a row → plain tensors.
+        """Pictures (B,3,H,W) and query ids (B·k,), ``asks`` = k in a row for each picture → plain tensors.
 
-        Where the ``encoding`` (B,…) of the pictures is kept, these need not be there.
+        Where the ``encoding`` (B,…) of the pictures is given, the pictures are not needed.
         """
         if encoding is None:
             if images is None:
@@ -120,15 +157,16 @@ class QueryModel(SeeingModel):
             layout = torch.channels_last if _channels_last(encoding) else torch.contiguous_format
             encoding = encoding.unsqueeze(1).expand(-1, asks, *encoding.shape[1:]).flatten(0, 1)  # (B·k,…)
             encoding = encoding.contiguous(memory_format=layout)
-        return self.ask(encoding, query)
+        return self.ask(encoding, query, **_given(attention))
 
-    def forward(self, images: Tensor, query: Tensor) -> Output:
+    def forward(self, images: Tensor, query: Tensor, *, attention: Given | None = None) -> Output:
         """Pictures (B,3,H,W) and query ids (B,) → logits, trace and the tensors behind them."""
-        return self.wrap(self.forward_raw(images, query), (images.shape[-2], images.shape[-1]))
+        return self.wrap(self.forward_raw(images, query, attention=attention), (images.shape[-2], images.shape[-1]))
 
-    def wrap(self, raw: Raw, input_size: Size) -> Output:
-        """Give plain tensors their meaning; ``input_size`` is the network input's (height, width)."""
-        return self.traced(raw, raw["logits"], raw["logits"].argmax(-1), input_size)
+
+def _given(attention: Given | None) -> dict[str, Given]:
+    """The keyword argument for given weights; without them a model need not know of it."""
+    return {} if attention is None else {"attention": attention}
 
 
 def _channels_last(encoding: Tensor) -> bool:

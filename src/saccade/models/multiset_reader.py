@@ -24,6 +24,7 @@ from saccade.geometry import Size
 from saccade.models.base import PictureModel, Raw
 from saccade.models.one_size import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
+from saccade.trace import Output
 
 MOMENT = 1e-6
 """Cells; a box that covers less than this covers nothing."""
@@ -56,7 +57,18 @@ class MultisetConfig:
             )
 
 
-class MultisetModel(PictureModel):
+class LabelReader(PictureModel):
+    """Base of models that say labels one after the other.
+
+    Their plain tensors hold ``class_logits`` (B,T,C+1), whose last class means "nothing more", and ``said`` (B,T).
+    """
+
+    def wrap(self, raw: Raw, input_size: Size | None = None) -> Output:
+        """Give plain tensors their meaning; the answer is what was said at each step."""
+        return self.traced(raw, raw["class_logits"], raw["said"], input_size)
+
+
+class MultisetModel(LabelReader):
     """Pictures (B,3,H,W) of one size → the labels in them, as many of each as there are objects."""
 
     config: Any

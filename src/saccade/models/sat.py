@@ -43,7 +43,7 @@ from saccade.attention.sampling import gumbel_noise
 from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.errors import ShapeError
 from saccade.geometry import Size
-from saccade.models.base import Raw, SeeingModel
+from saccade.models.base import Given, ImageModel, Raw
 from saccade.models.caption_decoder import CaptionDecoder, Kind, Looked, Memory, Pick, Said, Scene
 from saccade.models.caption_decoding import Decoded, decode
 from saccade.models.caption_drawing import draw_captions, repeated
@@ -110,7 +110,7 @@ class SatConfig:
             )
 
 
-class SatModel(SeeingModel):
+class SatModel(ImageModel):
     """Pictures (B,3,H,W) and captions (B,T) → logits (B,T,V) and the look ``word``; :meth:`caption` finds captions."""
 
     Config = SatConfig
@@ -203,6 +203,11 @@ class SatModel(SeeingModel):
         noise, expected = self._chances(features, words.shape[-1])
         return self.tell(features, words, noise=noise, expected=expected)
 
+    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
+        """The words ``query`` (B,T) about encoded pictures (B,L,D); without them the greedy caption."""
+        words = self.caption(encoding, method="greedy").words[:, 0] if query is None else query  # (B,T)
+        return self.tell(encoding, words)
+
     def _chances(self, features: Tensor, steps: int) -> tuple[Tensor | None, Tensor | None]:
         """Of hard attention in training the noise (B,T,L) of its draws, and the pictures (B,) seen by expectation."""
         if not (self.training and self.is_hard):
@@ -246,7 +251,7 @@ class SatModel(SeeingModel):
         """Pictures (B,3,H,W) and captions (B,T) → logits, trace and the tensors behind them."""
         return self.wrap(self.forward_raw(images, words), (images.shape[-2], images.shape[-1]))
 
-    def wrap(self, raw: Raw, input_size: Size) -> Output:
+    def wrap(self, raw: Raw, input_size: Size | None = None) -> Output:
         """Give plain tensors their meaning; the answer is the likeliest word at each place, -1 behind the end."""
         best = raw["logits"].argmax(-1).masked_fill(~raw["word.active"], -1)  # (B,T)
         return self.traced(raw, raw["logits"], best, input_size)

@@ -8,10 +8,9 @@ from typing import Any
 from saccade.errors import ConfigError, nearest
 
 TASKS: dict[str, str] = {
-    "attribute": "saccade.families.question.scene_task:AttributeTask",
     "caption": "saccade.families.caption.task:CaptionTask",
     "multiset": "saccade.families.multiset.task:MultisetTask",
-    "question": "saccade.families.question.table_task:QuestionTask",
+    "question": "saccade.families.question.task:QuestionTask",
 }
 
 

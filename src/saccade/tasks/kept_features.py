@@ -18,7 +18,7 @@ from saccade.backbones import Stages
 from saccade.cache import cache_home
 from saccade.data.pictures.feature_cache import FeatureCache, feature_key, files_digest, weights_digest
 from saccade.errors import ConfigError
-from saccade.models.base import SeeingModel
+from saccade.models.base import ImageModel
 from saccade.tasks.forward_passes import at_once, encoded
 
 FOLDER = "features"
@@ -43,7 +43,7 @@ class KeptFeatures:
         self,
         files: Sequence[Path],
         images: Callable[[Tensor], Tensor],
-        model: SeeingModel,
+        model: ImageModel,
         *,
         limit_mb: int,
         tell: Callable[[str, int, int], None] = lambda what, done, total: None,
@@ -91,7 +91,7 @@ def _differs_in_training(layer: nn.Module) -> bool:
     return isinstance(layer, _NormBase) or (isinstance(layer, _DropoutNd) and layer.p > 0)
 
 
-def _as_it_answers(model: SeeingModel, encoder: Stages) -> Callable[[Tensor], Tensor]:
+def _as_it_answers(model: ImageModel, encoder: Stages) -> Callable[[Tensor], Tensor]:
     """``model.encode`` without gradients, dropout or moving statistics; the encoder is left in the mode it was in."""
 
     @torch.no_grad()

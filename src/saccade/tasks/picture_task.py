@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from saccade.config import to_dict
 from saccade.errors import ConfigError, DataError
 from saccade.geometry import Size
-from saccade.models.base import SeeingModel
+from saccade.models.base import ImageModel
 from saccade.models.catalog import model_spec
 from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.models.io.folder import save_model
@@ -50,13 +50,18 @@ class PictureTask(ABC):
     """
 
     name: ClassVar[str]
-    model_kind: ClassVar[type[SeeingModel]]
+    model_kind: ClassVar[type[ImageModel]]
     """What a model must be for this task to train and score it."""
     model_does: ClassVar[str]
     """The same in words, after "a model that …"."""
     sentences: ClassVar[bool] = False
     """Whether the answers are words of which the model makes sentences."""
     data_config: Any
+
+    @classmethod
+    def for_data(cls, name: str) -> type[PictureTask]:
+        """The task for the data called ``name``, where a family has several kinds of data."""
+        return cls
 
     def __init__(
         self, *, model: str, model_config: Mapping[str, Any], size: Size, protocol: str | None, seed: int
@@ -102,14 +107,14 @@ class PictureTask(ABC):
         """Settings of the data as the model folder keeps them: of READER:PATH the path is nobody else's business."""
         return {**data, "name": data["name"].partition(":")[0]} if "name" in data else dict(data)
 
-    def new_model(self, seed: int) -> SeeingModel:
+    def new_model(self, seed: int) -> ImageModel:
         """A freshly initialised model, a function of ``seed`` and of the weights that it starts from, if any."""
         spec = model_spec(self.architecture)
         if not issubclass(spec.resolve(), self.model_kind):
             raise ConfigError(f"model '{self.architecture}': the task '{self.name}' needs one that {self.model_does}")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model = cast(SeeingModel, spec.build(self.model_config, where="model.config"))
+            model = cast(ImageModel, spec.build(self.model_config, where="model.config"))
         if getattr(model.config, "pretrained", False):
             model.start_pretrained()
         if self._start is not None:
@@ -187,7 +192,7 @@ class PictureTask(ABC):
             ModelFacts(
                 architecture=self.architecture,
                 model=to_dict(model.config),
-                task=self.name,
+                family=self.name,
                 queries=queries,
                 answers=answers,
                 preprocessing=Preprocessing(size=self.size),

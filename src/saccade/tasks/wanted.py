@@ -31,7 +31,7 @@ def settings_wanted(facts: ModelFacts, wanted: Wanted, readers: Collection[str])
     if wanted.data is None and own in readers:
         raise ConfigError(f"a model does not remember where its pictures were; give --data {own}:PATH")
     if wanted.protocol is not None:
-        raise ConfigError(f"--protocol: a {facts.task} model is scored on val or test, which have no protocols")
+        raise ConfigError(f"--protocol: a {facts.family} model is scored on val or test, which have no protocols")
     changes = {"name": wanted.data, "glyphs": wanted.glyphs, "seed": wanted.seed}
     settings = {**facts.data, **{key: value for key, value in changes.items() if value is not None}}
     if settings["name"].partition(":")[0] != own.partition(":")[0]:

@@ -24,7 +24,7 @@ from saccade.models.io.folder import save_model
 from saccade.show.report_sources import read_metrics
 from saccade.verbs.mean_weights import mean_model
 
-_OF_ONE_KIND = ("architecture", "task", "sentences", "preprocessing", "queries", "answers", "model")
+_OF_ONE_KIND = ("architecture", "family", "sentences", "preprocessing", "queries", "answers", "model")
 """Facts that models must share to have a mean."""
 
 

@@ -58,7 +58,7 @@ def evaluate(
     folder = resolve(model)
     network, facts = load_model(folder, device)
     started = time.monotonic()
-    task = task_class(facts.task)
+    task = task_class(facts.family).for_data(data or str(facts.data.get("name", "")))
     wanted = Wanted(data=data, protocol=protocol, glyphs=glyphs, seed=seed, allow_pack=allow_pack)
     search: dict[str, Any] = {
         name: each for name, each in (("beam", beam), ("length_penalty", length_penalty)) if each is not None

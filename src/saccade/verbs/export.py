@@ -89,7 +89,7 @@ def _sidecar(predictor: Predictor, graph: AnswerAndLooks, example: dict[str, Ten
         "schema": SCHEMA,
         "model": predictor.name,
         "architecture": facts.architecture,
-        "task": facts.task,
+        "task": facts.family,
         "parameters": facts.parameters,
         "licence": facts.licence,
         "file": GRAPH,

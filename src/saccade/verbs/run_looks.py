@@ -17,8 +17,8 @@ from saccade.families.caption.vocabulary import Vocabulary
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
 from saccade.families.multiset.readers import read_multisets
 from saccade.families.question.readers import read_questions
-from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
-from saccade.families.question.table_data import QuestionData, QuestionDataConfig
+from saccade.families.question.scene_data import SceneData, SceneDataConfig
+from saccade.families.question.table_data import TableData, TableDataConfig
 from saccade.models.io.facts import CONFIG, ModelFacts
 from saccade.predict import Predictor, load
 from saccade.show.marks import Mask
@@ -62,7 +62,7 @@ def _opened(facts: ModelFacts, recipe: Mapping[str, Any], count: int) -> tuple[D
     that it was trained with are not on this machine.
     """
     settings = {**facts.data, "name": recipe["data"].get("name", facts.data["name"])}
-    opener = _OPENERS[facts.task]
+    opener = _OPENERS[facts.family]
     if ":" in settings["name"]:
         return opener(facts, settings, count), "pictures of the validation split"
     try:
@@ -73,13 +73,13 @@ def _opened(facts: ModelFacts, recipe: Mapping[str, Any], count: int) -> tuple[D
 
 
 def _attributes(facts: ModelFacts, settings: Mapping[str, Any], count: int) -> Data:
-    return AttributeData(from_dict(AttributeDataConfig, settings, where="data"), SPLIT)
+    return SceneData(from_dict(SceneDataConfig, settings, where="data"), SPLIT)
 
 
 def _questions(facts: ModelFacts, settings: Mapping[str, Any], count: int) -> Data:
-    config = from_dict(QuestionDataConfig, settings, where="data")
+    config = from_dict(TableDataConfig, settings, where="data")
     table = read_questions(config.name, config.options).some(SPLIT, count)
-    return QuestionData(config, SPLIT, table=table, queries=facts.queries, answers=facts.answers)
+    return TableData(config, SPLIT, table=table, queries=facts.queries, answers=facts.answers)
 
 
 def _multisets(facts: ModelFacts, settings: Mapping[str, Any], count: int) -> Data:

@@ -66,7 +66,7 @@ def tour(
     facts = {name: read_facts(folder) for name, folder in models.items()}
     featured = [name for name in models if name in FEATURED] if quick else []
     visited = sorted(featured, key=FEATURED.index) or list(models)
-    stops = [_GUIDES[facts[name].task]()(name, quick=quick, device=device, progress=progress) for name in visited]
+    stops = [_GUIDES[facts[name].family]()(name, quick=quick, device=device, progress=progress) for name in visited]
     others = [_recorded_row(name, facts[name]) for name in models if name not in visited]
     page = Report(
         title="Where the models looked",

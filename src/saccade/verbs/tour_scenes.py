@@ -79,7 +79,7 @@ def scene_stop(name: str, guide: SceneGuide, *, limit: int, device: str, progres
 def _scored_here(predictor: Predictor, limit: int, progress: Callable[[int, int], None]) -> Score:
     """The evaluation of a model on ``limit`` test scenes."""
     facts = predictor.facts
-    task = task_class(facts.task)
+    task = task_class(facts.family).for_data(str(facts.data.get("name", "")))
     found = task.evaluate(
         predictor.model, split="test", limit=limit, progress=progress, **task.scored_on(facts, Wanted())
     )

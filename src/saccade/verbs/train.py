@@ -137,7 +137,7 @@ def data_of(run: Path | str) -> str:
 
 def build_task(recipe: Recipe) -> Trainable:
     """The task that a resolved recipe describes."""
-    task: Trainable = task_class(recipe.task)(
+    task: Trainable = task_class(recipe.family).for_data(str(recipe.data.get("name", "")))(
         model=recipe.model.name,
         model_config=recipe.model.config,
         data=recipe.data,

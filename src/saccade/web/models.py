@@ -60,7 +60,7 @@ class ServedModel:
         facts = self.facts
         return ModelEntry(
             name=self.name,
-            task=facts.task,
+            task=facts.family,
             architecture=facts.architecture,
             summary=_summary(facts),
             queries=list(facts.queries),

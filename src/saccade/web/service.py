@@ -66,7 +66,7 @@ class Service:
         def answer(predictor: Predictor) -> list[Json]:
             kept = self._picture(asked)
             found = predictor.ask_all(served.encoded(predictor, kept))
-            return [view_of(each, task=served.facts.task, total=False) for each in found]
+            return [view_of(each, task=served.facts.family, total=False) for each in found]
 
         return await served.run(answer)
 
@@ -87,7 +87,7 @@ class Service:
         scores = None
         if truth is not None and evidence is not None:
             scores = scores_of(sighting.trace, evidence, truth.objects)
-        view = view_of(sighting, task=served.facts.task, png=png, evidence=evidence, scores=scores)
+        view = view_of(sighting, task=served.facts.family, png=png, evidence=evidence, scores=scores)
         return self.records.keep(sighting, view)
 
 

@@ -53,7 +53,7 @@ def page_model(predictor: Predictor) -> dict[str, Any]:
         "model": predictor.name,
         "kind": KINDS[type(model)],
         "architecture": facts.architecture,
-        "task": facts.task,
+        "task": facts.family,
         "summary": model_spec(facts.architecture).summary,
         "queries": list(facts.queries),
         "answers": list(facts.answers),

@@ -13,16 +13,16 @@ from saccade.data.catalog import DATA
 from saccade.data.fetch import DOWNLOADS
 from saccade.data.scenes.export import write_scenes
 from saccade.errors import DataError, OutputError
-from saccade.families.question.scene_data import SPECS, AttributeData, AttributeDataConfig
+from saccade.families.question.scene_data import SPECS, SceneData, SceneDataConfig
 
-PACK = AttributeDataConfig(glyphs="pack", seed=3)
+PACK = SceneDataConfig(glyphs="pack", seed=3)
 
 
 def test_files_hold_what_the_generator_made(tmp_path):
     seen = []
     out = write_scenes(PACK, "val", 5, tmp_path / "a" / "scenes", start=7, progress=lambda *report: seen.append(report))
     lines = [json.loads(line) for line in (out / "scenes.jsonl").read_text().splitlines()]
-    layout, images = AttributeData(PACK, "val").stream.scenes(torch.arange(7, 12))
+    layout, images = SceneData(PACK, "val").stream.scenes(torch.arange(7, 12))
     assert [line["index"] for line in lines] == [7, 8, 9, 10, 11]
     assert seen == [(5, 5)]
     assert {path.name for path in out.iterdir()} == {"scenes.jsonl", *(line["file"] for line in lines)}
@@ -35,7 +35,7 @@ def test_files_hold_what_the_generator_made(tmp_path):
         for k, thing in enumerate(line["objects"]):
             assert thing["box"] == layout.boxes[b, k].tolist()
             assert thing["rgb"] == layout.rgb[b, k].tolist()
-            assert thing["colour"] in AttributeData.answers
+            assert thing["colour"] in SceneData.answers
             assert thing["scale"] == pytest.approx(layout.scale[b, k].item(), abs=1e-4)
 
 
@@ -79,8 +79,8 @@ def test_the_catalog_needs_no_torch_and_names_real_downloads():
 
 
 def test_files_say_what_lies_behind_the_digits(tmp_path):
-    config = AttributeDataConfig(name="mdist", glyphs="pack")
+    config = SceneDataConfig(name="mdist", glyphs="pack")
     line = json.loads((write_scenes(config, "val", 1, tmp_path / "out") / "scenes.jsonl").read_text())
     assert line["background"] == "distractors-17"
-    image = AttributeData(config, "val").stream.scenes(torch.arange(1))[1][0]
+    image = SceneData(config, "val").stream.scenes(torch.arange(1))[1][0]
     assert np.array_equal(np.asarray(Image.open(tmp_path / "out" / line["file"])), image.permute(1, 2, 0).numpy())

@@ -4,27 +4,27 @@ import pytest
 import torch
 
 from saccade.data.scenes.photographs import SHIPPED
-from saccade.families.question.scene_data import AttributeBatch, AttributeData, AttributeDataConfig
+from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
 
 HARDER = ("mdist", "mbg")
 
 
-def data(name: str, split: str = "train", **settings) -> AttributeData:
-    config = AttributeDataConfig(name=name, glyphs="pack", backgrounds=str(SHIPPED), **settings)
-    return AttributeData(config, split)
+def data(name: str, split: str = "train", **settings) -> SceneData:
+    config = SceneDataConfig(name=name, glyphs="pack", backgrounds=str(SHIPPED), **settings)
+    return SceneData(config, split)
 
 
 @pytest.fixture(scope="module")
-def plain() -> AttributeBatch:
+def plain() -> SceneBatch:
     return data("mref").take(torch.arange(64))
 
 
 @pytest.fixture(scope="module", params=HARDER)
-def batch(request) -> AttributeBatch:
+def batch(request) -> SceneBatch:
     return data(request.param).take(torch.arange(64))
 
 
-def behind(batch: AttributeBatch) -> torch.Tensor:
+def behind(batch: SceneBatch) -> torch.Tensor:
     """The backgrounds (B, 3, H, W) of a batch, as 0..1."""
     layout = batch.layout
     return layout.spec.background(layout.glyphs, layout.seed, layout.index, layout.spec.size) / 255

@@ -17,7 +17,7 @@ from saccade.data.scenes.sampler import sample_layout
 from saccade.data.scenes.stream import GlyphStream, SceneStream
 from saccade.families.caption.scenes import CaptionSceneStream, scene_spec
 from saccade.families.multiset.scenes import MultisetSpec, MultisetStream
-from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
+from saccade.families.question.scene_data import SceneData, SceneDataConfig
 
 NUMBERS = torch.cat([torch.arange(60), torch.tensor([511, 512, 8_191, 8_192, 10**9, 2**33 + 7])])
 
@@ -116,8 +116,8 @@ class Operations(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def training(chunk: int = 64) -> AttributeData:
-    data = AttributeData(AttributeDataConfig(glyphs="pack", asks=4), "train")
+def training(chunk: int = 64) -> SceneData:
+    data = SceneData(SceneDataConfig(glyphs="pack", asks=4), "train")
     data.stream.chunk = chunk
     return data
 

@@ -282,7 +282,7 @@ def test_the_log_likelihood_is_that_of_a_word(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- what it is scored on
 
 FACTS = ModelFacts(
-    architecture="sat-soft", model={}, task="caption", queries=(), answers=("<end>", "<unknown>", "dog"),
+    architecture="sat-soft", model={}, family="caption", queries=(), answers=("<end>", "<unknown>", "dog"),
     preprocessing=Preprocessing((40, 48)), sentences=True, data={"name": "flickr8k", "options": {"splits": "dev"}},
 )  # fmt: skip
 

@@ -327,7 +327,7 @@ def test_a_saved_model_is_scored_on_its_own_data(tmp_path: Path) -> None:
     task = new_task()
     task.save_model(task.model, tmp_path / "model", {"recipe": {"name": "r", "data": PACK}, "step": 3})
     facts = read_facts(tmp_path / "model")
-    assert (facts.queries, facts.answers, facts.task) == ((), tuple("0123456789"), "multiset")
+    assert (facts.queries, facts.answers, facts.family) == ((), tuple("0123456789"), "multiset")
     assert facts.preprocessing.size == (100, 100)
     model, _ = load_model(tmp_path / "model")
     given = MultisetTask.scored_on(facts, Wanted())

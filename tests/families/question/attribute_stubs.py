@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.backbones import small_stack
-from saccade.families.question.scene_data import AttributeBatch
+from saccade.families.question.scene_data import SceneBatch
 from saccade.models.base import QueryModel, Raw
 from saccade.trace import Look
 
@@ -22,7 +22,7 @@ class Clairvoyant(QueryModel):
     projection has the largest share of its weight on that digit, found by trying all sixteen.
     """
 
-    def __init__(self, batch: AttributeBatch) -> None:
+    def __init__(self, batch: SceneBatch) -> None:
         super().__init__()
         self.anchor = nn.Parameter(torch.zeros(1))  # says where the model lives
         stack = small_stack(channels=1)

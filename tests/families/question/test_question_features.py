@@ -15,8 +15,8 @@ from saccade.engine.loop import fit
 from saccade.engine.recipe import Recipe, resolve_recipe
 from saccade.families.question.features import QuestionFeatures
 from saccade.families.question.table import Question, make_table
-from saccade.families.question.table_data import QuestionData, QuestionDataConfig
-from saccade.families.question.table_task import QuestionTask
+from saccade.families.question.table_data import TableData, TableDataConfig
+from saccade.families.question.table_task import TableTask
 from saccade.models.picture_query import PictureQueryModel
 
 HEAD = {"backbone": "compact", "through": "layer2", "hidden": 4, "dropout": 0.1}
@@ -34,19 +34,19 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_table(tmp_path_factory.mktemp("one"))
 
 
-def new_task(path: Path, model: str = "soft", config: dict[str, Any] = HEAD, **data: Any) -> QuestionTask:
+def new_task(path: Path, model: str = "soft", config: dict[str, Any] = HEAD, **data: Any) -> TableTask:
     settings = {"name": f"csv:{path}", "size": [48, 48], "augment": None, **data}
-    return QuestionTask(model=model, model_config=config, data=settings)
+    return TableTask(model=model, model_config=config, data=settings)
 
 
-def freeze(task: QuestionTask) -> None:
+def freeze(task: TableTask) -> None:
     """What a phase that freezes the backbone does to the model before it asks for batches."""
     task.model.train()
     backbone: torch.nn.Module = task.model.backbone  # type: ignore[assignment]
     backbone.requires_grad_(False).eval()
 
 
-def first_batch(task: QuestionTask, size: int = 8) -> dict[str, Any]:
+def first_batch(task: TableTask, size: int = 8) -> dict[str, Any]:
     (batch,) = itertools.islice(task.train_batches(0, batch_size=size), 1)
     return batch
 
@@ -120,9 +120,9 @@ def test_pictures_that_cannot_be_used_are_not_encoded(table: Path) -> None:
     paths = [broken, table.parent / "00.png", table.parent / "01.png"]
     rows = [(str(n), Question(path, "q", (f"x{n % 2}",), "train")) for n, path in enumerate(paths)]
     made = make_table("csv:t.csv", rows, [], multi_label=False)
-    config = QuestionDataConfig("csv:t.csv", size=(48, 48), cache_mb=0)  # so that each is decoded when it is asked for
+    config = TableDataConfig("csv:t.csv", size=(48, 48), cache_mb=0)  # so that each is decoded when it is asked for
     with pytest.warns(UserWarning, match="unreadable picture"):
-        data = QuestionData(config, "train", table=made)
+        data = TableData(config, "train", table=made)
     model = new_task(table).model.eval()
     taken = QuestionFeatures(data, model).take(torch.tensor([1, 0]))
     whole = data.take(torch.tensor([1, 0]))
@@ -171,11 +171,11 @@ def recipe(replicas: int = 1) -> Recipe:
         "name": "main", "freeze": FROZEN, "epochs": 3, "validate_every": 1, "select": {"metric": "score"},
         "optimizer": {"lr": 0.01},
     }  # fmt: skip
-    values = {"name": "head", "task": "question", "model": {"name": "soft"}, "phases": [phase], "batch_size": 12}
+    values = {"name": "head", "family": "question", "model": {"name": "soft"}, "phases": [phase], "batch_size": 12}
     return resolve_recipe({**values, "replicas": replicas, "log_every": 1})
 
 
-def course(task: QuestionTask, out: Path, **settings: Any) -> list[dict[str, Any]]:
+def course(task: TableTask, out: Path, **settings: Any) -> list[dict[str, Any]]:
     """Everything that a run wrote down, step by step, without its clock."""
     fit(task, recipe(**settings), out, device="cpu", progress="quiet")
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]

@@ -9,31 +9,31 @@ from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.sampler import scene_counts
 from saccade.data.scenes.stream import SceneStream
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.scene_data import AttributeBatch, AttributeData, AttributeDataConfig
+from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
 
-UNLIMITED = AttributeDataConfig(glyphs="pack")
-AUTHORS = AttributeDataConfig(glyphs="pack", protocol="authors")
+UNLIMITED = SceneDataConfig(glyphs="pack")
+AUTHORS = SceneDataConfig(glyphs="pack", protocol="authors")
 
 
 @pytest.fixture(scope="module")
-def batch() -> AttributeBatch:
-    return AttributeData(UNLIMITED, "train").take(torch.arange(48))
+def batch() -> SceneBatch:
+    return SceneData(UNLIMITED, "train").take(torch.arange(48))
 
 
-def same(a: AttributeBatch, b: AttributeBatch) -> bool:
+def same(a: SceneBatch, b: SceneBatch) -> bool:
     return all(torch.equal(getattr(a, n), getattr(b, n)) for n in ("images", "query", "label", "object", "scene"))
 
 
 def test_the_vocabulary():
-    assert AttributeData.queries == ("0", "1", "2", "3", "4", "5", "6", "7", "8", "9")
-    assert AttributeData.answers == ("green", "yellow", "white", "red", "blue")
+    assert SceneData.queries == ("0", "1", "2", "3", "4", "5", "6", "7", "8", "9")
+    assert SceneData.answers == ("green", "yellow", "white", "red", "blue")
 
 
 def test_sizes_by_protocol():
-    assert [len(AttributeData(AUTHORS, split)) for split in ("train", "val", "test")] == [30_000, 10_000, 10_000]
-    assert [AttributeData(UNLIMITED, split).size for split in ("train", "val", "test")] == [None, 5_000, 10_000]
+    assert [len(SceneData(AUTHORS, split)) for split in ("train", "val", "test")] == [30_000, 10_000, 10_000]
+    assert [SceneData(UNLIMITED, split).size for split in ("train", "val", "test")] == [None, 5_000, 10_000]
     with pytest.raises(TypeError, match="unlimited"):
-        len(AttributeData(UNLIMITED, "train"))
+        len(SceneData(UNLIMITED, "train"))
 
 
 def test_a_batch_tells_the_truth(batch):
@@ -52,7 +52,7 @@ def test_a_batch_tells_the_truth(batch):
 
 
 def test_every_slot_is_asked_for_about_as_often():
-    data = AttributeData(UNLIMITED, "train")
+    data = SceneData(UNLIMITED, "train")
     _, slots = data._locate(torch.arange(20_000))
     shares = torch.bincount(slots, minlength=9) / 20_000
     # Slot k is there in scenes of more than k digits, and one of n slots is asked for: mean of 1/n over 5..9.
@@ -61,7 +61,7 @@ def test_every_slot_is_asked_for_about_as_often():
 
 
 def test_authors_triples_are_every_digit_in_order():
-    data = AttributeData(AUTHORS, "train")
+    data = SceneData(AUTHORS, "train")
     counts = scene_counts(data.spec, data.seed, torch.arange(5))
     first = int(counts[:3].sum())
     batch = data.take(torch.arange(first))
@@ -70,7 +70,7 @@ def test_authors_triples_are_every_digit_in_order():
 
 
 def test_authors_last_triple_ends_the_table():
-    data = AttributeData(AUTHORS, "val")
+    data = SceneData(AUTHORS, "val")
     scenes, slots = data._locate(torch.tensor([0, 9_999]))
     assert scenes[0] == 0
     assert slots[0] == 0
@@ -83,8 +83,8 @@ def test_authors_last_triple_ends_the_table():
 def test_merged_authors_cut_one_stream_in_three(monkeypatch):
     """Triple 0 of val follows triple 29,999 of train, in the same scene or the next."""
     monkeypatch.setattr("saccade.families.question.scene_data.glyphs_for", lambda *_, **__: glyphs_for("train", "pack"))
-    config = AttributeDataConfig(glyphs="merged", protocol="authors")
-    train, val, test = (AttributeData(config, split) for split in ("train", "val", "test"))
+    config = SceneDataConfig(glyphs="merged", protocol="authors")
+    train, val, test = (SceneData(config, split) for split in ("train", "val", "test"))
     assert train.seed == val.seed == test.seed
     for before, last, after in ((train, 29_999, val), (val, 9_999, test)):
         (scene, slot), (next_scene, next_slot) = (
@@ -97,14 +97,14 @@ def test_merged_authors_cut_one_stream_in_three(monkeypatch):
 
 
 def test_splits_have_streams_of_their_own():
-    seeds = {AttributeData(config, split).seed for config in (UNLIMITED,) for split in ("train", "val", "test")}
+    seeds = {SceneData(config, split).seed for config in (UNLIMITED,) for split in ("train", "val", "test")}
     assert len(seeds) == 3
-    assert AttributeData(AttributeDataConfig(glyphs="pack", seed=1), "val").seed not in seeds
+    assert SceneData(SceneDataConfig(glyphs="pack", seed=1), "val").seed not in seeds
 
 
 def test_triples_do_not_depend_on_how_they_are_asked_for(batch):
-    data = AttributeData(UNLIMITED, "train")
-    assert same(data.take(torch.arange(10, 20)), AttributeData(UNLIMITED, "train").take(torch.arange(10, 20)))
+    data = SceneData(UNLIMITED, "train")
+    assert same(data.take(torch.arange(10, 20)), SceneData(UNLIMITED, "train").take(torch.arange(10, 20)))
     shuffled = torch.tensor([40, 3, 3, 17])
     again = data.take(shuffled)
     assert torch.equal(again.images, batch.images[shuffled])
@@ -145,7 +145,7 @@ def test_changing_another_digit_leaves_the_answer(batch, edit):
 
 
 def test_the_other_digit_is_drawn_from_all_others():
-    batch = AttributeData(UNLIMITED, "val").take(torch.arange(400))
+    batch = SceneData(UNLIMITED, "val").take(torch.arange(400))
     other = batch._other_object()
     assert (other != batch.object).all()
     assert batch.layout.present[torch.arange(400), other].all()
@@ -153,7 +153,7 @@ def test_the_other_digit_is_drawn_from_all_others():
 
 
 def test_bad_indices_and_configs_are_named():
-    data = AttributeData(UNLIMITED, "val")
+    data = SceneData(UNLIMITED, "val")
     for wrong, said in (
         (torch.tensor([5_000]), r"0\.\.4999"),
         (torch.tensor([-1]), r"found -1"),
@@ -163,10 +163,10 @@ def test_bad_indices_and_configs_are_named():
             data.take(wrong)
     for wrong in ({"name": "mreff"}, {"glyphs": "all"}, {"protocol": "author"}, {"seed": -1}):
         with pytest.raises(ConfigError, match=next(iter(wrong))):
-            AttributeDataConfig(**wrong)
+            SceneDataConfig(**wrong)
     with pytest.raises(ConfigError, match="did you mean 'protocol'"):
-        from_dict(AttributeDataConfig, {"protocl": "authors"})
-    assert from_dict(AttributeDataConfig, {"glyphs": "pack"}) == UNLIMITED
+        from_dict(SceneDataConfig, {"protocl": "authors"})
+    assert from_dict(SceneDataConfig, {"glyphs": "pack"}) == UNLIMITED
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -210,7 +210,7 @@ def test_an_endless_stream_makes_chunks_for_neighbours_and_single_scenes_for_str
 
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_one_per_scene_names_different_scenes(split):
-    data = AttributeData(UNLIMITED, split)
+    data = SceneData(UNLIMITED, split)
     numbers = data.one_per_scene(30)
     assert len(data.take(numbers).scene.unique()) == len(numbers) == 30
     if data.size is not None:
@@ -219,7 +219,7 @@ def test_one_per_scene_names_different_scenes(split):
 
 
 def test_a_fresh_scene_is_asked_for_several_of_its_digits():
-    one, three = (AttributeData(AttributeDataConfig(glyphs="pack", asks=asks), "train") for asks in (1, 3))
+    one, three = (SceneData(SceneDataConfig(glyphs="pack", asks=asks), "train") for asks in (1, 3))
     single, several = one.take(torch.arange(40)), three.take(torch.arange(120))
     assert torch.equal(several.scene, torch.arange(40).repeat_interleave(3))
     assert torch.equal(several.images[::3], single.images)  # asking more draws no other scenes
@@ -232,7 +232,7 @@ def test_a_fresh_scene_is_asked_for_several_of_its_digits():
 
 
 def test_what_is_asked_together_shares_a_picture():
-    data = AttributeData(AttributeDataConfig(glyphs="pack", asks=3), "train")
+    data = SceneData(SceneDataConfig(glyphs="pack", asks=3), "train")
     numbers = torch.arange(1521, 1551)  # scenes 507 to 516: of two chunks
     alone, together = data.take(numbers), data.take(numbers, together=3)
     assert (len(alone), len(together), len(together.images)) == (30, 30, 10)
@@ -245,7 +245,7 @@ def test_what_is_asked_together_shares_a_picture():
 
 
 def test_as_many_digits_can_be_asked_for_as_every_scene_has():
-    assert AttributeDataConfig(asks=5).asks == 5
+    assert SceneDataConfig(asks=5).asks == 5
     for asks in (0, 6):
         with pytest.raises(ConfigError, match="every scene has 5 digits to ask for"):
-            AttributeDataConfig(asks=asks)
+            SceneDataConfig(asks=asks)

@@ -9,9 +9,9 @@ from torch import nn
 
 import saccade.data.scenes.stream as stream
 from saccade import geometry
-from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
-from saccade.families.question.scene_scores import BASELINES, score_attributes
-from saccade.families.question.scene_task import AttributeTask
+from saccade.families.question.scene_data import SceneData, SceneDataConfig
+from saccade.families.question.scene_scores import BASELINES, score_scenes
+from saccade.families.question.scene_task import SceneTask
 from saccade.models.base import QueryModel
 from saccade.models.catalog import model_spec
 from saccade.trace import Look
@@ -27,14 +27,14 @@ def _few_scenes_at_a_time(monkeypatch):
 
 @pytest.fixture(scope="module")
 def data():
-    return AttributeData(AttributeDataConfig(glyphs="pack"), "test")
+    return SceneData(SceneDataConfig(glyphs="pack"), "test")
 
 
 # ---------------------------------------------------------------- the penalty
 
 
 def new_task(model, **settings):
-    return AttributeTask(model=model, model_config=SMALL | settings, data={"glyphs": "pack"})
+    return SceneTask(model=model, model_config=SMALL | settings, data={"glyphs": "pack"})
 
 
 def test_a_penalty_is_added_and_told():
@@ -91,7 +91,7 @@ class Boxed(QueryModel):
 
 
 def test_a_crop_of_everything_scores_as_uniform_attention(data):
-    found = score_attributes(Boxed(0, 0, 100, 100), data, limit=N, sweeps=0).summary()
+    found = score_scenes(Boxed(0, 0, 100, 100), data, limit=N, sweeps=0).summary()
     for score in ("true_positive_strength", "selectivity", "iou"):
         assert found["attention"][score] == pytest.approx(found["baselines"]["uniform"][score], rel=1e-5)
 
@@ -100,14 +100,14 @@ def test_a_crop_scores_by_the_pixels_in_its_box(data):
     """The share of the box's pixels that are the target's, and the share of the objects' pixels in it."""
     batch = data.take(torch.arange(N))
     target, objects = (mask[:, 20:60, :50].sum((1, 2)).double() for mask in (batch.evidence(), batch.objects()))
-    found = score_attributes(Boxed(0, 20, 50, 60), data, limit=N, sweeps=0).summary()["attention"]
+    found = score_scenes(Boxed(0, 20, 50, 60), data, limit=N, sweeps=0).summary()["attention"]
     assert found["true_positive_strength"] == pytest.approx((target / (40 * 50)).mean().item(), rel=1e-5)
     seen = objects > 0
     assert found["selectivity"] == pytest.approx((target[seen] / objects[seen]).mean().item(), rel=1e-5)
 
 
 def test_baselines_of_a_crop_live_on_the_pixels_without_an_oracle(data):
-    found = score_attributes(Boxed(0, 20, 50, 60), data, limit=N, sweeps=0).summary()["baselines"]
+    found = score_scenes(Boxed(0, 20, 50, 60), data, limit=N, sweeps=0).summary()["baselines"]
     assert list(found) == [name for name in BASELINES if name != "grid_oracle"]
     area = data.take(torch.arange(N)).evidence().double().mean().item()
     assert found["uniform"]["true_positive_strength"] == pytest.approx(area, rel=1e-5)
@@ -119,7 +119,7 @@ def test_a_turned_window_is_scored_whole():
     torch.manual_seed(0)
     model = model_spec("stn").build(SMALL).eval()
     nn.init.normal_(model.transformer.to_theta.weight, std=1.0)
-    found = AttributeTask.evaluate(model, {"glyphs": "pack"}, "test", limit=30, sweeps=2)
+    found = SceneTask.evaluate(model, {"glyphs": "pack"}, "test", limit=30, sweeps=2)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert found["attention"]["by_look"] == {}
     assert 0 < found["attention"]["true_positive_strength"] < 1
@@ -129,6 +129,6 @@ def test_a_turned_window_is_scored_whole():
 
 def test_gates_are_scored_look_by_look():
     model = model_spec("hattnet-ctx").build(SMALL).eval()
-    found = AttributeTask.evaluate(model, {"glyphs": "pack"}, "test", limit=30, sweeps=0)
+    found = SceneTask.evaluate(model, {"glyphs": "pack"}, "test", limit=30, sweeps=0)
     assert list(found["attention"]["by_look"]) == ["stage1", "stage2", "stage3", "stage4"]
     assert set(found["baselines"]) == set(BASELINES)

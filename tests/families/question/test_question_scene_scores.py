@@ -9,13 +9,13 @@ import torch
 from attribute_stubs import Blind, Clairvoyant, Glancing
 
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
-from saccade.families.question.scene_scores import BASELINES, score_attributes
-from saccade.families.question.scene_task import AttributeTask
+from saccade.families.question.scene_data import SceneData, SceneDataConfig
+from saccade.families.question.scene_scores import BASELINES, score_scenes
+from saccade.families.question.scene_task import SceneTask
 from saccade.metrics.answers.accuracy import SCALE_EDGES
 from saccade.models.soft import SoftConfig, SoftModel
 
-PACK = AttributeDataConfig(glyphs="pack")
+PACK = SceneDataConfig(glyphs="pack")
 N = 240
 MAPS = {"true_positive_strength", "pointing", "iou", "selectivity", "pr_auc"}
 SWEEPS = {"deletion", "insertion"}
@@ -31,15 +31,15 @@ def tiny_soft(**sizes) -> SoftModel:
     return SoftModel(SoftConfig(**{"channels": 4, "hidden": 4, "dropout": 0.0} | sizes)).eval()
 
 
-def short_data(size: int, protocol: str = "unlimited") -> AttributeData:
-    data = AttributeData(AttributeDataConfig(glyphs="pack", protocol=protocol), "test")
+def short_data(size: int, protocol: str = "unlimited") -> SceneData:
+    data = SceneData(SceneDataConfig(glyphs="pack", protocol=protocol), "test")
     data.size = size
     return data
 
 
 @pytest.fixture(scope="module")
 def data():
-    return AttributeData(PACK, "test")
+    return SceneData(PACK, "test")
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +49,12 @@ def batch(data):
 
 @pytest.fixture(scope="module")
 def perfect(data, batch):
-    return score_attributes(Clairvoyant(batch).eval(), data, limit=N, sweeps=0).summary()
+    return score_scenes(Clairvoyant(batch).eval(), data, limit=N, sweeps=0).summary()
 
 
 @pytest.fixture(scope="module")
 def blind(data, batch):
-    return score_attributes(Blind(batch).eval(), data, limit=N, sweeps=0).summary()
+    return score_scenes(Blind(batch).eval(), data, limit=N, sweeps=0).summary()
 
 
 # ---------------------------------------------------------------- a perfect model
@@ -115,7 +115,7 @@ def test_a_map_without_preference_scores_as_the_uniform_baseline(blind):
 
 
 def test_an_untrained_model_looks_nowhere_in_particular(data):
-    found = score_attributes(tiny_soft(), data, limit=100, sweeps=0).summary()
+    found = score_scenes(tiny_soft(), data, limit=100, sweeps=0).summary()
     uniform = found["baselines"]["uniform"]
     assert found["attention"]["true_positive_strength"] == pytest.approx(uniform["true_positive_strength"], rel=0.25)
     assert found["attention"]["selectivity"] == pytest.approx(uniform["selectivity"], abs=0.03)
@@ -134,7 +134,7 @@ def test_the_likeliest_location_alone_is_scored_beside_the_sum(data, batch, perf
             right = (query % 2 == 0)[:, None]
             return raw | {"argmax_logits": torch.where(right, raw["logits"], raw["logits"].roll(1, -1))}
 
-    found = score_attributes(Doubting(batch).eval(), data, limit=N, sweeps=0).summary()
+    found = score_scenes(Doubting(batch).eval(), data, limit=N, sweeps=0).summary()
     share = float((batch.query % 2 == 0).double().mean())
     assert found["metrics"]["accuracy"] == 1
     assert found["metrics"]["accuracy_argmax_location"] == pytest.approx(share)
@@ -149,7 +149,7 @@ def test_the_likeliest_location_alone_is_scored_beside_the_sum(data, batch, perf
 
 
 def test_every_look_is_scored_when_there_are_several(data, batch, perfect):
-    found = score_attributes(Glancing(batch).eval(), data, limit=N, sweeps=0).summary()
+    found = score_scenes(Glancing(batch).eval(), data, limit=N, sweeps=0).summary()
     by_look = found["attention"]["by_look"]
     assert list(by_look) == ["glance", "cell"]
     assert all(set(scores) == MAPS for scores in by_look.values())
@@ -165,7 +165,7 @@ def test_every_look_is_scored_when_there_are_several(data, batch, perfect):
 
 @pytest.fixture(scope="module")
 def evaluated():
-    return AttributeTask.evaluate(tiny_soft(), {"glyphs": "pack"}, "test", limit=30, sweeps=3)
+    return SceneTask.evaluate(tiny_soft(), {"glyphs": "pack"}, "test", limit=30, sweeps=3)
 
 
 def test_the_keys_are_exactly_these(evaluated):
@@ -243,16 +243,16 @@ def test_scales_are_those_of_the_digits_asked_for(perfect, batch):
 
 @pytest.mark.parametrize(("sweeps", "swept"), [(0, None), (4, 4), (20, 20), (99, 40)])
 def test_sweeps_are_counted_over_batches(data, sweeps, swept):
-    counts = score_attributes(tiny_soft(), data, limit=40, sweeps=sweeps, batch_size=18).summary()["counts"]
+    counts = score_scenes(tiny_soft(), data, limit=40, sweeps=sweeps, batch_size=18).summary()["counts"]
     assert [counts.get(name) for name in ("deletion", "insertion")] == [swept, swept]
 
 
 def test_the_same_again_and_in_other_batches(data):
     torch.manual_seed(3)
     model = tiny_soft()
-    first = score_attributes(model, data, limit=40, sweeps=2).summary()
-    assert score_attributes(model, data, limit=40, sweeps=2).summary() == first
-    parts = score_attributes(model, data, limit=40, sweeps=2, batch_size=18).summary()
+    first = score_scenes(model, data, limit=40, sweeps=2).summary()
+    assert score_scenes(model, data, limit=40, sweeps=2).summary() == first
+    parts = score_scenes(model, data, limit=40, sweeps=2, batch_size=18).summary()
     for each in (first, parts):
         each["baselines"].pop("shuffled")  # maps are exchanged within a batch
     flat, flat_parts = list(leaves(first)), list(leaves(parts))
@@ -266,7 +266,7 @@ def test_the_same_again_and_in_other_batches(data):
 def test_limit_and_size(size, limit, n):
     seen = []
     data = short_data(size)
-    found = score_attributes(
+    found = score_scenes(
         tiny_soft(), data, limit=limit, sweeps=0, progress=lambda done, total: seen.append((done, total))
     )
     assert found.summary()["n"] == n
@@ -278,27 +278,27 @@ def test_limit_and_size(size, limit, n):
 @pytest.mark.parametrize("limit", [18, 25, 41])
 def test_several_questions_to_a_scene_can_be_scored_at_any_length(limit):
     """What is left over after full batches of 20 may be all about one scene."""
-    data = AttributeData(AttributeDataConfig(glyphs="pack", protocol="authors"), "test")
-    assert score_attributes(tiny_soft(), data, limit=limit, sweeps=0).summary()["n"] == limit
+    data = SceneData(SceneDataConfig(glyphs="pack", protocol="authors"), "test")
+    assert score_scenes(tiny_soft(), data, limit=limit, sweeps=0).summary()["n"] == limit
 
 
 @pytest.mark.parametrize(
     ("protocol", "limit", "fewest"), [("unlimited", 1, 18), ("unlimited", 0, 18), ("authors", 17, 18)]
 )
 def test_too_few_to_compare_is_an_error(protocol, limit, fewest):
-    data = AttributeData(AttributeDataConfig(glyphs="pack", protocol=protocol), "test")
+    data = SceneData(SceneDataConfig(glyphs="pack", protocol=protocol), "test")
     with pytest.raises(DataError, match=rf"limit: .*at least {fewest}, found {limit}"):
-        score_attributes(tiny_soft(), data, limit=limit)
+        score_scenes(tiny_soft(), data, limit=limit)
 
 
 def test_training_scenes_without_end_cannot_be_scored():
     with pytest.raises(DataError, match="no end"):
-        score_attributes(tiny_soft(), AttributeData(PACK, "train"))
+        score_scenes(tiny_soft(), SceneData(PACK, "train"))
 
 
 def test_models_that_cannot_be_scored_are_refused(data, batch):
     with pytest.raises(ConfigError, match="answer queries"):
-        AttributeTask.evaluate(torch.nn.Linear(1, 1), {"glyphs": "pack"}, "test")
+        SceneTask.evaluate(torch.nn.Linear(1, 1), {"glyphs": "pack"}, "test")
 
     class Sightless(Clairvoyant):
         def looks(self, raw):
@@ -306,4 +306,4 @@ def test_models_that_cannot_be_scored_are_refused(data, batch):
             return (look.__class__("memory", "slots", "multiplier", look.weights.flatten(1), norm="softmax"),)
 
     with pytest.raises(DataError, match="picture"):
-        score_attributes(Sightless(batch), data, limit=20, sweeps=0)
+        score_scenes(Sightless(batch), data, limit=20, sweeps=0)

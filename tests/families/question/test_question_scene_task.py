@@ -12,7 +12,7 @@ import saccade.data.scenes.stream as stream
 import saccade.families.question.scene_data as attributes
 from saccade.engine.protocol import Trainable
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.scene_task import AttributeTask
+from saccade.families.question.scene_task import SceneTask
 from saccade.models.io.folder import load_model
 from saccade.tasks import TASKS, task_class
 from saccade.tasks.picture_task import in_batches
@@ -29,10 +29,8 @@ def _small_splits(monkeypatch):
     monkeypatch.setitem(attributes._SIZES["unlimited"], "val", 23)
 
 
-def new_task(*, protocol="unlimited", seed=0, **data) -> AttributeTask:
-    return AttributeTask(
-        model="soft", model_config=SMALL, data={"glyphs": "pack", **data}, protocol=protocol, seed=seed
-    )
+def new_task(*, protocol="unlimited", seed=0, **data) -> SceneTask:
+    return SceneTask(model="soft", model_config=SMALL, data={"glyphs": "pack", **data}, protocol=protocol, seed=seed)
 
 
 def batches(task, count, *, start=0, **options):
@@ -152,7 +150,7 @@ def test_training_and_validation_share_no_scene():
 def test_scenes_of_another_data_seed_are_others():
     assert (
         new_task(seed=0).split("val").seed
-        != AttributeTask(model="soft", model_config=SMALL, data={"glyphs": "pack", "seed": 5}).split("val").seed
+        != SceneTask(model="soft", model_config=SMALL, data={"glyphs": "pack", "seed": 5}).split("val").seed
     )
 
 
@@ -188,7 +186,7 @@ def test_it_is_what_the_engine_trains():
     for name, asked in inspect.getmembers(Trainable, inspect.isfunction):
         if name.startswith("_"):
             continue
-        given = inspect.signature(getattr(AttributeTask, name)).parameters
+        given = inspect.signature(getattr(SceneTask, name)).parameters
         wanted = inspect.signature(asked).parameters
         assert [(each.name, each.kind, each.default) for each in given.values()] == [
             (each.name, each.kind, each.default) for each in wanted.values()
@@ -253,7 +251,7 @@ def test_reinforce_needs_a_model_that_draws():
 
 @pytest.mark.parametrize("estimator", ["marginal", "reinforce"])
 def test_hard_attention_is_trained_by_either_estimator(estimator):
-    task = AttributeTask(model="hard", model_config=SMALL | {"estimator": estimator}, data={"glyphs": "pack"})
+    task = SceneTask(model="hard", model_config=SMALL | {"estimator": estimator}, data={"glyphs": "pack"})
     batch = batches(task, 1, batch_size=6)[0]
     found = task.loss(task.model.train().forward_raw(**task.inputs(batch)), batch, "default")
     found["loss"].backward()
@@ -315,7 +313,7 @@ def test_moving_makes_splits_anew():
 )
 def test_wrong_settings_are_named(settings, words):
     with pytest.raises(ConfigError, match=words):
-        AttributeTask(**{"model": "soft", "model_config": SMALL, "data": {"glyphs": "pack"}, **settings})
+        SceneTask(**{"model": "soft", "model_config": SMALL, "data": {"glyphs": "pack"}, **settings})
 
 
 def test_an_unknown_loss_is_named():
@@ -335,8 +333,8 @@ def test_a_model_that_answers_no_queries_is_refused(monkeypatch):
 
 
 def test_tasks_are_found_by_name():
-    assert task_class("attribute") is AttributeTask
-    assert AttributeTask.name == "attribute"
+    assert task_class("attribute") is SceneTask
+    assert SceneTask.name == "attribute"
     assert all(task_class(name).name == name for name in TASKS)
     with pytest.raises(ConfigError, match="no task 'atribute': did you mean 'attribute'"):
         task_class("atribute")
@@ -352,7 +350,7 @@ def test_the_model_folder_says_how_it_was_made(tmp_path):
     assert all(torch.equal(value, task.model.state_dict()[name]) for name, value in model.state_dict().items())
     expected = {"name": "mref", "glyphs": "pack", "backgrounds": None, "protocol": "unlimited", "asks": 1}
     assert facts.data == expected | {"augment": None, "seed": 0}
-    assert (facts.architecture, facts.task, facts.seed, facts.protocol) == ("soft", "attribute", 2, "unlimited")
+    assert (facts.architecture, facts.family, facts.seed, facts.protocol) == ("soft", "attribute", 2, "unlimited")
     assert facts.model["channels"] == 4
     assert (facts.recipe, facts.revision) == ({"name": "r"}, "abc")
     assert facts.training == {"step": 7, "minutes": 0.5}

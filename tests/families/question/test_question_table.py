@@ -74,7 +74,8 @@ def test_some_keeps_all_questions_about_the_first_pictures():
 
 
 def test_tables_are_read_without_torch():
-    code = "import sys\nfrom saccade.families.question.readers import READERS as r\nsys.exit('torch' in sys.modules or not r)"
+    code = "import sys\n"
+    code += "from saccade.families.question.readers import READERS as r\nsys.exit('torch' in sys.modules or not r)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

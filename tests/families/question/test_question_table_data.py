@@ -12,9 +12,9 @@ from saccade.config import from_dict, to_dict
 from saccade.data.pictures.augment import Augmentation
 from saccade.data.pictures.reading import prepare, read_picture
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.batch import POINT_RADIUS, QuestionBatch
+from saccade.families.question.batch import POINT_RADIUS, TableBatch
 from saccade.families.question.table import Question, make_table
-from saccade.families.question.table_data import QuestionData, QuestionDataConfig
+from saccade.families.question.table_data import TableData, TableDataConfig
 from saccade.geometry import apply, touched
 
 NAN = float("nan")
@@ -26,10 +26,10 @@ def picture(folder: Path, name: str, size: tuple[int, int] = (40, 20), seed: int
     return folder / name
 
 
-def opened(*rows: Question, multi_label: bool = False, size=(32, 32), split: str = "train", **more) -> QuestionData:
+def opened(*rows: Question, multi_label: bool = False, size=(32, 32), split: str = "train", **more) -> TableData:
     table = make_table("csv:t.csv", [(str(n), row) for n, row in enumerate(rows)], [], multi_label=multi_label)
     settings = {key: more.pop(key) for key in ("cache_mb", "augment") if key in more}
-    return QuestionData(QuestionDataConfig("csv:t.csv", size=size, **settings), split, table=table, **more)
+    return TableData(TableDataConfig("csv:t.csv", size=size, **settings), split, table=table, **more)
 
 
 # ---------------------------------------------------------------- pictures and labels
@@ -119,9 +119,9 @@ def test_a_box_is_cut_to_its_picture(tmp_path, assert_near):
     assert_near(opened(row).take(torch.tensor([0])).box, [[0.0, 16.0, 32.0, 24.0]])
 
 
-def batch_of(box=(NAN,) * 4, point=(NAN,) * 2, mask=None, size=(28, 28)) -> QuestionBatch:
+def batch_of(box=(NAN,) * 4, point=(NAN,) * 2, mask=None, size=(28, 28)) -> TableBatch:
     zero = torch.zeros(1, dtype=torch.long)
-    return QuestionBatch(
+    return TableBatch(
         torch.zeros(1, 3, *size), zero, zero, torch.eye(2, 3)[None], zero.expand(1, 2), zero,
         torch.tensor([box]), torch.tensor([point]), mask,
     )  # fmt: skip
@@ -297,9 +297,9 @@ def test_numbers_that_are_no_questions(tmp_path, indices):
 
 def test_settings_come_from_a_recipe_and_go_back():
     values = {"name": "csv:t.csv", "size": [64, 48], "augment": {"area": [0.5, 1]}, "options": {"strict": True}}
-    config = from_dict(QuestionDataConfig, values)
+    config = from_dict(TableDataConfig, values)
     assert (config.size, config.augment.area, config.options) == ((64, 48), (0.5, 1.0), {"strict": True})
-    assert from_dict(QuestionDataConfig, to_dict(config)) == config
+    assert from_dict(TableDataConfig, to_dict(config)) == config
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_settings_come_from_a_recipe_and_go_back():
 )
 def test_settings_that_cannot_be(settings, message):
     with pytest.raises(ConfigError, match=message):
-        QuestionDataConfig(**settings)
+        TableDataConfig(**settings)
 
 
 def test_from_a_file_on_disk_to_a_batch(tmp_path):
@@ -324,7 +324,7 @@ def test_from_a_file_on_disk_to_a_batch(tmp_path):
     (tmp_path / "t.csv").write_text("image,query,label,split\n" + "".join(f"{n}.png,q,x{n},train\n" for n in range(3)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        data = QuestionData(QuestionDataConfig(f"csv:{tmp_path / 't.csv'}", size=(24, 24)), "train")
+        data = TableData(TableDataConfig(f"csv:{tmp_path / 't.csv'}", size=(24, 24)), "train")
     assert data.take(torch.tensor([2])).label.tolist() == [2]
     assert data.take(torch.tensor([2])).image_size.tolist() == [[20, 32]]
 

@@ -11,8 +11,8 @@ from torch import nn
 from question_tables import SIDE, SPLITS, SQUARE, write_table
 from saccade import geometry
 from saccade.families.question.prior import training_prior
-from saccade.families.question.table_data import QuestionData, QuestionDataConfig
-from saccade.families.question.table_scores import score_questions
+from saccade.families.question.table_data import TableData, TableDataConfig
+from saccade.families.question.table_scores import score_table
 from saccade.models.base import QueryModel
 from saccade.show.score_tables import flat
 from saccade.trace import Look
@@ -79,12 +79,12 @@ def opened(folder, name, **options):
     path = folder / name / "table.csv"
     if not path.exists():
         write_table(path.parent, **options)
-    return QuestionData(QuestionDataConfig(f"csv:{path}", size=SIZE), "test")
+    return TableData(TableDataConfig(f"csv:{path}", size=SIZE), "test")
 
 
 def scored(model, data, **options):
     prior = training_prior(data.table, data.queries, data.answers)
-    return score_questions(model.eval(), data, prior, **{"sweeps": 0, **options}).summary()
+    return score_table(model.eval(), data, prior, **{"sweeps": 0, **options}).summary()
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ def test_habit_is_the_share_of_the_most_frequent_answer(folder, seen):
     lines = path.read_text().splitlines()
     kept = [line for line in lines if not ("lower,blue" in line or "lower,green" in line) or ",train," not in line]
     path.write_text("\n".join(kept))
-    data = QuestionData(QuestionDataConfig(f"csv:{path}", size=SIZE), "test")
+    data = TableData(TableDataConfig(f"csv:{path}", size=SIZE), "test")
     found = scored(Seer(), data)["baselines"]
     assert found["training_prior"]["accuracy"] == pytest.approx(1 / 3)
     label = data.take(torch.arange(N))
@@ -144,7 +144,7 @@ def test_habit_is_the_share_of_the_most_frequent_answer(folder, seen):
 
 
 def test_without_training_rows_there_is_no_habit(boxes):
-    found = score_questions(Seer().eval(), boxes, None, sweeps=0).summary()
+    found = score_table(Seer().eval(), boxes, None, sweeps=0).summary()
     assert not any(name.startswith("training_prior") for name in found["baselines"])
 
 

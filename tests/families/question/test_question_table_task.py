@@ -12,9 +12,9 @@ from torch import nn
 from question_tables import SPLITS, write_table
 from saccade.engine.protocol import Trainable
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.query_task import right_answers, sampled_loss
-from saccade.families.question.table_data import QuestionData
-from saccade.families.question.table_task import QuestionTask
+from saccade.families.question.table_data import TableData
+from saccade.families.question.table_task import TableTask
+from saccade.families.question.task import right_answers, sampled_loss
 from saccade.metrics import weighted_map
 from saccade.models.io.folder import load_model
 from saccade.tasks import task_class
@@ -33,8 +33,8 @@ def several(tmp_path_factory):
     return write_table(tmp_path_factory.mktemp("several"), several=True)
 
 
-def new_task(path, *, seed=0, model="soft", config=SMALL, **data) -> QuestionTask:
-    return QuestionTask(
+def new_task(path, *, seed=0, model="soft", config=SMALL, **data) -> TableTask:
+    return TableTask(
         model=model, model_config=config, data={"name": f"csv:{path}", "size": [48, 48], **data}, seed=seed
     )
 
@@ -61,11 +61,11 @@ def test_the_words_of_the_table_size_the_model(table, several):
 
 
 def test_it_is_what_the_engine_trains(table):
-    assert task_class("question") is QuestionTask
+    assert task_class("question") is TableTask
     assert isinstance(new_task(table).model, nn.Module)
     for name, asked in inspect.getmembers(Trainable, inspect.isfunction):
         if not name.startswith("_"):
-            given = inspect.signature(getattr(QuestionTask, name)).parameters
+            given = inspect.signature(getattr(TableTask, name)).parameters
             wanted = inspect.signature(asked).parameters
             assert [(each.name, each.kind, each.default) for each in given.values()] == [
                 (each.name, each.kind, each.default) for each in wanted.values()
@@ -211,7 +211,7 @@ def test_the_model_folder_tells_nobody_where_the_pictures_were(table, tmp_path):
         assert str(table.parent).encode() not in file.read_bytes(), file.name
     model, facts = load_model(tmp_path / "m")
     assert facts.data["name"] == facts.recipe["data"]["name"] == "csv"
-    assert (facts.task, facts.queries, facts.answers) == ("question", ("lower", "upper"), ("blue", "green", "red"))
+    assert (facts.family, facts.queries, facts.answers) == ("question", ("lower", "upper"), ("blue", "green", "red"))
     assert facts.preprocessing.size == (48, 48)
     assert json.loads((tmp_path / "m" / "config.json").read_text())["model"]["answers"] == 3
     assert all(torch.equal(value, task.model.state_dict()[name]) for name, value in model.state_dict().items())
@@ -253,4 +253,4 @@ def test_splits_are_made_on_the_device_that_is_named(table):
     before = task.split("val")
     task.to(torch.device("cpu"))
     assert task.split("val") is not before
-    assert isinstance(task.split("val"), QuestionData)
+    assert isinstance(task.split("val"), TableData)

@@ -30,7 +30,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_record_stands_beside_its_baselines(model: Path, tmp_path: Path) -> None:
-    save_tiny(model, task="question", scores=(RECORD,))
+    save_tiny(model, family="question", scores=(RECORD,))
     result = saccade.tour(tmp_path / "tour", quick=True, device="cpu")
     page = result.report.read_text(encoding="utf-8")
     headline, table = result.tables
@@ -47,6 +47,6 @@ def test_the_record_stands_beside_its_baselines(model: Path, tmp_path: Path) -> 
 
 
 def test_a_model_without_a_record_says_so(model: Path, tmp_path: Path) -> None:
-    save_tiny(model, task="question")
+    save_tiny(model, family="question")
     with pytest.raises(CheckpointError, match="crown-x: shipped without a recorded score"):
         saccade.tour(tmp_path / "tour", quick=True, device="cpu")

@@ -11,7 +11,7 @@ from PIL import Image
 
 from saccade.errors import ConfigError, DataError
 from saccade.families.question import visual_genome
-from saccade.families.question.table_data import QuestionData, QuestionDataConfig
+from saccade.families.question.table_data import TableData, TableDataConfig
 from saccade.families.question.visual_genome import VisualGenomeOptions, read_visual_genome
 from visual_genome_miniature import COLOURS, SHAPES, write_miniature
 
@@ -167,8 +167,8 @@ def test_the_miniature_shows_what_its_boxes_say(miniature):
 
 
 def test_the_miniature_becomes_batches(miniature):
-    config = QuestionDataConfig(f"vg:{miniature}", size=(64, 64), options={"min_count": 5})
-    data = QuestionData(config, "train")
+    config = TableDataConfig(f"vg:{miniature}", size=(64, 64), options={"min_count": 5})
+    data = TableData(config, "train")
     batch = data.take(torch.arange(16))
     assert batch.label.shape == (16, 6)
     assert bool((batch.label.sum(1) >= 1).all())

@@ -20,7 +20,7 @@ from saccade.errors import DataError, OutputError
 from saccade.families.caption.data import CaptionDataConfig, CaptionScenes
 from saccade.families.caption.scenes import SCENE_VOCABULARY
 from saccade.families.multiset.data import MultisetDataConfig, MultisetScenes
-from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
+from saccade.families.question.scene_data import SceneData, SceneDataConfig
 
 _BATCH = 256
 
@@ -29,7 +29,7 @@ Progress = Callable[[int, int], None]
 
 
 def write_scenes(
-    config: AttributeDataConfig,
+    config: SceneDataConfig,
     split: Split,
     count: int,
     out_dir: Path,
@@ -49,14 +49,14 @@ def write_scenes(
         count: how many scenes.
         out_dir: a folder that is empty or does not exist yet.
         start: number of the first scene.
-        allow_pack: see :class:`AttributeData`.
+        allow_pack: see :class:`SceneData`.
         progress: called with (scenes written, scenes in all).
 
     Raises:
         OutputError: the folder holds something already, or cannot be written.
     """
     _check_request(count, start, out_dir)
-    stream = AttributeData(config, split, allow_pack=allow_pack).stream
+    stream = SceneData(config, split, allow_pack=allow_pack).stream
     material = {"glyphs": stream.glyphs.name, "background": stream.spec.background.name}
 
     def facts(layout: SceneLayout, scene: int, file: str) -> dict[str, Any]:

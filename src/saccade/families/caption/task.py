@@ -5,8 +5,8 @@ The training side; the scoring side is :mod:`saccade.families.caption.scores`, w
 
 What a phase learns from goes by its name. ``decoder`` learns from what the encoder makes of the pictures of files,
 which is computed once and kept on disk (see the module ``features``); whatever its recipe says, the encoder stays as it
-is then. ``self_critical`` learns from what the model says (see ``rewards``). Any other learns from pictures and captions.
-Pictures are varied as ``data.augment`` says wherever they are seen.
+is then. ``self_critical`` learns from what the model says (see ``rewards``). Any other learns from pictures and
+captions. Pictures are varied as ``data.augment`` says wherever they are seen.
 
 Batches have captions of (nearly) one length, as in Section 4.3. A model is chosen by its greedy captions: by BLEU-4 on
 pictures, by exact match on generated scenes, each of which has one true sentence; the log-likelihood is logged beside.

@@ -14,7 +14,7 @@ POINT_RADIUS = 1 / 14
 
 
 @dataclass(frozen=True, eq=False)
-class QuestionBatch:
+class TableBatch:
     """Questions with their pictures, and where their evidence is, in pixels of the network input."""
 
     images: Tensor
@@ -52,7 +52,7 @@ class QuestionBatch:
             return found
         return torch.where(self.mask.flatten(1).any(-1)[:, None, None], self.mask, found)
 
-    def to(self, device: torch.device | str) -> QuestionBatch:
+    def to(self, device: torch.device | str) -> TableBatch:
         """The same questions on another device."""
         present = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
-        return QuestionBatch(**{name: tensor.to(device) for name, tensor in present.items()})
+        return TableBatch(**{name: tensor.to(device) for name, tensor in present.items()})

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.families.question.table_data import QuestionData
+from saccade.families.question.table_data import TableData
 from saccade.models.base import QueryModel
 from saccade.tasks.kept_features import KeptFeatures
 
@@ -37,7 +37,7 @@ class QuestionFeatures:
 
     def __init__(
         self,
-        data: QuestionData,
+        data: TableData,
         model: QueryModel,
         tell: Callable[[str, int, int], None] = lambda what, done, total: None,
     ) -> None:

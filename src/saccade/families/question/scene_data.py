@@ -38,9 +38,9 @@ from saccade.data.tables.numbered import checked_numbers, sent
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError, DataError, nearest
 
-AttributeProtocol = Literal["authors", "unlimited"]
+SceneProtocol = Literal["authors", "unlimited"]
 
-BACKGROUNDS: dict[str, Callable[[AttributeDataConfig, Split], Background]] = {
+BACKGROUNDS: dict[str, Callable[[SceneDataConfig, Split], Background]] = {
     "mref": lambda config, split: Black(),
     "mdist": lambda config, split: Distractors(),
     "mbg": lambda config, split: photographs_for(split, config.backgrounds),
@@ -60,7 +60,7 @@ _ASKED, _OTHER, _OTHER_COLOUR, _TARGET_COLOUR = range(100, 104)  # draws on top 
 
 
 @dataclass(frozen=True)
-class AttributeDataConfig:
+class SceneDataConfig:
     """Which triples."""
 
     name: str = "mref"
@@ -69,7 +69,7 @@ class AttributeDataConfig:
     """Which digits each split is made of, see ``glyphs.py``."""
     backgrounds: str | None = None
     """Folder of photographs for mbg, see ``photographs.py``; the other sets have none."""
-    protocol: AttributeProtocol = "unlimited"
+    protocol: SceneProtocol = "unlimited"
     """Sizes and splits, see the module."""
     asks: int = 1
     """Triples of each fresh training scene: what of it does not depend on the query is then computed once for all."""
@@ -78,7 +78,7 @@ class AttributeDataConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        choices = (("name", SPECS), ("glyphs", get_args(GlyphPolicy)), ("protocol", get_args(AttributeProtocol)))
+        choices = (("name", SPECS), ("glyphs", get_args(GlyphPolicy)), ("protocol", get_args(SceneProtocol)))
         for setting, known in choices:
             if (found := getattr(self, setting)) not in known:
                 raise ConfigError(f"{setting}: found '{found}'; {nearest(str(found), known)}")
@@ -90,7 +90,7 @@ class AttributeDataConfig:
 
 
 @dataclass(frozen=True, eq=False)
-class AttributeBatch:
+class SceneBatch:
     """Triples with everything that is true of their scenes."""
 
     images: Tensor
@@ -133,12 +133,12 @@ class AttributeBatch:
         """(B, H, W) bool: the pixels of all digits."""
         return self.layout.all_objects()
 
-    def to(self, device: torch.device | str) -> AttributeBatch:
+    def to(self, device: torch.device | str) -> SceneBatch:
         """The same triples on another device."""
         moved = {f.name: getattr(self, f.name).to(device) for f in fields(self)}
-        return AttributeBatch(**moved)
+        return SceneBatch(**moved)
 
-    def recolour_target(self, colour: Tensor | None = None) -> AttributeBatch:
+    def recolour_target(self, colour: Tensor | None = None) -> SceneBatch:
         """The same questions with the digit asked for in another colour, so with another answer.
 
         Args:
@@ -150,13 +150,13 @@ class AttributeBatch:
             raise DataError("recolour_target: a new colour must differ from the old one in every scene")
         return self._edited(self.layout.recolour(self.object, colour), label=colour)
 
-    def recolour_other(self) -> AttributeBatch:
+    def recolour_other(self) -> SceneBatch:
         """The same questions with some other digit in another colour; the answer stays."""
         other = self._other_object()
         old = self.layout.colour.gather(1, other[:, None]).squeeze(1)
         return self._edited(self.layout.recolour(other, self._other_colour(old, _OTHER_COLOUR)))
 
-    def remove_other(self) -> AttributeBatch:
+    def remove_other(self) -> SceneBatch:
         """The same questions with some other digit gone; the answer stays."""
         return self._edited(self.layout.remove(self._other_object()))
 
@@ -164,7 +164,7 @@ class AttributeBatch:
         """(B,) a digit that is present and was not asked for: the one that the other edits change."""
         return self.layout.classes.gather(1, self._other_object()[:, None]).squeeze(1)
 
-    def _edited(self, layout: SceneLayout, label: Tensor | None = None) -> AttributeBatch:
+    def _edited(self, layout: SceneLayout, label: Tensor | None = None) -> SceneBatch:
         return replace(
             self, images=as_float(render(layout)), scenes=layout, label=self.label if label is None else label
         )
@@ -186,7 +186,7 @@ class AttributeBatch:
         return hash_u32(self.layout.seed, self.scene, self.object, draw)
 
 
-class AttributeData:
+class SceneData:
     """One split of an attribute data set: triple numbers to batches.
 
     Args:
@@ -201,7 +201,7 @@ class AttributeData:
 
     def __init__(
         self,
-        config: AttributeDataConfig,
+        config: SceneDataConfig,
         split: Split,
         device: torch.device | str = "cpu",
         *,
@@ -237,7 +237,7 @@ class AttributeData:
             raise TypeError("training triples are unlimited and have no length; see .size")
         return self.size
 
-    def take(self, indices: Tensor, *, together: int = 1) -> AttributeBatch:
+    def take(self, indices: Tensor, *, together: int = 1) -> SceneBatch:
         """The triples ``indices`` (B,), in that order.
 
         Args:
@@ -253,7 +253,7 @@ class AttributeData:
         obj = sent(obj, self.device)
         asked = obj.view(-1, together)
         query, label = (column.gather(1, asked).flatten() for column in (scenes.classes, scenes.colour))
-        return AttributeBatch(as_float(images), query, label, obj, scenes)
+        return SceneBatch(as_float(images), query, label, obj, scenes)
 
     def one_per_scene(self, count: int) -> Tensor:
         """(count,) or fewer: numbers of triples that are all about different scenes, from the first on."""

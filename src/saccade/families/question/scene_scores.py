@@ -17,7 +17,7 @@ from torch import Tensor
 
 from saccade import geometry
 from saccade.errors import DataError
-from saccade.families.question.scene_data import AttributeBatch, AttributeData
+from saccade.families.question.scene_data import SceneBatch, SceneData
 from saccade.families.question.sweeps import sweep_areas
 from saccade.metrics import Interventions, accuracy_by_scale, bootstrap, causal_scores
 from saccade.metrics.intervals import mean_defined
@@ -33,7 +33,7 @@ ANSWER_SCORES = ("accuracy", "swapped_query", "accuracy_argmax_location")
 
 
 @dataclass
-class AttributeScores:
+class SceneScores:
     """What was measured, with the per-picture values behind every mean."""
 
     total: MapScores = field(default_factory=MapScores)
@@ -70,15 +70,15 @@ class AttributeScores:
 
 
 @torch.no_grad()
-def score_attributes(
+def score_scenes(
     model: QueryModel,
-    data: AttributeData,
+    data: SceneData,
     *,
     limit: int | None = None,
     sweeps: int = 200,
     batch_size: int = BATCH,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> AttributeScores:
+) -> SceneScores:
     """Score ``model`` on a finite split.
 
     Args:
@@ -93,7 +93,7 @@ def score_attributes(
         raise DataError(f"split '{data.split}' has no end; score val or test")
     if limit is not None and limit < (fewest := _fewest(data)):
         raise DataError(f"limit: maps are exchanged between scenes, which takes at least {fewest}, found {limit}")
-    scores = AttributeScores()
+    scores = SceneScores()
     total, done = min(limit or data.size, data.size), 0
     for numbers in numbers_in_batches(total, batch_size):
         batch = data.take(numbers)
@@ -112,12 +112,12 @@ def score_attributes(
     return scores
 
 
-def _fewest(data: AttributeData) -> int:
+def _fewest(data: SceneData) -> int:
     """How many triples surely have maps to exchange: no more than half may be about one scene."""
     return 2 * data.spec.slots
 
 
-def _add_answers(scores: AttributeScores, output: Output, batch: AttributeBatch) -> None:
+def _add_answers(scores: SceneScores, output: Output, batch: SceneBatch) -> None:
     """The answer; beside it, where a model sums over locations, what the likeliest location alone would have said."""
     answer = answers_of(output.trace)
     if "argmax_logits" in output.aux:
@@ -128,7 +128,7 @@ def _add_answers(scores: AttributeScores, output: Output, batch: AttributeBatch)
         kept.append(tensor.cpu())
 
 
-def _add_maps(scores: AttributeScores, trace: AttentionTrace, batch: AttributeBatch) -> None:
+def _add_maps(scores: SceneScores, trace: AttentionTrace, batch: SceneBatch) -> None:
     """The total, every look, and every baseline, against the same truth."""
     evidence, objects = batch.evidence(), batch.objects()
     total = trace.image_map("total")  # (B,H,W)
@@ -154,7 +154,7 @@ def _add_maps(scores: AttributeScores, trace: AttentionTrace, batch: AttributeBa
 
 
 def _add_causal(
-    scores: AttributeScores, model: QueryModel, batch: AttributeBatch, answers: Tensor, other: tuple[Tensor, Tensor]
+    scores: SceneScores, model: QueryModel, batch: SceneBatch, answers: Tensor, other: tuple[Tensor, Tensor]
 ) -> None:
     """Render each scene again with the target, or another object, changed.
 
@@ -180,7 +180,7 @@ def _add_causal(
     scores.causal.add_values(causal_scores(answer, scenes))
 
 
-def _add_sweeps(scores: AttributeScores, model: QueryModel, trace: AttentionTrace, batch: AttributeBatch) -> None:
+def _add_sweeps(scores: SceneScores, model: QueryModel, trace: AttentionTrace, batch: SceneBatch) -> None:
     """Deletion and insertion on black, for the model's map and for pixels in random order (a uniform map)."""
     count = len(trace)
     asked, images, total = (batch.query[:count], answers_of(trace)), batch.images[:count], trace.image_map("total")

@@ -18,27 +18,25 @@ from saccade.data.pictures.augment import augment
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
-from saccade.families.question.query_task import QueryTask
-from saccade.families.question.scene_data import SPECS, AttributeBatch, AttributeData, AttributeDataConfig
-from saccade.families.question.scene_scores import score_attributes
+from saccade.families.question.scene_data import SPECS, SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.scene_scores import score_scenes
+from saccade.families.question.task import QuestionTask
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.wanted import Wanted
 
 
-class AttributeTask(QueryTask):
+class SceneTask(QuestionTask):
     """Trains one attribute model on generated scenes.
 
     Args:
         model: catalog name of the model.
         model_config: settings of the model.
-        data: settings of :class:`AttributeDataConfig` (name, glyphs, seed of the scenes).
+        data: settings of :class:`SceneDataConfig` (name, glyphs, seed of the scenes).
         protocol: sizes and splits; overrides that of ``data``.
         seed: of the weights, of the order of a finite training set, and of fresh training scenes. Validation and test
             scenes do not depend on it, so that runs with different seeds are scored on the same pictures.
     """
-
-    name = "attribute"
 
     def __init__(
         self,
@@ -50,19 +48,19 @@ class AttributeTask(QueryTask):
         seed: int = 0,
     ) -> None:
         settings = dict(data) | ({"protocol": protocol} if protocol else {})
-        self.data_config = from_dict(AttributeDataConfig, settings, where="data")
+        self.data_config = from_dict(SceneDataConfig, settings, where="data")
         side = SPECS[self.data_config.name].size
         chosen = str(self.data_config.protocol)
         super().__init__(model=model, model_config=model_config, size=(side, side), protocol=chosen, seed=seed)
 
-    def make_split(self, name: str) -> AttributeData:
+    def make_split(self, name: str) -> SceneData:
         """One split of the scenes, on the device; fresh training scenes are drawn anew for each seed."""
         config = self.data_config
         if name == "train" and config.protocol == "unlimited":
             config = replace(config, seed=config.seed + self.seed)
-        return AttributeData(config, cast(Split, name), device=self.device)
+        return SceneData(config, cast(Split, name), device=self.device)
 
-    def training_batch(self, data: AttributeData, indices: Tensor, number: int) -> AttributeBatch:
+    def training_batch(self, data: SceneData, indices: Tensor, number: int) -> SceneBatch:
         """The triples ``indices`` (B,); of fresh scenes, each picture once for all that is asked of it.
 
         Those of a finite set are varied if the settings say how; their layouts are not, which training does not see.
@@ -98,12 +96,12 @@ class AttributeTask(QueryTask):
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> dict[str, Any]:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``."""
-        config = from_dict(AttributeDataConfig, data, where="data")
+        config = from_dict(SceneDataConfig, data, where="data")
         device = next(model.parameters()).device
-        chosen = AttributeData(config, cast(Split, split), device=device, allow_pack=allow_pack)
+        chosen = SceneData(config, cast(Split, split), device=device, allow_pack=allow_pack)
         if not isinstance(model, QueryModel):
-            raise ConfigError("the task 'attribute' scores models that answer queries")
-        scores = score_attributes(model, chosen, limit=limit, sweeps=sweeps, progress=progress)
+            raise ConfigError("the family 'question' scores models that answer queries")
+        scores = score_scenes(model, chosen, limit=limit, sweeps=sweeps, progress=progress)
         return {
             "data": config.name,
             "glyphs": chosen.glyphs.name,

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from saccade.families.question.scene_data import AttributeBatch, AttributeData, AttributeDataConfig
-from saccade.families.question.scene_scores import AttributeScores, score_attributes
+from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.scene_scores import SceneScores, score_scenes
 from saccade.metrics.answers.accuracy import SCALE_EDGES
 from saccade.predict import Predictor, load
 from saccade.show.contact_sheet import contact_sheet
@@ -39,9 +39,9 @@ def attribute_stop(name: str, *, quick: bool, device: str, progress: Progress) -
     """Score the shipped model ``name`` on scenes of shipped glyphs and say what came out."""
     predictor = load(name, device)
     config = _data_config(predictor)
-    data = AttributeData(config, "test", device=predictor.device, allow_pack=True)
+    data = SceneData(config, "test", device=predictor.device, allow_pack=True)
     limit = QUICK if quick else FULL
-    scores = score_attributes(
+    scores = score_scenes(
         predictor.query_model,
         data,
         limit=limit,
@@ -78,8 +78,8 @@ def attribute_stop(name: str, *, quick: bool, device: str, progress: Progress) -
     return Stop(section, headline(name, predictor.facts, "accuracy", here), [_terminal_table(name, found)])
 
 
-def _data_config(predictor: Predictor) -> AttributeDataConfig:
-    return AttributeDataConfig(name=predictor.facts.data.get("name", "mref"))
+def _data_config(predictor: Predictor) -> SceneDataConfig:
+    return SceneDataConfig(name=predictor.facts.data.get("name", "mref"))
 
 
 def _about(predictor: Predictor) -> str:
@@ -103,12 +103,12 @@ def _in_words(look: Look) -> str:
 # ---------------------------------------------------------------- pictures
 
 
-def _look(predictor: Predictor, batch: AttributeBatch, row: int, query: int | None = None) -> Sighting:
+def _look(predictor: Predictor, batch: SceneBatch, row: int, query: int | None = None) -> Sighting:
     asked = int(batch.query[row]) if query is None else query
     return predictor.look(batch.images[row].cpu(), ask=predictor.facts.queries[asked])
 
 
-def _strips(predictor: Predictor, data: AttributeData) -> Gallery:
+def _strips(predictor: Predictor, data: SceneData) -> Gallery:
     """Three right answers at different scales and one wrong one, if there is one: mistakes teach more."""
     batch = data.take(data.one_per_scene(64))
     sightings = [_look(predictor, batch, row) for row in range(len(batch))]
@@ -136,7 +136,7 @@ def _strips(predictor: Predictor, data: AttributeData) -> Gallery:
     )
 
 
-def _changes(predictor: Predictor, data: AttributeData) -> Picture:
+def _changes(predictor: Predictor, data: SceneData) -> Picture:
     """One scene, five times: as it is, another question, target recoloured, another digit recoloured or removed."""
     batch = data.take(data.one_per_scene(64))
     recoloured, other, removed = batch.recolour_target(), batch.recolour_other(), batch.remove_other()
@@ -166,7 +166,7 @@ def _changes(predictor: Predictor, data: AttributeData) -> Picture:
     )
 
 
-def _telling_row(predictor: Predictor, batch: AttributeBatch, recoloured: AttributeBatch) -> int:
+def _telling_row(predictor: Predictor, batch: SceneBatch, recoloured: SceneBatch) -> int:
     """The first scene that is answered rightly before and after recolouring, else the first."""
     before = predictor.model(batch.images, batch.query).trace.answer
     after = predictor.model(recoloured.images, recoloured.query).trace.answer
@@ -284,7 +284,7 @@ def _scale_figure(found: Mapping[str, Any], where: str) -> Picture:
     )  # fmt: skip
 
 
-def _recall_figure(scores: AttributeScores, where: str) -> Picture:
+def _recall_figure(scores: SceneScores, where: str) -> Picture:
     maps = {"this model": scores.total, "best single cell": scores.baselines.get("grid_oracle"),
             "every digit": scores.baselines.get("all_objects")}  # fmt: skip
     found = {name: kept.curve() for name, kept in maps.items() if kept is not None}

@@ -26,18 +26,18 @@ from saccade.data.tables.references import split_reference
 from saccade.data.tables.splits import checked_split, split_sizes
 from saccade.data.tables.wording import counted
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.batch import QuestionBatch
+from saccade.families.question.batch import TableBatch
 from saccade.families.question.readers import READERS, read_questions
 from saccade.families.question.table import Question, QuestionTable, with_known_words
 from saccade.geometry import Size, apply, apply_to_boxes, compose, invert
 
-__all__ = ["Question", "QuestionBatch", "QuestionData", "QuestionDataConfig", "QuestionTable"]
+__all__ = ["Question", "QuestionTable", "TableBatch", "TableData", "TableDataConfig"]
 
 _NO_BOX, _NO_POINT = (float("nan"),) * 4, (float("nan"),) * 2
 
 
 @dataclass(frozen=True)
-class QuestionDataConfig:
+class TableDataConfig:
     """Which questions, and how their pictures are prepared."""
 
     name: str
@@ -66,7 +66,7 @@ class QuestionDataConfig:
                 raise ConfigError(f"{name}: must be at least 0, found {getattr(self, name)}")
 
 
-class QuestionData:
+class TableData:
     """One split of a table of questions: numbers of questions to batches.
 
     Args:
@@ -81,7 +81,7 @@ class QuestionData:
 
     def __init__(
         self,
-        config: QuestionDataConfig,
+        config: TableDataConfig,
         split: str,
         device: torch.device | str = "cpu",
         table: QuestionTable | None = None,
@@ -122,7 +122,7 @@ class QuestionData:
     def __len__(self) -> int:
         return self.size
 
-    def take(self, indices: Tensor, augment_seed: int | None = None) -> QuestionBatch:
+    def take(self, indices: Tensor, augment_seed: int | None = None) -> TableBatch:
         """The questions ``indices`` (B,), in that order.
 
         Args:
@@ -140,7 +140,7 @@ class QuestionData:
         elif self._has_masks:
             mask = self._mask_batch(self._mask[indices])
         to_input = invert(canvas)  # (B,2,3)
-        return QuestionBatch(
+        return TableBatch(
             images=images,
             query=query,
             label=label,

@@ -3,7 +3,7 @@
 Pictures cannot be rendered again, so there are no causal tests; deletion and insertion blur pixels instead. Every map,
 the model's and the baselines', lies on the network input through the same projection, on the grid of the model's last
 look. Evidence is a mask, a box or a disc round a click, see
-:class:`saccade.families.question.table_data.QuestionBatch`; a click is scored by its distance too. What
+:class:`saccade.families.question.table_data.TableBatch`; a click is scored by its distance too. What
 no picture has evidence for is left out.
 
 Baselines beside those of generated scenes: ``training_prior`` and ``training_prior_by_query`` answer by what is common
@@ -23,9 +23,9 @@ from torch import Tensor
 
 from saccade import geometry
 from saccade.families.question.prior import TrainingPrior
-from saccade.families.question.query_task import right_answers
 from saccade.families.question.sweeps import sweep_areas
-from saccade.families.question.table_data import QuestionBatch, QuestionData
+from saccade.families.question.table_data import TableBatch, TableData
+from saccade.families.question.task import right_answers
 from saccade.metrics import attention_near, blurred, bootstrap, distance, pointing_at, weighted_map
 from saccade.metrics.intervals import mean_defined
 from saccade.metrics.maps import baselines
@@ -43,7 +43,7 @@ SWEPT_AT_ONCE = 10  # questions between two signs of life: on a CPU ten take sec
 
 
 @dataclass
-class QuestionScores:
+class TableScores:
     """What was measured, with the per-question values behind every mean."""
 
     queries: tuple[str, ...]
@@ -114,16 +114,16 @@ class QuestionScores:
 
 
 @torch.no_grad()
-def score_questions(
+def score_table(
     model: QueryModel,
-    data: QuestionData,
+    data: TableData,
     prior: TrainingPrior | None = None,
     *,
     limit: int | None = None,
     sweeps: int = SWEEPS,
     batch_size: int = BATCH,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> QuestionScores:
+) -> TableScores:
     """Score ``model`` on a split.
 
     Args:
@@ -136,7 +136,7 @@ def score_questions(
             about the same picture are looked for.
         progress: called with questions done and questions in all; while the first are swept, with those swept.
     """
-    scores = QuestionScores(data.queries, data.multi_label)
+    scores = TableScores(data.queries, data.multi_label)
     total, done = min(limit or data.size, data.size), 0
     for numbers in numbers_in_batches(total, batch_size):
         batch = data.take(numbers)
@@ -160,7 +160,7 @@ def score_questions(
     return scores
 
 
-def _add_answers(scores: QuestionScores, output: Output, swapped: Tensor, batch: QuestionBatch) -> None:
+def _add_answers(scores: TableScores, output: Output, swapped: Tensor, batch: TableBatch) -> None:
     """The answer, the answer when something else in the picture is asked for, and that of the likeliest location.
 
     ``swapped`` (B,K) holds the logits of the something else, NaN where there is nothing else to ask.
@@ -179,7 +179,7 @@ def _add_answers(scores: QuestionScores, output: Output, swapped: Tensor, batch:
     scores.answers.add_values(found)
 
 
-def _other_query(batch: QuestionBatch) -> tuple[Tensor, Tensor]:
+def _other_query(batch: TableBatch) -> tuple[Tensor, Tensor]:
     """Another query (B,) of the batch about the same picture, with another answer, and whether there is one (B,).
 
     With the same answer it could not be told whether the model answered the other question or stuck to the first.
@@ -193,7 +193,7 @@ def _other_query(batch: QuestionBatch) -> tuple[Tensor, Tensor]:
     return torch.where(fits.any(1), chosen, batch.query), fits.any(1)
 
 
-def _add_maps(scores: QuestionScores, trace: AttentionTrace, batch: QuestionBatch, prior: TrainingPrior | None) -> None:
+def _add_maps(scores: TableScores, trace: AttentionTrace, batch: TableBatch, prior: TrainingPrior | None) -> None:
     """The total, every look, and every baseline, against the same evidence and the same clicks."""
     truth = _Truth(batch)
     total = trace.image_map("total")  # (B,H,W)
@@ -228,7 +228,7 @@ def _add_maps(scores: QuestionScores, trace: AttentionTrace, batch: QuestionBatc
 class _Truth:
     """Where the evidence of a batch is, and how a map compares with it."""
 
-    def __init__(self, batch: QuestionBatch) -> None:
+    def __init__(self, batch: TableBatch) -> None:
         self.batch = batch
         self.evidence, self.points = batch.evidence(), batch.point
         size = (batch.images.shape[-2], batch.images.shape[-1])
@@ -267,9 +267,7 @@ def _can_exchange(pictures: Tensor) -> bool:
     return 2 * int(torch.unique(pictures, return_counts=True)[1].max()) <= len(pictures)
 
 
-def _add_sweeps(
-    scores: QuestionScores, model: QueryModel, trace: AttentionTrace, batch: QuestionBatch, part: slice
-) -> None:
+def _add_sweeps(scores: TableScores, model: QueryModel, trace: AttentionTrace, batch: TableBatch, part: slice) -> None:
     """Deletion and insertion by blurring, for the model's map and for pixels in random order (a uniform map).
 
     ``trace`` is that of the questions ``part`` of the batch.

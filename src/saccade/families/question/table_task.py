@@ -22,11 +22,11 @@ from saccade.data.tables.trainable import check_named, check_trainable
 from saccade.errors import ConfigError
 from saccade.families.question.features import QuestionFeatures
 from saccade.families.question.prior import training_prior
-from saccade.families.question.query_task import QueryTask
 from saccade.families.question.readers import READERS, read_questions
 from saccade.families.question.table import QuestionTable
-from saccade.families.question.table_data import QuestionBatch, QuestionData, QuestionDataConfig
-from saccade.families.question.table_scores import SWEEPS, score_questions
+from saccade.families.question.table_data import TableBatch, TableData, TableDataConfig
+from saccade.families.question.table_scores import SWEEPS, score_table
+from saccade.families.question.task import QuestionTask
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.kept_features import rests
@@ -38,18 +38,16 @@ KEPT = "/kept"
 KEPT_AT_ONCE = 64  # questions with their features in validation: as many as commonly learn together
 
 
-class QuestionTask(QueryTask):
+class TableTask(QuestionTask):
     """Trains one query model on a table of questions.
 
     Args:
         model: catalog name of the model.
         model_config: settings of the model; ``queries``, ``answers`` and ``multi_label`` come from the table.
-        data: settings of :class:`QuestionDataConfig`; ``name`` is READER:PATH.
+        data: settings of :class:`TableDataConfig`; ``name`` is READER:PATH.
         protocol: the recipe's name for its splits; kept with the model.
         seed: of the weights, of the order of the training questions and of what augments them.
     """
-
-    name = "question"
 
     def __init__(
         self,
@@ -61,7 +59,7 @@ class QuestionTask(QueryTask):
         seed: int = 0,
     ) -> None:
         check_named(data, READERS, "pictures")
-        self.data_config = from_dict(QuestionDataConfig, data, where="data")
+        self.data_config = from_dict(TableDataConfig, data, where="data")
         self.table = read_questions(self.data_config.name, self.data_config.options)
         check_trainable(self.table, "question")
         settings = _filled_in(model_config, self.table)
@@ -72,19 +70,19 @@ class QuestionTask(QueryTask):
         """What the table holds, in one line."""
         return self.table.described()
 
-    def make_split(self, name: str) -> QuestionData | QuestionFeatures:
+    def make_split(self, name: str) -> TableData | QuestionFeatures:
         """One split of the table, its pictures on the device where they fit; or SPLIT/kept: what is kept of them."""
         if name.endswith(KEPT):
             return QuestionFeatures(self.split(name.removesuffix(KEPT)), cast(QueryModel, self.model), self.tell)
-        return QuestionData(self.data_config, name, self.device, table=self.table)
+        return TableData(self.data_config, name, self.device, table=self.table)
 
     # ------------------------------------------------------------ training
 
-    def training_split(self, phase: str) -> QuestionData | QuestionFeatures:
+    def training_split(self, phase: str) -> TableData | QuestionFeatures:
         """Questions with their pictures, or with what is kept of these while the backbone rests."""
         for name in ("train", "val"):  # what was kept is of a backbone that may have learnt since
             self._splits.pop(f"{name}{KEPT}", None)
-        data: QuestionData | QuestionFeatures = self.split(f"train{KEPT}" if self._keeps() else "train")
+        data: TableData | QuestionFeatures = self.split(f"train{KEPT}" if self._keeps() else "train")
         return data
 
     def _keeps(self) -> bool:
@@ -92,13 +90,13 @@ class QuestionTask(QueryTask):
         config, encoder = self.data_config, self.model.encoder
         return bool(config.features_mb) and config.augment is None and encoder is not None and rests(encoder)
 
-    def batch(self, data: QuestionData | QuestionFeatures, indices: Tensor, number: int) -> Batch:
+    def batch(self, data: TableData | QuestionFeatures, indices: Tensor, number: int) -> Batch:
         """The questions ``indices`` (B,) with their answers, and with their pictures or the features of those."""
         if isinstance(data, QuestionFeatures):
             return data.take(indices)._asdict()
         return super().batch(data, indices, number)
 
-    def training_batch(self, data: QuestionData, indices: Tensor, number: int) -> QuestionBatch:
+    def training_batch(self, data: TableData, indices: Tensor, number: int) -> TableBatch:
         """Questions (B,) with their pictures varied as the seed and the number of the batch say."""
         return data.take(indices, augment_seed=derive_seed(self.seed, number))
 
@@ -143,17 +141,17 @@ class QuestionTask(QueryTask):
 
         ``queries`` and ``answers`` are the model's words; questions in other words are left out and counted.
         """
-        config = from_dict(QuestionDataConfig, data, where="data")
+        config = from_dict(TableDataConfig, data, where="data")
         if not isinstance(model, QueryModel):
-            raise ConfigError("the task 'question' scores models that answer queries")
+            raise ConfigError("the family 'question' scores models that answer queries")
         table = read_questions(config.name, config.options)
         device = next(model.parameters()).device
-        chosen = QuestionData(config, split, device, table=table, queries=queries, answers=answers)
+        chosen = TableData(config, split, device, table=table, queries=queries, answers=answers)
         if chosen.multi_label != model.multi_label:
             has, gives = ("several labels", "one") if chosen.multi_label else ("one label", "several")
             raise ConfigError(f"{config.name} has {has} for a question, but the model answers with {gives}")
         prior = training_prior(table, queries, answers)
-        scores = score_questions(model, chosen, prior, limit=limit, sweeps=sweeps, progress=progress)
+        scores = score_table(model, chosen, prior, limit=limit, sweeps=sweeps, progress=progress)
         found = {"data": split_reference(config.name, READERS)[0], "split": split, **scores.summary()}
         unread = [reason for reason in table.skipped if "never seen in train" not in reason]  # the model's words count
         found["counts"]["skipped_rows"] = len(unread) + len(chosen.skipped)

@@ -68,8 +68,8 @@ def _lead(facts: ModelFacts) -> str:
     try:
         spec = model_spec(facts.architecture)
     except SaccadeError:  # a card can be written for a model of another catalog
-        return f"Architecture `{facts.architecture}`, task `{facts.task}`."
-    return f"Architecture `{facts.architecture}` ({spec.summary}; {spec.paper}), task `{facts.task}`."
+        return f"Architecture `{facts.architecture}`, task `{facts.family}`."
+    return f"Architecture `{facts.architecture}` ({spec.summary}; {spec.paper}), task `{facts.family}`."
 
 
 def _elsewhere(facts: ModelFacts) -> list[str]:

@@ -8,16 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from saccade.config import from_dict, migrate
+from saccade.config import Migration, from_dict, migrate
 from saccade.errors import CheckpointError, ConfigError
 
-SCHEMA_VERSION = 1
-MIGRATIONS: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+SCHEMA_VERSION = 2
+
+
+def _family_of_task(values: dict[str, Any]) -> dict[str, Any]:
+    """Schema 1 had ``task`` where ``family`` is now, and two names for the family of questions."""
+    rest = {key: value for key, value in values.items() if key != "task"}
+    task = values.get("task")
+    return rest if task is None else rest | {"family": "question" if task == "attribute" else task}
+
+
+MIGRATIONS: Mapping[int, Migration] = {1: _family_of_task}
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "card.md"
 VOCABULARY = "vocab.json"
 """The words of a model that speaks in sentences, each at the place of its id."""
@@ -131,7 +140,8 @@ class ModelFacts:
     """Its name in the catalog of models."""
     model: dict[str, Any]
     """The settings that build it."""
-    task: str
+    family: str
+    """Which kind of question it answers."""
     queries: tuple[str, ...]
     """What it can be asked, in the order of its query ids."""
     answers: tuple[str, ...]

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from saccade.backbones import pretrained
 from saccade.errors import CheckpointError, DataError, MissingExtraError
-from saccade.models.base import SeeingModel
+from saccade.models.base import ImageModel
 from saccade.models.io.facts import Base, ModelFacts, StoredType
 from saccade.models.io.int8_rows import from_rows, has_rows, to_rows
 
@@ -129,7 +129,7 @@ def _checked_scales(scales: Tensor | None, name: str, numbers: Tensor, where: st
 
 def _base_of(model: nn.Module) -> tuple[Base | None, Tensors]:
     """The published weights that ``model`` started from, under the names that it has for them."""
-    if not isinstance(model, SeeingModel) or not getattr(model.config, "pretrained", False):
+    if not isinstance(model, ImageModel) or not getattr(model.config, "pretrained", False):
         return None, {}
     name = model.config.backbone
     try:
@@ -142,7 +142,7 @@ def _from_base(model: nn.Module, base: Base | None, where: str) -> Tensors:
     """The tensors of ``model`` that ``base`` has."""
     if base is None:
         return {}
-    if not isinstance(model, SeeingModel) or base.backbone != getattr(model.config, "backbone", None):
+    if not isinstance(model, ImageModel) or base.backbone != getattr(model.config, "backbone", None):
         raise CheckpointError(f"{where}: lies on ImageNet weights of '{base.backbone}', which the model does not have")
     try:
         found = pretrained.weights_digest(base.backbone)

@@ -8,8 +8,8 @@ from math import hypot
 from typing import Any
 
 from saccade.families.question.reproduction.table1 import DATA
-from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
-from saccade.families.question.scene_scores import AttributeScores, score_attributes
+from saccade.families.question.scene_data import SceneData, SceneDataConfig
+from saccade.families.question.scene_scores import SceneScores, score_scenes
 from saccade.models.io.facts import ModelFacts, read_facts
 from saccade.predict import load
 from saccade.recorded import RecordedRun
@@ -36,7 +36,7 @@ class Confirmation:
     verdict: str
     glyphs: str
     """Of the scenes here."""
-    scores: AttributeScores
+    scores: SceneScores
     """With what its curves are drawn from."""
 
     def to_json(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def confirm(
     found = []
     for name, folder in shipped().items():
         facts = read_facts(folder)
-        if facts.task == "attribute" and facts.data.get("name") in DATA and facts.data["name"] in data:
+        if facts.family == "attribute" and facts.data.get("name") in DATA and facts.data["name"] in data:
             found.append(_confirm(name, facts, runs, limit=limit, device=device, progress=progress))
     return found
 
@@ -75,8 +75,8 @@ def _confirm(
     told(0, limit)
     predictor = load(name, device)
     # The photographs that a model was trained with are not here in general: the default ones stand in for them.
-    split = AttributeData(AttributeDataConfig(facts.data["name"]), "test", device=predictor.device, allow_pack=True)
-    scores = score_attributes(predictor.query_model, split, limit=limit, sweeps=0, progress=told)
+    split = SceneData(SceneDataConfig(facts.data["name"]), "test", device=predictor.device, allow_pack=True)
+    scores = score_scenes(predictor.query_model, split, limit=limit, sweeps=0, progress=told)
     found = scores.summary()
     low, high = found["intervals"]["accuracy"]
     recorded = next((run for run in runs if run.training.get("sha256") == facts.training.get("sha256")), None)

@@ -78,7 +78,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     torch.manual_seed(0)
     model = HsalModel(HsalConfig(**{**SMALL, "input_size": (100, 100)}))
     facts = tiny_facts(
-        architecture="hsal", model=to_dict(model.config), task="multiset", queries=(), answers=DIGITS,
+        architecture="hsal", model=to_dict(model.config), family="multiset", queries=(), answers=DIGITS,
         preprocessing=Preprocessing((100, 100)), data={"name": "mnist-multiset"},
     )  # fmt: skip
     save_model(model, run / "model", facts)

@@ -20,7 +20,7 @@ from PIL import Image
 from saccade.atomic import write_bytes
 from saccade.families.question.reproduction.ablations import PenaltyPoint
 from saccade.families.question.reproduction.table1 import LABELS, Setting, Table1
-from saccade.families.question.scene_data import AttributeData, AttributeDataConfig
+from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.metrics.answers.accuracy import SCALE_EDGES
 from saccade.predict import load
 from saccade.show.comparison_grid import Example, Shown, comparison_grid
@@ -178,7 +178,7 @@ def scenes_figure(confirmed: Sequence[Confirmation], data: str, device: str) -> 
     predictors = {system: load(names[system], device) for system in COMPARED if system in names}
     if not predictors:
         return None
-    split = AttributeData(AttributeDataConfig(data), "test", allow_pack=True)
+    split = SceneData(SceneDataConfig(data), "test", allow_pack=True)
     batch = split.take(split.one_per_scene(SCENES))
     answers = {}
     for system, predictor in predictors.items():

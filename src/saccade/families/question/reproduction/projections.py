@@ -15,7 +15,7 @@ from torch import Tensor
 
 from saccade import geometry
 from saccade.errors import DataError
-from saccade.families.question.scene_data import AttributeBatch, AttributeData, AttributeDataConfig
+from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
 from saccade.geometry import Size
 from saccade.metrics.intervals import mean_defined
 from saccade.metrics.maps.localisation import true_positive_strength
@@ -87,8 +87,8 @@ class ProjectionStudy:
 @torch.no_grad()
 def study_projections(predictor: Predictor, n: int) -> ProjectionStudy:
     """Lay the looks of ``predictor`` on the first ``n`` test scenes in every way."""
-    config = AttributeDataConfig(predictor.facts.data["name"])
-    split = AttributeData(config, "test", device=predictor.device, allow_pack=True)
+    config = SceneDataConfig(predictor.facts.data["name"])
+    split = SceneData(config, "test", device=predictor.device, allow_pack=True)
     batch = split.take(torch.arange(n))
     size = (split.spec.size, split.spec.size)
     model = predictor.query_model
@@ -97,9 +97,7 @@ def study_projections(predictor: Predictor, n: int) -> ProjectionStudy:
     return ProjectionStudy(predictor.name, n, split.glyphs.name, rows)
 
 
-def _scores(
-    name: str, project: Projection, trace: AttentionTrace, batch: AttributeBatch, size: Size
-) -> ProjectionScores:
+def _scores(name: str, project: Projection, trace: AttentionTrace, batch: SceneBatch, size: Size) -> ProjectionScores:
     evidence = batch.evidence()
     laid = []
     for look in trace.looks:

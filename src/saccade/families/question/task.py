@@ -1,4 +1,4 @@
-"""Training a model that answers queries, whatever its pictures: what the tasks of this kind share."""
+"""Training a model that answers queries: what generated scenes and tables of one's own share."""
 
 from __future__ import annotations
 
@@ -38,11 +38,21 @@ class QueryBatch(Protocol):
     def __len__(self) -> int: ...
 
 
-class QueryTask(PictureTask):
+class QuestionTask(PictureTask):
     """Trains one query model."""
 
+    name = "question"
     model_kind = QueryModel
     model_does = "answers queries"
+
+    @classmethod
+    def for_data(cls, name: str) -> type[QuestionTask]:
+        """The task for the data called ``name``: generated scenes, or a table that READER:PATH names."""
+        from saccade.families.question.scene_data import SPECS
+        from saccade.families.question.scene_task import SceneTask
+        from saccade.families.question.table_task import TableTask
+
+        return SceneTask if name in SPECS else TableTask
 
     @property
     def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
