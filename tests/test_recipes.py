@@ -15,7 +15,7 @@ from saccade.engine.recipe import Recipe, Select, load_recipe, packaged_recipes,
 from saccade.errors import ConfigError
 from saccade.families.question.scene_data import SceneDataConfig
 from saccade.models.base import ImageModel
-from saccade.models.catalog import CATALOG, model_spec
+from saccade.families import model_spec, models
 from saccade.models.io.facts import read_facts
 from saccade.tasks import TASKS
 from saccade.verbs.train import build_task
@@ -60,7 +60,7 @@ def test_every_protocol_resolves_to_a_whole_recipe(name: str, protocol: str | No
     assert recipe.title
     assert "arXiv" in recipe.paper
     assert recipe.family in TASKS
-    assert CATALOG[recipe.model.name].task in (recipe.family, "attribute")  # whose models answer questions too
+    assert models()[recipe.model.name].task in (recipe.family, "attribute")  # whose models answer questions too
     for phase in recipe.phases:
         assert phase.select is not None, "which weights are kept is decided on validation"
         assert phase.restore_best
@@ -154,7 +154,7 @@ def test_ablations_of_captions_differ_in_what_they_are_called_for(name: str, set
         assert other.phases == (replace(soft.phases[0], loss=loss),)
         for key in ("task", "data", "batch_size", "accumulate", "precision", "ema", "seed", "graph", "protocol"):
             assert getattr(soft, key) == getattr(other, key), key
-        assert CATALOG[other.model.name].target == "saccade.models.sat:SatModel"
+        assert models()[other.model.name].target == "saccade.models.sat:SatModel"
 
 
 @pytest.mark.parametrize("name", ["sat-soft", "sat-hard", "sat-none", "sat-soft-ungated", "sat-soft-unpenalised"])
@@ -306,5 +306,5 @@ def test_the_recipe_of_a_shipped_model_still_is_the_one_that_made_it(name: str) 
         assert getattr(recorded, key) == getattr(now, key), key
     assert recorded.model.name == now.model.name
     assert _data_meant(recorded) == _data_meant(now)  # whether or not a default is written out
-    built = CATALOG[now.model.name].build(now.model.config)
+    built = models()[now.model.name].build(now.model.config)
     assert built.config == from_dict(type(built.config), facts.model)

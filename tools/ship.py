@@ -21,7 +21,7 @@ from pathlib import Path
 from torch import nn
 
 from saccade.config import from_dict
-from saccade.models.catalog import model_spec
+from saccade.families import model_spec
 from saccade.models.io.facts import WEIGHTS, ModelFacts, Score, read_facts
 from saccade.models.io.folder import load_model, save_model
 from saccade.tasks.published import published_for

@@ -1,4 +1,4 @@
-"""A Sighting: what a model answered about one picture, and the trace of where it looked."""
+"""A Sighting: what a model answered about one input, and the trace of where it looked."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import html
 import math
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from saccade.answer import Answer
 from saccade.atomic import write_bytes
 from saccade.data.pictures.reading import Picture
 from saccade.errors import DataError
+from saccade.families.reading import Item
 from saccade.record import Record, write_record
 from saccade.show.png import data_url, png_bytes
 from saccade.trace import AttentionTrace
@@ -29,30 +32,54 @@ _INLINE = 640
 class Sighting:
     """An answer with its evidence; shows itself in a notebook."""
 
-    answer: str
-    confidence: float
-    """Probability of the answer, 0..1; of a sentence, that of a word of it (the geometric mean, its end included)."""
-    alternatives: tuple[tuple[str, float], ...]
-    """The other answers and their probabilities, likeliest first; they add up to 1 unless several may hold at once."""
+    said: Answer
+    """The answer in words, with its confidence and alternatives."""
     question: str | None
-    picture: Picture
+    source: Item
+    """What was looked at."""
     trace: AttentionTrace
     """Of this one example, in main memory; its maps lie on the original picture."""
     model: str
-    labels: tuple[tuple[str, float], ...] | None = None
-    """What was said one after the other, each with its probability; None for a model that answers with one word."""
-    log_probability: float | None = None
-    """Of a whole sentence, its end included."""
     others: tuple[Sighting, ...] = ()
-    """Further captions of the picture, likeliest first, each with a trace of its own."""
+    """Further answers that a search found, likeliest first, each with a trace of its own."""
 
-    # ------------------------------------------------------------ pictures
+    @property
+    def answer(self) -> str:
+        """The answer in words."""
+        return self.said.text
+
+    @property
+    def confidence(self) -> float:
+        """Probability of the answer, 0..1; see :class:`~saccade.answer.Answer`."""
+        return self.said.confidence
+
+    @property
+    def alternatives(self) -> tuple[tuple[str, float], ...]:
+        """The other answers and their probabilities, likeliest first."""
+        return self.said.alternatives
+
+    @property
+    def labels(self) -> tuple[tuple[str, float], ...] | None:
+        """What was said one after the other, each with its probability; None for one label."""
+        return self.said.parts
+
+    @property
+    def log_probability(self) -> float | None:
+        """Of a whole sentence, its end included."""
+        return self.said.log_probability
+
+    @property
+    def picture(self) -> Picture:
+        """The picture that was looked at; a DataError where it was something else."""
+        if not isinstance(self.source, Picture):
+            raise DataError(f"'{self.source.name}' is no picture: there is nothing to draw on; see filmstrip()")
+        return self.source
 
     def overlay(self, look: str = "total", **options: Any) -> Image.Image:
         """The picture with a look (or the total) over it; options as in :func:`saccade.show.overlay.overlay`."""
         from saccade.show.overlay import overlay
 
-        attention = self.trace.image_map(look)[0]  # (H,W) or (T,H,W)
+        attention = self.total_map if look == "total" else self.trace.image_map(look)[0]  # (H,W) or (T,H,W)
         return overlay(self.picture.image, attention if attention.dim() == 2 else attention.mean(0), **options)
 
     def filmstrip(self, **options: Any) -> Image.Image:
@@ -63,8 +90,12 @@ class Sighting:
         """
         from saccade.show.filmstrip import filmstrip
         from saccade.show.glimpse_strip import glimpse_strip, has_glimpses
+        from saccade.show.slot_table import slot_table
         from saccade.show.word_strip import word_strip
 
+        if not self.is_spatial:
+            told = {"question": self.question or "", "answer": self.answer}
+            return slot_table(self.trace.looks[-1], self.slots, **{**told, **options})
         if self.is_caption:
             said = {"words": self.labels or (), "answer": self.answer}
             return word_strip(self.picture.image, self.trace, **{**said, **options})
@@ -76,16 +107,36 @@ class Sighting:
         return filmstrip(self.picture.image, self.trace, **{**said, **options})
 
     @property
+    def is_spatial(self) -> bool:
+        """Whether it looked at a picture; else at slots, such as the sentences of a story."""
+        return self.source.image is not None
+
+    @property
+    def slots(self) -> list[str]:
+        """The texts that a look over slots lies on, or their numbers."""
+        told = self.trace.meta.get("slots")
+        weights = self.trace.looks[-1].weights
+        count = 0 if weights is None else weights.shape[-1]
+        return list(told) if told else [str(number + 1) for number in range(count)]
+
+    @cached_property
+    def total_map(self) -> Tensor:
+        """All looks together on the picture's pixels (H,W); projected once."""
+        return self.trace.image_map()[0]
+
+    @property
     def peak(self) -> tuple[int, int]:
         """(x, y) of the picture's pixel with the most weight in total; of equal ones, the nearest to the middle.
 
         Edge cells go on to the border, so a peak there is a plateau, and its inner end is the centre of the cell.
         """
-        return _peak(self.trace.image_map()[0])
+        return _peak(self.total_map)
 
     @property
     def looked_at(self) -> list[tuple[int, int]]:
         """(x, y) of the pixels to name in a few words: the last glimpse before each label, or the :attr:`peak`."""
+        if not self.is_spatial:
+            return []
         return [spots[-1] for spots in self.glimpses()] or [self.peak]
 
     def glimpses(self) -> list[list[tuple[int, int]]]:
@@ -104,7 +155,7 @@ class Sighting:
     @property
     def is_caption(self) -> bool:
         """Whether the answer is a sentence, said word by word."""
-        return self.log_probability is not None
+        return self.said.kind == "sentence"
 
     def words(self) -> list[dict[str, Any]]:
         """Of a caption, for each word: its log-probability, the gate β, the peak weight and its pixel (x, y)."""
@@ -118,28 +169,33 @@ class Sighting:
             found.append({**entry, "peak": list(_peak(self.trace.image_map(act)[0]))})
         return found
 
-    # ------------------------------------------------------------ keeping
-
     def to_json(self) -> dict[str, Any]:
         """The answer and what belongs to it as plain values."""
         return {
             "model": self.model,
-            "picture": self.picture.name,
-            "size": list(self.picture.size),
+            **self._where(),
             "question": self.question,
             "answer": self.answer,
             **self._said(),
             "confidence": round(self.confidence, 6),
             "alternatives": [[word, round(share, 6)] for word, share in self.alternatives],
-            "peak": list(self.peak),
+            **({"peak": list(self.peak)} if self.is_spatial else {"slots": self.slots}),
             "looks": [{"name": look.name, "kind": look.kind, "role": look.role} for look in self.trace.looks],
-            "notes": list(self.picture.notes),
+            "notes": list(self.source.notes),
         }
+
+    def _where(self) -> dict[str, Any]:
+        """What was looked at, as plain values."""
+        if not self.is_spatial:
+            return {"source": self.source.name}
+        return {"picture": self.source.name, "size": list(self.picture.size)}
 
     def _said(self) -> dict[str, Any]:
         """What was said one after the other, as plain values."""
-        if self.log_probability is not None:
-            told = {"log_probability": round(self.log_probability, 6), "words": self.words()}
+        if self.is_caption:
+            told: dict[str, Any] = {"words": self.words()}
+            if self.log_probability is not None:
+                told = {"log_probability": round(self.log_probability, 6), **told}
             return told | ({"other_captions": [other.to_json() for other in self.others]} if self.others else {})
         if self.labels is None:
             return {}
@@ -148,13 +204,13 @@ class Sighting:
 
     def record(self) -> Record:
         """The sighting as a record, which reports and the page read."""
-        return Record(self.trace, self.to_json(), self.picture.image)
+        return Record(self.trace, self.to_json(), self.source.image)
 
     @property
     def stem(self) -> str:
         """What its files are called: the picture's name and the question, so that neither overwrites another."""
         asked = "" if self.question is None else f"-ask-{self.question}"
-        return re.sub(r"[^\w.-]+", "_", f"{self.picture.stem}{asked}").strip(".") or "picture"
+        return re.sub(r"[^\w.-]+", "_", f"{self.source.stem}{asked}").strip(".") or "look"
 
     def save(
         self, folder: Path | str, stem: str | None = None, *, filmstrip: bool | None = None, cells: bool = False
@@ -173,26 +229,25 @@ class Sighting:
         """
         place = Path(folder) / (stem or self.stem)
         shown = place.with_name(f"{place.name}.png")
-        is_strip = self.labels is not None if filmstrip is None else filmstrip
+        is_strip = self.labels is not None or not self.is_spatial if filmstrip is None else filmstrip
         if cells and not is_strip:
             raise DataError("cells: the total of all looks has none; they are painted in a filmstrip alone")
-        image = png_bytes(self.filmstrip(cells=cells) if is_strip else self.overlay())
+        painted = {"cells": cells} if self.is_spatial else {}
+        image = png_bytes(self.filmstrip(**painted) if is_strip else self.overlay())
         record = write_record(place, self.record())
         written = [write_bytes(shown, image), record, place.with_name(f"{place.name}.safetensors")]
         for number, other in enumerate(self.others, start=2):
             written += other.save(folder, f"{place.name}-caption-{number}", filmstrip=filmstrip, cells=cells)
         return written
 
-    # ------------------------------------------------------------ showing itself
-
     def __repr__(self) -> str:
         asked = "" if self.question is None else f", ask {self.question}"
-        return f"Sighting({self.picture.name}{asked}: {self.answer}, {self.confidence:.2f})"
+        return f"Sighting({self.source.name}{asked}: {self.answer}, {self.confidence:.2f})"
 
     def _repr_html_(self) -> str:
         asked = "" if self.question is None else f"{html.escape(self.question)} → "
         others = ", ".join(f"{html.escape(word)} {share:.0%}" for word, share in self.alternatives[:3])
-        shown = self.overlay()
+        shown = self.overlay() if self.is_spatial else self.filmstrip()
         shown.thumbnail((_INLINE, _INLINE))  # a photograph at full size would swell the notebook by megabytes
         return (
             f'<figure style="margin:0"><img alt="where {html.escape(self.model)} looked" '

@@ -8,7 +8,7 @@ import torch
 from saccade.backbones import build_backbone
 from saccade.backbones.compact import compact
 from saccade.errors import ConfigError
-from saccade.models.catalog import model_spec
+from saccade.families import model_spec
 
 
 @pytest.mark.parametrize(("size", "cells"), [((100, 100), (7, 7)), ((112, 112), (7, 7)), ((64, 100), (4, 7))])

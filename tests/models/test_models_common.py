@@ -28,7 +28,7 @@ from saccade.losses import (
     sequence_cross_entropy,
 )
 from saccade.models.base import QueryModel
-from saccade.models.catalog import CATALOG, model_spec
+from saccade.families import model_spec, models
 from saccade.models.io.facts import Preprocessing
 from saccade.models.io.folder import load_model, save_model
 from saccade.models.sat import SatModel
@@ -48,15 +48,15 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
 ONE_BACKBONE = {"stn", "stn-tuned"}
 """Models that are tied to the small stack."""
 
-every_model = pytest.mark.parametrize("name", sorted(CATALOG))
+every_model = pytest.mark.parametrize("name", sorted(models()))
 every_variant = pytest.mark.parametrize(
     "name",
     [
-        *sorted(CATALOG),
+        *sorted(models()),
         *(
             f"{name}/{variant}"
-            for name in sorted(CATALOG)
-            for variant, settings in VARIANTS[CATALOG[name].task].items()
+            for name in sorted(models())
+            for variant, settings in VARIANTS[models()[name].task].items()
             if not ("backbone" in settings and name in ONE_BACKBONE)
         ),
     ],
@@ -80,7 +80,7 @@ def build(name: str, seed: int = 0) -> Any:
 @functools.cache
 def _built(name: str, seed: int) -> Any:
     name, _, variant = name.partition("/")
-    spec = CATALOG[name]
+    spec = models()[name]
     torch.manual_seed(seed)
     return spec.resolve()(dataclasses.replace(spec.tiny(), **VARIANTS[spec.task].get(variant, {})))
 
@@ -88,8 +88,8 @@ def _built(name: str, seed: int) -> Any:
 def batch(name: str, count: int = 4, seed: int = 0) -> tuple[Inputs, Tensor]:
     """Inputs and labels that fit it: of many labels at once, the answer and on every other picture its neighbour."""
     name, _, variant = name.partition("/")
-    settings = VARIANTS[CATALOG[name].task].get(variant, {})
-    inputs, labels = CATALOG[name].resolve().example_batch(count, seed)
+    settings = VARIANTS[models()[name].task].get(variant, {})
+    inputs, labels = models()[name].resolve().example_batch(count, seed)
     if "backbone" in settings:
         inputs = {**inputs, "images": F.interpolate(inputs["images"], scale_factor=2)}
     if "multi_label" in settings:
@@ -124,7 +124,7 @@ def shape_of_logits(model: Any) -> tuple[int, ...]:
 # ---------------------------------------------------------------- several questions about one picture
 
 
-@pytest.mark.parametrize("name", [name for name in CATALOG if CATALOG[name].task == "attribute"])
+@pytest.mark.parametrize("name", [name for name in models() if models()[name].task == "attribute"])
 def test_queries_in_a_row_for_each_picture_are_answered_as_if_asked_alone(name: str) -> None:
     model = build(name).eval()
     inputs, _ = batch(name, 3)
@@ -141,7 +141,7 @@ def test_queries_in_a_row_for_each_picture_are_answered_as_if_asked_alone(name: 
 
 @every_model
 def test_the_entry_is_complete(name: str) -> None:
-    spec = CATALOG[name]
+    spec = models()[name]
     cls = spec.resolve()
     tiny = spec.tiny()
     assert issubclass(cls, nn.Module)
@@ -156,7 +156,7 @@ def test_the_entry_is_complete(name: str) -> None:
 
 @every_model
 def test_configurations_travel_as_plain_values(name: str) -> None:
-    spec = CATALOG[name]
+    spec = models()[name]
     assert from_dict(spec.resolve().Config, to_dict(spec.tiny())) == spec.tiny()
     model = spec.build(to_dict(spec.tiny()))
     assert model.state_dict().keys() == build(name).state_dict().keys()
@@ -164,7 +164,7 @@ def test_configurations_travel_as_plain_values(name: str) -> None:
 
 @every_model
 def test_defaults_of_an_entry_give_way_to_what_is_said(name: str) -> None:
-    spec = CATALOG[name]
+    spec = models()[name]
     for key, value in spec.defaults.items():
         plain = getattr(spec.resolve().Config(), key)
         assert getattr(spec.build().config, key) == value != plain
@@ -174,12 +174,12 @@ def test_defaults_of_an_entry_give_way_to_what_is_said(name: str) -> None:
 def test_an_unknown_model_names_the_nearest() -> None:
     with pytest.raises(ConfigError, match="no model 'sotf': did you mean 'soft'"):
         model_spec("sotf")
-    assert model_spec("soft") is CATALOG["soft"]
+    assert model_spec("soft") is models()["soft"]
 
 
 def test_an_unknown_setting_names_the_nearest() -> None:
     with pytest.raises(ConfigError, match=r"unknown setting 'model\.chanels': did you mean 'channels'"):
-        CATALOG["soft"].build({"chanels": 3})
+        models()["soft"].build({"chanels": 3})
 
 
 @every_model

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from saccade import geometry
 from saccade.config import from_dict
 from saccade.errors import ConfigError
-from saccade.models.catalog import model_spec
+from saccade.families import model_spec
 from saccade.models.hattnet import HAttNetConfig, HAttNetModel
 from saccade.models.soft import SoftModel
 

@@ -17,7 +17,7 @@ from saccade.attention.sampling import gumbel_noise
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.losses import hsal_expected_loss, hsal_loss
 from saccade.models.base import Raw
-from saccade.models.catalog import CATALOG, model_spec
+from saccade.families import model_spec, models
 from saccade.models.fine_cells import FineCells
 from saccade.models.hsal import HsalConfig, HsalModel
 
@@ -395,7 +395,7 @@ def test_finer_cells_can_have_wider_spotlights() -> None:
 )
 def test_settings_that_cannot_be_are_named(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        CATALOG["hsal"].build(wrong)
+        models()["hsal"].build(wrong)
 
 
 def test_a_picture_without_anything_on_it_does_no_harm() -> None:
@@ -413,7 +413,7 @@ def test_a_picture_without_anything_on_it_does_no_harm() -> None:
 
 def test_an_input_too_small_for_the_stages_is_named() -> None:
     with pytest.raises(DataError, match="2×2 pixels is too small"):
-        CATALOG["hsal"].build({"backbone": "small", "input_size": (2, 2)})
+        models()["hsal"].build({"backbone": "small", "input_size": (2, 2)})
 
 
 def test_pictures_of_another_size_are_refused() -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import ConfigError
-from saccade.models.catalog import CATALOG
+from saccade.families import models
 from saccade.models.multiset_counts import MultisetCountsModel
 
 STOP = 3
@@ -66,4 +66,4 @@ def test_it_attends_to_nothing_in_particular(model: MultisetCountsModel) -> None
 @pytest.mark.parametrize("wrong", [{"hidden": 0}, {"classes": 0}, {"most": -1}])
 def test_sizes_that_cannot_be_are_named(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"{next(iter(wrong))} must be 1 or more"):
-        CATALOG["multiset-counts"].build(wrong)
+        models()["multiset-counts"].build(wrong)

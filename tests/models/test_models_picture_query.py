@@ -13,7 +13,7 @@ from torch import Tensor
 
 from saccade.config import from_dict
 from saccade.errors import ConfigError, DataError, ShapeError
-from saccade.models.catalog import CATALOG, model_spec
+from saccade.families import model_spec, models
 from saccade.models.film import FilmModel
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.query_prior import QueryPrior
@@ -23,12 +23,12 @@ from tiny_models import OneHotModel
 Near = Callable[..., None]
 
 DEEP = {"backbone": "mobilenetv2", "through": "block4"}
-ASKED = {name for name in CATALOG if CATALOG[name].task == "attribute"}
+ASKED = {name for name in models() if models()[name].task == "attribute"}
 every_model = pytest.mark.parametrize("name", sorted(ASKED))
 
 
 def tiny(name: str, seed: int = 0, **settings: Any) -> PictureQueryModel:
-    spec = CATALOG[name]
+    spec = models()[name]
     torch.manual_seed(seed)
     model = spec.resolve()(dataclasses.replace(spec.tiny(), **settings))
     assert isinstance(model, PictureQueryModel)
@@ -92,7 +92,7 @@ def test_what_logits_mean(assert_near: Near) -> None:
 
 @pytest.mark.parametrize("name", sorted(ASKED - {"hard"}))
 def test_only_the_meaning_of_logits_changes(name: str) -> None:
-    inputs, _ = CATALOG[name].resolve().example_batch(3, 0)
+    inputs, _ = models()[name].resolve().example_batch(3, 0)
     one, many = tiny(name).eval(), tiny(name, multi_label=True).eval()
     assert (one.multi_label, many.multi_label) == (False, True)
     assert torch.equal(one(**inputs).logits, many(**inputs).logits)
@@ -111,7 +111,7 @@ def test_the_prior_by_hand(assert_near: Near) -> None:
 @every_model
 def test_the_prior_starts_at_nothing_and_draws_nothing(name: str) -> None:
     """The same seed gives the same model with and without it."""
-    inputs, _ = CATALOG[name].resolve().example_batch(3, 0)
+    inputs, _ = models()[name].resolve().example_batch(3, 0)
     plain, prior = tiny(name).eval(), tiny(name, prior=True).eval()
     assert prior.state_dict().keys() - plain.state_dict().keys() == {"prior.weight"}
     torch.testing.assert_close(prior(**inputs).logits, plain(**inputs).logits)
@@ -121,7 +121,7 @@ def test_the_prior_starts_at_nothing_and_draws_nothing(name: str) -> None:
 @pytest.mark.parametrize("multi_label", [False, True])
 def test_the_prior_adds_a_row_for_each_query(name: str, multi_label: bool) -> None:
     """To the logits, or to those of every cell where each answers for itself; the looks stay as they are."""
-    inputs, _ = CATALOG[name].resolve().example_batch(3, 0)
+    inputs, _ = models()[name].resolve().example_batch(3, 0)
     plain = tiny(name, multi_label=multi_label).eval()
     model = tiny(name, multi_label=multi_label, prior=True).eval()
     assert model.prior is not None

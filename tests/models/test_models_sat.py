@@ -15,7 +15,7 @@ from torch import Tensor
 
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.losses import hard_attention_loss, word_log_likelihood
-from saccade.models.catalog import CATALOG, model_spec
+from saccade.families import model_spec, models
 from saccade.models.sat import SatModel
 
 
@@ -42,8 +42,8 @@ def test_the_paper_sees_14_by_14_cells_of_512_channels() -> None:
 
 
 def test_one_entry_is_soft_and_one_is_hard() -> None:
-    assert CATALOG["sat-soft"].tiny().attention_kind == "soft"
-    assert CATALOG["sat-hard"].tiny().attention_kind == "hard"
+    assert models()["sat-soft"].tiny().attention_kind == "soft"
+    assert models()["sat-hard"].tiny().attention_kind == "hard"
 
 
 @pytest.mark.parametrize("settings", [{"backbone": "compact", "through": None}, {"backbone": "small", "through": None}])

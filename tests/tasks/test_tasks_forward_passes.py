@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from saccade.families.question.sweeps import sweep_areas
 from saccade.metrics import deletion, insertion
-from saccade.models.catalog import CATALOG
+from saccade.families import models
 from saccade.tasks import forward_passes
 from saccade.tasks.forward_passes import SeenPictures, at_once, distinct, encoded, in_parts
 
@@ -15,7 +15,7 @@ QUERY_MODELS = ("soft", "hard", "stn", "stn-tuned", "hattnet", "hattnet-ctx", "c
 
 def tiny(name):
     torch.manual_seed(1)
-    spec = CATALOG[name]
+    spec = models()[name]
     return spec.resolve()(spec.tiny()).eval()
 
 

@@ -12,7 +12,7 @@ from question_tables import SPLITS, write_table
 from saccade.errors import ConfigError
 from saccade.families.question.table_data import TableData, TableDataConfig
 from saccade.models.base import ImageModel
-from saccade.models.catalog import CATALOG, model_spec
+from saccade.families import model_spec, models
 from saccade.tasks.kept_features import KeptFeatures, rests
 
 COMPACT = {"backbone": "compact", "through": "layer2", "queries": 2, "answers": 3, "hidden": 4}
@@ -68,10 +68,10 @@ def test_a_part_that_drops_does_not_rest() -> None:
 ENCODED_WHOLE = {"soft", "hard", "cross", "blind", "sat-soft", "sat-hard", "sat-none"}
 
 
-@pytest.mark.parametrize("name", sorted(CATALOG))
+@pytest.mark.parametrize("name", sorted(models()))
 def test_a_model_says_whether_its_encoding_is_that_of_its_backbone(name: str) -> None:
     """And where it says so, it is: nothing else is run, and nothing that is learnt beside the backbone."""
-    spec = CATALOG[name]
+    spec = models()[name]
     model = spec.resolve()(spec.tiny()).eval()
     if name not in ENCODED_WHOLE:
         assert model.encoder is None

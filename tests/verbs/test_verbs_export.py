@@ -19,7 +19,7 @@ from saccade.cli import app
 from saccade.config import to_dict
 from saccade.errors import CheckpointError, ConfigError, MissingExtraError, OutputError
 from saccade.models.base import Raw
-from saccade.models.catalog import CATALOG
+from saccade.families import models
 from saccade.models.io.facts import Score
 from saccade.models.io.folder import load_model, save_model
 from saccade.verbs import export as verb
@@ -37,7 +37,7 @@ SCORE = Score("mref", "test", 10_000, seed=0, protocol="unlimited", metrics={"ac
 
 def saved(folder: Path, name: str, **changes: Any) -> Path:
     """A small model of the catalog, its norms moved from their start, in a folder."""
-    spec = CATALOG[name]
+    spec = models()[name]
     torch.manual_seed(0)
     model = spec.resolve()(dataclasses.replace(spec.tiny(), **changes))
     inputs, _ = spec.resolve().example_batch(8, 0)
@@ -176,14 +176,14 @@ def test_no_place_of_this_machine_is_in_the_file(context: SimpleNamespace) -> No
 
 def test_another_model_is_found_out(context: SimpleNamespace) -> None:
     torch.manual_seed(1)
-    spec = CATALOG["hattnet-ctx"]
+    spec = models()["hattnet-ctx"]
     other = AnswerAndLooks(spec.resolve()(spec.tiny()))
     with pytest.raises(CheckpointError, match=r"onnxruntime and torch differ by .* in .*; nothing was written"):
         check((context.out / "model.onnx").read_bytes(), other, SIZE, 4)
 
 
 def test_a_file_that_the_runtime_refuses_is_an_error() -> None:
-    spec = CATALOG["soft"]
+    spec = models()["soft"]
     with pytest.raises(CheckpointError, match=r"onnxruntime .* does not take the graph: .*; nothing was written"):
         check(b"no graph", AnswerAndLooks(spec.resolve()(spec.tiny())), SIZE, 4)
 

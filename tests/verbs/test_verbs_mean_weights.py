@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from saccade.config import to_dict
-from saccade.models.catalog import model_spec
+from saccade.families import model_spec
 from saccade.models.io.facts import WEIGHTS, ModelFacts, Part, Preprocessing, StoredType
 from saccade.models.io.folder import load_model, save_model
 from saccade.verbs.mean_weights import least_alike, mean_model

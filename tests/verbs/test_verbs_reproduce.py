@@ -15,7 +15,7 @@ from saccade.engine.health import TrainingStopped
 from saccade.errors import ConfigError
 from saccade.families.question.reproduction.figures import SERIES, penalty_figure, recall_figure, scale_figure
 from saccade.families.question.reproduction.table1 import SETTINGS, Table1
-from saccade.models.catalog import model_spec
+from saccade.families import model_spec
 from saccade.models.io.folder import load_model, save_model
 from saccade.recorded import recorded_runs
 from saccade.verbs import reproduce as verb

@@ -18,7 +18,7 @@ import saccade
 from saccade import geometry
 from saccade.config import to_dict
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
-from saccade.models.catalog import CATALOG
+from saccade.families import models
 from saccade.models.io.facts import Preprocessing
 from saccade.predict import Predictor
 from saccade.web.views import view_of
@@ -43,7 +43,7 @@ return given.asked.map(([pixels, question]) => {
 
 def trained(name: str, size: tuple[int, int] = (31, 34), **changes: Any) -> Predictor:
     """A small model whose norms have seen something, so that folding them wrongly would show."""
-    spec = CATALOG[name]
+    spec = models()[name]
     config = dataclasses.replace(spec.tiny(), **changes)
     model = spec.resolve()(config)
     for layer in model.modules():
@@ -65,7 +65,7 @@ def looked(predictor: Predictor, images: torch.Tensor, asked: list[int], folder:
 
 
 def assert_agrees(predictor: Predictor, images: torch.Tensor, asked: list[int], found: list[Any], near: float) -> None:
-    output = predictor.query_model(images, torch.tensor(asked))
+    output = predictor.model(images, torch.tensor(asked))
     total = output.trace.image_map("total", predictor.facts.preprocessing.size)
     for row, said in enumerate(found):
         torch.testing.assert_close(

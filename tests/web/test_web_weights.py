@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import saccade
 from saccade.config import to_dict
 from saccade.errors import ConfigError
-from saccade.models.catalog import CATALOG
+from saccade.families import models
 from saccade.models.io.facts import Preprocessing
 from saccade.predict import Predictor
 from saccade.web.weights import _matrix, page_model
@@ -24,7 +24,7 @@ from tiny_models import tiny_facts
 
 
 def predictor(name: str, **changes: Any) -> Predictor:
-    spec = CATALOG[name]
+    spec = models()[name]
     config = dataclasses.replace(spec.tiny(), **changes)
     facts = tiny_facts(architecture=name, model=to_dict(config), preprocessing=Preprocessing((62, 68)))
     return Predictor(spec.resolve()(config), facts, name="tiny")

@@ -34,8 +34,15 @@ def compare(
         print_json([seen.to_json() for seen in sightings])
         return
     rows = [
-        (seen.model, seen.question, seen.answer, f"{seen.confidence:.1%}", places(seen.looked_at)) for seen in sightings
+        (
+            seen.model,
+            seen.question,
+            seen.answer,
+            f"{seen.confidence:.1%}",
+            places(seen.looked_at) if seen.looked_at else None,
+        )
+        for seen in sightings
     ]
-    print_table(sightings[0].picture.name, ("model", "asked", "answer", "confidence", "looked at x, y"), rows)
+    print_table(sightings[0].source.name, ("model", "asked", "answer", "confidence", "looked at x, y"), rows)
     for path in [] if quiet else written:
         remark(f"wrote {path}")

@@ -34,9 +34,13 @@ def list_(
 
 def models() -> dict[str, dict[str, Any]]:
     """The models that can be built and trained."""
-    from saccade.models.catalog import CATALOG
+    from saccade.families import families
 
-    return {name: {"task": spec.task, "summary": spec.summary, "paper": spec.paper} for name, spec in CATALOG.items()}
+    return {
+        name: {"family": family.name, "summary": spec.summary, "paper": spec.paper}
+        for family in families().values()
+        for name, spec in family.models.items()
+    }
 
 
 def backbones() -> dict[str, dict[str, Any]]:
@@ -72,16 +76,22 @@ def recipes() -> dict[str, dict[str, Any]]:
 
 def data() -> dict[str, dict[str, Any]]:
     """The data sets and generators."""
-    from saccade.data.catalog import DATA
+    from saccade.families import data_entries
 
     return {
-        name: {"kind": entry.kind, "description": entry.description, "get": entry.get} for name, entry in DATA.items()
+        name: {
+            "kind": held[0][1].kind,
+            "description": "; or ".join(dict.fromkeys(entry.description for _, entry in held)),
+            "get": held[0][1].get,
+        }
+        for name, held in data_entries().items()
     }
 
 
 def zoo() -> dict[str, dict[str, Any]]:
     """The shipped models, with their first score."""
     from saccade.errors import CheckpointError
+    from saccade.families import headline
     from saccade.models.io.facts import read_facts
     from saccade.zoo import shipped
 
@@ -95,7 +105,7 @@ def zoo() -> dict[str, dict[str, Any]]:
             }  # fmt: skip
             continue
         first = facts.scores[0] if facts.scores else None
-        metric, value = (first and first.headline) or (None, None)
+        metric, value = (first and headline(facts.family, first.metrics)) or (None, None)
         entries[name] = {
             "architecture": facts.architecture,
             "parameters": facts.parameters,

@@ -47,17 +47,16 @@ def look(
     With --out, each picture gets its looks (PNG) and a record (JSON + safetensors). --json prints one object a line.
     Pictures that cannot be read are reported on stderr and skipped; the exit code is 2 only if none could be read.
     """
-    from saccade.data.pictures.reading import Source, find_pictures
     from saccade.errors import DataError
     from saccade.predict import load
     from saccade.verbs.look import look as look_at
 
-    files = find_pictures(paths)
     predictor = load(model, device)
+    files = predictor.reads.find(paths)
     rows: list[tuple[object, ...]] = []
     answered, bad = 0, list[DataError]()
 
-    def skip(source: Source, error: DataError) -> None:
+    def skip(source: object, error: DataError) -> None:
         bad.append(error)
         if len(files) > 1:  # one picture alone ends in the error line
             warn(f"skipped: {error}")
@@ -85,10 +84,14 @@ def look(
             answered += 1
             update(answered + len(bad), len(files))
     if not rows:
-        only = str(bad[0]) if len(bad) == 1 else f"none of the {len(bad)} pictures could be read; see the lines above"
+        only = (
+            str(bad[0])
+            if len(bad) == 1
+            else f"none of the {len(bad)} {predictor.reads.thing}s could be read; see the lines above"
+        )
         raise DataError(only)
     if not json:
-        columns = ("picture", "asked", "answer", "confidence", "next best", "looked at x, y")
+        columns = (predictor.reads.thing, "asked", "answer", "confidence", "next best", "looked at x, y")
         used = [place for place in range(len(columns)) if any(row[place] is not None for row in rows)]
         shown = [[row[place] for place in used] for row in rows[:ROWS_SHOWN]]
         print_table(f"{predictor.name} ({predictor.facts.architecture})", [columns[place] for place in used], shown)
@@ -100,12 +103,11 @@ def _rows(seen: Sighting) -> list[tuple[object, ...]]:
     """A row for the answer; of captions one for each, as each has words of its own."""
     if seen.is_caption:
         return [
-            (seen.picture.name, None, each.answer, f"{each.confidence:.1%}", None, None)
-            for each in (seen, *seen.others)
+            (seen.source.name, None, each.answer, f"{each.confidence:.1%}", None, None) for each in (seen, *seen.others)
         ]
     second = f"{seen.alternatives[0][0]} {seen.alternatives[0][1]:.1%}" if seen.alternatives else None
-    looked_at = places(seen.looked_at)
-    return [(seen.picture.name, seen.question, seen.answer, f"{seen.confidence:.1%}", second, looked_at)]
+    looked_at = places(seen.looked_at) if seen.looked_at else None
+    return [(seen.source.name, seen.question, seen.answer, f"{seen.confidence:.1%}", second, looked_at)]
 
 
 def _remarks(rows: int, answered: int, skipped: int, out: Path | None) -> None:

@@ -20,6 +20,7 @@ import yaml
 from saccade.config import Migration, from_dict, migrate, set_by_path
 from saccade.engine.schedule import Schedule
 from saccade.errors import ConfigError, nearest
+from saccade.families import recipes
 
 SCHEMA_VERSION = 2
 
@@ -225,12 +226,7 @@ class Recipe:
 
 def packaged_recipes() -> list[str]:
     """Names of the recipes that come with saccade."""
-    return sorted(_packaged())
-
-
-def _packaged() -> dict[str, Path]:
-    """Recipes by name: every family keeps its own."""
-    return {file.stem: file for file in Path(__file__).parents[1].glob("families/*/recipes/*.yaml")}
+    return sorted(recipes())
 
 
 def load_recipe(name_or_path: str | Path, *, protocol: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
@@ -350,7 +346,7 @@ def _recipe_text(name_or_path: str | Path) -> tuple[str, str]:
         if _is_file(path):
             return path.read_text(encoding="utf-8"), str(path)
         if str(name_or_path) in packaged_recipes():
-            return _packaged()[str(name_or_path)].read_text(encoding="utf-8"), f"recipe {name_or_path}"
+            return recipes()[str(name_or_path)].read_text(encoding="utf-8"), f"recipe {name_or_path}"
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"recipe {path} cannot be read: {error}") from error
     raise ConfigError(

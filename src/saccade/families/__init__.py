@@ -1,1 +1,166 @@
-"""One folder per kind of question."""
+"""Every family by name: those of this package, and those that another package adds.
+
+A package adds a family with an entry point of the group ``saccade.families``::
+
+    [project.entry-points."saccade.families"]
+    dots = "dots.family:FAMILY"
+
+Its models, data and recipes are then found like those of this package. A family that cannot be loaded is left out with
+a warning; ``saccade doctor`` names it. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from saccade.errors import ConfigError, DataError, nearest
+from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable, load_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+GROUP = "saccade.families"
+FAMILIES: dict[str, str] = {
+    "question": "saccade.families.question.family:FAMILY",
+    "multiset": "saccade.families.multiset.family:FAMILY",
+    "caption": "saccade.families.caption.family:FAMILY",
+}
+"""The families of this package."""
+
+_broken: dict[str, str] = {}
+
+
+@cache
+def families() -> dict[str, Family]:
+    """Every family by name; two of one name are an error."""
+    found = {name: load_target(target) for name, target in FAMILIES.items()}
+    for point in entry_points(group=GROUP):
+        family = _loaded(point)
+        if family is None:
+            continue
+        if family.name in found:
+            raise ConfigError(f"two families are called '{family.name}'; the entry point '{point.value}' is the second")
+        for kind, mine, others in _names(family, found):
+            if taken := mine & others:
+                raise ConfigError(f"family '{family.name}': {kind} '{sorted(taken)[0]}' is there already; rename it")
+        found[family.name] = family
+    return found
+
+
+def broken_families() -> dict[str, str]:
+    """Entry points that could not be loaded, and why."""
+    families()
+    return dict(_broken)
+
+
+def family(name: str) -> Family:
+    """The family called ``name``, or a ConfigError that names the nearest."""
+    if name not in families():
+        raise ConfigError(f"no family '{name}': {nearest(name, families())}; is the package that adds it installed?")
+    return families()[name]
+
+
+def models() -> dict[str, ModelSpec]:
+    """Every model by name."""
+    return {name: spec for each in families().values() for name, spec in each.models.items()}
+
+
+def model_spec(name: str) -> ModelSpec:
+    """The model called ``name``, or a ConfigError that names the nearest."""
+    if name not in models():
+        raise ConfigError(f"no model '{name}': {nearest(name, models())}")
+    return models()[name]
+
+
+def family_of_model(name: str) -> Family:
+    """The family of the model called ``name``."""
+    model_spec(name)
+    return next(each for each in families().values() if name in each.models)
+
+
+def recipes() -> dict[str, Path]:
+    """Every packaged recipe by name."""
+    return {name: file for each in families().values() for name, file in each.recipes().items()}
+
+
+def tables() -> dict[str, PaperTable]:
+    """Every published table that can be made anew, by name."""
+    return {name: table for each in families().values() for name, table in each.tables.items()}
+
+
+def data_entries() -> dict[str, list[tuple[Family, DataEntry]]]:
+    """Every generator and reader by name, with the families that know it."""
+    found: dict[str, list[tuple[Family, DataEntry]]] = {}
+    for each in families().values():
+        for name, entry in each.data.items():
+            found.setdefault(name, []).append((each, entry))
+    return found
+
+
+def family_of_data(reference: str) -> Family:
+    """The family of a generator's name, or of READER:PATH; a table that several families can read tells by its columns.
+
+    Raises:
+        DataError: no family knows it.
+    """
+    entries = data_entries()
+    name, colon, path = reference.partition(":")
+    kind = "reader" if colon and path and len(name) > 1 else "generator"
+    known = {key: held for key, held in entries.items() if held[0][1].kind == kind}
+    name = name if kind == "reader" else reference
+    if name not in known:
+        what = "reader" if kind == "reader" else "generated data"
+        raise DataError(f"no {what} '{name}': {nearest(name, known)}")
+    candidates = [each for each, _ in known[name]]
+    return candidates[0] if len(candidates) == 1 else _by_columns(name, Path(path).expanduser(), candidates)
+
+
+def _by_columns(reader: str, path: Path, candidates: list[Family]) -> Family:
+    """The family whose columns are in the table: of several, the one that asks for the most."""
+    from saccade.data.tables.rows import columns_of
+
+    found = columns_of(reader, path)
+    fits = {
+        each.name: max((len(needed) for needed in each.columns if needed <= found), default=0) for each in candidates
+    }
+    best = max(fits.values())
+    if not best:
+        wanted = "; ".join(f"{each.name}: {', '.join(sorted(min(each.columns, key=len)))}" for each in candidates)
+        raise DataError(
+            f"{path}: its columns {', '.join(sorted(found)) or '(none)'} fit no family; needed are {wanted}"
+        )
+    return next(each for each in candidates if fits[each.name] == best)
+
+
+def _loaded(point: EntryPoint) -> Family | None:
+    """The family that an entry point names; None, with a warning, where it does not load."""
+    try:
+        family = point.load()
+    except Exception as error:  # another package's import may raise anything; it must not end ours
+        reason = f"{type(error).__name__}: {error}"
+    else:
+        if isinstance(family, Family):
+            return family
+        reason = f"expected a Family, found {type(family).__name__}"
+    _broken[point.value] = reason
+    warnings.warn(f"the family '{point.value}' does not load and is left out ({reason})", stacklevel=3)
+    return None
+
+
+def _names(mine: Family, others: dict[str, Family]) -> Iterator[tuple[str, set[str], set[str]]]:
+    """Names that must be unique over all families."""
+    for kind in ("models", "tables"):
+        yield kind[:-1], set(getattr(mine, kind)), {name for each in others.values() for name in getattr(each, kind)}
+    yield "recipe", set(mine.recipes()), {name for each in others.values() for name in each.recipes()}
+
+
+def headline(family_name: str, metrics: Mapping[str, object]) -> tuple[str, float] | None:
+    """The metric that a model of a family is known by, and its value; None where it was not measured."""
+    known = families().get(family_name)
+    names = known.headline if known is not None else tuple(metrics)  # of a family that is not installed: any number
+    found = ((name, metrics.get(name)) for name in names)
+    return next(((name, float(value)) for name, value in found if isinstance(value, (int, float))), None)

@@ -43,6 +43,8 @@ class AttentionModel(nn.Module, ABC):
     """The frozen dataclass of sizes that builds this model."""
     total: ClassVar[Total] = "last"
     """How the looks combine into one map."""
+    answers_in_one_pass: ClassVar[bool] = True
+    """Whether ``respond`` is all there is to an answer; False for a model that searches for it."""
     config: Any
 
     @abstractmethod
@@ -57,12 +59,21 @@ class AttentionModel(nn.Module, ABC):
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """The looks, in order, of a result of ``forward_raw``."""
 
+    def logits_and_answer(self, raw: Raw) -> tuple[Tensor, Tensor]:
+        """Logits (B,K) and the ids (B,) that they answer; of what is said step by step (B,T,K) and (B,T)."""
+        return raw["logits"], raw["logits"].argmax(-1)
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """What the logits (…,K) mean: shares of exclusive answers."""
+        return logits.softmax(-1)
+
+    def answer_meaning(self) -> dict[str, Any]:
+        """How the answer ids are to be read, for programs that run an exported model."""
+        return {}
+
     def wrap(self, raw: Raw, input_size: Size | None = None) -> Output:
         """Give plain tensors their meaning; ``input_size`` is (height, width) of a picture, None for other inputs."""
-        return self.traced(raw, raw["logits"], raw["logits"].argmax(-1), input_size)
-
-    def traced(self, raw: Raw, logits: Tensor, answer: Tensor, input_size: Size | None = None) -> Output:
-        """Logits (B,…), answer ids (B) or (B,T) and looks together; whatever else is in ``raw`` goes with them."""
+        logits, answer = self.logits_and_answer(raw)
         size = None
         if input_size is not None:
             size = torch.tensor(input_size, device=logits.device).expand(logits.shape[0], 2)  # (B,2)
@@ -135,6 +146,10 @@ class QueryModel(ImageModel):
     def probabilities(self, logits: Tensor) -> Tensor:
         """What the logits (B,K) mean: shares of exclusive answers, or for many labels the probability of each."""
         return logits.sigmoid() if self.multi_label else logits.softmax(-1)
+
+    def answer_meaning(self) -> dict[str, Any]:
+        """Whether several answers may hold at once."""
+        return {"multi_label": self.multi_label}
 
     def forward_raw(
         self,

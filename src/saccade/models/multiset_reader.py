@@ -24,7 +24,6 @@ from saccade.geometry import Size
 from saccade.models.base import PictureModel, Raw
 from saccade.models.one_size import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
-from saccade.trace import Output
 
 MOMENT = 1e-6
 """Cells; a box that covers less than this covers nothing."""
@@ -63,9 +62,13 @@ class LabelReader(PictureModel):
     Their plain tensors hold ``class_logits`` (B,T,C+1), whose last class means "nothing more", and ``said`` (B,T).
     """
 
-    def wrap(self, raw: Raw, input_size: Size | None = None) -> Output:
-        """Give plain tensors their meaning; the answer is what was said at each step."""
-        return self.traced(raw, raw["class_logits"], raw["said"], input_size)
+    def logits_and_answer(self, raw: Raw) -> tuple[Tensor, Tensor]:
+        """Logits (B,T,C+1), and what was said at each step (B,T)."""
+        return raw["class_logits"], raw["said"]
+
+    def answer_meaning(self) -> dict[str, Any]:
+        """Where the reading ends."""
+        return {"stop": "an answer whose id is the number of answers ends the reading"}
 
 
 class MultisetModel(LabelReader):

@@ -115,6 +115,7 @@ class SatModel(ImageModel):
 
     Config = SatConfig
     total = "mean"
+    answers_in_one_pass = False  # captions are searched for
 
     baseline: Tensor
 
@@ -251,10 +252,9 @@ class SatModel(ImageModel):
         """Pictures (B,3,H,W) and captions (B,T) → logits, trace and the tensors behind them."""
         return self.wrap(self.forward_raw(images, words), (images.shape[-2], images.shape[-1]))
 
-    def wrap(self, raw: Raw, input_size: Size | None = None) -> Output:
-        """Give plain tensors their meaning; the answer is the likeliest word at each place, -1 behind the end."""
-        best = raw["logits"].argmax(-1).masked_fill(~raw["word.active"], -1)  # (B,T)
-        return self.traced(raw, raw["logits"], best, input_size)
+    def logits_and_answer(self, raw: Raw) -> tuple[Tensor, Tensor]:
+        """Logits (B,T,V) and the likeliest word at each place (B,T), -1 behind the end."""
+        return raw["logits"], raw["logits"].argmax(-1).masked_fill(~raw["word.active"], -1)
 
     # ------------------------------------------------------------ captions that are found
 

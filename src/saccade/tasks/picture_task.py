@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from saccade.config import to_dict
 from saccade.errors import ConfigError, DataError
+from saccade.families import model_spec
 from saccade.geometry import Size
 from saccade.models.base import ImageModel
-from saccade.models.catalog import model_spec
 from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.models.io.folder import save_model
 from saccade.models.io.start import take_over

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from PIL import Image
 
 from saccade.atomic import write_bytes
-from saccade.data.pictures.reading import Source, read_picture
 from saccade.predict import Question, load
 from saccade.show.contact_sheet import contact_sheet
 from saccade.show.png import png_bytes
@@ -18,17 +18,17 @@ from saccade.sighting import Sighting
 
 
 def compare(
-    models: Sequence[str | Path], picture: Source, *, ask: Question | None = None, device: str | torch.device = "auto"
+    models: Sequence[str | Path], picture: Any, *, ask: Question | None = None, device: str | torch.device = "auto"
 ) -> list[Sighting]:
     """Several models on one picture: one sighting each, in order."""
-    seen = read_picture(picture)
-    return [load(model, device).look(seen, ask=ask) for model in models]
+    predictors = [load(model, device) for model in models]
+    return [predictor.look(predictor.reads.read(picture), ask=ask) for predictor in predictors]
 
 
 def side_by_side(sightings: Sequence[Sighting]) -> Image.Image:
     """One row: each model's overlay, its name, what it was asked and its answer."""
     captions = [f"{seen.model}{_asked(seen)}: {seen.answer} {seen.confidence:.0%}" for seen in sightings]
-    return contact_sheet([seen.overlay() for seen in sightings], captions, columns=len(sightings), panel=400)
+    return contact_sheet([_drawn(seen) for seen in sightings], captions, columns=len(sightings), panel=400)
 
 
 def write_comparison(sightings: Sequence[Sighting], folder: Path, *, html: bool = False) -> list[Path]:
@@ -42,3 +42,7 @@ def write_comparison(sightings: Sequence[Sighting], folder: Path, *, html: bool 
 
 def _asked(seen: Sighting) -> str:
     return "" if seen.question is None else f", asked {seen.question}"
+
+
+def _drawn(seen: Sighting) -> Image.Image:
+    return seen.overlay() if seen.is_spatial else seen.filmstrip()

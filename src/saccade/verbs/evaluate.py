@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from saccade.errors import ConfigError
+from saccade.families import family
+from saccade.families.contract import load_target
 from saccade.models.io.folder import load_model
-from saccade.tasks import task_class
 from saccade.tasks.wanted import Wanted
 from saccade.zoo import resolve
 
@@ -58,14 +59,14 @@ def evaluate(
     folder = resolve(model)
     network, facts = load_model(folder, device)
     started = time.monotonic()
-    task = task_class(facts.family).for_data(data or str(facts.data.get("name", "")))
+    own = family(facts.family)
+    task = load_target(own.task).for_data(data or str(facts.data.get("name", "")))
     wanted = Wanted(data=data, protocol=protocol, glyphs=glyphs, seed=seed, allow_pack=allow_pack)
     search: dict[str, Any] = {
         name: each for name, each in (("beam", beam), ("length_penalty", length_penalty)) if each is not None
     }
-    if search and not facts.sentences:
-        told, said = ", ".join(search), f"'{facts.architecture}' says no captions"
-        raise ConfigError(f"{told}: {said}, so there is nothing to search; leave it out")
+    if unknown := [name for name in search if name not in own.options]:
+        raise ConfigError(f"{', '.join(unknown)}: the family '{own.name}' has no such option; leave it out")
     given = search | ({} if sweeps is None else {"sweeps": sweeps})
     scored = task.evaluate(
         network, split=split, limit=limit, progress=progress, **given, **task.scored_on(facts, wanted)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from saccade.atomic import folder_in_place, write_bytes, write_json
 from saccade.errors import CheckpointError, ConfigError, OutputError, nearest
-from saccade.models.base import PictureModel, QueryModel
+from saccade.models.base import AttentionModel
 from saccade.models.io.facts import ModelFacts
 from saccade.predict import Predictor, load
 from saccade.trace import Look
@@ -46,8 +46,7 @@ def export(model: str | Path, out: str | Path, *, to: str = "onnx") -> dict[str,
     _check_place(out)
     predictor = load(model, "cpu")
     graph = AnswerAndLooks(_exportable(predictor))
-    size = predictor.facts.preprocessing.size
-    queries = len(predictor.facts.queries) if isinstance(graph.model, QueryModel) else 0
+    size, queries = _input_size(predictor), len(predictor.facts.queries)
     example = example_inputs(2, size, queries, seed=0)
     data = onnx_bytes(graph, example)
     checked = check(data, graph, size, queries)
@@ -66,14 +65,21 @@ def _check_place(out: Path) -> None:
         raise OutputError(f"{out}: holds something that is not an export; choose a new or empty folder")
 
 
-def _exportable(predictor: Predictor) -> QueryModel | PictureModel:
+def _exportable(predictor: Predictor) -> AttentionModel:
     """The model, where its answer is one pass of plain tensors."""
-    if not isinstance(predictor.model, (QueryModel, PictureModel)):
+    if not predictor.model.answers_in_one_pass:
         raise CheckpointError(
             f"'{predictor.name}' ({predictor.facts.architecture}) cannot be exported yet: it searches for its answer "
-            "word by word; use it through saccade"
+            "step by step; use it through saccade"
         )
     return predictor.model
+
+
+def _input_size(predictor: Predictor) -> tuple[int, int]:
+    """(height, width) of the network input, where that is a picture."""
+    if predictor.facts.preprocessing is None:
+        raise CheckpointError(f"'{predictor.name}' reads no pictures, and only models of pictures are exported so far")
+    return predictor.facts.preprocessing.size
 
 
 # ---------------------------------------------------------------- sidecar
@@ -89,7 +95,7 @@ def _sidecar(predictor: Predictor, graph: AnswerAndLooks, example: dict[str, Ten
         "schema": SCHEMA,
         "model": predictor.name,
         "architecture": facts.architecture,
-        "task": facts.family,
+        "family": facts.family,
         "parameters": facts.parameters,
         "licence": facts.licence,
         "file": GRAPH,
@@ -99,26 +105,19 @@ def _sidecar(predictor: Predictor, graph: AnswerAndLooks, example: dict[str, Ten
         "inputs": {name: _tensor(tensor) for name, tensor in example.items()},
         "outputs": {name: _tensor(tensor) for name, tensor in outputs.items()},
         "preprocessing": {
-            "size": list(facts.preprocessing.size),
-            "fill": facts.preprocessing.fill,
+            "size": list(_input_size(predictor)),
+            "fill": facts.preprocessing.fill if facts.preprocessing else 0.0,
             "colours": "RGB",
             "range": [0.0, 1.0],
             "fit": "resized undistorted to fit inside (bilinear, antialiased), centred, the border filled",
         },
         "queries": list(facts.queries),
         "answers": list(facts.answers),
-        **_meaning(graph.model),
+        **graph.model.answer_meaning(),
         "looks": [_look(look) for look in looks],
         "total": graph.model.total,
         "scores": [_score(facts, number) for number in range(len(facts.scores))],
     }
-
-
-def _meaning(model: QueryModel | PictureModel) -> dict[str, Any]:
-    """How the answer is to be read."""
-    if isinstance(model, QueryModel):
-        return {"multi_label": model.multi_label}
-    return {"stop": "an answer whose id is the number of answers ends the reading"}
 
 
 def _look(look: Look) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from saccade.atomic import make_folder
-from saccade.data.pictures.reading import Source
 from saccade.errors import ConfigError, DataError
 from saccade.predict import Predictor, Question
 from saccade.sighting import Sighting
@@ -15,17 +15,15 @@ from saccade.sighting import Sighting
 
 def look(
     predictor: Predictor,
-    pictures: Iterable[Source],
+    pictures: Iterable[Any],
     ask: Question | None = None,
     *,
     out: Path | None = None,
     filmstrip: bool | None = None,
     cells: bool = False,
     batch_size: int = 32,
-    on_bad: Callable[[Source, DataError], None] | None = None,
-    beam: int | None = None,
-    captions: int | None = None,
-    length_penalty: float | None = None,
+    on_bad: Callable[[Any, DataError], None] | None = None,
+    **options: Any,
 ) -> Iterator[Sighting]:
     """A sighting of each picture, in order; what was asked for wrongly is said before a picture is read.
 
@@ -38,24 +36,14 @@ def look(
         cells: as in :meth:`Sighting.save`; a ConfigError where no filmstrip is saved.
         batch_size: as in :meth:`Predictor.look_many`.
         on_bad: as in :meth:`Predictor.look_many`.
-        beam: as in :meth:`Predictor.look`.
-        captions: as in :meth:`Predictor.look`.
-        length_penalty: as in :meth:`Predictor.look`.
+        options: those of the model's family, as in :meth:`Predictor.look`.
     """
     predictor.question(ask)
     if cells and (out is None or not _saves_strips(filmstrip, predictor)):
         raise ConfigError(
             "--cells: it paints the cells of filmstrips, and none is saved; add --filmstrip and --out DIR"
         )
-    sightings = predictor.look_many(
-        pictures,
-        ask,
-        batch_size=batch_size,
-        on_bad=on_bad,
-        beam=beam,
-        captions=captions,
-        length_penalty=length_penalty,
-    )
+    sightings = predictor.look_many(pictures, ask, batch_size=batch_size, on_bad=on_bad, **options)
     return sightings if out is None else _kept(sightings, make_folder(out), filmstrip=filmstrip, cells=cells)
 
 

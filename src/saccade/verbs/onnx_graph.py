@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.errors import CheckpointError, MissingExtraError
-from saccade.models.base import PictureModel, QueryModel
+from saccade.models.base import AttentionModel
 from saccade.trace import Look
 
 SAID = ("weights", "gain", "choice", "active", "emits")
@@ -29,22 +29,16 @@ class AnswerAndLooks(nn.Module):
     what else it says, ``NAME.frame`` (B,2,3) where the frame is the picture's own, as that of a crop is.
     """
 
-    def __init__(self, model: QueryModel | PictureModel) -> None:
+    def __init__(self, model: AttentionModel) -> None:
         super().__init__()
         self.model = model
         self.eval()
 
     def forward(self, images: Tensor, query: Tensor | None = None) -> dict[str, Tensor]:
         """The outputs, in the order of the graph's."""
-        if isinstance(self.model, QueryModel):
-            raw = self.model.forward_raw(images, query)  # type: ignore[arg-type]  # such a model is always asked
-            logits, answer = raw["logits"], raw["logits"].argmax(-1)  # (B,K), (B,)
-            probabilities = self.model.probabilities(logits)  # (B,K)
-        else:
-            raw = self.model.forward_raw(images)
-            logits, answer = raw["class_logits"], raw["said"]  # (B,T,K), (B,T)
-            probabilities = logits.softmax(-1)  # (B,T,K)
-        outputs = {"answer": answer, "probabilities": probabilities, "logits": logits}
+        raw = self.model.respond(self.model.encode(images), query)
+        logits, answer = self.model.logits_and_answer(raw)  # (B,K), (B,), or with a step axis (B,T,K), (B,T)
+        outputs = {"answer": answer, "probabilities": self.model.probabilities(logits), "logits": logits}
         for look in self.model.looks(raw):
             outputs |= look_outputs(look)
         return outputs

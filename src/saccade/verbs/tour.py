@@ -9,6 +9,8 @@ from pathlib import Path
 
 from saccade.atomic import make_folder
 from saccade.errors import CheckpointError
+from saccade.families import families, family, headline
+from saccade.families.contract import load_target
 from saccade.models.io.facts import ModelFacts, read_facts
 from saccade.show.report import Cell, Code, Report, Section, Table
 from saccade.show.report_live import Live
@@ -38,10 +40,6 @@ class TourResult:
 
 
 HEADLINE = ("model", "metric", "here %", "n here", "full test % (n)", "published %")
-FEATURED = ("soft-mref", "hattnet-ctx-sparse-mref", "crown-cub", "hsal-mnist-multiset", "sat-soft-scenes")
-"""One model of each kind: a quick tour stops at these and tells the records of the others."""
-LIVE = ("hattnet-ctx-sparse-mdist", "soft-mdist")
-"""The models that run inside the page; trained on clutter, they answer with it and without."""
 
 
 def tour(
@@ -64,9 +62,10 @@ def tour(
         raise CheckpointError("no models are shipped with this copy of saccade: there is nothing to tour")
     folder_of_page = make_folder(Path(out))  # before the scoring, so that a wrong place is found at once
     facts = {name: read_facts(folder) for name, folder in models.items()}
-    featured = [name for name in models if name in FEATURED] if quick else []
-    visited = sorted(featured, key=FEATURED.index) or list(models)
-    stops = [_GUIDES[facts[name].family]()(name, quick=quick, device=device, progress=progress) for name in visited]
+    featured = [name for each in families().values() for name in each.featured if name in models] if quick else []
+    guided = [name for name in models if families()[facts[name].family].tour is not None]
+    visited = featured or guided
+    stops = [_guide(facts[name])(name, quick=quick, device=device, progress=progress) for name in visited]
     others = [_recorded_row(name, facts[name]) for name in models if name not in visited]
     page = Report(
         title="Where the models looked",
@@ -75,7 +74,7 @@ def tour(
         "below was computed on this machine just now, from weights and digits that come with the package; numbers that "
         "were measured elsewhere say so.",
         sections=[stop.section for stop in stops] + ([_others(others)] if others else []) + [_next_steps()],
-        live=_live([name for name in LIVE if name in models]),
+        live=_live([name for each in families().values() for name in each.live if name in models]),
     )
     report = page.save(folder_of_page / "report.html")
     rows = [*(stop.headline for stop in stops), *others]
@@ -92,43 +91,17 @@ def _live(names: Sequence[str]) -> Live | None:
     return live_part([load(name, "cpu") for name in names]) if names else None
 
 
-def _attribute_guide() -> Callable[..., Stop]:
-    from saccade.families.question.scene_tour import attribute_stop
-
-    return attribute_stop
-
-
-def _question_guide() -> Callable[..., Stop]:
-    from saccade.families.question.table_tour import question_stop
-
-    return question_stop
-
-
-def _multiset_guide() -> Callable[..., Stop]:
-    from saccade.families.multiset.tour import multiset_stop
-
-    return multiset_stop
-
-
-def _caption_guide() -> Callable[..., Stop]:
-    from saccade.families.caption.tour import caption_stop
-
-    return caption_stop
-
-
-_GUIDES: dict[str, Callable[[], Callable[..., Stop]]] = {
-    "attribute": _attribute_guide,
-    "caption": _caption_guide,
-    "multiset": _multiset_guide,
-    "question": _question_guide,
-}
+def _guide(facts: ModelFacts) -> Callable[..., Stop]:
+    """How the tour stops at a model: its family says."""
+    guide: Callable[..., Stop] = load_target(str(family(facts.family).tour))
+    return guide
 
 
 def _recorded_row(name: str, facts: ModelFacts) -> list[str]:
     """The row of a model at which the tour does not stop: what was recorded when it was made."""
     for score in facts.scores[:1]:
-        if score.headline is not None:
-            metric, value = score.headline
+        if (found := headline(facts.family, score.metrics)) is not None:
+            metric, value = found
             published = score.published.get(metric)
             full = f"{100 * value:.2f} ({score.n:,})"
             return [name, metric, "–", "–", full, "–" if published is None else f"{100 * published:.2f}"]

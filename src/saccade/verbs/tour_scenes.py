@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from saccade.families import family
+from saccade.families.contract import load_target
 from saccade.models.io.facts import ModelFacts, Score, read_facts
 from saccade.predict import Predictor, load
 from saccade.show.report import Block, Code, Gallery, KeyFigures, Section
-from saccade.tasks import task_class
 from saccade.tasks.wanted import Wanted
 from saccade.verbs.tour import Progress, Stop
 from saccade.verbs.tour_scores import StopScores, as_score, headline, recorded_score
@@ -79,7 +80,7 @@ def scene_stop(name: str, guide: SceneGuide, *, limit: int, device: str, progres
 def _scored_here(predictor: Predictor, limit: int, progress: Callable[[int, int], None]) -> Score:
     """The evaluation of a model on ``limit`` test scenes."""
     facts = predictor.facts
-    task = task_class(facts.family).for_data(str(facts.data.get("name", "")))
+    task = load_target(family(facts.family).task).for_data(str(facts.data.get("name", "")))
     found = task.evaluate(
         predictor.model, split="test", limit=limit, progress=progress, **task.scored_on(facts, Wanted())
     )

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, cast
 from saccade.config import from_dict
 from saccade.engine.recipe import Recipe, load_recipe
 from saccade.errors import ConfigError, nearest
-from saccade.tasks import task_class
+from saccade.families import family
+from saccade.families.contract import load_target
 
 if TYPE_CHECKING:
     from saccade.engine.loop import RunResult
@@ -137,7 +138,7 @@ def data_of(run: Path | str) -> str:
 
 def build_task(recipe: Recipe) -> Trainable:
     """The task that a resolved recipe describes."""
-    task: Trainable = task_class(recipe.family).for_data(str(recipe.data.get("name", "")))(
+    task: Trainable = load_target(family(recipe.family).task).for_data(str(recipe.data.get("name", "")))(
         model=recipe.model.name,
         model_config=recipe.model.config,
         data=recipe.data,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from saccade.errors import CheckpointError, ConfigError, MissingExtraError, SaccadeError, nearest
-from saccade.models.catalog import model_spec
+from saccade.families import headline, model_spec
 from saccade.models.io.facts import ModelFacts, read_facts
 from saccade.predict import Encoded, Predictor, load
 from saccade.web.errors import ApiError, problem_of
@@ -125,7 +125,7 @@ def _summary(facts: ModelFacts) -> str:
 def _headline(facts: ModelFacts) -> ScoreEntry | None:
     """What the first score is known by."""
     for score in facts.scores[:1]:
-        if score.headline is not None:
-            metric, value = score.headline
+        if (found := headline(facts.family, score.metrics)) is not None:
+            metric, value = found
             return ScoreEntry(metric=metric, value=value, data=score.data, split=score.split, n=score.n)
     return None

@@ -23,8 +23,8 @@ from saccade.attention.scores import AdditiveScorer
 from saccade.backbones import Stages
 from saccade.config import to_dict
 from saccade.errors import ConfigError
+from saccade.families import model_spec
 from saccade.models.answer_head import AnswerHead
-from saccade.models.catalog import model_spec
 from saccade.models.hattnet import HAttNetModel
 from saccade.models.soft import SoftModel
 from saccade.predict import Predictor

@@ -13,7 +13,7 @@ from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.families.question.scene_scores import BASELINES, score_scenes
 from saccade.families.question.scene_task import SceneTask
 from saccade.models.base import QueryModel
-from saccade.models.catalog import model_spec
+from saccade.families import model_spec
 from saccade.trace import Look
 
 N = 40

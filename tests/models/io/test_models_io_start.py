@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from saccade.errors import ConfigError
-from saccade.models.catalog import model_spec
+from saccade.families import model_spec
 from saccade.models.io.start import take_over
 
 

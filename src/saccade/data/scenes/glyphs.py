@@ -12,10 +12,11 @@ pack         the 2,000 test glyphs that ship with saccade, cut 1,200 / 200 / 600
 from __future__ import annotations
 
 import gzip
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -121,6 +122,13 @@ def glyphs_for(split: Split, policy: GlyphPolicy, *, folder: Path | None = None,
     edge = len(whole) - _VALIDATION
     ids = torch.arange(edge) if split == "train" else torch.arange(edge, len(whole))
     return whole.subset(ids, f"mnist-{split}-{len(ids)}")
+
+
+def pack_if_missing(settings: Mapping[str, Any], split: str) -> tuple[dict[str, Any], str]:
+    """Settings of generated data, with shipped glyphs where ``split`` needs MNIST and it is missing; and a remark."""
+    if split == "test" or settings.get("glyphs", "disjoint") == "pack" or has_mnist():
+        return dict(settings), ""
+    return {**settings, "glyphs": "pack"}, "made of shipped digits, as MNIST is not here"
 
 
 def mnist_folder() -> Path:

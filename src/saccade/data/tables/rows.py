@@ -7,6 +7,7 @@ reads it leaves the row out and names it by its line.
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 import os
@@ -87,6 +88,15 @@ def jsonl_stream(path: Path, skipped: list[str]) -> Iterator[tuple[int, Cells]]:
                 yield number, cells
             else:
                 skipped.append(f"not a JSON object: line {number}")
+
+
+def columns_of(reader: str, path: Path, rows: int = 20) -> frozenset[str]:
+    """The columns of a CSV file, or the keys of the first JSON lines, in lower case."""
+    stream = csv_stream(path, ()) if reader == "csv" else jsonl_stream(path, [])
+    found: set[str] = set()
+    for _, cells in itertools.islice(stream, rows):
+        found |= {str(name).strip().lower() for name in cells if name is not None}
+    return frozenset(found)
 
 
 @contextmanager

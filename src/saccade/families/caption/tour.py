@@ -32,7 +32,7 @@ FIGURES = ("exact_match", "true_positive_strength", "causal_follow")
 WHO = {"uniform": "looking evenly", "all_objects": "looking at all digits", "grid_oracle": "the best single cell"}
 
 
-def caption_stop(name: str, *, quick: bool, device: str, progress: Progress) -> Stop:
+def stop(name: str, *, quick: bool, device: str, progress: Progress) -> Stop:
     """Say how the shipped model ``name`` puts pictures into words."""
     return scene_stop(name, _guide(), limit=QUICK if quick else FULL, device=device, progress=progress)
 

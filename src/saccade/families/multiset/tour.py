@@ -27,7 +27,7 @@ SHOWN = {
 WHO = {"random_glimpse": "glimpses at random", "most_salient_glimpse": "glimpses at the most salient cell"}
 
 
-def multiset_stop(name: str, *, quick: bool, device: str, progress: Progress) -> Stop:
+def stop(name: str, *, quick: bool, device: str, progress: Progress) -> Stop:
     """Say how the shipped model ``name`` reads multisets."""
     return scene_stop(name, _guide(), limit=QUICK if quick else FULL, device=device, progress=progress)
 

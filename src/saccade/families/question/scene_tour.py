@@ -35,14 +35,14 @@ LABELS = {
 }
 
 
-def attribute_stop(name: str, *, quick: bool, device: str, progress: Progress) -> Stop:
+def scene_stop(name: str, *, quick: bool, device: str, progress: Progress) -> Stop:
     """Score the shipped model ``name`` on scenes of shipped glyphs and say what came out."""
     predictor = load(name, device)
     config = _data_config(predictor)
     data = SceneData(config, "test", device=predictor.device, allow_pack=True)
     limit = QUICK if quick else FULL
     scores = score_scenes(
-        predictor.query_model,
+        predictor.model,
         data,
         limit=limit,
         sweeps=SWEEPS[quick],

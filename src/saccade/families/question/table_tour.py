@@ -19,7 +19,7 @@ SHOWN = {
 """Scores of the table, where the record has them."""
 
 
-def question_stop(name: str, *, quick: bool, device: str, progress: Progress) -> Stop:
+def table_stop(name: str, *, quick: bool, device: str, progress: Progress) -> Stop:
     """Say what is recorded of the shipped model ``name``; nothing is computed, on whatever ``device``."""
     facts = read_facts(shipped()[name])
     record = recorded_score(name, facts)

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from saccade.errors import SaccadeError
-from saccade.models.catalog import model_spec
+from saccade.families import model_spec
 from saccade.models.io.facts import ModelFacts, Part, Score
 
 
 def model_card(facts: ModelFacts) -> str:
     """Markdown: what it is, how to use it, scores, data, deviations, licence."""
     name = facts.name or "path/to/this/folder"
-    height, width = facts.preprocessing.size
     lines = [
         f"# {facts.name or facts.architecture}",
         "",
@@ -22,7 +21,7 @@ def model_card(facts: ModelFacts) -> str:
         "",
         f"- asks: {_listed(facts.queries)}",
         f"- answers: {_answers(facts)}",
-        f"- input: {height}×{width} RGB; a picture is laid inside undistorted, border {facts.preprocessing.fill:g}",
+        *_input(facts),
         f"- parameters: {facts.parameters:,}",
         f"- weights: SHA-256 `{facts.sha256}`" + (f", parameters as {facts.dtype}" if facts.dtype != "float32" else ""),
         *_elsewhere(facts),
@@ -68,8 +67,16 @@ def _lead(facts: ModelFacts) -> str:
     try:
         spec = model_spec(facts.architecture)
     except SaccadeError:  # a card can be written for a model of another catalog
-        return f"Architecture `{facts.architecture}`, task `{facts.family}`."
-    return f"Architecture `{facts.architecture}` ({spec.summary}; {spec.paper}), task `{facts.family}`."
+        return f"Architecture `{facts.architecture}`, family `{facts.family}`."
+    return f"Architecture `{facts.architecture}` ({spec.summary}; {spec.paper}), family `{facts.family}`."
+
+
+def _input(facts: ModelFacts) -> list[str]:
+    """How pictures are prepared, where the model reads pictures."""
+    if facts.preprocessing is None:
+        return []
+    (height, width), fill = facts.preprocessing.size, facts.preprocessing.fill
+    return [f"- input: {height}×{width} RGB; a picture is laid inside undistorted, border {fill:g}"]
 
 
 def _elsewhere(facts: ModelFacts) -> list[str]:

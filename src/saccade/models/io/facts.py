@@ -34,8 +34,6 @@ VOCABULARY_SCHEMA = 1
 PICKLED = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy", ".npz"})
 """Suffixes of files whose usual readers unpickle, and so may run code."""
 StoredType = Literal["float32", "float16", "int8"]
-HEADLINES = ("accuracy", "macro_f1", "weighted_map", "exact_match", "bleu_4_nobp")
-"""Metrics that a model may be known by: the first of these that its score has."""
 _CONFIG_LIMIT = 16 * 2**20
 LARGEST_INPUT = 4096
 """Pixels a side of a network input; a folder that asks for more is damaged or means harm."""
@@ -111,12 +109,6 @@ class Score:
     seconds: float | None = None
     note: str = ""
 
-    @property
-    def headline(self) -> tuple[str, float] | None:
-        """The metric that a model is known by, and its value; None where it has none of :data:`HEADLINES`."""
-        found = ((metric, self.metrics.get(metric)) for metric in HEADLINES)
-        return next(((metric, float(value)) for metric, value in found if isinstance(value, (int, float))), None)
-
 
 @dataclass(frozen=True)
 class Part:
@@ -146,7 +138,8 @@ class ModelFacts:
     """What it can be asked, in the order of its query ids."""
     answers: tuple[str, ...]
     """What it can answer, in the order of its logits."""
-    preprocessing: Preprocessing
+    preprocessing: Preprocessing | None = None
+    """How a picture becomes the network input; None for a model that reads none."""
     sentences: bool = False
     """Whether the answers are words of which it makes sentences; a folder keeps them as ``vocab.json``."""
     schema_version: int = SCHEMA_VERSION

@@ -20,8 +20,7 @@ from saccade.atomic import folder_in_place, write_bytes, write_json, write_text
 from saccade.config import from_dict, to_dict
 from saccade.devices import pick_device
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
-from saccade.models.base import ImageModel
-from saccade.models.catalog import model_spec
+from saccade.families import model_spec
 from saccade.models.io.card import model_card
 from saccade.models.io.facts import (
     CARD,
@@ -115,7 +114,7 @@ def load_model(folder: Path | str, device: str | torch.device = "cpu") -> tuple[
     known = {} if beside is None else _parsed(beside, f"what {where} leaves out")
     model = _build(folder, facts)
     tensors = from_stored(written, model, facts, where, known)
-    if isinstance(model, ImageModel):
+    if facts.preprocessing is not None:
         try:
             model.check_input(facts.preprocessing.size)
         except DataError as error:

@@ -61,7 +61,7 @@ def confirm(
     found = []
     for name, folder in shipped().items():
         facts = read_facts(folder)
-        if facts.family == "attribute" and facts.data.get("name") in DATA and facts.data["name"] in data:
+        if facts.data.get("name") in DATA and facts.data["name"] in data:
             found.append(_confirm(name, facts, runs, limit=limit, device=device, progress=progress))
     return found
 
@@ -76,7 +76,7 @@ def _confirm(
     predictor = load(name, device)
     # The photographs that a model was trained with are not here in general: the default ones stand in for them.
     split = SceneData(SceneDataConfig(facts.data["name"]), "test", device=predictor.device, allow_pack=True)
-    scores = score_scenes(predictor.query_model, split, limit=limit, sweeps=0, progress=told)
+    scores = score_scenes(predictor.model, split, limit=limit, sweeps=0, progress=told)
     found = scores.summary()
     low, high = found["intervals"]["accuracy"]
     recorded = next((run for run in runs if run.training.get("sha256") == facts.training.get("sha256")), None)

@@ -183,7 +183,7 @@ def scenes_figure(confirmed: Sequence[Confirmation], data: str, device: str) -> 
     answers = {}
     for system, predictor in predictors.items():
         given = batch.images.to(predictor.device), batch.query.to(predictor.device)
-        logits = predictor.query_model.forward_raw(*given)
+        logits = predictor.model.forward_raw(*given)
         answers[system] = logits["logits"].argmax(-1).cpu()  # (B,)
     right = torch.stack([answer == batch.label for answer in answers.values()]).all(0)  # (B,)
     mixed = [*right.nonzero().flatten().tolist()[: EXAMPLES // 2], *(~right).nonzero().flatten().tolist()]

@@ -91,7 +91,7 @@ def study_projections(predictor: Predictor, n: int) -> ProjectionStudy:
     split = SceneData(config, "test", device=predictor.device, allow_pack=True)
     batch = split.take(torch.arange(n))
     size = (split.spec.size, split.spec.size)
-    model = predictor.query_model
+    model = predictor.model
     trace = model.wrap(in_parts(model, batch.images, batch.query), size).trace
     rows = tuple(_scores(name, project, trace, batch, size) for name, project in PROJECTIONS.items())
     return ProjectionStudy(predictor.name, n, split.glyphs.name, rows)

@@ -1,0 +1,25 @@
+"""An answer in words: what a model said, how sure it was, and what else it considered. The same for every family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+AnswerKind = Literal["label", "labels", "sentence"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model answered; how it is drawn and stored follows from its kind and from the trace."""
+
+    text: str
+    confidence: float
+    """Probability of the answer, 0..1; of a sentence, that of a word of it (the geometric mean, its end included)."""
+    kind: AnswerKind = "label"
+    """One label; labels said one after the other; or the words of a sentence."""
+    alternatives: tuple[tuple[str, float], ...] = ()
+    """The other answers and their probabilities, likeliest first; they add up to 1 unless several may hold at once."""
+    parts: tuple[tuple[str, float], ...] | None = None
+    """What was said one after the other, each with its probability; None for one label."""
+    log_probability: float | None = None
+    """Of a whole sentence, its end included."""

@@ -1,0 +1,93 @@
+"""Captions: a sentence about a picture. Generated scenes, the Flickr sets, COCO, tables of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable
+
+_MNIST_LICENCE = "generator Apache-2.0; MNIST glyphs CC BY-SA 3.0 (LeCun, Cortes, Burges)"
+_MADE_ON_THE_FLY = "made on the fly; training on MNIST's own glyphs needs `saccade data get mnist`"
+
+MODELS = {
+    "sat-soft": ModelSpec(
+        target="saccade.models.sat:SatModel",
+        summary="says a caption word by word, each from a soft look at the picture",
+        paper="Xu et al. 2015, arXiv:1502.03044",
+    ),
+    "sat-hard": ModelSpec(
+        target="saccade.models.sat:SatModel",
+        summary="says a caption word by word, each from one cell, drawn in training",
+        paper="Xu et al. 2015, arXiv:1502.03044",
+        defaults={"attention_kind": "hard"},
+    ),
+}
+
+DATA = {
+    "scenes": DataEntry(
+        kind="generator",
+        description="one or two coloured digits, 100 × 100, and the one sentence that is true of them: "
+        "a small red seven above a large white two",
+        licence=_MNIST_LICENCE,
+        get=_MADE_ON_THE_FLY,
+        download="mnist",
+    ),
+    "flickr8k": DataEntry(
+        kind="reader",
+        description="Flickr8k: 8,000 photographs with five captions each, in its official layout or Karpathy's JSON",
+        licence="pictures for non-commercial research and education only",
+        get="ask for it on its page at Illinois, unpack both archives into one folder, name it flickr8k:FOLDER",
+    ),
+    "flickr30k": DataEntry(
+        kind="reader",
+        description="Flickr30k: 31,000 photographs with five captions each, token file and lists or Karpathy's JSON",
+        licence="pictures for non-commercial research and education only",
+        get="ask for it on its page at Illinois, unpack it beside the lists or the JSON, name it flickr30k:FOLDER",
+    ),
+    "coco": DataEntry(
+        kind="reader",
+        description="COCO captions: 123,000 photographs with five captions each, Karpathy's splits or the annotations",
+        licence="captions CC BY 4.0; pictures under the terms of Flickr",
+        get="download train2014, val2014 and annotations (or dataset_coco.json), unpack, name it coco:FOLDER",
+    ),
+    "csv": DataEntry(
+        kind="reader",
+        description="captions of your own pictures: a CSV with image, caption; optional split",
+        licence="yours",
+        get="name it csv:PATH; pictures are found from the table's folder",
+    ),
+    "jsonl": DataEntry(
+        kind="reader",
+        description="the same as csv with one JSON object in each line",
+        licence="yours",
+        get="name it jsonl:PATH; pictures are found from the table's folder",
+    ),
+}
+
+TABLES = {
+    "sat-table1": PaperTable(
+        "Xu et al. 2015, Table 1: captions with soft and hard attention; --data flickr8k:FOLDER and the like",
+        "saccade.families.caption.reproduction:reproduce",
+    ),
+}
+
+FAMILY = Family(
+    name="caption",
+    title="a picture in, a sentence out",
+    folder=Path(__file__).parent,
+    reads="saccade.families.pictures:PICTURES",
+    models=MODELS,
+    data=DATA,
+    task="saccade.families.caption.task:CaptionTask",
+    splits="saccade.families.caption.splits",
+    decode="saccade.families.caption.decode:decode",
+    responder="saccade.families.caption.decode:CaptionResponder",
+    options=("beam", "captions", "length_penalty"),
+    headline=("exact_match", "bleu_4_nobp"),
+    columns=(frozenset({"image", "caption"}), frozenset({"image", "captions"})),
+    tables=TABLES,
+    published="saccade.families.caption.published:PUBLISHED",
+    tour="saccade.families.caption.tour:stop",
+    featured=("sat-soft-scenes",),
+    page="saccade.families.caption.page",
+)

@@ -1,0 +1,138 @@
+"""What a family declares: one kind of question, with its models, data, task, losses and metrics.
+
+A family is one folder. Its ``family.py`` holds one :class:`Family`; everything that needs torch is named as
+``module:attribute`` and imported on first use, so that listing families costs no import of torch.
+
+==============  ==================================================================================================
+required        ``name, title, reads, models, data, task, splits, decode, headline, folder``
+optional        ``responder`` (more than one pass to an answer), ``options``, ``columns``, ``tables``, ``published``,
+                ``tour``, ``panel``, ``page``, ``featured``
+==============  ==================================================================================================
+
+How an answer is drawn and exported follows from its trace and from :class:`~saccade.answer.Answer`, so a record can be
+shown where its family is not installed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from saccade.config import from_dict
+from saccade.errors import ConfigError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+RECIPES = "recipes"
+"""The folder of a family that holds its recipes."""
+
+
+def load_target(target: str) -> Any:
+    """What ``module:attribute`` names."""
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """What is known of a model before it is built."""
+
+    target: str
+    """``module:Class``; the class has ``Config``, ``tiny()`` and ``example_batch(count, seed)``."""
+    summary: str
+    paper: str
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Settings in which this entry differs from the defaults of its class; what is given comes before them."""
+
+    def resolve(self) -> Any:
+        """The model class."""
+        return load_target(self.target)
+
+    def build(self, config: Mapping[str, Any] | None = None, *, where: str = "model") -> nn.Module:
+        """The model, from a dictionary of its settings; ``where`` these stand is said of one that is wrong."""
+        cls = self.resolve()
+        settings = from_dict(cls.Config, {**self.defaults, **(config or {})}, where=where)
+        try:
+            model: nn.Module = cls(settings)
+        except (ValueError, RuntimeError, ArithmeticError) as error:  # sizes that no layer can have
+            raise ConfigError(f"a model of these settings cannot be built: {error}; found {settings}") from error
+        return model
+
+    def tiny(self) -> Any:
+        """The configuration of a size for tests."""
+        return replace(self.resolve().tiny(), **self.defaults)
+
+
+@dataclass(frozen=True)
+class DataEntry:
+    """One data set as users see it: a generator, or a reader of files named READER:PATH."""
+
+    kind: Literal["generator", "reader"]
+    description: str
+    licence: str
+    get: str
+    """How to come by it."""
+    splits: tuple[str, ...] = ("train", "val", "test")
+    download: str | None = None
+    """Name to pass to ``saccade data get``, where there is something to fetch."""
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """A table of a paper that ``saccade reproduce`` makes anew."""
+
+    description: str
+    target: str
+    """``module:function``, called with a :class:`saccade.verbs.reproduction.request.Request`."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """One kind of question; see the module for what is required."""
+
+    name: str
+    title: str
+    """What goes in and what comes out, in a few words."""
+    folder: Path
+    """Where the family lies: its recipes are ``recipes/*.yaml`` there."""
+    reads: str
+    """``module:object``, a :class:`saccade.families.reading.Reads`: how files and Python values become inputs."""
+    models: Mapping[str, ModelSpec]
+    data: Mapping[str, DataEntry]
+    """Generators and readers by name. A reader such as ``csv`` may belong to several families: see ``columns``."""
+    task: str
+    """``module:Class``: trains and scores a model; the engine knows it as a ``Trainable``."""
+    splits: str
+    """``module`` with ``open_split``, and ``write_split`` where it has generators; see ``families/splits.py``."""
+    decode: str
+    """``module:function`` (model, output, facts) → an :class:`~saccade.answer.Answer` for each example."""
+    headline: tuple[str, ...]
+    """Metrics that a model may be known by: the first of these that its score has."""
+    responder: str = "saccade.families.responder:Responder"
+    """``module:Class``, a :class:`saccade.families.responder.Responder`."""
+    options: tuple[str, ...] = ()
+    """Names of the options of ``look`` and ``evaluate`` that this family understands."""
+    columns: tuple[frozenset[str], ...] = ()
+    """Columns that a CSV or JSON-lines table of this family has: one of these sets."""
+    tables: Mapping[str, PaperTable] = field(default_factory=dict)
+    """Published tables that it reproduces, by name."""
+    published: str | None = None
+    """``module:dict``, (system, data) → :class:`saccade.tasks.published.Published`."""
+    tour: str | None = None
+    """``module:function`` (name, quick, device, progress) → a stop of the tour."""
+    featured: tuple[str, ...] = ()
+    """Shipped models at which a quick tour stops."""
+    live: tuple[str, ...] = ()
+    """Shipped models that run inside the tour's page, without a server."""
+    page: str | None = None
+    """``module``: what the live page knows of it, such as the scenes that its models learned from."""
+    panel: str | None = None
+    """An ES module in ``folder`` that the page loads, for controls that no other family has."""
+
+    def recipes(self) -> dict[str, Path]:
+        """Its recipes by name."""
+        return {file.stem: file for file in sorted((self.folder / RECIPES).glob("*.yaml"))}

@@ -1,0 +1,91 @@
+"""Multisets: which digits are on the picture, and how often each? Generated scenes, SVHN, tables of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable
+
+_MNIST_LICENCE = "generator Apache-2.0; MNIST glyphs CC BY-SA 3.0 (LeCun, Cortes, Burges)"
+_MADE_ON_THE_FLY = "made on the fly; training on MNIST's own glyphs needs `saccade data get mnist`"
+
+MODELS = {
+    "hsal": ModelSpec(
+        target="saccade.models.hsal:HsalModel",
+        summary="reads a multiset of labels, one salient region and a few glimpses at a time",
+        paper="Welleck et al. 2017, arXiv:1711.05165",
+    ),
+    "multiset-counts": ModelSpec(
+        target="saccade.models.multiset_counts:MultisetCountsModel",
+        summary="control: counts every label on the activations of hsal, no attention",
+        paper="control for Welleck et al. 2017, arXiv:1711.05165",
+    ),
+}
+
+DATA = {
+    "mnist-multiset": DataEntry(
+        kind="generator",
+        description="1 to 4 MNIST digits of 20 to 50 px among clutter, 100 × 100; which digits, and how often each?",
+        licence=_MNIST_LICENCE,
+        get=_MADE_ON_THE_FLY,
+        download="mnist",
+    ),
+    "mnist-set": DataEntry(
+        kind="generator",
+        description="the scenes of mnist-multiset with no digit twice",
+        licence=_MNIST_LICENCE,
+        get=_MADE_ON_THE_FLY,
+        download="mnist",
+    ),
+    "mnist-single": DataEntry(
+        kind="generator",
+        description="one digit of a scene of mnist-set, among clutter: what a backbone learns digits from",
+        licence=_MNIST_LICENCE,
+        get=_MADE_ON_THE_FLY,
+        download="mnist",
+    ),
+    "svhn": DataEntry(
+        kind="reader",
+        description="SVHN, full numbers: the digits on photographs of house numbers, a box for each as evidence",
+        licence="pictures for non-commercial use only",
+        get="download train.tar.gz and test.tar.gz (format 1) from its page at Stanford, unpack, name it svhn:FOLDER",
+    ),
+    "csv": DataEntry(
+        kind="reader",
+        description="the multiset of labels on each of your pictures: a CSV with image, labels; optional split, boxes",
+        licence="yours",
+        get="name it csv:PATH; pictures are found from the table's folder",
+    ),
+    "jsonl": DataEntry(
+        kind="reader",
+        description="the same as csv with one JSON object in each line",
+        licence="yours",
+        get="name it jsonl:PATH; pictures are found from the table's folder",
+    ),
+}
+
+TABLES = {
+    "hsal-table1": PaperTable(
+        "Welleck et al. 2017, Table 1, Figures 3 to 6, 12: multisets read by saliency and reinforcement",
+        "saccade.families.multiset.reproduction:reproduce",
+    ),
+}
+
+FAMILY = Family(
+    name="multiset",
+    title="a picture in, the labels of everything on it out",
+    folder=Path(__file__).parent,
+    reads="saccade.families.pictures:PICTURES",
+    models=MODELS,
+    data=DATA,
+    task="saccade.families.multiset.task:MultisetTask",
+    splits="saccade.families.multiset.splits",
+    decode="saccade.families.multiset.decode:decode",
+    headline=("macro_f1", "exact_match"),
+    columns=(frozenset({"image", "labels"}), frozenset({"image", "label"})),
+    tables=TABLES,
+    published="saccade.families.multiset.published:PUBLISHED",
+    tour="saccade.families.multiset.tour:stop",
+    featured=("hsal-mnist-multiset",),
+    page="saccade.families.multiset.page",
+)

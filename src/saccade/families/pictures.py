@@ -1,0 +1,46 @@
+"""Pictures as what a family reads: files, PIL images, arrays and tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import torch
+
+from saccade.data.pictures.reading import Picture, Source, find_pictures, prepare, read_picture, stream_pictures
+from saccade.errors import CheckpointError, DataError
+from saccade.families.reading import Prepared
+from saccade.models.io.facts import ModelFacts
+
+
+class Pictures:
+    """How pictures are read; see :class:`saccade.families.reading.Reads`."""
+
+    thing = "picture"
+
+    def find(self, paths: Iterable[str]) -> list[Path]:
+        """The picture files meant by ``paths``."""
+        return find_pictures(paths)
+
+    def read(self, source: Source) -> Picture:
+        """One picture."""
+        return read_picture(source)
+
+    def stream(
+        self, sources: Iterable[Source], batch: int, on_bad: Callable[[Source, DataError], None] | None = None
+    ) -> Iterator[Sequence[Picture]]:
+        """Pictures in lists of at most ``batch``."""
+        return stream_pictures(sources, batch, on_bad)
+
+    def prepare(self, items: Sequence[Picture], facts: ModelFacts) -> Prepared:
+        """The pictures laid into the network input: one tensor (B,3,H,W)."""
+        if (wanted := facts.preprocessing) is None:
+            raise CheckpointError(f"'{facts.architecture}' has no preprocessing, so its input size is unknown")
+        inputs, canvas, sizes = zip(*(prepare(picture, wanted.size, wanted.fill) for picture in items))
+        stacked = torch.stack(inputs)  # (B,3,H,W)
+        # With the channels together a CPU's convolutions are twice as fast.
+        stacked = stacked.to(memory_format=torch.channels_last)
+        return Prepared((stacked,), torch.stack(canvas), torch.stack(sizes))
+
+
+PICTURES = Pictures()

@@ -1,0 +1,134 @@
+"""Questions about a picture: what colour is the 7? Generated scenes, birds, and tables of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable
+
+_MNIST_LICENCE = "generator Apache-2.0; MNIST glyphs CC BY-SA 3.0 (LeCun, Cortes, Burges)"
+_MADE_ON_THE_FLY = "made on the fly; training on MNIST's own glyphs needs `saccade data get mnist`"
+
+MODELS = {
+    "stn": ModelSpec(
+        target="saccade.models.stn:StnModel",
+        summary="a spatial transformer that cuts out what it was asked for",
+        paper="Jaderberg et al. 2015, arXiv:1506.02025, as the baseline of Seo et al. 2016, arXiv:1606.02393",
+    ),
+    "stn-tuned": ModelSpec(
+        target="saccade.models.stn_tuned:StnTunedModel",
+        summary="the same, changed until it uses its query: attention points, and half of the picture is the most",
+        paper="after the baseline STN of Seo et al. 2016, arXiv:1606.02393, which did not",
+    ),
+    "soft": ModelSpec(
+        target="saccade.models.soft:SoftModel",
+        summary="one soft attention on the last feature map",
+        paper="Seo et al. 2016, arXiv:1606.02393",
+    ),
+    "hard": ModelSpec(
+        target="saccade.models.hard:HardModel",
+        summary="one hard attention on the last feature map, its location summed out or sampled",
+        paper="Seo et al. 2016, arXiv:1606.02393",
+    ),
+    "hattnet": ModelSpec(
+        target="saccade.models.hattnet:HAttNetModel",
+        summary="a gate after every stage, a soft attention on the last",
+        paper="Seo et al. 2016, arXiv:1606.02393",
+    ),
+    "hattnet-ctx": ModelSpec(
+        target="saccade.models.hattnet:HAttNetModel",
+        summary="hattnet whose gates see their local context",
+        paper="Seo et al. 2016, arXiv:1606.02393",
+        defaults={"context": 3},
+    ),
+    "cross": ModelSpec(
+        target="saccade.models.cross:CrossModel",
+        summary="control: one dot-product attention on the last feature map",
+        paper="Vaswani et al. 2017, arXiv:1706.03762, on the stack of Seo et al. 2016",
+    ),
+    "film": ModelSpec(
+        target="saccade.models.film:FilmModel",
+        summary="control: the query scales and shifts every stage, no attention",
+        paper="Perez et al. 2018, arXiv:1709.07871, on the stack of Seo et al. 2016",
+    ),
+    "blind": ModelSpec(
+        target="saccade.models.blind:BlindModel",
+        summary="control: the stack of SOFT without the query",
+        paper="control for Seo et al. 2016, arXiv:1606.02393",
+    ),
+}
+
+DATA = {
+    "mref": DataEntry(
+        kind="generator",
+        description="5 to 9 coloured MNIST digits on black, 100 × 100; which colour has the digit asked for?",
+        licence=_MNIST_LICENCE,
+        get=_MADE_ON_THE_FLY,
+        download="mnist",
+    ),
+    "mdist": DataEntry(
+        kind="generator",
+        description="the scenes of mref with 17 coloured bits of digits behind them as distractors",
+        licence=_MNIST_LICENCE,
+        get=_MADE_ON_THE_FLY,
+        download="mnist",
+    ),
+    "mbg": DataEntry(
+        kind="generator",
+        description="the scenes of mref with photographs behind them",
+        licence="as mref; photographs: yours, or the nine that ship (CC0, public domain, CC BY 2.0)",
+        get="made on the fly; put photographs into backgrounds/ of the cache, or set data.backgrounds=FOLDER",
+        download="mnist",
+    ),
+    "cub": DataEntry(
+        kind="reader",
+        description="CUB-200-2011: what colour is the crown of this bird? nine body parts, part clicks as evidence",
+        licence="pictures for non-commercial research and education only",
+        get="download CUB_200_2011.tgz from its page at Caltech, unpack it, name it cub:FOLDER",
+    ),
+    "vg": DataEntry(
+        kind="reader",
+        description="Visual Genome: which attributes has the object asked for? several labels, boxes as evidence",
+        licence="CC BY 4.0",
+        get="download image_data, attributes and both picture archives of Visual Genome, unpack, name it vg:FOLDER",
+    ),
+    "csv": DataEntry(
+        kind="reader",
+        description="your own pictures: a CSV with image, query, label (or labels); optional split, box, point, mask",
+        licence="yours",
+        get="name it csv:PATH; pictures are found from the table's folder",
+    ),
+    "jsonl": DataEntry(
+        kind="reader",
+        description="the same as csv with one JSON object in each line",
+        licence="yours",
+        get="name it jsonl:PATH; pictures are found from the table's folder",
+    ),
+}
+
+TABLES = {
+    "hattnet-table1": PaperTable(
+        "Seo et al. 2016, Tables 1a and 1b, Figures 5 to 7: five attention systems on MREF, MDIST, MBG",
+        "saccade.families.question.reproduction:reproduce",
+    ),
+}
+
+FAMILY = Family(
+    name="question",
+    title="a picture and a question in, one label (or several) out",
+    folder=Path(__file__).parent,
+    reads="saccade.families.pictures:PICTURES",
+    models=MODELS,
+    data=DATA,
+    task="saccade.families.question.task:QuestionTask",
+    splits="saccade.families.question.splits",
+    decode="saccade.families.question.decode:decode",
+    headline=("accuracy", "weighted_map"),
+    columns=(frozenset({"image", "query", "label"}), frozenset({"image", "query", "labels"})),
+    tables=TABLES,
+    published="saccade.families.question.published:PUBLISHED",
+    tour="saccade.families.question.tour:stop",
+    featured=("soft-mref", "hattnet-ctx-sparse-mref", "crown-cub"),
+    live=("hattnet-ctx-sparse-mdist", "soft-mdist"),  # trained on clutter, they answer with it and without
+    page="saccade.families.question.page",
+)

@@ -1,0 +1,90 @@
+"""Splits of questions about pictures: generated scenes and tables, opened to be looked at, scenes written to disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from saccade.data.examples import Example, seen_masks
+from saccade.data.scenes.export import check_request, object_facts, write_stream
+from saccade.data.scenes.glyphs import pack_if_missing
+from saccade.data.scenes.layout import SceneLayout
+from saccade.data.tables.splits import Split
+from saccade.errors import DataError
+from saccade.families.question.readers import read_questions
+from saccade.families.question.scene_data import SPECS, SceneData, SceneDataConfig
+from saccade.families.question.table_data import TableData, TableDataConfig
+from saccade.families.splits import Opened, Progress, config_of
+from saccade.models.io.facts import ModelFacts
+
+
+def open_split(
+    settings: Mapping[str, Any],
+    split: Split,
+    *,
+    facts: ModelFacts | None = None,
+    count: int | None = None,
+    progress: Progress | None = None,
+) -> Opened:
+    """Generated scenes, or the questions of a table; for a model's own look, scenes do without MNIST."""
+    if settings["name"] in SPECS:
+        settings, remark = (settings, "") if facts is None else pack_if_missing(settings, split)
+        scenes = SceneData(config_of(SceneDataConfig, settings), split, allow_pack=True)
+        return Opened(lambda many: scene_examples(scenes, many), remark)
+    config = config_of(TableDataConfig, settings)
+    table = read_questions(config.name, config.options)
+    words = {} if facts is None else {"queries": facts.queries, "answers": facts.answers}
+    shown = table if count is None else table.some(split, count)
+    data = TableData(config, split, table=shown, progress=progress, **words)
+    return Opened(lambda many: table_examples(data, many), table.described())
+
+
+def write_split(
+    settings: Mapping[str, Any],
+    split: Split,
+    count: int,
+    out: Path,
+    *,
+    start: int = 0,
+    progress: Progress | None = None,
+) -> Path:
+    """Write scenes as PNGs and ``scenes.jsonl``.
+
+    Each line holds file, seed, split, index, glyphs, background and objects (class, colour, rgb, box, scale).
+    """
+    if settings["name"] not in SPECS:
+        raise DataError(f"{settings['name']} is read, not generated; there is nothing to make")
+    check_request(count, start, out)
+    config = config_of(SceneDataConfig, settings)
+    stream = SceneData(config, split, allow_pack=True).stream
+    material = {"glyphs": stream.glyphs.name, "background": stream.spec.background.name}
+
+    def facts(layout: SceneLayout, scene: int, file: str) -> dict[str, Any]:
+        index = int(layout.index[scene])
+        named = {"file": file, "seed": config.seed, "split": split, "index": index}
+        return {**named, **material, "objects": object_facts(layout, scene)}
+
+    what = f"{config.name} {split} ({config.protocol})"
+    return write_stream(stream, facts, what, range(start, start + count), Path(out), progress)
+
+
+def scene_examples(data: SceneData, count: int) -> list[Example]:
+    """The first ``count`` scenes, each with its first question."""
+    batch = data.take(data.one_per_scene(count))
+    asked = zip(batch.query.tolist(), batch.label.tolist())
+    return [
+        Example(image, data.answers[label], seen_masks(mask[None]), data.queries[query])
+        for image, mask, (query, label) in zip(batch.images, batch.evidence(), asked)
+    ]
+
+
+def table_examples(data: TableData, count: int) -> list[Example]:
+    """The first ``count`` pictures, each with its first question."""
+    numbers = data.one_per_picture(count)
+    batch = data.take(numbers)
+    rows = [data.rows[number] for number in numbers.tolist()]
+    return [
+        Example(image, ", ".join(row.labels), seen_masks(mask[None]), row.query)
+        for image, mask, row in zip(batch.images, batch.evidence(), rows)
+    ]

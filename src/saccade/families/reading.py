@@ -1,0 +1,69 @@
+"""What a family reads: how files and Python values become the inputs of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from PIL import Image
+from torch import Tensor
+
+from saccade.errors import DataError
+from saccade.models.io.facts import ModelFacts
+
+
+class Item(Protocol):
+    """One thing that was read: a picture, a story."""
+
+    @property
+    def name(self) -> str:
+        """Its path, or what kind of thing it was."""
+
+    @property
+    def stem(self) -> str:
+        """What files about it are called."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done to it on the way in."""
+
+    @property
+    def image(self) -> Image.Image | None:
+        """The picture to draw on; None where there is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Items as the inputs of a model."""
+
+    inputs: tuple[Tensor, ...]
+    """Arguments of the model's ``encode``, example axis first."""
+    canvas: Tensor | None = None
+    """(B,2,3): network input → original picture; None for other inputs."""
+    image_size: Tensor | None = None
+    """(B,2) height and width of the originals."""
+    slots: tuple[tuple[str, ...], ...] | None = None
+    """For each item the texts that a look over slots lies on, such as the sentences of a story."""
+
+
+class Reads(Protocol):
+    """How one kind of input is read."""
+
+    thing: str
+    """What one item is called, as in "picture"."""
+
+    def find(self, paths: Iterable[str]) -> list[Path]:
+        """The files meant by ``paths``; folders and globs are spelt out."""
+
+    def read(self, source: Any) -> Item:
+        """The item in a path or a Python value, or a DataError that says what is wrong with it."""
+
+    def stream(
+        self, sources: Iterable[Any], batch: int, on_bad: Callable[[Any, DataError], None] | None = None
+    ) -> Iterator[Sequence[Item]]:
+        """Items in lists of at most ``batch``; one that cannot be read goes to ``on_bad`` and the rest goes on."""
+
+    def prepare(self, items: Sequence[Any], facts: ModelFacts) -> Prepared:
+        """The inputs of a model for these items."""

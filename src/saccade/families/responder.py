@@ -1,0 +1,105 @@
+"""From an encoded input and a question to answers with traces: what a predictor asks of a family.
+
+The default serves every model that answers in one pass: it looks a question up among those that the model knows, runs
+the model, and has the family's ``decode`` put the output into words. A family that needs more (a search for a sentence,
+a question in free text) declares a subclass.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.answer import Answer
+from saccade.errors import DataError, nearest
+from saccade.families.contract import Family, load_target
+from saccade.models.base import AttentionModel, Given
+from saccade.models.io.facts import ModelFacts
+from saccade.trace import AttentionTrace
+
+Question = int | str
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """One answer to each example of a batch, and the trace behind them."""
+
+    answers: Sequence[Answer]
+    trace: AttentionTrace
+
+
+class Responder:
+    """Answers questions about encoded inputs with one model.
+
+    Args:
+        family: of the model.
+        model: in eval mode, on its device.
+        facts: what it may be asked and what it answers.
+        name: what messages call it.
+    """
+
+    def __init__(self, family: Family, model: AttentionModel, facts: ModelFacts, name: str) -> None:
+        self.family, self.model, self.facts, self.name = family, model, facts, name
+        self.decode = load_target(family.decode)
+        self._ids = {word.casefold(): number for number, word in enumerate(facts.queries)}
+
+    def query(self, ask: Question | None) -> Any:
+        """What ``ask`` is for the model, None where it takes no question; or a DataError that says what to ask."""
+        if not self.facts.queries:
+            if ask is not None:
+                raise DataError(f"'{self.name}' takes no question: it says what it sees; leave out '{ask}'")
+            return None
+        known = ", ".join(self.facts.queries)
+        if ask is None:
+            raise DataError(f"'{self.name}' needs a question; ask one of: {known}")
+        try:
+            word = ask.strip() if isinstance(ask, str) else str(operator.index(ask))
+        except TypeError as error:
+            raise DataError(f"a question is a word or a whole number, found {ask!r}; ask one of: {known}") from error
+        if word.casefold() not in self._ids or isinstance(ask, bool):
+            raise DataError(f"'{self.name}' cannot be asked '{ask}': {nearest(str(ask), self.facts.queries)}")
+        return self._ids[word.casefold()]
+
+    def asked(self, query: Any) -> str | None:
+        """A query in words, as sightings tell it; None where nothing was asked."""
+        return None if query is None else self.facts.queries[query]
+
+    def queries(self) -> list[Any]:
+        """Every question that the model knows; none for one that takes no question, or any."""
+        return list(range(len(self.facts.queries)))
+
+    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Options of a look that this family understands, checked; what is not given is left out."""
+        told = [name for name, value in given.items() if value is not None and name not in self.family.options]
+        if told:
+            raise DataError(
+                f"'{self.name}' has no {', '.join(told)}: its family '{self.family.name}' takes "
+                f"{', '.join(self.family.options) or 'no options'}; leave it out, or name another model"
+            )
+        return {name: value for name, value in given.items() if value is not None}
+
+    def respond(
+        self, encoding: Tensor, queries: Sequence[Any], options: Mapping[str, Any], attention: Given | None = None
+    ) -> list[Response]:
+        """Answers to ``queries``, one for each encoded input (B,…): the best first, then others that were found.
+
+        Args:
+            encoding: what the model's ``encode`` made of the inputs.
+            queries: as :meth:`query` gives them.
+            options: as :meth:`options` gives them.
+            attention: weights in place of the model's own, by the name of their look.
+        """
+        asked = None if queries[0] is None else torch.tensor(queries, device=encoding.device)  # (B,)
+        raw = self.model.respond(encoding, asked, attention=attention)
+        output = self.model.wrap(raw, self.input_size)
+        return [Response(self.decode(self.model, output, self.facts), output.trace)]
+
+    @property
+    def input_size(self) -> tuple[int, int] | None:
+        """(height, width) of the network input; None where it is no picture."""
+        return None if self.facts.preprocessing is None else self.facts.preprocessing.size
