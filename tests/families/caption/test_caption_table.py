@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from saccade.errors import ConfigError, DataError
-from saccade.families.caption.readers import holds_captions, read_captions
+from saccade.families import family_of_data
+from saccade.families.caption.readers import read_captions
 from saccade.families.caption.table import CaptionOptions, CaptionTable, read_caption_csv, read_caption_jsonl
 
 STRICT = CaptionOptions(strict=True)
@@ -126,11 +127,10 @@ def test_which_tables_hold_captions(folder):
     (folder / "m.csv").write_text("image,labels\na.png,x\n")
     (folder / "c.jsonl").write_text('{"image": "a.png", "captions": ["A dog"]}\n')
     references = (f"csv:{folder}/c.csv", f"csv:{folder}/q.csv", f"csv:{folder}/m.csv", f"jsonl:{folder}/c.jsonl")
-    assert [holds_captions(reference) for reference in references] == [True, False, False, True]
-    assert holds_captions("flickr8k:nowhere")
-    assert not holds_captions("csv:nowhere.csv")
-    assert not holds_captions("cub:nowhere")
-    assert not holds_captions("scenes")
+    found = [family_of_data(reference).name for reference in references]
+    assert found == ["caption", "question", "multiset", "caption"]
+    assert family_of_data("flickr8k:nowhere").name == "caption"
+    assert family_of_data("scenes").name == "caption"
 
 
 def test_one_warning_counts_what_was_left_out(folder):

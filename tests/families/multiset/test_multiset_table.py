@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.errors import ConfigError, DataError
-from saccade.families.multiset.readers import holds_multisets, read_multisets
+from saccade.families import family_of_data
+from saccade.families.multiset.readers import read_multisets
 from saccade.families.multiset.table import (
     MultisetTable,
     MultisetTableOptions,
@@ -225,9 +226,15 @@ def test_a_table_without_queries_holds_multisets(folder):
     csv(folder, "image,labels\na.png,3\n")
     jsonl(folder, {"image": "a.png", "labels": ["x"]})
     (folder / "q.csv").write_text("image,query,label\na.png,q,x\n")
-    assert holds_multisets(f"csv:{folder / 't.csv'}")
-    assert holds_multisets(f"jsonl:{folder / 't.jsonl'}")
-    assert holds_multisets("svhn:anywhere")
-    assert not holds_multisets(f"csv:{folder / 'q.csv'}")
-    assert not holds_multisets(f"csv:{folder / 'gone.csv'}")
-    assert not holds_multisets("cub:birds")
+    assert family_of_data(f"csv:{folder / 't.csv'}").name == "multiset"
+    assert family_of_data(f"jsonl:{folder / 't.jsonl'}").name == "multiset"
+    assert family_of_data("svhn:anywhere").name == "multiset"
+    assert family_of_data(f"csv:{folder / 'q.csv'}").name == "question"
+    assert family_of_data("cub:birds").name == "question"
+    with pytest.raises(DataError, match="cannot be read"):
+        family_of_data(f"csv:{folder / 'gone.csv'}")
+    (folder / "n.csv").write_text("image,tag
+a.png,x
+")
+    with pytest.raises(DataError, match="fit no family; needed are question: image, label, query"):
+        family_of_data(f"csv:{folder / 'n.csv'}")

@@ -18,7 +18,6 @@ from saccade.families.multiset.task import MultisetTask
 from saccade.losses import hsal_loss
 from saccade.models.io.facts import read_facts
 from saccade.models.io.folder import load_model
-from saccade.tasks import task_class
 from saccade.tasks.wanted import Wanted
 
 COUNTING = {"backbone": "small", "through": "stage2", "hidden": 8}
@@ -431,10 +430,6 @@ def test_a_table_needs_pictures_to_train_and_to_validate_on(tmp_path: Path) -> N
 def test_wrong_settings_are_named(changes, words) -> None:
     with pytest.raises(ConfigError, match=words):
         new_task(**changes)
-
-
-def test_the_task_is_found_by_name() -> None:
-    assert task_class("multiset") is MultisetTask
 
 
 def test_where_single_objects_are_learnt_nothing_is_read() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from saccade.data.catalog import DATA
 from saccade.data.tables.references import split_reference
 from saccade.errors import ConfigError, DataError
+from saccade.families import data_entries
 from saccade.families.caption.readers import CAPTION_READERS
 from saccade.families.multiset.readers import MULTISET_READERS
 from saccade.families.question.readers import READERS, read_questions
@@ -17,10 +17,11 @@ from saccade.families.question.readers import READERS, read_questions
 def test_every_reader_is_in_the_catalog_and_has_options():
     kinds = (READERS, MULTISET_READERS, CAPTION_READERS)
     for name, reader in [item for readers in kinds for item in readers.items()]:
-        assert DATA[name].kind == "reader"
+        assert data_entries()[name][0][1].kind == "reader"
         assert is_dataclass(reader.options)
         assert reader.options() == reader.options()  # every option has a default
-    assert {name for name, entry in DATA.items() if entry.kind == "reader"} == set().union(*kinds)
+    listed = {name for name, held in data_entries().items() if held[0][1].kind == "reader"}
+    assert listed == set().union(*kinds)
 
 
 def test_references_are_reader_and_path():

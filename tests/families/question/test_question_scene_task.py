@@ -12,9 +12,11 @@ import saccade.data.scenes.stream as stream
 import saccade.families.question.scene_data as attributes
 from saccade.engine.protocol import Trainable
 from saccade.errors import ConfigError, DataError
+from saccade.families import families, family
+from saccade.families.contract import load_target
 from saccade.families.question.scene_task import SceneTask
+from saccade.families.question.table_task import TableTask
 from saccade.models.io.folder import load_model
-from saccade.tasks import TASKS, task_class
 from saccade.tasks.picture_task import in_batches
 
 SMALL = {"channels": 4, "hidden": 4, "dropout": 0.0}
@@ -333,11 +335,12 @@ def test_a_model_that_answers_no_queries_is_refused(monkeypatch):
 
 
 def test_tasks_are_found_by_name():
-    assert task_class("attribute") is SceneTask
-    assert SceneTask.name == "attribute"
-    assert all(task_class(name).name == name for name in TASKS)
-    with pytest.raises(ConfigError, match="no task 'atribute': did you mean 'attribute'"):
-        task_class("atribute")
+    task = load_target(family("question").task)
+    assert task.for_data("mref") is SceneTask
+    assert task.for_data("csv:my.csv") is TableTask
+    assert all(load_target(each.task).name == name for name, each in families().items())
+    with pytest.raises(ConfigError, match="no family 'qestion': did you mean 'question'"):
+        family("qestion")
 
 
 # ---------------------------------------------------------------- keeping

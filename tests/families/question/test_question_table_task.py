@@ -17,7 +17,6 @@ from saccade.families.question.table_task import TableTask
 from saccade.families.question.task import right_answers, sampled_loss
 from saccade.metrics import weighted_map
 from saccade.models.io.folder import load_model
-from saccade.tasks import task_class
 
 SMALL = {"channels": 4, "depth": 2, "hidden": 4, "dropout": 0.0}
 TRAIN = 2 * len(SPLITS["train"])
@@ -61,7 +60,6 @@ def test_the_words_of_the_table_size_the_model(table, several):
 
 
 def test_it_is_what_the_engine_trains(table):
-    assert task_class("question") is TableTask
     assert isinstance(new_task(table).model, nn.Module)
     for name, asked in inspect.getmembers(Trainable, inspect.isfunction):
         if not name.startswith("_"):

@@ -1,4 +1,4 @@
-"""Scenes on disk and the catalog."""
+"""Scenes of questions on disk, and the catalog of data."""
 
 import json
 import subprocess
@@ -9,20 +9,20 @@ import pytest
 import torch
 from PIL import Image
 
-from saccade.data.catalog import DATA
 from saccade.data.fetch import DOWNLOADS
-from saccade.data.scenes.export import write_scenes
 from saccade.errors import DataError, OutputError
+from saccade.families import data_entries
 from saccade.families.question.scene_data import SPECS, SceneData, SceneDataConfig
+from saccade.families.question.splits import write_split
 
-PACK = SceneDataConfig(glyphs="pack", seed=3)
+PACK = {"name": "mref", "glyphs": "pack", "seed": 3}
 
 
 def test_files_hold_what_the_generator_made(tmp_path):
     seen = []
-    out = write_scenes(PACK, "val", 5, tmp_path / "a" / "scenes", start=7, progress=lambda *report: seen.append(report))
+    out = write_split(PACK, "val", 5, tmp_path / "a" / "scenes", start=7, progress=lambda *report: seen.append(report))
     lines = [json.loads(line) for line in (out / "scenes.jsonl").read_text().splitlines()]
-    layout, images = SceneData(PACK, "val").stream.scenes(torch.arange(7, 12))
+    layout, images = SceneData(SceneDataConfig(**PACK), "val").stream.scenes(torch.arange(7, 12))
     assert [line["index"] for line in lines] == [7, 8, 9, 10, 11]
     assert seen == [(5, 5)]
     assert {path.name for path in out.iterdir()} == {"scenes.jsonl", *(line["file"] for line in lines)}
@@ -42,11 +42,11 @@ def test_files_hold_what_the_generator_made(tmp_path):
 def test_a_folder_with_content_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(OutputError, match="not an empty folder"):
-        write_scenes(PACK, "val", 1, tmp_path)
+        write_split(PACK, "val", 1, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert len(list(write_scenes(PACK, "val", 1, empty).iterdir())) == 2
+    assert len(list(write_split(PACK, "val", 1, empty).iterdir())) == 2
 
 
 def test_an_interrupted_export_leaves_nothing(tmp_path):
@@ -54,33 +54,34 @@ def test_an_interrupted_export_leaves_nothing(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_scenes(PACK, "val", 3, tmp_path / "out", progress=stop)
+        write_split(PACK, "val", 3, tmp_path / "out", progress=stop)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_bad_requests_are_named(tmp_path):
     with pytest.raises(DataError, match="at least 1"):
-        write_scenes(PACK, "val", 0, tmp_path / "x")
+        write_split(PACK, "val", 0, tmp_path / "x")
     with pytest.raises(DataError, match=r"has \d+ scenes, asked for 5000\.\.5001"):
-        write_scenes(PACK, "val", 2, tmp_path / "x", start=5_000)
+        write_split(PACK, "val", 2, tmp_path / "x", start=5_000)
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot write"):
-        write_scenes(PACK, "val", 1, tmp_path / "file" / "x")
+        write_split(PACK, "val", 1, tmp_path / "file" / "x")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_the_catalog_needs_no_torch_and_names_real_downloads():
-    code = "import sys, saccade.data.catalog as c; assert 'mref' in c.DATA; sys.exit('torch' in sys.modules)"
+    code = "import sys, saccade.families as f; assert 'mref' in f.data_entries(); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-    for name, entry in DATA.items():
+    entries = [(name, entry) for name, held in data_entries().items() for _, entry in held]
+    for name, entry in entries:
         assert all((entry.description, entry.licence, entry.get)), name
         assert entry.download is None or entry.download in DOWNLOADS
-    assert SPECS.keys() <= DATA.keys()
+    assert SPECS.keys() <= data_entries().keys()
 
 
 def test_files_say_what_lies_behind_the_digits(tmp_path):
-    config = SceneDataConfig(name="mdist", glyphs="pack")
-    line = json.loads((write_scenes(config, "val", 1, tmp_path / "out") / "scenes.jsonl").read_text())
+    settings = {"name": "mdist", "glyphs": "pack"}
+    line = json.loads((write_split(settings, "val", 1, tmp_path / "out") / "scenes.jsonl").read_text())
     assert line["background"] == "distractors-17"
-    image = SceneData(config, "val").stream.scenes(torch.arange(1))[1][0]
+    image = SceneData(SceneDataConfig(**settings), "val").stream.scenes(torch.arange(1))[1][0]
     assert np.array_equal(np.asarray(Image.open(tmp_path / "out" / line["file"])), image.permute(1, 2, 0).numpy())

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 import torch
 from PIL import Image
 
-from saccade.data.examples import examples_of
 from saccade.families.caption.data import CaptionData, CaptionDataConfig
+from saccade.families.caption.splits import examples as caption_examples
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
+from saccade.families.multiset.splits import examples as multiset_examples
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
+from saccade.families.question.splits import scene_examples, table_examples
 from saccade.families.question.table_data import TableData, TableDataConfig
 
 
@@ -25,13 +26,13 @@ def table(folder: Path, text: str) -> str:
 
 def test_scenes_of_attributes_ask_about_each_scene_once() -> None:
     data = SceneData(SceneDataConfig(glyphs="pack"), "test")
-    found = examples_of(data, 3)
+    found = scene_examples(data, 3)
     batch = data.take(data.one_per_scene(3))
     assert [each.question for each in found] == [data.queries[query] for query in batch.query.tolist()]
     assert [each.truth for each in found] == [data.answers[label] for label in batch.label.tolist()]
     assert found[0].caption == f"{found[0].question} → {found[0].truth}"
     for each, image, mask in zip(found, batch.images, batch.evidence()):
-        assert torch.equal(each.image, image)
+        assert torch.equal(each.source, image)
         assert len(each.masks) == 1
         assert torch.equal(each.masks[0], mask)
 
@@ -39,7 +40,7 @@ def test_scenes_of_attributes_ask_about_each_scene_once() -> None:
 def test_questions_without_evidence_have_no_masks(tmp_path: Path) -> None:
     rows = "image,query,label,split,box\n0.png,top,red,train,\n0.png,side,blue,train,\n1.png,side,red,train,2 2 8 6\n"
     data = TableData(TableDataConfig(table(tmp_path, rows), size=(10, 20)), "train")
-    found = examples_of(data, 9)
+    found = table_examples(data, 9)
     assert [each.caption for each in found] == ["top → red", "side → red"]
     assert [len(each.masks) for each in found] == [0, 1]
     assert int(found[1].masks[0].sum()) == 6 * 4
@@ -49,19 +50,14 @@ def test_questions_without_evidence_have_no_masks(tmp_path: Path) -> None:
 def test_multisets_are_told_in_braces_and_lists_in_their_order(tmp_path: Path, kind: str, truths: list[str]) -> None:
     name = table(tmp_path, "image,labels,split\n0.png,b;a;b,train\n1.png,,train\n2.png,a,test\n")
     data = MultisetData(MultisetDataConfig(name, size=20, options={"kind": kind}), "train")
-    found = examples_of(data, 9)
+    found = multiset_examples(data, 9)
     assert [each.truth for each in found] == [each.caption for each in found] == truths
     assert all(each.question is None and each.masks == () for each in found)
 
 
 def test_captioned_scenes_show_every_digit_that_is_named() -> None:
     data = CaptionData(CaptionDataConfig(glyphs="pack"), "test")
-    found = examples_of(data, 6)
+    found = caption_examples(data, 6)
     assert [each.truth for each in found] == [data.references(number)[0] for number in range(6)]
     assert [len(each.masks) for each in found] == [2 if len(each.truth.split()) > 4 else 1 for each in found]
     assert {len(each.masks) for each in found} == {1, 2}
-
-
-def test_something_else_has_none() -> None:
-    with pytest.raises(TypeError, match="no examples of dict"):
-        examples_of(cast(Any, {}), 1)
