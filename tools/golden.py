@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import argparse
 
+import golden_runs
 import golden_sightings
 import torch
 
-PARTS = {"pictures": golden_sightings.write_pictures, "sightings": golden_sightings.write_sightings}
+PARTS = {
+    "pictures": golden_sightings.write_pictures,
+    "sightings": golden_sightings.write_sightings,
+    "runs": golden_runs.write_runs,
+}
 
 
 def main() -> None:
