@@ -46,7 +46,7 @@ PARTS = ("crown", "wing", "bill", "belly", "nape")
 
 
 def write_pictures() -> None:
-    """Make the ten pictures: scenes of shipped glyphs, and two of the shipped photographs at odd sizes."""
+    """Make the ten pictures and their tables: scenes of shipped glyphs, two of the shipped photographs at odd sizes."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         for data in sorted({data for data, _ in SCENES.values()}):
@@ -54,10 +54,30 @@ def write_pictures() -> None:
             subprocess.run([sys.executable, "-m", "saccade", *command, "--out", f"{folder}/{data}"], check=True)
         for name, (data, number) in SCENES.items():
             (PICTURES / f"{name}.png").write_bytes(Path(folder, data, f"{number:08d}.png").read_bytes())
+        _write_tables(Path(folder))
     for name, (size, mode) in PHOTOGRAPHS.items():
         (source,) = ROOT.glob(f"src/saccade/**/backgrounds/*/{name}.jpg")
         shrunk = Image.open(source).convert(mode).resize(size, Image.Resampling.LANCZOS)
         shrunk.save(PICTURES / f"{name}.png", optimize=True)
+
+
+def _write_tables(folder: Path) -> None:
+    """What is true of the scenes as tables of files, all of them in the test split: labels, and questions.
+
+    The questions are those of crown-cub. Its answers mean nothing here, but its scores are numbers all the same.
+    """
+    tables: dict[str, list[dict[str, Any]]] = {"labels": [], "parts": []}
+    for name, (data, number) in SCENES.items():
+        truth = json.loads(Path(folder, data, "scenes.jsonl").read_text(encoding="utf-8").splitlines()[number])
+        about = {"image": f"{name}.png", "split": "test"}
+        if "labels" in truth:
+            tables["labels"].append(about | {"labels": truth["labels"], "boxes": truth["boxes"]})
+        for part, thing in zip(PARTS, truth.get("objects", [])):
+            answer = {"green": "buff"}.get(thing["colour"], thing["colour"])  # no part of a bird is green
+            tables["parts"].append(about | {"query": part, "label": answer, "box": thing["box"]})
+    for name, rows in tables.items():
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (PICTURES / f"{name}.jsonl").write_text(lines, encoding="utf-8")
 
 
 def pictures() -> list[Path]:

@@ -20,6 +20,7 @@ from torch import Tensor
 
 import saccade
 
+pytestmark = pytest.mark.slow
 OFF_THE_WAY = 0.1
 """How far from its end a run may end on another processor, as a share of the way from the stop to the end.
 
