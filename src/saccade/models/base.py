@@ -15,9 +15,10 @@ computation.
 
 ``attention`` puts given weights in the place of a model's own, by the name of the look: the rest of the model then runs
 on them. Weights have the shape of the look's; a look that is not named keeps its own. They are used as they are, never
-normalised again. Scores stay the model's own. A crop has no weights: its frame (B,2,3), cells of the crop → pixels of
-the network input, is given instead. :meth:`~saccade.trace.AttentionTrace.as_given` has both in this form, so that
-``model(images, attention=trace.as_given())`` repeats a trace.
+normalised again, so a look that mixes predictions or chooses a cell wants weights that sum to 1. In eval mode a choice
+is the cell with the largest weight. Scores stay the model's own. A crop has no weights: its frame (B,2,3), cells of the
+crop → pixels of the network input, is given instead. ``trace.as_given()`` has all looks of a trace in this form, so
+that ``model(images, attention=trace.as_given())`` repeats them.
 """
 
 from __future__ import annotations
