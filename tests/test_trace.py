@@ -55,6 +55,30 @@ EVERY_KIND = {
 }  # fmt: skip
 
 
+# ---------------------------------------------------------------- given attention
+
+
+def test_a_trace_gives_its_weights_and_of_a_crop_its_frame() -> None:
+    gate, cut = EVERY_KIND["gate"], crop(IDENTITY.expand(2, 2, 3))
+    given = AttentionTrace((gate, cut)).as_given()
+    assert list(given) == ["map", "crop"]
+    assert given["map"] is gate.weights
+    assert given["crop"] is cut.frame
+
+
+def test_given_looks_are_marked_and_promise_nothing() -> None:
+    """Weights that add up to 2 break the promise of a softmax, unless they were given."""
+    looks = (soft(), soft(2 * uniform(2, 3, 4), name="edited"))
+    trace = AttentionTrace(looks, meta={"model": "soft"})
+    with pytest.raises(DataError, match="'edited': norm 'softmax' promises a sum of 1"):
+        trace.validate()
+    marked = trace.mark_given(["edited"]).validate()
+    assert marked.meta == {"model": "soft", "given": ["edited"]}
+    assert [look.norm for look in marked.looks] == ["softmax", "none"]
+    assert torch.equal(marked.look("edited").weights, looks[1].weights)
+    assert "given" not in trace.meta
+
+
 # ---------------------------------------------------------------- validate
 
 

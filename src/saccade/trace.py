@@ -10,7 +10,7 @@ Axes: B examples, T steps (words, hops, glimpses), H and W cells, S slots, C cha
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -289,6 +289,23 @@ class AttentionTrace:
     def placed(self, canvas: Tensor, image_size: Tensor) -> AttentionTrace:
         """The same trace, told where its network input came from."""
         return dataclasses.replace(self, canvas=canvas, image_size=image_size)
+
+    # ------------------------------------------------------------ given attention
+
+    def as_given(self) -> dict[str, Tensor]:
+        """What makes a model attend as in this trace: the weights of each look by its name, of a crop its frame."""
+        given = {look.name: look.frame if look.weights is None else look.weights for look in self.looks}
+        return {name: tensor for name, tensor in given.items() if tensor is not None}
+
+    def mark_given(self, names: Iterable[str]) -> AttentionTrace:
+        """The same trace, marked: the weights of the looks ``names`` were given to the model, not computed by it.
+
+        ``meta["given"]`` lists them. Given weights need not be normalised, so their norm becomes "none".
+        """
+        marked = set(names)
+        given = [look.name for look in self.looks if look.name in marked]
+        looks = tuple(dataclasses.replace(look, norm="none") if look.name in given else look for look in self.looks)
+        return dataclasses.replace(self, looks=looks, meta={**self.meta, "given": given})
 
     # ------------------------------------------------------------ meaning
 

@@ -27,6 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade import geometry
+from saccade.attention.given import given_or_own
 from saccade.attention.soft import Attended
 from saccade.errors import ConfigError
 from saccade.trace import Look
@@ -82,17 +83,27 @@ class GaussianMixtureAttention(nn.Module):
         spots = torch.exp(-beta[..., None, None] * distance)  # (B,K,H,W)
         return (alpha.unsqueeze(-2) @ spots.flatten(2)).reshape(-1, *grid)  # (B,H,W)
 
-    def attend(self, features: Tensor, state: Tensor) -> Attended:
-        """The act as plain tensors: context g_0 (B,C), weights M (B,H,W), and as its scores log M."""
-        weights = self.mask(state, (features.shape[-2], features.shape[-1]))  # (B,H,W)
+    def attend(self, features: Tensor, state: Tensor, *, weights: Tensor | None = None) -> Attended:
+        """The act as plain tensors: context g_0 (B,C), weights M (B,H,W), and as its scores log M.
+
+        ``weights`` (B,H,W) that are given take the place of M; the scores stay those of its own M.
+        """
+        mask = self.mask(state, (features.shape[-2], features.shape[-1]))  # (B,H,W)
+        weights = given_or_own(weights, mask)  # (B,H,W)
         context = torch.einsum("bhw,bchw->bc", weights, features)  # (B,C)
-        return Attended(context, weights, weights.clamp_min(torch.finfo(weights.dtype).tiny).log())
+        return Attended(context, weights, mask.clamp_min(torch.finfo(mask.dtype).tiny).log())
 
     def forward(
-        self, features: Tensor, state: Tensor, *, frame: Tensor | None = None, name: str = "covert"
+        self,
+        features: Tensor,
+        state: Tensor,
+        *,
+        frame: Tensor | None = None,
+        name: str = "covert",
+        weights: Tensor | None = None,
     ) -> tuple[Tensor, Look]:
-        """Context and look; ``frame`` (2,3) tells where the features' cells lie in the picture."""
-        attended = self.attend(features, state)
+        """Context and look; ``frame`` (2,3) tells where the features' cells lie, ``weights`` as in :meth:`attend`."""
+        attended = self.attend(features, state, weights=weights)
         return attended.context, covert_look(name, attended.weights, frame, scores=attended.scores)
 
 

@@ -21,11 +21,12 @@ Axes: B examples, K answers, H and W cells, N = H·W, S samples.
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from saccade.attention.given import given_or_own
 from saccade.attention.sampling import draw, gumbel_noise
 from saccade.attention.scores import AdditiveScorer, spatial_softmax
 from saccade.attention.soft import soft_look
@@ -54,16 +55,26 @@ class HardAttention(nn.Module):
         super().__init__()
         self.scorer = AdditiveScorer(channels, query_size, hidden=hidden, context=context)
 
-    def prior(self, features: Tensor, query: Tensor) -> Prior:
-        """Eq. (2) and (3): α and its scores."""
+    def prior(self, features: Tensor, query: Tensor, *, weights: Tensor | None = None) -> Prior:
+        """Eq. (2) and (3): α and its scores.
+
+        ``weights`` (B,H,W) that are given take the place of α; the scores stay its own.
+        """
         scores = self.scorer(features, query)  # (B,H,W)
-        return Prior(spatial_softmax(scores), scores)
+        return Prior(given_or_own(weights, spatial_softmax(scores)), scores)
 
     def forward(
-        self, features: Tensor, query: Tensor, answers: Tensor, *, frame: Tensor | None = None, name: str = "attention"
+        self,
+        features: Tensor,
+        query: Tensor,
+        answers: Tensor,
+        *,
+        frame: Tensor | None = None,
+        name: str = "attention",
+        weights: Tensor | None = None,
     ) -> tuple[Tensor, Look]:
-        """The exact marginal over all locations, and its look."""
-        weights, scores = self.prior(features, query)
+        """The exact marginal over all locations, and its look; ``weights`` as in :meth:`prior`."""
+        weights, scores = self.prior(features, query, weights=weights)
         return log_marginal(weights, answers), hard_look(name, weights, scores, frame)
 
     def sample(
@@ -75,9 +86,10 @@ class HardAttention(nn.Module):
         generator: torch.Generator | None = None,
         frame: Tensor | None = None,
         name: str = "attention",
+        weights: Tensor | None = None,
     ) -> tuple[Tensor, Look]:
         """The sampled twin: what one cell answers, drawn from the prior in training and the likeliest in eval mode."""
-        weights, scores = self.prior(features, query)
+        weights, scores = self.prior(features, query, weights=weights)
         choice = sample_cells(weights, 1, generator=generator) if self.training else best_cell(weights)  # (B,1)
         log_prob = log_prob_of(weights, choice)  # (B,1)
         look = hard_look(name, weights, scores, frame, choice=choice[:, 0], log_prob=log_prob[:, 0])
@@ -87,7 +99,7 @@ class HardAttention(nn.Module):
 def log_marginal(weights: Tensor, answers: Tensor) -> Tensor:
     """The mixture log Σ_ij α_ij p(y|ij), by log-sum-exp: weights (B,H,W), log-probabilities (B,K,H,W) → (B,K)."""
     _check_answers(weights, answers)
-    joint = _log(weights).unsqueeze(1) + answers  # log α_ij p(y|ij): (B,K,H,W)
+    joint = log_weights(weights).unsqueeze(1) + answers  # log α_ij p(y|ij): (B,K,H,W)
     return torch.logsumexp(joint.flatten(2), dim=-1)  # (B,K)
 
 
@@ -96,7 +108,7 @@ def posterior(weights: Tensor, answers: Tensor, answer: Tensor) -> Tensor:
     _check_answers(weights, answers)
     wanted = answer[:, None, None, None].expand(-1, 1, *answers.shape[2:])  # (B,1,H,W)
     likelihood = answers.gather(1, wanted).squeeze(1)  # log p(answer|ij): (B,H,W)
-    return spatial_softmax(_log(weights) + likelihood)  # (B,H,W)
+    return spatial_softmax(log_weights(weights) + likelihood)  # (B,H,W)
 
 
 def sample_cells(weights: Tensor, count: int, *, generator: torch.Generator | None = None) -> Tensor:
@@ -104,7 +116,8 @@ def sample_cells(weights: Tensor, count: int, *, generator: torch.Generator | No
 
     By the Gumbel-max trick, which, unlike ``torch.multinomial``, asks the device for no number: it can be captured.
     """
-    log_prior = _log(weights.detach().float()).flatten(1).unsqueeze(1)  # bfloat16 is too coarse to draw in: (B,1,N)
+    fine = weights.detach().float()  # bfloat16 is too coarse to draw in
+    log_prior = log_weights(fine).flatten(1).unsqueeze(1)  # (B,1,N)
     shape = (log_prior.shape[0], count, log_prior.shape[2])
     return draw(log_prior, gumbel_noise(shape, like=log_prior, generator=generator))  # (B,S)
 
@@ -116,7 +129,7 @@ def best_cell(weights: Tensor) -> Tensor:
 
 def log_prob_of(weights: Tensor, cells: Tensor) -> Tensor:
     """The log α at ``cells`` (B,S): (B,S), with a gradient to the weights (B,H,W)."""
-    return at_cells(_log(weights).unsqueeze(1), cells).squeeze(-1)
+    return at_cells(log_weights(weights).unsqueeze(1), cells).squeeze(-1)
 
 
 def at_cells(values: Tensor, cells: Tensor) -> Tensor:
@@ -128,26 +141,30 @@ def at_cells(values: Tensor, cells: Tensor) -> Tensor:
 
 def cell_entropy(weights: Tensor) -> Tensor:
     """−Σ_ij α_ij log α_ij: how undecided the prior (B,H,W) is, (B,)."""
-    return -(weights * _log(weights)).flatten(1).sum(-1)
+    return -(weights * log_weights(weights)).flatten(1).sum(-1)
 
 
 def hard_look(
     name: str,
     weights: Tensor,
-    scores: Tensor,
+    scores: Tensor | None,
     frame: Tensor | None,
     *,
     choice: Tensor | None = None,
     log_prob: Tensor | None = None,
+    role: Role | None = None,
+    **more: Any,
 ) -> Look:
-    """The look of a hard attention act: a mixture over all cells, or with a ``choice`` (B,) one cell alone."""
-    soft = soft_look(name, weights, scores, frame)
-    role: Role = "mixture" if choice is None else "multiplier"
-    return dataclasses.replace(soft, kind="hard", role=role, choice=choice, log_prob=log_prob)
+    """The look of a hard attention act: a mixture over all cells, or with a ``choice`` (B[,T]) one cell alone.
+
+    ``role`` says otherwise where it is neither; ``more`` as in :func:`saccade.attention.soft.soft_look`.
+    """
+    soft = soft_look(name, weights, scores, frame, choice=choice, log_prob=log_prob, **more)
+    return dataclasses.replace(soft, kind="hard", role=role or ("mixture" if choice is None else "multiplier"))
 
 
-def _log(weights: Tensor) -> Tensor:
-    """From the weights that are shown, so that gradients pass through them; finite where α has underflowed."""
+def log_weights(weights: Tensor) -> Tensor:
+    """Log α, finite where α is 0; from the weights that are shown, so that gradients pass through them."""
     return weights.clamp_min(torch.finfo(weights.dtype).tiny).log()
 
 

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.attention.soft import Attended, SoftAttention
-from saccade.attention.spatial_transformer import crop_look
+from saccade.attention.spatial_transformer import crop_look, given_window
 from saccade.errors import ConfigError, ShapeError
 from saccade.geometry import Size
 from saccade.trace import Look
@@ -93,22 +93,46 @@ class PointingTransformer(nn.Module):
         nn.init.zeros_(self.to_extent.weight)
         nn.init.zeros_(self.to_extent.bias)
 
-    def attend(self, picture: Tensor, features: Tensor, query: Tensor) -> Pointed:
-        """The act as plain tensors; coordinates are computed in float32 whatever the precision around them."""
+    def attend(
+        self,
+        picture: Tensor,
+        features: Tensor,
+        query: Tensor,
+        *,
+        weights: Tensor | None = None,
+        frame: Tensor | None = None,
+    ) -> Pointed:
+        """The act as plain tensors; coordinates are computed in float32 whatever the precision around them.
+
+        ``weights`` (B,I,J) that are given take the place of the attention that points. A ``frame`` (B,2,3) that is
+        given, cells of the crop → pixels of the picture, takes the place of the window.
+        """
         if picture.dim() != 4 or picture.shape[0] != features.shape[0]:
             raise ShapeError("picture", f"({features.shape[0]},C,H,W)", picture.shape)
-        attended = self.attention.attend(features, query)  # (B,F), (B,I,J)
+        attended = self.attention.attend(features, query, weights=weights)  # (B,F), (B,I,J)
+        if frame is not None:
+            theta = given_window(frame, self.crop, picture)  # (B,2,3)
+            return Pointed(geometry.sample_theta(picture, theta, self.crop), theta, attended)
         with torch.autocast(features.device.type, enabled=False):
             known = torch.cat([attended.context, query], dim=1).to(self.to_extent.weight.dtype)  # (B,F+Q)
             opened = torch.sigmoid(_PACE * self.to_extent(known))  # (B,1)
             extent = self.smallest + (self.largest - self.smallest) * opened  # (B,1)
-            weights = attended.weights if self.steered else attended.weights.detach()  # (B,I,J)
-            theta = square_window(expected_point(weights.to(extent.dtype)), extent)  # (B,2,3)
+            points = attended.weights if self.steered else attended.weights.detach()  # (B,I,J)
+            theta = square_window(expected_point(points.to(extent.dtype)), extent)  # (B,2,3)
         return Pointed(geometry.sample_theta(picture, theta, self.crop), theta, attended)
 
-    def forward(self, picture: Tensor, features: Tensor, query: Tensor, *, name: str = "crop") -> tuple[Tensor, Look]:
-        """Crop and look; the picture is taken as the network input."""
-        pointed = self.attend(picture, features, query)
+    def forward(
+        self,
+        picture: Tensor,
+        features: Tensor,
+        query: Tensor,
+        *,
+        name: str = "crop",
+        weights: Tensor | None = None,
+        frame: Tensor | None = None,
+    ) -> tuple[Tensor, Look]:
+        """Crop and look; the picture is taken as the network input, ``weights`` and ``frame`` as in :meth:`attend`."""
+        pointed = self.attend(picture, features, query, weights=weights, frame=frame)
         return pointed.crop, crop_look(name, pointed.theta, self.crop, (picture.shape[-2], picture.shape[-1]))
 
 

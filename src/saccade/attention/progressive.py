@@ -23,6 +23,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from saccade.attention.given import given_or_own
 from saccade.attention.scores import AdditiveScorer
 from saccade.attention.soft import Attended, soft_look
 from saccade.errors import ConfigError
@@ -68,21 +69,30 @@ class ProgressiveAttention(nn.Module):
         with torch.no_grad():
             self.scorer.to_score.bias.add_(math.log(start / (1 - start)))  # type: ignore[union-attr]  # σ⁻¹(start)
 
-    def attend(self, features: Tensor, query: Tensor, seen: Tensor | None = None) -> Attended:
+    def attend(
+        self, features: Tensor, query: Tensor, seen: Tensor | None = None, *, weights: Tensor | None = None
+    ) -> Attended:
         """The act as plain tensors: context (B,C,H,W), the map that goes on; weights (B,H,W), scores (B,H,W).
 
-        Whoever asks the same features many times gives what the scorer has ``seen`` of them (B,D,H,W).
+        Whoever asks the same features many times gives what the scorer has ``seen`` of them (B,D,H,W). ``weights``
+        (B,H,W) that are given take the place of its own; the scores stay its own.
         """
         # Eq. (6) left, or Eq. (9): (B,H,W)
         scores = self.scorer(features, query) if seen is None else self.scorer.judge(seen, query)
-        weights = torch.sigmoid(scores)  # Eq. (6) right: (B,H,W)
+        weights = given_or_own(weights, torch.sigmoid(scores))  # Eq. (6) right: (B,H,W)
         return Attended(weights.unsqueeze(1) * features, weights, scores)  # Eq. (5): (B,C,H,W)
 
     def forward(
-        self, features: Tensor, query: Tensor, *, frame: Tensor | None = None, name: str = "gate"
+        self,
+        features: Tensor,
+        query: Tensor,
+        *,
+        frame: Tensor | None = None,
+        name: str = "gate",
+        weights: Tensor | None = None,
     ) -> tuple[Tensor, Look]:
-        """Attended features and look; ``frame`` (2,3) tells where the features' cells lie in the picture."""
-        attended = self.attend(features, query)
+        """Attended features and look; ``frame`` (2,3) tells where their cells lie, ``weights`` as in :meth:`attend`."""
+        attended = self.attend(features, query, weights=weights)
         return attended.context, gate_look(name, attended.weights, attended.scores, frame)
 
 

@@ -14,11 +14,12 @@ Deviations from the paper: none.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from saccade.attention.given import given_or_own
 from saccade.attention.scores import AdditiveScorer, spatial_softmax
 from saccade.trace import Look
 
@@ -38,15 +39,24 @@ class CellAttention(nn.Module, ABC):
     def score(self, features: Tensor, query: Tensor) -> Tensor:
         """How well each cell of (B,C,H,W) fits the query (B,Q): (B,H,W)."""
 
-    def attend(self, features: Tensor, query: Tensor) -> Attended:
-        """The act as plain tensors: context (B,C), weights (B,H,W), scores (B,H,W)."""
-        return attend_by(self.score(features, query), features)
+    def attend(self, features: Tensor, query: Tensor, *, weights: Tensor | None = None) -> Attended:
+        """The act as plain tensors: context (B,C), weights (B,H,W), scores (B,H,W).
+
+        ``weights`` (B,H,W) that are given take the place of its own; the scores stay its own.
+        """
+        return attend_by(self.score(features, query), features, weights)
 
     def forward(
-        self, features: Tensor, query: Tensor, *, frame: Tensor | None = None, name: str = "attention"
+        self,
+        features: Tensor,
+        query: Tensor,
+        *,
+        frame: Tensor | None = None,
+        name: str = "attention",
+        weights: Tensor | None = None,
     ) -> tuple[Tensor, Look]:
-        """Context and look; ``frame`` (2,3) tells where the features' cells lie in the picture."""
-        attended = self.attend(features, query)
+        """Context and look; ``frame`` (2,3) tells where the features' cells lie, ``weights`` as in :meth:`attend`."""
+        attended = self.attend(features, query, weights=weights)
         return attended.context, soft_look(name, attended.weights, attended.scores, frame)
 
 
@@ -69,19 +79,28 @@ class SoftAttention(CellAttention):
         return scores
 
 
-def attend_by(scores: Tensor, features: Tensor) -> Attended:
-    """Softmax and sum: scores (B,…,H,W) and features (B,C,H,W) → context (B,…,C), weights (B,…,H,W), scores."""
-    weights = spatial_softmax(scores)  # Eq. (3): (B,…,H,W)
+def attend_by(scores: Tensor, features: Tensor, weights: Tensor | None = None) -> Attended:
+    """Softmax and sum: scores (B,…,H,W) and features (B,C,H,W) → context (B,…,C), weights (B,…,H,W), scores.
+
+    ``weights`` that are given take the place of the softmax.
+    """
+    weights = given_or_own(weights, spatial_softmax(scores))  # Eq. (3): (B,…,H,W)
     context = torch.einsum("b...hw,bchw->b...c", weights, features)  # Eq. (4): (B,…,C)
     return Attended(context, weights, scores)
 
 
-def attend_alike(features: Tensor) -> Attended:
-    """No preference at all, the control: every cell of (B,C,H,W) counts 1/HW, and the context (B,C) is their mean."""
-    return attend_by(torch.zeros_like(features[:, 0]).detach(), features)  # nothing was scored
+def attend_alike(features: Tensor, weights: Tensor | None = None) -> Attended:
+    """No preference at all, the control: every cell of (B,C,H,W) counts 1/HW, and the context (B,C) is their mean.
+
+    ``weights`` (B,H,W) that are given take the place of 1/HW.
+    """
+    return attend_by(torch.zeros_like(features[:, 0]).detach(), features, weights)  # nothing was scored
 
 
-def soft_look(name: str, weights: Tensor, scores: Tensor, frame: Tensor | None) -> Look:
-    """The look of a soft attention act; without a frame the cells are taken as pixels."""
+def soft_look(name: str, weights: Tensor, scores: Tensor | None, frame: Tensor | None, **more: Any) -> Look:
+    """The look of a soft attention act; without a frame the cells are taken as pixels.
+
+    ``more`` are further fields of the look, such as the gain, active and emits of an act that repeats.
+    """
     frame = torch.eye(2, 3, dtype=torch.float64, device=weights.device) if frame is None else frame
-    return Look(name, "soft", "multiplier", weights, norm="softmax", scores=scores, frame=frame)
+    return Look(name, "soft", "multiplier", weights, norm="softmax", scores=scores, frame=frame, **more)

@@ -38,6 +38,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade import geometry
+from saccade.attention.given import check_given
 from saccade.attention.scores import check_query
 from saccade.errors import ConfigError, ShapeError
 from saccade.geometry import Size
@@ -122,18 +123,21 @@ class SpatialTransformer(nn.Module):
             numbers = self.start + self.pace * (self.to_theta(met) - self.start)  # (B,6)
             return window(numbers, self.smallest) if self.bounded else numbers.reshape(-1, 2, 3)  # (B,2,3)
 
-    def attend(self, picture: Tensor, localisation: Tensor, query: Tensor) -> Cropped:
-        """The act as plain tensors: crop (B,C,h,w) and theta (B,2,3)."""
+    def attend(self, picture: Tensor, localisation: Tensor, query: Tensor, *, frame: Tensor | None = None) -> Cropped:
+        """The act as plain tensors: crop (B,C,h,w) and theta (B,2,3).
+
+        A ``frame`` (B,2,3) that is given, cells of the crop → pixels of the picture, takes the place of its window.
+        """
         if picture.dim() != 4 or picture.shape[0] != localisation.shape[0]:
             raise ShapeError("picture", f"({localisation.shape[0]},C,H,W)", picture.shape)
-        theta = self.locate(localisation, query)  # (B,2,3)
+        theta = self.locate(localisation, query) if frame is None else given_window(frame, self.crop, picture)
         return Cropped(geometry.sample_theta(picture, theta, self.crop), theta)  # (B,C,h,w)
 
     def forward(
-        self, picture: Tensor, localisation: Tensor, query: Tensor, *, name: str = "crop"
+        self, picture: Tensor, localisation: Tensor, query: Tensor, *, name: str = "crop", frame: Tensor | None = None
     ) -> tuple[Tensor, Look]:
-        """Crop and look; the picture is taken as the network input."""
-        cropped = self.attend(picture, localisation, query)
+        """Crop and look; the picture is taken as the network input, ``frame`` as in :meth:`attend`."""
+        cropped = self.attend(picture, localisation, query, frame=frame)
         return cropped.crop, crop_look(name, cropped.theta, self.crop, (picture.shape[-2], picture.shape[-1]))
 
 
@@ -147,6 +151,13 @@ def window(numbers: Tensor, smallest: float) -> Tensor:
     across = along * turn  # (B,2): beside the diagonal
     rows = [along[:, 0], across[:, 0], place[:, 0], across[:, 1], along[:, 1], place[:, 1]]
     return torch.stack(rows, dim=1).reshape(-1, 2, 3)  # (B,2,3)
+
+
+def given_window(frame: Tensor, crop: Size, picture: Tensor) -> Tensor:
+    """θ (B,2,3) of a given frame (B,2,3), cells of the crop → pixels of the picture (B,C,H,W); in double precision."""
+    check_given(frame, (picture.shape[0], 2, 3), "frame")
+    size = (picture.shape[-2], picture.shape[-1])
+    return geometry.frame_to_theta(frame.to(picture.device, torch.float64), crop, size)
 
 
 def crop_look(name: str, theta: Tensor, crop: Size, picture: Size) -> Look:

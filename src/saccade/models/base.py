@@ -14,26 +14,32 @@ last two being the features that were attended and what became of them, so that 
 computation.
 
 ``attention`` puts given weights in the place of a model's own, by the name of the look: the rest of the model then runs
-on them. Weights have the shape of the look's; a look that is not named keeps its own.
+on them. Weights have the shape of the look's; a look that is not named keeps its own. They are used as they are, never
+normalised again, so a look that mixes predictions or chooses a cell wants weights that sum to 1. In eval mode a choice
+is the cell with the largest weight. Scores stay the model's own. A crop has no weights: its frame (B,2,3), cells of the
+crop → pixels of the network input, is given instead. ``trace.as_given()`` has all looks of a trace in this form, so
+that ``model(images, attention=trace.as_given())`` repeats them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from saccade.attention.given import check_given
 from saccade.backbones import Stages
-from saccade.errors import ConfigError, ShapeError
+from saccade.errors import ConfigError, ShapeError, nearest
 from saccade.geometry import Size
 from saccade.trace import AttentionTrace, Look, Output, Total
 
 Raw = dict[str, Tensor]
 Given = Mapping[str, Tensor]
-"""Weights by the name of their look, to be used in place of the model's own."""
+"""Weights, or the frame of a crop, by the name of their look: to be used in place of the model's own."""
 
 
 class AttentionModel(nn.Module, ABC):
@@ -48,7 +54,7 @@ class AttentionModel(nn.Module, ABC):
     config: Any
 
     @abstractmethod
-    def encode(self, *inputs: Tensor) -> Tensor:
+    def encode(self, *inputs: Any, **named: Any) -> Tensor:
         """The part that does not depend on the question (B,…): computed once, asked many times."""
 
     @abstractmethod
@@ -71,6 +77,32 @@ class AttentionModel(nn.Module, ABC):
         """How the answer ids are to be read, for programs that run an exported model."""
         return {}
 
+    @property
+    def look_names(self) -> tuple[str, ...]:
+        """The looks whose weights can be given, in order."""
+        return ()
+
+    def given(self, attention: Given | None, name: str, shape: Sequence[int]) -> Tensor | None:
+        """The weights of ``shape`` given for the look ``name``, or None where the model is to use its own.
+
+        Every name in ``attention`` must be a look of this model.
+        """
+        if attention is None:
+            return None
+        for found in attention:
+            if found not in self.look_names:
+                raise ConfigError(self._no_such_look(found))
+        if name not in attention:
+            return None
+        check_given(attention[name], shape, f"attention for look '{name}'")
+        return attention[name]
+
+    def _no_such_look(self, name: str) -> str:
+        model = type(self).__name__
+        if not self.look_names:
+            return f"attention: {model} has no attention that can be given; leave out '{name}'"
+        return f"attention: {model} has no look '{name}': {nearest(name, self.look_names)}"
+
     def wrap(self, raw: Raw, input_size: Size | None = None) -> Output:
         """Give plain tensors their meaning; ``input_size`` is (height, width) of a picture, None for other inputs."""
         logits, answer = self.logits_and_answer(raw)
@@ -92,7 +124,7 @@ class ImageModel(AttentionModel):
     """A model whose input is a picture."""
 
     @abstractmethod
-    def encode(self, images: Tensor) -> Tensor:  # type: ignore[override]
+    def encode(self, images: Tensor) -> Tensor:
         """The part of the picture (B,3,H,W) that does not depend on the query."""
 
     @property
@@ -116,15 +148,16 @@ class PictureModel(ImageModel):
 
     def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
         """:meth:`answer`; there is no query."""
-        return self.answer(encoding, **_given(attention))
+        return self.answer(encoding, **given_argument(attention))
 
     def forward_raw(self, images: Tensor, *, attention: Given | None = None) -> Raw:
         """Pictures (B,3,H,W) → plain tensors."""
-        return self.answer(self.encode(images), **_given(attention))
+        return self.answer(self.encode(images), **given_argument(attention))
 
     def forward(self, images: Tensor, *, attention: Given | None = None) -> Output:
         """Pictures (B,3,H,W) → logits, trace and the tensors behind them."""
-        return self.wrap(self.forward_raw(images, attention=attention), (images.shape[-2], images.shape[-1]))
+        raw = self.forward_raw(images, **given_argument(attention))
+        return marked_given(self.wrap(raw, (images.shape[-2], images.shape[-1])), attention)
 
 
 class QueryModel(ImageModel):
@@ -141,7 +174,7 @@ class QueryModel(ImageModel):
         """:meth:`ask`; the query is required."""
         if query is None:
             raise ShapeError("query", "(B,) query ids", ())
-        return self.ask(encoding, query, **_given(attention))
+        return self.ask(encoding, query, **given_argument(attention))
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """What the logits (B,K) mean: shares of exclusive answers, or for many labels the probability of each."""
@@ -172,14 +205,20 @@ class QueryModel(ImageModel):
             layout = torch.channels_last if _channels_last(encoding) else torch.contiguous_format
             encoding = encoding.unsqueeze(1).expand(-1, asks, *encoding.shape[1:]).flatten(0, 1)  # (B·k,…)
             encoding = encoding.contiguous(memory_format=layout)
-        return self.ask(encoding, query, **_given(attention))
+        return self.ask(encoding, query, **given_argument(attention))
 
     def forward(self, images: Tensor, query: Tensor, *, attention: Given | None = None) -> Output:
         """Pictures (B,3,H,W) and query ids (B,) → logits, trace and the tensors behind them."""
-        return self.wrap(self.forward_raw(images, query, attention=attention), (images.shape[-2], images.shape[-1]))
+        raw = self.forward_raw(images, query, **given_argument(attention))
+        return marked_given(self.wrap(raw, (images.shape[-2], images.shape[-1])), attention)
 
 
-def _given(attention: Given | None) -> dict[str, Given]:
+def marked_given(output: Output, attention: Given | None) -> Output:
+    """The same output, whose trace says which of its looks were given."""
+    return output if attention is None else replace(output, trace=output.trace.mark_given(attention))
+
+
+def given_argument(attention: Given | None) -> dict[str, Any]:
     """The keyword argument for given weights; without them a model need not know of it."""
     return {} if attention is None else {"attention": attention}
 

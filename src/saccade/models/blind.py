@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from saccade.attention.given import grid_of
 from saccade.attention.scores import check_query
 from saccade.attention.soft import attend_alike
-from saccade.models.base import Raw
+from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 
 
@@ -30,8 +31,9 @@ class BlindModel(PictureQueryModel):
         super().__init__(config)
         self.head = self.new_head()
 
-    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """The classifier on the mean of all cells."""
         asked = self.asked(encoding, query)  # (B,Q)
         check_query(asked, self.config.queries, encoding)
-        return self.answered(encoding, attend_alike(encoding), asked)
+        weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
+        return self.answered(encoding, attend_alike(encoding, weights), asked)

@@ -7,8 +7,9 @@ authors' released code.
 Eq. (1-3)    [i f o g] = (σ σ σ tanh) T[E y_t-1; h_t-1; ẑ_t], c_t = f⊙c + i⊙g, …     :class:`WordMemory`
 Eq. (4)      e_ti = f_att(a_i, h_t-1)                                               :class:`.AdditiveScorer`
 Eq. (5)      α_t = softmax_i(e_t)                                                   :func:`.spatial_softmax`
-Eq. (6, 13)  ẑ_t = β_t Σ_i α_ti a_i, β_t = σ(f_β(h_t-1))                            :meth:`CaptionDecoder.look`
-Eq. (8, 9)   s_t ~ Categorical(α_t), ẑ_t = β_t a_s                                  :meth:`CaptionDecoder.look`
+Eq. (6, 13)  ẑ_t = Σ_i α_ti a_i                                                     :meth:`CaptionDecoder.look`
+Eq. (8, 9)   s_t ~ Categorical(α_t), ẑ_t = a_s                                      :meth:`CaptionDecoder.look`
+Sec. 4.2.1   ẑ_t scaled by β_t = σ(f_β(h_t-1)); the paper does not number it        :meth:`CaptionDecoder.look`
 Sec. 3.1.2   c_0 = f_init,c(mean_i a_i), h_0 = f_init,h(mean_i a_i)                 :meth:`CaptionDecoder.begin`
 Eq. (7)      p(y_t) ∝ exp(L_o(E y_t-1 + L_h h_t + L_z ẑ_t))                         :class:`DeepOutput`
 ===========  =====================================================================  ===============================
@@ -35,7 +36,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.attention.hard import at_cells
+from saccade.attention.hard import at_cells, log_weights
 from saccade.attention.sampling import draw
 from saccade.attention.scores import AdditiveScorer
 from saccade.attention.soft import attend_by
@@ -226,8 +227,9 @@ class CaptionDecoder(nn.Module):
         pick: Pick = "expected",
         noise: Tensor | None = None,
         expected: Tensor | None = None,
+        weights: Tensor | None = None,
     ) -> Looked:
-        """Eq. (5), (6), (8), (9) and (13), from the state of the word before.
+        """Eq. (5), (6), (8), (9) and (13), then the gate of Section 4.2.1, from the state of the word before.
 
         Args:
             scene: of :meth:`begin`.
@@ -236,16 +238,18 @@ class CaptionDecoder(nn.Module):
             pick: which cells count.
             noise: (B,K,L) of the draw, where one cell is drawn.
             expected: (B,) bool, the pictures of which all cells count even so.
+            weights: (B,K,h,w) given in place of α_t; a cell is then picked by them too.
         """
         hidden = memory.hidden
-        context, weights, _ = attend_by(scores, scene.features)  # Eq. (5), (13): (B,K,D), (B,K,h,w)
+        context, alpha, _ = attend_by(scores, scene.features, weights)  # Eq. (5), (13): (B,K,D), (B,K,h,w)
         choice = None
         if pick != "expected":
-            choice = draw(scores.flatten(2), noise)  # Eq. (8): (B,K)
+            likely = scores if weights is None else log_weights(alpha)  # (B,K,h,w)
+            choice = draw(likely.flatten(2), noise)  # Eq. (8): (B,K)
             picked = at_cells(scene.features, choice)  # Eq. (9): (B,K,D)
             context = picked if expected is None else torch.where(expected[:, None, None], context, picked)
         gain = hidden.new_ones(hidden.shape[:2]) if self.gate is None else self.gate(hidden).squeeze(-1).sigmoid()
-        return Looked(context * gain.unsqueeze(-1), weights, scores, gain, choice)
+        return Looked(context * gain.unsqueeze(-1), alpha, scores, gain, choice)
 
     def say(
         self,
@@ -256,14 +260,15 @@ class CaptionDecoder(nn.Module):
         pick: Pick = "expected",
         noise: Tensor | None = None,
         expected: Tensor | None = None,
+        weights: Tensor | None = None,
     ) -> Said:
         """One word more, for K captions of each picture side by side, after the words ``before`` (B,K).
 
-        ``pick``, ``noise`` (B,K,L) and ``expected`` (B,) as in :meth:`look`.
+        ``pick``, ``noise`` (B,K,L), ``expected`` (B,) and ``weights`` (B,K,h,w) as in :meth:`look`.
         """
         embedded = self.embedded(before)  # (B,K,m)
         scores = self._scored_in_blocks(scene, memory)  # (B,K,h,w)
-        looked = self.look(scene, memory, scores, pick=pick, noise=noise, expected=expected)
+        looked = self.look(scene, memory, scores, pick=pick, noise=noise, expected=expected, weights=weights)
         memory = self.memory(self.memory.from_word(embedded), looked.context, memory)  # (B,K,n)
         return Said(self.output(embedded, memory.hidden, looked.context), looked, memory)
 
@@ -276,6 +281,7 @@ class CaptionDecoder(nn.Module):
         pick: Pick = "expected",
         noise: Tensor | None = None,
         expected: Tensor | None = None,
+        weights: Tensor | None = None,
     ) -> Said:
         """Teacher forcing: the words (B,T) are given, and each is told from those before it.
 
@@ -286,16 +292,18 @@ class CaptionDecoder(nn.Module):
             pick: which cells count.
             noise: (B,T,L) of the draws, where one cell is drawn for each word.
             expected: (B,) bool, the pictures of which all cells count even so.
+            weights: (B,T,h,w) given in place of α.
         """
         before = F.pad(words[:, :-1], (1, 0), value=-1)  # y_t-1, and nothing before the first: (B,T)
         embedded = self.embedded(before)  # (B,T,m)
         told = self.memory.from_word(embedded)  # (B,T,4n)
         draws = [None] * words.shape[1] if noise is None else torch.split(noise, 1, dim=1)  # (B,1,L) of each word
+        given = [None] * words.shape[1] if weights is None else torch.split(weights, 1, dim=1)  # (B,1,h,w) of each
         looks, states = [], []
         # split, not sliced: the gradient of slices would fill a tensor of all words for each word
-        for heard, drawn in zip(torch.split(told, 1, dim=1), draws):
+        for heard, drawn, alpha in zip(torch.split(told, 1, dim=1), draws, given):
             scores = self.scored(scene, memory)  # (B,1,h,w)
-            looked = self.look(scene, memory, scores, pick=pick, noise=drawn, expected=expected)
+            looked = self.look(scene, memory, scores, pick=pick, noise=drawn, expected=expected, weights=alpha)
             memory = self.memory(heard, looked.context, memory)  # (B,1,n)
             looks.append(looked)
             states.append(memory.hidden)

@@ -39,8 +39,19 @@ class Captioner(Protocol):
         The memory is a named tuple of tensors (B,1,…).
         """
 
-    def say(self, scene: Any, memory: Any, before: Tensor, generator: torch.Generator | None = None) -> Said:
-        """The next word after ``before`` (B,K), -1 for none, with the memory (B,K,…)."""
+    def say(
+        self,
+        scene: Any,
+        memory: Any,
+        before: Tensor,
+        generator: torch.Generator | None = None,
+        *,
+        weights: Tensor | None = None,
+    ) -> Said:
+        """The next word after ``before`` (B,K), -1 for none, with the memory (B,K,…).
+
+        ``weights`` (B,h,w) are given for all captions of a picture in place of the model's own.
+        """
 
 
 class Decoded(NamedTuple):
@@ -93,6 +104,7 @@ def decode(
     longest: int = 20,
     length_penalty: float = 0.0,
     generator: torch.Generator | None = None,
+    weights: Tensor | None = None,
 ) -> Decoded:
     """Captions of encoded pictures (B,…); the model is to be in eval mode.
 
@@ -106,6 +118,7 @@ def decode(
         length_penalty: γ; captions are ranked by log p / (length with the end)^γ. 0 prefers short ones, 1 ranks by the
             mean of the words.
         generator: of what is drawn.
+        weights: (B,T,h,w) given for each of ``longest`` = T words, in place of the model's own.
     """
     places = _places(method, width, captions)
     if longest < 1:
@@ -121,7 +134,8 @@ def decode(
         before = nothing[:, :1]  # a beam begins as one caption: its first word is computed once
     steps: list[tuple[Looked, _Chosen]] = []
     while len(steps) < longest and not (steps and bool(found.ended.all())):
-        said = model.say(scene, memory, before, generator)
+        given = {} if weights is None else {"weights": weights[:, len(steps)]}  # (B,h,w)
+        said = model.say(scene, memory, before, generator, **given)
         said = Said(said.logits.expand(-1, places, -1), _spread(said.looked, places), _spread(said.memory, places))
         logits = said.logits.float()  # (B,K,V)
         surplus = logits.logsumexp(-1)  # of the logits over log p: (B,K)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from saccade.attention.spatial_transformer import crop_look
 from saccade.geometry import Size
-from saccade.models.base import Raw
+from saccade.models.base import Given, Raw
 from saccade.models.one_size import check_pictures, check_size
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.quadrants import quadrant_batch
@@ -94,7 +94,7 @@ class CroppingModel(PictureQueryModel):
         return images.reshape(-1, 3, *self.config.picture), located.reshape(-1, *self.located)
 
     @abstractmethod
-    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """Locate, cut out, read."""
 
     def read(self, crop: Tensor) -> Tensor:

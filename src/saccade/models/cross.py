@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from saccade.attention.cross import CrossAttention
-from saccade.models.base import Raw
+from saccade.attention.given import grid_of
+from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 
 
@@ -40,7 +41,8 @@ class CrossModel(PictureQueryModel):
         self.attention = CrossAttention(self.channels, config.queries, hidden=config.hidden)
         self.head = self.new_head()
 
-    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """The query against every cell, then the classifier."""
         asked = self.asked(encoding, query)  # (B,Q)
-        return self.answered(encoding, self.attention.attend(encoding, asked), asked)
+        weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
+        return self.answered(encoding, self.attention.attend(encoding, asked, weights=weights), asked)

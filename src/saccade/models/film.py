@@ -24,9 +24,10 @@ import itertools
 
 from torch import Tensor, nn
 
+from saccade.attention.given import grid_of
 from saccade.attention.scores import check_features, check_query
 from saccade.attention.soft import attend_alike
-from saccade.models.base import Raw
+from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.resolutions import resolution_ends
 
@@ -72,11 +73,12 @@ class FilmModel(PictureQueryModel):
         """The stages before the query enters (B,C,h,w)."""
         return self.backbone.between(images, to=self.conditioned[0])
 
-    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """Modulate, next stages, modulate, …; then the classifier on the mean of all cells."""
         asked = self.asked(encoding, query)  # (B,Q)
         features = self.modulations[self.conditioned[0]](encoding, asked)  # (B,C,h,w)
         for before, name in itertools.pairwise(self.conditioned):
             features = self.backbone.between(features, after=before, to=name)  # (B,C,h,w)
             features = self.modulations[name](features, asked)
-        return self.answered(features, attend_alike(features), asked)
+        weights = self.given(attention, self.look_name, grid_of(features))  # (B,h,w)
+        return self.answered(features, attend_alike(features, weights), asked)

@@ -31,6 +31,7 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor
 
+from saccade.attention.given import grid_of
 from saccade.attention.hard import (
     HardAttention,
     at_cells,
@@ -42,7 +43,7 @@ from saccade.attention.hard import (
     posterior,
     sample_cells,
 )
-from saccade.models.base import Raw
+from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.quadrants import quadrant_batch
 from saccade.trace import Look
@@ -91,11 +92,12 @@ class HardModel(PictureQueryModel):
             logits = logits + self.prior(asked)[:, None, None]  # (B,h,w,K)
         return (logits if self.multi_label else logits.log_softmax(-1)).permute(0, 3, 1, 2)  # (B,K,h,w)
 
-    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """The prior, the cells' answers, and what comes of both."""
         name = self.look_name
         asked = self.asked(encoding, query)  # (B,Q)
-        weights, scores = self.attention.prior(encoding, asked)  # (B,h,w) each
+        given = self.given(attention, name, grid_of(encoding))  # (B,h,w)
+        weights, scores = self.attention.prior(encoding, asked, weights=given)  # (B,h,w) each
         answers = self.cell_answers(encoding, asked)  # (B,K,h,w)
         raw = self._summed(weights, answers) if self._sums else self._sampled(weights, answers)
         logits = raw["logits"]  # (B,K)

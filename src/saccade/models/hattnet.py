@@ -35,11 +35,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from saccade.attention.given import grid_of
 from saccade.attention.progressive import ProgressiveAttention, gate_look
 from saccade.attention.soft import SoftAttention
 from saccade.backbones import Stages
 from saccade.errors import ConfigError
-from saccade.models.base import Raw
+from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, act
 from saccade.models.quadrants import quadrant_batch
 from saccade.models.resolutions import resolution_ends
@@ -123,7 +124,7 @@ class HAttNetModel(PictureQueryModel):
         seen = self.gates[self.first].scorer.from_features(features)  # type: ignore[union-attr, operator]  # (B,D,h,w)
         return torch.cat((features, seen), dim=1)  # (B,C+D,h,w)
 
-    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """Eq. (5)-(9): gate by gate to the last stage, then the classifier."""
         asked = self.asked(encoding, query)  # (B,Q)
         raw: Raw = {}
@@ -131,15 +132,26 @@ class HAttNetModel(PictureQueryModel):
         seen = encoding[:, features.shape[1] :]  # (B,D,h,w); only the first gate's has no query in it
         for name, gate in self.gates.items():
             features = self.backbone.between(features, after=here, to=name)  # f: (B,C,h,w)
-            attended = gate.attend(features, asked, seen if name == self.first else None)  # type: ignore[operator]
+            attended = gate.attend(  # type: ignore[operator]
+                features,
+                asked,
+                seen if name == self.first else None,
+                weights=self.given(attention, name, grid_of(features)),  # (B,h,w)
+            )
             raw |= act(name, features, attended)
             features = self.norms[name](attended.context) if name in self.norms else attended.context  # f̂: (B,C,h,w)
             here = name
         features = self.backbone.between(features, after=here)  # Eq. (7): (B,C,h,w)
-        raw |= self.answered(features, self.attention.attend(features, asked), asked)
+        weights = self.given(attention, self.look_name, grid_of(features))  # (B,h,w)
+        raw |= self.answered(features, self.attention.attend(features, asked, weights=weights), asked)
         if self.gates and (self.config.gate_penalty or self.config.spread_penalty):
             raw["penalty"] = self._price(raw)  # (B,)
         return raw
+
+    @property
+    def look_names(self) -> tuple[str, ...]:
+        """The gated stages, then the last."""
+        return (*self.gates, self.look_name)
 
     def _price(self, raw: Raw) -> Tensor:
         """What the gates cost every example: (B,); each gated stage counts alike."""

@@ -21,6 +21,11 @@ Keys of the result, beside those of the looks (T = ``most`` + 1 meta steps, Y = 
 ``location_reward`` (B,T,k); ``active`` (B,T): nothing had ended the reading before; ``single_logits`` (B,C).
 Behind the end ``said`` is stop, except in training, where a rollout goes on whatever was drawn.
 
+**Given attention** (:mod:`saccade.models.base`) has T maps for each of ``saliency`` (S_t), ``covert`` (M_t),
+``priority`` (P_t) and ``inhibited`` (S_t+1). It has T·k maps for ``glimpse``; the model glimpses the cell with the
+largest weight of each. ``inhibited`` is the saliency of the next step, unless ``saliency`` is given too.
+``location_log_prob`` and ``location_entropy`` stay those of the model's own scores.
+
 Deviations from the paper: those of its parts (:mod:`saccade.attention.gaussian`, :mod:`saccade.attention.saliency`,
 :mod:`saccade.models.multiset_reader`). It does not say whether the controller's state outlives a meta step; here it
 does (``carry_state``), and so it can name later what it saw before. Where to look is decided by a state that the reward
@@ -40,9 +45,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.attention.gaussian import covert_look
+from saccade.attention.hard import hard_look, log_weights
 from saccade.attention.saliency import InhibitionOfReturn, SaliencyMap, min_max, priority_map
 from saccade.attention.sampling import gumbel_noise
-from saccade.models.base import Raw
+from saccade.models.base import Given, Raw
 from saccade.models.fine_cells import FineCells
 from saccade.models.hsal_controller import Controller, Glimpsed, Judged, MetaController
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
@@ -128,7 +134,7 @@ class HsalModel(MultisetModel):
         volume = self.backbone.between(lower, after=self.config.fine_stage)  # (B,C,h,w)
         return torch.cat([volume, self.fine(lower)], dim=1)
 
-    def answer(self, encoding: Tensor) -> Raw:
+    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
         """Read the encoded pictures (B,C[+F],h,w): in training by draws, otherwise by what is likeliest."""
         location_noise = class_noise = None
         if self.training:
@@ -136,19 +142,44 @@ class HsalModel(MultisetModel):
             cells = self.grid[0] * self.grid[1]
             location_noise = gumbel_noise((count, steps, self.config.glimpses, cells), like=encoding)  # (B,T,k,N)
             class_noise = gumbel_noise((count, steps, self.config.classes + 1), like=encoding)  # (B,T,Y)
-        return self.read_single(encoding) | self.read(encoding, location_noise, class_noise)
+        return self.read_single(encoding) | self.read(encoding, location_noise, class_noise, attention=attention)
 
-    def read(self, encoding: Tensor, location_noise: Tensor | None = None, class_noise: Tensor | None = None) -> Raw:
+    def read(
+        self,
+        encoding: Tensor,
+        location_noise: Tensor | None = None,
+        class_noise: Tensor | None = None,
+        *,
+        attention: Given | None = None,
+    ) -> Raw:
         """The rollout: T meta steps, drawn with the noise (B,T,k,N) and (B,T,Y), or the likeliest without.
 
         In float32 or wider whatever the backbone computed in: bfloat16 is too coarse for what is compared and drawn.
         """
         with torch.autocast(encoding.device.type, enabled=False):
-            return self._read(
-                encoding.to(torch.promote_types(encoding.dtype, torch.float32)), location_noise, class_noise
-            )
+            encoding = encoding.to(torch.promote_types(encoding.dtype, torch.float32))
+            return self._read(encoding, location_noise, class_noise, self._given_maps(encoding, attention))
 
-    def _read(self, encoding: Tensor, location_noise: Tensor | None, class_noise: Tensor | None) -> Raw:
+    def _given_maps(self, encoding: Tensor, attention: Given | None) -> dict[str, Tensor]:
+        """The given maps by the name of their look, (B,T,h,w) and of glimpses (B,T·k,h,w), as the encoding is typed."""
+        maps = {}
+        for name in self.look_names if attention is not None else ():
+            steps = self.steps * (self.config.glimpses if name == "glimpse" else 1)
+            given = self.given(attention, name, (encoding.shape[0], steps, *self.grid))
+            if given is not None:
+                maps[name] = given.to(encoding)
+        return maps
+
+    def _read(
+        self,
+        encoding: Tensor,
+        location_noise: Tensor | None,
+        class_noise: Tensor | None,
+        given: dict[str, Tensor],
+    ) -> Raw:
+        glimpsed = None
+        if "glimpse" in given:
+            glimpsed = given["glimpse"].flatten(2).argmax(-1).reshape(-1, self.steps, self.config.glimpses)  # (B,T,k)
         energy = self.saliency(encoding[:, : self.channels]).detach()  # (B,h,w)
         saliency = min_max(energy)  # S_1: (B,h,w)
         projected = self.controller.project(encoding)
@@ -156,10 +187,12 @@ class HsalModel(MultisetModel):
         said = encoding.new_zeros(encoding.shape[0], self.config.classes + 1)  # ŷ_0: (B,Y)
         meta_state = encoding.new_zeros(encoding.shape[0], self.config.meta_hidden)
         fresh = state = encoding.new_zeros(encoding.shape[0], self.config.hidden)
-        before, masks, priorities, steps = [saliency], [], [], []
+        before, masks, priorities, steps, after = [], [], [], [], []
         for number in range(self.steps):
-            mask, meta_state = self.meta(saliency, said, meta_state)  # M_t: (B,h,w)
-            priority = priority_map(mask, saliency)  # P_t: (B,h,w)
+            saliency = _at_step(given, "saliency", number, saliency)  # S_t: (B,h,w)
+            mask, meta_state = self.meta(saliency, said, meta_state)
+            mask = _at_step(given, "covert", number, mask)  # M_t: (B,h,w)
+            priority = _at_step(given, "priority", number, priority_map(mask, saliency))  # P_t: (B,h,w)
             step = self.controller.step(
                 projected,
                 priority,
@@ -168,25 +201,32 @@ class HsalModel(MultisetModel):
                 state if self.config.carry_state else fresh,
                 location_noise=None if location_noise is None else location_noise[:, number],
                 class_noise=None if class_noise is None else class_noise[:, number],
+                cells=None if glimpsed is None else glimpsed[:, number],
             )
             state = step.states[-1]  # (B,D)
             said = F.embedding(step.said, one_hot)  # ŷ_t: (B,Y)
-            saliency = self.inhibit(saliency, mask, step.cells)  # S_t+1: (B,h,w)
+            before.append(saliency)
             masks.append(mask)
             priorities.append(priority)
             steps.append(step)
-            before.append(saliency)
+            saliency = _at_step(given, "inhibited", number, self.inhibit(saliency, mask, step.cells))  # S_t+1: (B,h,w)
+            after.append(saliency)
         maps = {
             "saliency.energy": energy,  # before it is normalised: (B,h,w)
-            "saliency.weights": torch.stack(before[:-1], dim=1),  # S_1 … S_T: (B,T,h,w)
-            "inhibited.weights": torch.stack(before[1:], dim=1),  # S_2 … S_T+1: (B,T,h,w)
+            "saliency.weights": torch.stack(before, dim=1),  # S_1 … S_T: (B,T,h,w)
+            "inhibited.weights": torch.stack(after, dim=1),  # S_2 … S_T+1: (B,T,h,w)
             "covert.weights": torch.stack(masks, dim=1),  # (B,T,h,w)
             "covert.values": encoding,  # (B,C[+F],h,w)
             "priority.weights": torch.stack(priorities, dim=1),  # (B,T,h,w)
         }
         maps["covert.context"] = torch.einsum("bthw,bchw->btc", maps["covert.weights"], encoding)  # g_0: (B,T,C[+F])
         judged = self.controller.judge(steps, maps["priority.weights"])
-        return maps | self._classes(steps, judged) | self._glimpses(steps, judged, maps["priority.weights"].detach())
+        raw = maps | self._classes(steps, judged) | self._glimpses(steps, judged, maps["priority.weights"].detach())
+        if "glimpse" in given:
+            chosen = raw["glimpse.choice"].unsqueeze(2)  # (B,T·k,1)
+            raw["glimpse.weights"] = given["glimpse"]  # (B,T·k,h,w)
+            raw["glimpse.log_prob"] = log_weights(given["glimpse"]).flatten(2).gather(2, chosen).squeeze(2)  # (B,T·k)
+        return raw
 
     def _classes(self, steps: list[Glimpsed], judged: Judged) -> Raw:
         """What was said, how likely that was, and what it was expected to be worth."""
@@ -204,7 +244,7 @@ class HsalModel(MultisetModel):
         }
 
     def _glimpses(self, steps: list[Glimpsed], judged: Judged, priority: Tensor) -> Raw:
-        """Where was looked, how likely that was, and what it was worth: ``priority`` (B,T,h,w) there."""
+        """Where the model looked, how likely that was, and what it was worth: ``priority`` (B,T,h,w) there."""
         cells = torch.stack([step.cells for step in steps], dim=1)  # (B,T,k)
         every = judged.location_logits.log_softmax(-1)  # (B,T,k,N)
         shares = every.exp()  # (B,T,k,N)
@@ -219,6 +259,11 @@ class HsalModel(MultisetModel):
             "glimpse.choice": cells.flatten(1),  # (B,T·k)
             "glimpse.log_prob": log_prob.flatten(1),  # (B,T·k)
         }
+
+    @property
+    def look_names(self) -> tuple[str, ...]:
+        """In the order in which a step needs them."""
+        return "saliency", "covert", "priority", "glimpse", "inhibited"
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """What was salient, attended, preferred, glimpsed and left, for each label; glimpses are k steps a label.
@@ -235,17 +280,21 @@ class HsalModel(MultisetModel):
             for name in ("saliency", "priority", "inhibited")
         }
         many = self.config.glimpses
-        glimpse = Look(
+        glimpse = hard_look(
             "glimpse",
-            "hard",
-            "policy",
             raw["glimpse.weights"],
-            norm="softmax",
-            frame=frame,
+            None,
+            frame,
             choice=raw["glimpse.choice"],
             log_prob=raw["glimpse.log_prob"],
+            role="policy",
             active=label.repeat_interleave(many, dim=1),  # (B,T·k)
             emits=said.repeat_interleave(many, dim=1),  # (B,T·k)
         )
         covert = covert_look("covert", raw["covert.weights"], frame, active=label, emits=said)
         return fed["saliency"], covert, fed["priority"], glimpse, fed["inhibited"]
+
+
+def _at_step(given: dict[str, Tensor], name: str, number: int, own: Tensor) -> Tensor:
+    """The map (B,h,w) given for this step, or the model's ``own``."""
+    return given[name][:, number] if name in given else own

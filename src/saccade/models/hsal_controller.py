@@ -135,6 +135,7 @@ class Controller(nn.Module):
         *,
         location_noise: Tensor | None = None,
         class_noise: Tensor | None = None,
+        cells: Tensor | None = None,
     ) -> Glimpsed:
         """One meta step: k glimpses and a class, drawn with the noise (B,k,N) and (B,Y), or the likeliest without.
 
@@ -146,21 +147,25 @@ class Controller(nn.Module):
             state: h_0 (B,D).
             location_noise: of the k glimpses.
             class_noise: of the class.
+            cells: (B,k) given glimpses, in place of its own choices.
         """
         told = F.linear(torch.cat([priority.flatten(1), said], dim=1), projected.told, self.encode.bias)  # (B,D)
         seen = (mask.flatten(1).unsqueeze(1) @ projected.covert).squeeze(1)  # W_g g_0, and a_0 is nothing: (B,D)
-        states, cells = [], []
+        states, glimpsed = [], []
         for number in range(self.glimpses):
             state = self.remember(told + seen, state)  # h_i: (B,D)
-            scores = self._scores(state, priority.flatten(1))  # (B,N)
-            cell = draw(scores, None if location_noise is None else location_noise[:, number])  # a_i: (B,)
+            if cells is None:
+                scores = self._scores(state, priority.flatten(1))  # (B,N)
+                cell = draw(scores, None if location_noise is None else location_noise[:, number])  # a_i: (B,)
+            else:
+                cell = cells[:, number]  # a_i: (B,)
             picked = cell[:, None, None].expand(-1, 1, projected.overt.shape[2])  # (B,1,D)
             seen = projected.overt.gather(1, picked).squeeze(1)  # W_a a_i + W_g g_i: (B,D)
             states.append(state)
-            cells.append(cell)
+            glimpsed.append(cell)
         state = self.remember(told + seen, state)  # h_k+1: (B,D)
         said = draw(self.classify(state), class_noise)  # ŷ_t: (B,)
-        return Glimpsed(torch.stack(cells, dim=1), said, (*states, state))
+        return Glimpsed(torch.stack(glimpsed, dim=1), said, (*states, state))
 
     def judge(self, steps: Sequence[Glimpsed], priorities: Tensor) -> Judged:
         """The scores and values of the states of a rollout, T meta steps in their order, with P_1 … P_T (B,T,h,w).

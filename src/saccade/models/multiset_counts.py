@@ -17,8 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from saccade.attention.given import grid_of
 from saccade.attention.soft import attend_alike, soft_look
-from saccade.models.base import Raw
+from saccade.models.base import Given, Raw
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
 from saccade.models.picture_query import act
 from saccade.trace import Look
@@ -57,10 +58,10 @@ class MultisetCountsModel(MultisetModel):
             classes=3, most=2, backbone="small", through="stage2", input_size=(31, 34), hidden=16
         )
 
-    def answer(self, encoding: Tensor) -> Raw:
+    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
         """Count each class in the encoded pictures (B,C,h,w), and say the counts as a multiset."""
         cells = self.cell(encoding).relu()  # (B,D,h,w)
-        attended = attend_alike(cells)
+        attended = attend_alike(cells, self.given(attention, self.look_stage, grid_of(cells)))
         counts = self.count(attended.context).unflatten(1, (self.config.classes, self.config.most + 1))  # (B,C,most+1)
         return (
             self.read_single(encoding)
@@ -83,6 +84,11 @@ class MultisetCountsModel(MultisetModel):
             said.append(logits[-1].argmax(-1))  # (B,)
             copies = copies + F.one_hot(said[-1], self.config.classes + 1)[:, :-1, None]  # (B,C,1)
         return {"class_logits": torch.stack(logits, dim=1), "said": torch.stack(said, dim=1)}  # (B,T,C+1), (B,T)
+
+    @property
+    def look_names(self) -> tuple[str, ...]:
+        """One look."""
+        return (self.look_stage,)
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """One look that prefers nothing."""

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from saccade import geometry
 from saccade.backbones import build_backbone, pretrained
 from saccade.geometry import Size
-from saccade.models.base import PictureModel, Raw
+from saccade.models.base import Given, PictureModel, Raw, given_argument
 from saccade.models.one_size import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
 
@@ -121,17 +121,25 @@ class MultisetModel(LabelReader):
         volume: Tensor = self.backbone(images)
         return volume
 
-    def forward_raw(self, images: Tensor, *, single: bool = False, boxes: Tensor | None = None) -> Raw:
+    def forward_raw(
+        self,
+        images: Tensor,
+        *,
+        single: bool = False,
+        boxes: Tensor | None = None,
+        attention: Given | None = None,
+    ) -> Raw:
         """Pictures (B,3,H,W) → plain tensors.
 
         Args:
             images: the pictures.
             single: the classifier of single objects alone, and no reading.
             boxes: (B,M,4) xyxy in pixels, which that classifier is asked about too: ``object_logits`` (B,M,C).
+            attention: given weights for the reading.
         """
         encoding = self.encode(images)  # (B,C…,h,w)
         if not single:
-            return self.answer(encoding)
+            return self.answer(encoding, **given_argument(attention))
         alone = self.read_single(encoding)
         return alone if boxes is None else alone | {"object_logits": self.read_boxes(encoding, boxes)}
 

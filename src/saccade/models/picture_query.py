@@ -139,6 +139,11 @@ class PictureQueryModel(QueryModel):
             **act(self.look_name, features, attended),
         }
 
+    @property
+    def look_names(self) -> tuple[str, ...]:
+        """One look."""
+        return (self.look_name,)
+
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """One soft look on the last stage."""
         name = self.look_name

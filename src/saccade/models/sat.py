@@ -38,21 +38,24 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.attention.hard import cell_entropy, log_prob_of
+from saccade.attention.hard import cell_entropy, hard_look, log_prob_of
 from saccade.attention.sampling import gumbel_noise
+from saccade.attention.soft import soft_look
 from saccade.backbones import Stages, build_backbone, pretrained
-from saccade.errors import ShapeError
+from saccade.errors import ConfigError, ShapeError
 from saccade.geometry import Size
-from saccade.models.base import Given, ImageModel, Raw
+from saccade.models.base import Given, ImageModel, Raw, given_argument, marked_given
 from saccade.models.caption_decoder import CaptionDecoder, Kind, Looked, Memory, Pick, Said, Scene
 from saccade.models.caption_decoding import Decoded, decode
 from saccade.models.caption_drawing import draw_captions, repeated
 from saccade.models.one_size import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
-from saccade.trace import AttentionTrace, Look, Output
+from saccade.trace import AttentionTrace, Look, Output, Role
 
 BASELINE_KEEPS = 0.9
 """Share of the moving average that a batch leaves as it was (Section 4.1)."""
+WORD = "word"
+"""The name of the look."""
 FIRST_WORD = 2
 """Id of the first word proper: 0 ends a caption, 1 is any unknown word."""
 
@@ -186,7 +189,13 @@ class SatModel(ImageModel):
         return features.flatten(2).transpose(1, 2)
 
     def forward_raw(
-        self, images: Tensor | None, words: Tensor | None, *, features: Tensor | None = None, draws: int = 1
+        self,
+        images: Tensor | None,
+        words: Tensor | None,
+        *,
+        features: Tensor | None = None,
+        draws: int = 1,
+        attention: Given | None = None,
     ) -> Raw:
         """Pictures (B,3,H,W) and captions (B,T) → plain tensors: how likely each word is after those before it.
 
@@ -197,17 +206,25 @@ class SatModel(ImageModel):
             if images is None:
                 raise ShapeError("images", "(B,3,H,W), or features (B,L,D) in their place", ())
             features = self.encode(images)  # (B,L,D)
-        return self.draw(features, draws) if words is None else self.forward_features(features, words)
+        if words is not None:
+            return self.forward_features(features, words, **given_argument(attention))
+        if attention is not None:
+            raise ConfigError("attention: captions drawn for training use the model's own; give words or use caption()")
+        return self.draw(features, draws)
 
-    def forward_features(self, features: Tensor, words: Tensor) -> Raw:
+    def forward_features(self, features: Tensor, words: Tensor, *, attention: Given | None = None) -> Raw:
         """The same of pictures that are encoded already, as by :meth:`encode` or kept from it: (B,L,D)."""
         noise, expected = self._chances(features, words.shape[-1])
-        return self.tell(features, words, noise=noise, expected=expected)
+        return self.tell(features, words, noise=noise, expected=expected, attention=attention)
 
     def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
-        """The words ``query`` (B,T) about encoded pictures (B,L,D); without them the greedy caption."""
-        words = self.caption(encoding, method="greedy").words[:, 0] if query is None else query  # (B,T)
-        return self.tell(encoding, words)
+        """The words ``query`` (B,T) about encoded pictures (B,L,D); without them the greedy caption.
+
+        Given attention is (B,T,h,w), a map for each word; without words T is ``longest``.
+        """
+        if query is None:
+            query = self.caption(encoding, method="greedy", attention=attention).words[:, 0]  # (B,T)
+        return self.tell(encoding, query, attention=attention)
 
     def _chances(self, features: Tensor, steps: int) -> tuple[Tensor | None, Tensor | None]:
         """Of hard attention in training the noise (B,T,L) of its draws, and the pictures (B,) seen by expectation."""
@@ -218,18 +235,27 @@ class SatModel(ImageModel):
         return noise, chance < self.config.expected_share
 
     def tell(
-        self, features: Tensor, words: Tensor, *, noise: Tensor | None = None, expected: Tensor | None = None
+        self,
+        features: Tensor,
+        words: Tensor,
+        *,
+        noise: Tensor | None = None,
+        expected: Tensor | None = None,
+        attention: Given | None = None,
     ) -> Raw:
         """The words (B,T) about features (B,L,D); cells are drawn with the noise (B,T,L), or picked as configured.
 
         Of the pictures that are ``expected`` (B,), all cells count even so. Where both are given, the baseline moves.
         """
         self._check(features, words)
+        weights = self.given(attention, WORD, (*words.shape, *self.grid))  # (B,T,h,w)
         pick: Pick = "drawn" if noise is not None else self.config.pick
         if pick == "drawn" and noise is None:
             noise = gumbel_noise((*words.shape, features.shape[1]), like=features)  # (B,T,L)
         scene, memory = self.decoder.begin(features, self.grid)
-        logits, looked, _ = self.decoder.tell(scene, memory, words, pick=pick, noise=noise, expected=expected)
+        logits, looked, _ = self.decoder.tell(
+            scene, memory, words, pick=pick, noise=noise, expected=expected, weights=weights
+        )
         raw = _named(logits, looked, scene, words)
         if expected is not None:
             raw["entropy"] = cell_entropy(looked.weights.flatten(0, 1)).reshape(words.shape)  # (B,T)
@@ -248,9 +274,10 @@ class SatModel(ImageModel):
         moved = BASELINE_KEEPS * self.baseline + (1 - BASELINE_KEEPS) * reward
         self.baseline.copy_(torch.where(many > 0, moved, self.baseline))
 
-    def forward(self, images: Tensor, words: Tensor) -> Output:
+    def forward(self, images: Tensor, words: Tensor, *, attention: Given | None = None) -> Output:
         """Pictures (B,3,H,W) and captions (B,T) → logits, trace and the tensors behind them."""
-        return self.wrap(self.forward_raw(images, words), (images.shape[-2], images.shape[-1]))
+        raw = self.forward_raw(images, words, **given_argument(attention))
+        return marked_given(self.wrap(raw, (images.shape[-2], images.shape[-1])), attention)
 
     def logits_and_answer(self, raw: Raw) -> tuple[Tensor, Tensor]:
         """Logits (B,T,V) and the likeliest word at each place (B,T), -1 behind the end."""
@@ -263,17 +290,35 @@ class SatModel(ImageModel):
         self._check(encoding)
         return self.decoder.begin(encoding, self.grid)
 
-    def say(self, scene: Scene, memory: Memory, before: Tensor, generator: torch.Generator | None = None) -> Said:
-        """One word more after ``before`` (B,K), -1 for none, for K captions of each picture side by side."""
+    def say(
+        self,
+        scene: Scene,
+        memory: Memory,
+        before: Tensor,
+        generator: torch.Generator | None = None,
+        *,
+        weights: Tensor | None = None,
+    ) -> Said:
+        """One word more after ``before`` (B,K), -1 for none, for K captions of each picture side by side.
+
+        ``weights`` (B,h,w) are given for all K captions in place of the model's own.
+        """
+        if weights is not None:
+            weights = weights.unsqueeze(1).expand(-1, before.shape[1], -1, -1)  # (B,K,h,w)
         noise = None
         if self.config.pick == "drawn":
             shape = (*before.shape, self.grid[0] * self.grid[1])  # (B,K,L)
             noise = gumbel_noise(shape, like=scene.features, generator=generator)
-        return self.decoder.say(scene, memory, before, pick=self.config.pick, noise=noise)
+        return self.decoder.say(scene, memory, before, pick=self.config.pick, noise=noise, weights=weights)
 
-    def caption(self, encoding: Tensor, **options: Any) -> Decoded:
-        """Captions of encoded pictures (B,L,D), at most ``longest`` words; options are those of :func:`.decode`."""
-        return decode(self, encoding, **{"longest": self.config.longest, **options})
+    def caption(self, encoding: Tensor, *, attention: Given | None = None, **options: Any) -> Decoded:
+        """Captions of encoded pictures (B,L,D), at most ``longest`` words; options are those of :func:`.decode`.
+
+        Given attention is (B,longest,h,w): the n-th map is used for the n-th word of every caption of the picture.
+        """
+        longest = options.pop("longest", self.config.longest)
+        weights = self.given(attention, WORD, (encoding.shape[0], longest, *self.grid))  # (B,T,h,w)
+        return decode(self, encoding, longest=longest, weights=weights, **options)
 
     def draw(self, features: Tensor, draws: int = 1) -> Raw:
         """So many captions drawn of each of the encoded pictures (B,L,D); those of a picture stand together.
@@ -317,24 +362,20 @@ class SatModel(ImageModel):
 
     # ------------------------------------------------------------ looks
 
+    @property
+    def look_names(self) -> tuple[str, ...]:
+        """One look."""
+        return (WORD,)
+
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """One look, with a step for each word."""
-        chosen = "word.choice" in raw
-        look = Look(
-            "word",
-            "hard" if self.is_hard else "soft",
-            "policy" if chosen else "multiplier",  # where none was chosen, the weights did multiply the features
-            raw["word.weights"],
-            norm="softmax",
-            frame=self.backbone.frames[self.look_stage],
-            gain=raw["word.gain"],
-            scores=raw.get("word.scores"),
-            choice=raw.get("word.choice"),
-            log_prob=raw.get("word.log_prob"),
-            active=raw["word.active"],
-            emits=raw["word.emits"],
-        )
-        return (look,)
+        seen = raw["word.weights"], raw.get("word.scores"), self.backbone.frames[self.look_stage]
+        said = {"gain": raw["word.gain"], "active": raw["word.active"], "emits": raw["word.emits"]}
+        if not self.is_hard:
+            return (soft_look(WORD, *seen, **said),)
+        choice, log_prob = raw.get("word.choice"), raw.get("word.log_prob")
+        role: Role = "multiplier" if choice is None else "policy"  # without a choice the weights multiplied the cells
+        return (hard_look(WORD, *seen, choice=choice, log_prob=log_prob, role=role, **said),)
 
     def _check(self, features: Tensor, words: Tensor | None = None) -> None:
         cells = self.grid[0] * self.grid[1]

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from saccade.attention.given import grid_of
 from saccade.attention.soft import SoftAttention
-from saccade.models.base import Raw
+from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 
 
@@ -42,7 +43,8 @@ class SoftModel(PictureQueryModel):
         self.attention = SoftAttention(self.channels, config.queries, hidden=config.hidden)
         self.head = self.new_head()
 
-    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """Eq. (2)-(4), then the classifier."""
         asked = self.asked(encoding, query)  # (B,Q)
-        return self.answered(encoding, self.attention.attend(encoding, asked), asked)
+        weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
+        return self.answered(encoding, self.attention.attend(encoding, asked, weights=weights), asked)

@@ -30,8 +30,8 @@ from torch import Tensor
 
 from saccade.attention.spatial_transformer import SpatialTransformer
 from saccade.models.answer_head import AnswerHead
-from saccade.models.base import Raw
-from saccade.models.cropping import CroppingConfig, CroppingModel
+from saccade.models.base import Given, Raw
+from saccade.models.cropping import LOOK, CroppingConfig, CroppingModel
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,12 @@ class StnModel(CroppingModel):
         asked = config.queries if config.query_to_classifier else 0
         self.head = AnswerHead(self.channels + asked, config.answers, dropout=config.dropout)
 
-    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """Locate, cut out, read."""
         images, located = self.taken_apart(encoding)  # (B,3,H,W), (B,C,h,w)
         asked = self.asked(encoding, query)  # (B,Q)
-        cropped = self.transformer.attend(images, located.flatten(1), asked)
+        frame = self.given(attention, LOOK, (images.shape[0], 2, 3))
+        cropped = self.transformer.attend(images, located.flatten(1), asked, frame=frame)
         feature = self.read(cropped.crop)  # (B,C)
         if self.config.query_to_classifier:
             feature = torch.cat([feature, asked], dim=1)  # (B,C+Q)

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from saccade.attention.pointing import PointingTransformer
-from saccade.models.base import Raw
-from saccade.models.cropping import CroppingConfig, CroppingModel
+from saccade.models.base import Given, Raw
+from saccade.models.cropping import LOOK, CroppingConfig, CroppingModel
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,12 @@ class StnTunedModel(CroppingModel):
         self.head = self.new_head()
         self.helper = self.new_head()
 
-    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """Locate, cut out, read."""
         images, located = self.taken_apart(encoding)  # (B,3,H,W), (B,C,h,w)
         asked = self.asked(encoding, query)  # (B,Q)
-        pointed = self.transformer.attend(images, located, asked)
+        frame = self.given(attention, LOOK, (images.shape[0], 2, 3))
+        pointed = self.transformer.attend(images, located, asked, frame=frame)
         raw = {
             "logits": self.classified(self.read(pointed.crop), asked),  # (B,K)
             **self.cut(images, pointed.theta, pointed.crop),

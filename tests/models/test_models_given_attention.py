@@ -1,0 +1,380 @@
+"""Given attention, for every model of the catalog: its own weights repeat it, others are used exactly as they are.
+
+A new model is tested by its line in the catalog; nothing in the first parts knows what a model is inside.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from test_models_common import assert_same, batch, build, every_model, every_variant, logits_key
+from torch import Tensor
+
+from saccade import geometry
+from saccade.errors import ConfigError, ShapeError
+from saccade.models.base import AttentionModel, QueryModel
+from saccade.models.catalog import CATALOG
+from saccade.models.hsal import HsalModel
+from saccade.models.sat import SatModel
+from saccade.trace import Look, Output
+
+EXACT = {"rtol": 0.0, "atol": 1e-10}
+USED = ("multiplier", "mixture", "crop")
+"""Roles in which a look makes a context."""
+KINDS = ("uniform", "one-hot", "random")
+
+
+def doubled(name: str, **settings: Any) -> tuple[Any, dict[str, Tensor]]:
+    """A small model in double precision and eval mode, other ``settings`` in place of its own, and inputs for it."""
+    model = build(name)
+    if settings:
+        torch.manual_seed(0)
+        model = type(model)(dataclasses.replace(model.config, **settings))
+    inputs, _ = batch(name)
+    wide = {key: tensor.double() if tensor.is_floating_point() else tensor for key, tensor in inputs.items()}
+    return model.double().eval(), wide
+
+
+def computed(output: Output) -> dict[str, Tensor]:
+    """All plain tensors of an output."""
+    return {logits_key(output.aux): output.logits, **output.aux}
+
+
+def other(look: Look, kind: str, size: torch.Size) -> Tensor:
+    """Weights (of a crop: a frame) of the look's shape that are not the model's own."""
+    if look.kind == "crop":
+        assert look.grid is not None
+        whole, small = (0.0, 0.0, float(size[1]), float(size[0])), (3.0, 5.0, 11.0, 20.0)
+        box = torch.tensor(whole if kind == "uniform" else small, dtype=torch.float64).expand(len(look.frame), 4)
+        frame = geometry.crop_frame(box, look.grid)  # (B,2,3)
+        return frame + 0.05 * torch.rand_like(frame) if kind == "random" else frame
+    weights = look.weights
+    assert weights is not None
+    cells = weights.flatten(-2)  # (B[,T],N)
+    if kind == "uniform":
+        made = torch.full_like(cells, 1 / cells.shape[-1])
+    elif kind == "one-hot":
+        lead = torch.arange(cells[..., 0].numel()).reshape(cells.shape[:-1])
+        made = F.one_hot((3 * lead + 1) % cells.shape[-1], cells.shape[-1]).to(cells)
+    else:
+        made = 0.01 + 0.98 * torch.rand_like(cells)
+        made = made / made.sum(-1, keepdim=True) if look.norm == "softmax" else made
+    return made.reshape(weights.shape)
+
+
+# ---------------------------------------------------------------- its own
+
+
+@every_variant
+def test_its_own_attention_given_back_changes_nothing(name: str) -> None:
+    model, inputs = doubled(name)
+    own = model(**inputs)
+    given = own.trace.as_given()
+    assert tuple(given) == model.look_names == tuple(look.name for look in own.trace.looks)
+    assert_same(computed(model(**inputs, attention=given)), computed(own), **EXACT)
+    for look, weights in given.items():
+        assert_same(computed(model(**inputs, attention={look: weights})), computed(own), **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("hard", {"estimator": "reinforce"}),
+        ("sat-hard", {"pick": "best"}),
+        ("sat-soft", {"attention_kind": "none"}),
+        ("hsal", {"glimpses": 3, "carry_state": False, "follow_priority": True}),
+        ("hattnet", {"gate_penalty": 1.0, "spread_penalty": 1.0}),
+        ("stn", {"query_to_classifier": True, "bounded": False}),
+    ],
+)
+def test_whatever_the_settings(name: str, settings: dict[str, Any]) -> None:
+    model, inputs = doubled(name, **settings)
+    own = model(**inputs)
+    assert_same(computed(model(**inputs, attention=own.trace.as_given())), computed(own), **EXACT)
+    for look in own.trace.looks:
+        given = other(look, "one-hot", inputs["images"].shape[-2:])
+        assert_used(model(**inputs, attention={look.name: given}), look.name, given)
+
+
+@every_model
+def test_responding_with_given_attention_is_the_forward_pass(name: str) -> None:
+    model, inputs = doubled(name)
+    size = inputs["images"].shape[-2:]
+    given = {look.name: other(look, "random", size) for look in model(**inputs).trace.looks}
+    question = inputs.get("query", inputs.get("words"))
+    answered = model.respond(model.encode(inputs["images"]), question, attention=given)
+    assert_same(answered, model.forward_raw(**inputs, attention=given), **EXACT)
+
+
+# ---------------------------------------------------------------- others
+
+
+def assert_used(output: Output, name: str, given: Tensor) -> None:
+    """The look ``name`` shows what was given, and its context is what the look alone makes of the features."""
+    look = output.trace.look(name)
+    if look.kind == "crop":
+        torch.testing.assert_close(look.frame, given, **EXACT)
+    else:
+        assert torch.equal(look.weights, given)
+    if look.role in USED:
+        context = look.rebuild(output.aux[f"{name}.values"])
+        torch.testing.assert_close(context, output.aux[f"{name}.context"], **EXACT)
+    if look.role == "policy":
+        assert torch.equal(look.choice, given.flatten(-2).argmax(-1))
+
+
+@every_variant
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_weights_are_used_as_they_are(name: str, kind: str) -> None:
+    """One look at a time, then all of them."""
+    model, inputs = doubled(name)
+    own = model(**inputs)
+    given = {look.name: other(look, kind, inputs["images"].shape[-2:]) for look in own.trace.looks}
+    for look, weights in given.items():
+        output = model(**inputs, attention={look: weights})
+        assert_used(output, look, weights)
+        output.trace.validate()
+        if kind == "one-hot":
+            assert (output.logits - own.logits).abs().max() > 1e-6, look
+    together = model(**inputs, attention=given)
+    for look, weights in given.items():
+        assert_used(together, look, weights)
+
+
+@every_variant
+def test_scores_stay_the_models_own(name: str) -> None:
+    """Of the first look, and of its first step: what comes later sees what was given before."""
+    model, inputs = doubled(name)
+    own = model(**inputs)
+    first = own.trace.looks[0]
+    given = {first.name: other(first, "one-hot", inputs["images"].shape[-2:])}
+    look = model(**inputs, attention=given).trace.looks[0]
+    if first.scores is None:
+        assert look.scores is None
+    else:
+        here = (slice(None), 0) if first.has_steps else ...
+        assert torch.equal(look.scores[here], first.scores[here])
+
+
+@every_variant
+def test_the_answer_has_a_gradient_with_respect_to_given_weights(name: str) -> None:
+    """Whatever repeats has one at every step that comes before the last word or label."""
+    model, inputs = doubled(name)
+    for look in model(**inputs).trace.looks:
+        if look.role not in USED:
+            continue
+        given = other(look, "random", inputs["images"].shape[-2:]).requires_grad_()
+        model(**inputs, attention={look.name: given}).logits.square().sum().backward()
+        assert given.grad is not None
+        assert given.grad.isfinite().all()
+        each = given.grad.flatten(2) if look.has_steps else given.grad.flatten(1)  # (B[,T],N)
+        assert (each.abs().sum(-1) > 0).all(), look.name
+
+
+@pytest.mark.parametrize("name", ["hattnet", "hattnet-ctx"])
+def test_later_looks_follow_a_given_one_and_earlier_ones_do_not(name: str) -> None:
+    model, inputs = doubled(name)
+    own = model(**inputs)
+    first, second, last = own.trace.looks
+    size = inputs["images"].shape[-2:]
+    changed = model(**inputs, attention={second.name: other(second, "random", size)})
+    assert torch.equal(changed.trace.looks[0].weights, first.weights)
+    assert torch.equal(changed.aux[f"{second.name}.values"], own.aux[f"{second.name}.values"])
+    assert not torch.allclose(changed.aux[f"{last.name}.values"], own.aux[f"{last.name}.values"])
+    assert not torch.allclose(changed.trace.looks[2].weights, last.weights)
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@every_model
+def test_weights_of_another_shape_are_refused_by_the_name_of_their_look(name: str) -> None:
+    model, inputs = doubled(name)
+    for look, weights in model(**inputs).trace.as_given().items():
+        expected = ",".join(map(str, weights.shape))
+        for wrong in (weights[:1], weights[..., :-1], weights.unsqueeze(1)):
+            with pytest.raises(ShapeError) as caught:
+                model(**inputs, attention={look: wrong})
+            found = tuple(wrong.shape)
+            assert str(caught.value) == f"attention for look '{look}': expected shape ({expected}), got {found}"
+
+
+@every_model
+def test_an_unknown_look_names_the_nearest(name: str) -> None:
+    model, inputs = doubled(name)
+    look, weights = next(iter(model(**inputs).trace.as_given().items()))
+    with pytest.raises(ConfigError, match=f"no look '{look}x': did you mean '{look}'"):
+        model(**inputs, attention={look: weights, f"{look}x": weights})
+    with pytest.raises(ConfigError, match=f"no look 'zzz': choose from .*{look}"):
+        model(**inputs, attention={"zzz": weights})
+
+
+class _WithoutLooks(AttentionModel):
+    """A model that attends to nothing."""
+
+    def encode(self, numbers: Tensor) -> Tensor:
+        return numbers
+
+    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Any = None) -> dict[str, Tensor]:
+        self.given(attention, "map", encoding.shape)
+        return {"logits": encoding}
+
+    def looks(self, raw: dict[str, Tensor]) -> tuple[Look, ...]:
+        return ()
+
+
+def test_a_model_without_looks_says_so() -> None:
+    numbers = torch.zeros(2, 3)
+    assert _WithoutLooks().respond(numbers)["logits"] is numbers
+    with pytest.raises(ConfigError, match="_WithoutLooks has no attention that can be given; leave out 'map'"):
+        _WithoutLooks().respond(numbers, attention={"map": numbers})
+
+
+# ---------------------------------------------------------------- what else holds
+
+
+@pytest.mark.parametrize("name", [name for name in CATALOG if CATALOG[name].task == "attribute"])
+def test_several_questions_in_a_row_have_attention_of_their_own(name: str) -> None:
+    model, inputs = doubled(name)
+    assert isinstance(model, QueryModel)
+    images, queries = inputs["images"][:2], torch.tensor([0, 1, 2, 3])
+    looks = model(images.repeat_interleave(2, dim=0), queries).trace.looks
+    given = {look.name: other(look, "random", images.shape[-2:]) for look in looks}  # (B·k,…)
+    together = model.forward_raw(images, queries, asks=2, attention=given)
+    alone = model.forward_raw(images.repeat_interleave(2, dim=0), queries, attention=given)
+    assert_same(together, alone, **EXACT)
+
+
+@every_model
+def test_a_trace_says_which_looks_were_given(name: str) -> None:
+    """So that weights that add up to anything are no fault of the trace."""
+    model, inputs = doubled(name)
+    own = model(**inputs)
+    assert "given" not in own.trace.meta
+    *before, last = [look for look in own.trace.looks if look.role in USED]
+    given = other(last, "random", inputs["images"].shape[-2:])
+    trace = model(**inputs, attention={last.name: given if last.weights is None else 3 * given}).trace.validate()
+    assert trace.meta["given"] == [last.name]
+    assert trace.look(last.name).norm == "none"
+    assert [trace.look(look.name).norm for look in before] == [look.norm for look in before]
+
+
+@pytest.mark.parametrize("name", ["hattnet", "stn", "hsal"])
+def test_forward_raw_with_given_attention_is_one_graph(name: str) -> None:
+    model, inputs = doubled(name)
+    given = model(**inputs).trace.detach().as_given()
+    torch.compiler.reset()
+    captured = torch.compile(model.forward_raw, fullgraph=True, backend="eager")
+    with torch.no_grad():
+        assert_same(captured(**inputs, attention=given), model.forward_raw(**inputs, attention=given), **EXACT)
+
+
+# ---------------------------------------------------------------- multisets
+
+
+def hsal() -> tuple[HsalModel, Tensor, Output]:
+    model, inputs = doubled("hsal")
+    return model, inputs["images"], model(**inputs)
+
+
+def test_given_glimpses_are_the_cells_that_are_seen() -> None:
+    model, images, own = hsal()
+    cells = (own.aux["glimpse.choice"] + 1) % (model.grid[0] * model.grid[1])  # (B,T·k)
+    weights = F.one_hot(cells, model.grid[0] * model.grid[1]).double().unflatten(-1, model.grid)  # (B,T·k,h,w)
+    raw = model(images, attention={"glimpse": weights}).aux
+    by_label = cells.unflatten(1, (model.steps, -1))  # (B,T,k)
+    assert torch.equal(raw["location"], by_label)
+    torch.testing.assert_close(
+        raw["location_reward"], raw["priority.weights"].flatten(2).gather(2, by_label), rtol=0, atol=0
+    )
+    assert raw["glimpse.log_prob"].abs().max() == 0
+    assert (raw["location_log_prob"] < 0).all()  # of the model's own scores
+    assert (raw["inhibited.weights"].flatten(2).gather(2, by_label) == 0).all()
+
+
+def test_what_is_left_is_what_is_salient_next_unless_that_is_given_too() -> None:
+    model, images, own = hsal()
+    left, salient = torch.rand_like(own.aux["inhibited.weights"]), torch.rand_like(own.aux["saliency.weights"])
+    raw = model(images, attention={"inhibited": left}).aux
+    assert torch.equal(raw["saliency.weights"][:, 1:], left[:, :-1])
+    assert torch.equal(raw["saliency.weights"][:, 0], own.aux["saliency.weights"][:, 0])
+    both = model(images, attention={"inhibited": left, "saliency": salient}).aux
+    assert torch.equal(both["inhibited.weights"], left)
+    assert torch.equal(both["saliency.weights"], salient)
+
+
+# ---------------------------------------------------------------- captions
+
+
+@pytest.fixture(params=["sat-soft", "sat-hard"])
+def captioner(request: pytest.FixtureRequest) -> tuple[SatModel, Tensor]:
+    model, inputs = doubled(request.param)
+    return model, model.encode(inputs["images"])
+
+
+@pytest.mark.parametrize("search", [{"method": "greedy"}, {"method": "beam", "width": 3, "captions": 2}])
+def test_a_search_with_given_weights_agrees_with_the_words_told_with_them(
+    captioner: tuple[SatModel, Tensor], search: dict[str, Any]
+) -> None:
+    """Its log p is that of its words under the same weights, and these are the weights that it shows."""
+    model, encoding = captioner
+    given = torch.rand(len(encoding), model.config.longest, *model.grid).double()
+    own, found = model.caption(encoding, **search), model.caption(encoding, attention={"word": given}, **search)
+    assert not torch.allclose(found.log_prob, own.log_prob)
+    for which in range(found.words.shape[1]):
+        words = found.words[:, which]  # (B,T)
+        told = model.tell(encoding, words, attention={"word": given})
+        each = told["logits"].log_softmax(-1).gather(-1, words.clamp_min(0).unsqueeze(-1)).squeeze(-1)  # (B,T)
+        torch.testing.assert_close((each * (words >= 0)).sum(1).float(), found.log_prob[:, which], rtol=1e-5, atol=1e-5)
+        shown = torch.where((words >= 0)[..., None, None], given, 0)
+        assert torch.equal(found.weights[:, which], shown)
+
+
+def test_a_search_given_its_own_weights_finds_the_same_caption(captioner: tuple[SatModel, Tensor]) -> None:
+    model, encoding = captioner
+    own = model.caption(encoding)
+    again = model.caption(encoding, attention=model.trace_of(own).as_given())
+    assert torch.equal(again.words, own.words)
+    torch.testing.assert_close(again.log_prob, own.log_prob, rtol=1e-6, atol=1e-6)
+
+
+def test_without_words_the_greedy_caption_of_the_given_weights_is_told(captioner: tuple[SatModel, Tensor]) -> None:
+    model, encoding = captioner
+    given = {"word": torch.rand(len(encoding), model.config.longest, *model.grid).double()}
+    raw = model.respond(encoding, attention=given)
+    assert torch.equal(raw["word.emits"], model.caption(encoding, attention=given).words[:, 0])
+    assert torch.equal(raw["word.weights"], given["word"])
+
+
+def test_a_search_needs_a_map_for_every_word_that_it_may_say(captioner: tuple[SatModel, Tensor]) -> None:
+    model, encoding = captioner
+    given = {"word": torch.ones(len(encoding), 2, *model.grid)}
+    with pytest.raises(ShapeError, match=rf"look 'word': expected shape \({len(encoding)},{model.config.longest},"):
+        model.caption(encoding, attention=given)
+    assert model.caption(encoding, attention=given, longest=2).words.shape[-1] == 2
+
+
+def test_the_cell_is_picked_by_the_given_weights() -> None:
+    """Hard attention that sees one cell sees that with the largest given weight."""
+    model, inputs = doubled("sat-hard", pick="best")
+    cells = torch.arange(inputs["words"].numel()).reshape(inputs["words"].shape) % 5  # (B,T)
+    weights = F.one_hot(cells, model.grid[0] * model.grid[1]).double() * 0.4 + 0.1
+    output = model(**inputs, attention={"word": weights.unflatten(-1, model.grid)})
+    assert torch.equal(output.aux["word.choice"], cells)
+    wanted = (
+        output.aux["word.values"]
+        .flatten(2)
+        .transpose(1, 2)
+        .gather(1, cells.unsqueeze(-1).expand(-1, -1, model.channels))
+    )  # (B,T,D)
+    torch.testing.assert_close(output.aux["word.context"], wanted * output.aux["word.gain"].unsqueeze(-1), **EXACT)
+
+
+def test_captions_that_are_drawn_for_training_take_no_given_attention(captioner: tuple[SatModel, Tensor]) -> None:
+    model, encoding = captioner
+    with pytest.raises(ConfigError, match=r"attention: captions drawn for training.*caption\(\)"):
+        model.forward_raw(None, None, features=encoding, attention={"word": encoding})
