@@ -17,9 +17,10 @@ from saccade.families.multiset.reproduction.table1 import LEGEND as MULTISET_LEG
 from saccade.families.multiset.reproduction.table1 import MultisetTable
 from saccade.families.question.reproduction.ablations import ablation_table, penalty_curve, penalty_table
 from saccade.families.question.reproduction.projections import ProjectionStudy, projection_table
-from saccade.families.question.reproduction.table1 import LEGEND, Table1, measured_text
+from saccade.families.question.reproduction.table1 import LEGEND, Table1
 from saccade.recorded import RecordedRun, recorded_runs
 from saccade.verbs.plain_table import PlainTable
+from saccade.verbs.reproduction.cells import measured_text
 
 ROOT = Path(__file__).parent.parent
 FILES = (ROOT / "README.md", ROOT / "docs" / "results.md")

@@ -9,9 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from saccade.cli import app
+from saccade.families import tables
 from saccade.verbs import reproduce as verb
 from saccade.verbs.plain_table import PlainTable
-from saccade.verbs.reproduce import Reproduction
+from saccade.verbs.reproduction.result import Reproduction
 
 
 def run(*args):
@@ -35,7 +36,7 @@ def seen(monkeypatch):
 
 def test_alone_it_lists_the_tables():
     assert "hattnet-table1" in run().stdout
-    assert json.loads(run("--json").stdout) == verb.TABLES
+    assert json.loads(run("--json").stdout) == {name: table.description for name, table in tables().items()}
 
 
 def test_an_unknown_table_names_the_nearest():
@@ -87,9 +88,10 @@ def test_without_a_folder_it_says_how_to_get_the_figures(seen):
     assert "--out" not in run("hattnet-table1", "--quiet").stderr
 
 
-def test_help_does_not_import_torch():
+@pytest.mark.parametrize("words", [["--help"], []])
+def test_help_and_the_list_do_not_import_torch(words):
     code = (
-        "import sys; sys.argv = ['saccade', 'reproduce', '--help']; from saccade.cli import main\n"
+        f"import sys; sys.argv = ['saccade', 'reproduce', *{words}]; from saccade.cli import main\n"
         "try: main()\nexcept SystemExit: pass\nprint('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -17,7 +17,7 @@ def reproduce(
         list[str] | None, typer.Option("--data", help="Only this data set; may be repeated.", metavar="NAME[:PATH]")
     ] = None,
     protocol: Annotated[
-        str, typer.Option("--protocol", help="authors, unlimited or all; of captions official or dev.")
+        str, typer.Option("--protocol", help="One of the table's, e.g. authors, unlimited or dev; or all.")
     ] = "all",
     train: Annotated[bool, typer.Option("--train", help="Train the cells without a run, into --out.")] = False,
     jobs: Annotated[int, typer.Option("--jobs", help="With --train: runs side by side.", min=1)] = 1,
@@ -29,14 +29,17 @@ def reproduce(
     quiet: Quiet = False,
 ) -> None:
     """Print a paper's table from recorded runs, confirm it with the shipped models, and draw its figures."""
+    if table is None:
+        from saccade.families import tables
+
+        known = {name: each.description for name, each in tables().items()}
+        if json:
+            print_json(known)
+        else:
+            print_table("tables", ("name", "what it is"), list(known.items()))
+        return
     from saccade.verbs import reproduce as verb
 
-    if table is None:
-        if json:
-            print_json(verb.TABLES)
-        else:
-            print_table("tables", ("name", "what it is"), list(verb.TABLES.items()))
-        return
     with stages(shown=not quiet) as update:
         result = verb.reproduce(
             table,

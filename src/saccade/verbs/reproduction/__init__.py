@@ -1,1 +1,1 @@
-"""Published tables made anew, one file per part: the tables, the figures, what is confirmed and trained on the way."""
+"""What reproductions of published tables share: the request, cells, figures, pages, missing runs, cost, the result."""

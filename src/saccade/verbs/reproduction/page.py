@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from saccade.families.question.reproduction.figures import Drawing
-from saccade.families.question.reproduction.table1 import LEGEND
-from saccade.show.report import Block, Code, Report, Section, Table
-from saccade.tasks.published import SEO_2016
+from saccade.show.report import Code, Report, Section, Table
 from saccade.verbs.plain_table import PlainTable
 
 
@@ -22,29 +19,17 @@ def _unbroken(line: str) -> str:
     return line.replace(" ", "\u00a0") if " × " in line or line.startswith("[") else line
 
 
-def hattnet_page(
-    main: Sequence[PlainTable],
-    looking: Sequence[PlainTable],
-    beyond: Sequence[PlainTable],
-    confirmed: Sequence[PlainTable],
-    figures: Sequence[Drawing],
+def reproduction_page(
+    title: str, lead: str, sections: Sequence[Section], *, again: str, commands: Sequence[str]
 ) -> Report:
-    """Tables 1a and 1b, what the maps say, the figures, and what goes beyond the paper."""
-    sections = [
-        Section("Table 1", LEGEND, [table_block(table) for table in main]),
-        Section("Where it looked", "", [table_block(table) for table in looking]),
-        Section("Figures", "", [figure.block() for figure in figures]),
-        Section("Beyond the paper", "", [table_block(table) for table in beyond]),
-        Section("Checked on this machine", "", [table_block(table) for table in confirmed]),
-    ]
-    again: list[Block] = [
-        Code("saccade reproduce hattnet-table1 --out reproduction"),
-        Code("saccade reproduce hattnet-table1 --train --seeds 3 --out reproduction"),
-    ]
-    kept = [section for section in sections if section.blocks]
-    return Report(
-        title="Hierarchical attention networks, Table 1",
-        lead=f"{SEO_2016}, measured again. Numbers in the tables come from recorded runs that are part of saccade; "
-        "what was computed on this machine says so.",
-        sections=[*kept, Section("Make it again", "From the records, or by training what has no run yet.", again)],
-    )
+    """The sections that have something to show, then how to make the table again.
+
+    Args:
+        title: of the page.
+        lead: the first paragraph.
+        sections: one without blocks is left out.
+        again: how the table is made again, in a sentence.
+        commands: what to type for that.
+    """
+    last = Section("Make it again", again, [Code(command) for command in commands])
+    return Report(title, lead, [*(section for section in sections if section.blocks), last])

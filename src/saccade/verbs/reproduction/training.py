@@ -7,21 +7,21 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from saccade.engine.health import TrainingStopped
-from saccade.engine.recipe import packaged_recipes
-from saccade.families.question.reproduction.table1 import Setting, Table1
 from saccade.recorded import RecordedRun, keep, recorded_runs
 from saccade.verbs.evaluate import evaluate
-from saccade.verbs.reproduction.confirm import Progress
+from saccade.verbs.reproduction.cells import Setting
 from saccade.verbs.train import train
 
 RUNS, RESULTS = "runs", "results"
+Progress = Callable[[str, int, int], None]
+"""Called with what is going on, how far it is, and how far it goes."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Job:
     system: str
     data: str
     setting: Setting
-    """How its scenes are made; empty words where there are none."""
+    """Protocol and glyphs; empty words: those of the recipe."""
     seed: int
     source: str | None = None
-    """READER:PATH of its pictures, where they are not generated."""
+    """READER:PATH of its pictures, if they are not generated."""
 
     @property
     def name(self) -> str:
@@ -55,31 +55,17 @@ class Job:
         return (f"data.glyphs={self.setting.glyphs}",) if self.setting.glyphs else ()
 
     def command(self, overrides: Sequence[str], out: Path) -> str:
-        """What a user would type to train it; where the pictures lie is nobody else's business."""
+        """What a user would type to train it, without the path of the pictures: records are public."""
         told = replace(self, source=f"{self.data}:PATH") if self.source is not None else self
         return shlex.join(told.words(overrides, out))
 
     def words(self, overrides: Sequence[str], out: Path) -> list[str]:
-        """The same word by word, with the path of the pictures."""
+        """The command word by word, with the path of the pictures."""
         sets = [word for text in (*self.overrides, *overrides) for word in ("--set", text)]
         source = [] if self.source is None else ["--data", self.source]
         protocol = [] if self.protocol is None else ["--protocol", self.protocol]
         chosen = [self.recipe, *source, *protocol, "--seed", str(self.seed)]
         return ["saccade", "train", *chosen, *sets, "--out", str(out)]
-
-
-def missing_jobs(table: Table1, seeds: int) -> list[Job]:
-    """The runs that the cells of ``table`` lack of seeds 0 … ``seeds`` − 1, where saccade has a recipe for them."""
-    recipes = packaged_recipes()
-    jobs = []
-    for data in table.data:
-        for row in table.rows:
-            if (recipe := f"{row.system}-{data}") not in recipes:
-                continue
-            for setting in table.settings:
-                there = {run.seed for run in table.of(row.system, data, setting)}
-                jobs += [Job(recipe, row.system, data, setting, seed) for seed in range(seeds) if seed not in there]
-    return jobs
 
 
 def train_missing(
@@ -95,7 +81,7 @@ def train_missing(
     """Train, evaluate and record each job under ``out``; runs that were begun there go on, finished ones are kept.
 
     Args:
-        jobs: see :func:`missing_jobs`.
+        jobs: the runs that a table lacks.
         out: gets ``runs/NAME`` and ``results/NAME.json``.
         side_by_side: how many at a time, each in a process of its own; small networks share a large GPU well.
         limit: test examples; all of them by default.

@@ -12,7 +12,7 @@ from saccade.engine.recipe import packaged_recipes
 from saccade.errors import ConfigError
 from saccade.families.caption.reproduction.table1 import ABLATIONS, DEV, CaptionTable, likelihood_figure
 from saccade.recorded import RecordedRun
-from saccade.verbs import reproduce as verb
+from saccade.verbs.reproduce import reproduce
 
 
 def run(system: str = "sat-soft", data: str = "flickr8k", seed: int = 0, protocol: str = "official", b1: float = 0.66):
@@ -142,8 +142,8 @@ def test_the_curve_comes_from_what_runs_kept(monkeypatch) -> None:
 
 def test_reproduce_prints_writes_and_tells_json(tmp_path: Path, monkeypatch) -> None:
     known: list[RecordedRun] = [on_the_way(run(), [(-4.0, 0.05), (-3.0, 0.2)])]
-    monkeypatch.setattr(verb, "recorded_runs", lambda folder=None: known if folder is None else ())
-    result = verb.reproduce("sat-table1", data=["flickr8k"], out=tmp_path / "out")
+    monkeypatch.setattr("saccade.families.caption.reproduction.recorded_runs", lambda: known)
+    result = reproduce("sat-table1", data=["flickr8k"], out=tmp_path / "out")
     assert [table.title.split(":")[0] for table in result.tables] == [
         "Table 1",
         "with brevity penalty, and more, % on Flickr8k",

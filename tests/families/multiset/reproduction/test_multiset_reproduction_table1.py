@@ -12,7 +12,7 @@ from saccade.errors import ConfigError
 from saccade.families.multiset.reproduction import table1 as multiset_table
 from saccade.families.multiset.reproduction.table1 import MultisetTable, training_figures
 from saccade.recorded import RecordedRun
-from saccade.verbs import reproduce as verb
+from saccade.verbs.reproduce import reproduce
 
 
 def run(system: str = "hsal", data: str = "mnist-set", seed: int = 0, f1: float = 0.98) -> RecordedRun:
@@ -105,14 +105,22 @@ def test_curves_come_from_what_runs_kept_and_begin_with_the_controllers(
 
 def test_the_verb_prints_and_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = [run(), run("hsal-ce", f1=0.7)]
-    monkeypatch.setattr(verb, "recorded_runs", lambda folder=None, **options: [] if folder else here)
-    found = verb.reproduce("hsal-table1", out=tmp_path)
+    monkeypatch.setattr("saccade.families.multiset.reproduction.recorded_runs", lambda: here)
+    found = reproduce("hsal-table1", out=tmp_path)
     assert found.tables[0].rows[2][1].startswith("70.00 (73.50)")
     assert len(found.cells) == 6 * 3 * 2
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Cross-Entropy" in page
     assert "arXiv:1711.05165" in page
-    only = verb.reproduce("hsal-table1", data=["mnist-set"])
+    only = reproduce("hsal-table1", data=["mnist-set"])
     assert (only.report, len(only.cells)) == (None, 6 * 2)
     with pytest.raises(ConfigError, match="data 'mref'"):
-        verb.reproduce("hsal-table1", data=["mref"])
+        reproduce("hsal-table1", data=["mref"])
+
+
+def test_the_paper_has_one_protocol_and_another_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("saccade.families.multiset.reproduction.recorded_runs", lambda: [run()])
+    both = [reproduce("hsal-table1", protocol=protocol).cells for protocol in ("all", "unlimited")]
+    assert both[0] == both[1]
+    with pytest.raises(ConfigError, match="protocol 'authors'"):
+        reproduce("hsal-table1", protocol="authors")

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from saccade import geometry
+from saccade.errors import DataError
 from saccade.families.question.reproduction.projections import (
     PROJECTIONS,
     nearest_centre,
@@ -52,3 +53,8 @@ def test_the_variants_of_the_shipped_model():
     assert "n = 60" in table.title
     assert study.glyphs in table.note
     assert [len(line) for line in table.rows] == [len(table.columns)] * 4
+
+
+def test_a_model_that_takes_no_question_is_refused():
+    with pytest.raises(DataError, match="'hsal-mnist-set' takes no question"):
+        study_projections(load("hsal-mnist-set", "cpu"), 1)

@@ -4,8 +4,9 @@ import pytest
 
 from fake_runs import fake_run
 from saccade.errors import ConfigError
-from saccade.families.question.reproduction.table1 import DATA, NO_RUN, SETTINGS, Table1, difference_text
-from saccade.tasks.published import OTHER_PHOTOGRAPHS
+from saccade.families.question.published import OTHER_PHOTOGRAPHS
+from saccade.families.question.reproduction.table1 import DATA, SETTINGS, Table1
+from saccade.verbs.reproduction.cells import NO_RUN
 
 RUNS = (
     fake_run("soft", seed=0, accuracy=0.80),
@@ -110,5 +111,11 @@ def test_further_runs_fill_gaps_and_replace_nothing():
     assert cell.measured.mean == pytest.approx(0.82)
 
 
-def test_differences_in_words():
-    assert difference_text(None) == "–"
+def test_missing_jobs_are_the_seeds_that_a_cell_lacks():
+    table = Table1([fake_run("soft", seed=1), fake_run("blind", seed=0)], ("mref",), "authors")
+    jobs = [job.name for job in table.missing(2)]
+    assert "soft-mref-authors-merged-seed0" in jobs
+    assert "soft-mref-authors-merged-seed1" not in jobs
+    assert "blind-mref-authors-merged-seed0" not in jobs
+    assert "soft-mref-authors-seed1" in jobs, "disjoint glyphs are another cell"
+    assert not [name for name in jobs if name.startswith(("uniform", "grid_oracle"))], "bounds are not trained"

@@ -1,1 +1,35 @@
-"""Table 1 of Xu et al. (2015) from recorded runs."""
+"""Table 1 of Xu et al. (2015, arXiv:1502.03044) and its curve of BLEU over likelihood, from recorded runs."""
+
+from __future__ import annotations
+
+from saccade.families.caption.reproduction.table1 import (
+    LEGEND,
+    OFFICIAL,
+    CaptionTable,
+    caption_page,
+    likelihood_figure,
+)
+from saccade.recorded import recorded_runs
+from saccade.verbs.reproduction.drawing import Drawing
+from saccade.verbs.reproduction.request import ALL, Request
+from saccade.verbs.reproduction.result import Reproduction
+
+
+def reproduce(request: Request) -> Reproduction:
+    """Table 1 and its curve from the records; the scores of captions of scenes below."""
+    protocol = OFFICIAL if request.protocol == ALL else request.protocol
+    shown = request.completed(CaptionTable.of_references(recorded_runs(), request.data, protocol))
+    drawings: list[Drawing] = []
+    page = None
+    if request.folder is not None:
+        drawings = likelihood_figure(shown)
+        page = caption_page(shown, drawings)
+    beside = [found for name in shown.data if (found := shown.beside(name)).rows]
+    scenes = [found for found in (shown.scenes(),) if found.rows]
+    return request.result(
+        [*(shown.printed(name) for name in shown.data), *beside, *scenes],
+        [cell.to_json() for cell in shown.cells()],
+        LEGEND,
+        drawings=drawings,
+        page=page,
+    )

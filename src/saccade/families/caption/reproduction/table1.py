@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from matplotlib.figure import Figure
 
 from saccade.errors import ConfigError, nearest
-from saccade.families.question.reproduction.figures import Drawing
-from saccade.families.question.reproduction.table1 import Setting, TableCell, mean_text, measured_text
+from saccade.families.caption.published import PUBLISHED, XU_2015
 from saccade.recorded import RecordedRun, difference, measure
 from saccade.show.curves import Line, Theme, course, line_panels
-from saccade.show.report import Block, Code, Report, Section
-from saccade.tasks.published import PUBLISHED, XU_2015
+from saccade.show.report import Report, Section
 from saccade.verbs.plain_table import PlainTable
-from saccade.verbs.reproduction.page import table_block
+from saccade.verbs.reproduction.cells import Setting, TableCell, mean_text, measured_text
+from saccade.verbs.reproduction.drawing import Drawing
+from saccade.verbs.reproduction.page import reproduction_page, table_block
 from saccade.verbs.reproduction.training import Job
 
 DATA = {"flickr8k": "Flickr8k", "flickr30k": "Flickr30k", "coco": "COCO"}
@@ -113,7 +113,7 @@ class CaptionTable:
     @property
     def setting(self) -> Setting:
         """How the runs of this table are trained."""
-        return Setting(self.protocol, "", compared=True)
+        return Setting(self.protocol, compared=True)
 
     def with_runs(self, more: Iterable[RecordedRun]) -> CaptionTable:
         """The same table with further runs; where a cell already has a run of that seed, that one stays."""
@@ -249,21 +249,18 @@ def _plot(panels: Mapping[str, Mapping[str, Line]]) -> Callable[[Theme], Figure]
 
 def caption_page(table: CaptionTable, figures: Sequence[Drawing]) -> Report:
     """Table 1, what stands beside it, and the figure."""
-    sections = [
-        Section("Table 1", LEGEND, [table_block(table.printed(data)) for data in table.data]),
-        Section("Beside it", "", [table_block(found) for data in table.data if (found := table.beside(data)).rows]),
-        Section("Scenes", "", [table_block(found) for found in (table.scenes(),) if found.rows]),
-        Section("Figures", "", [figure.block() for figure in figures]),
-    ]
-    again: list[Block] = [
-        Code("saccade reproduce sat-table1 --data flickr8k:FOLDER --train --out reproduction"),
-        Code("saccade reproduce sat-table1 --data flickr8k:FOLDER --protocol dev --train --out reproduction"),
-    ]
-    return Report(
-        title="Show, Attend and Tell, Table 1",
-        lead=f"{XU_2015}, measured again. Numbers in the tables come from recorded runs.",
-        sections=[
-            *(section for section in sections if section.blocks),
-            Section("Make it again", "By training what has no run yet; the pictures are fetched by hand.", again),
+    return reproduction_page(
+        "Show, Attend and Tell, Table 1",
+        f"{XU_2015}, measured again. Numbers in the tables come from recorded runs.",
+        [
+            Section("Table 1", LEGEND, [table_block(table.printed(data)) for data in table.data]),
+            Section("Beside it", "", [table_block(found) for data in table.data if (found := table.beside(data)).rows]),
+            Section("Scenes", "", [table_block(found) for found in (table.scenes(),) if found.rows]),
+            Section("Figures", "", [figure.block() for figure in figures]),
         ],
+        again="By training what has no run yet; the pictures are fetched by hand.",
+        commands=(
+            "saccade reproduce sat-table1 --data flickr8k:FOLDER --train --out reproduction",
+            "saccade reproduce sat-table1 --data flickr8k:FOLDER --protocol dev --train --out reproduction",
+        ),
     )

@@ -18,7 +18,6 @@ from torch import Tensor
 from saccade import geometry
 from saccade.families.multiset.data import SCENES, MultisetBatch, MultisetData, MultisetDataConfig
 from saccade.families.multiset.pictures import read_all
-from saccade.families.question.reproduction.figures import Drawing
 from saccade.metrics import cells_in_boxes, most_salient
 from saccade.models.base import PictureModel
 from saccade.predict import Predictor, load
@@ -27,6 +26,7 @@ from saccade.show.contact_sheet import contact_sheet
 from saccade.show.marks import Box
 from saccade.show.overlay import overlay
 from saccade.sighting import Sighting
+from saccade.verbs.reproduction.drawing import Drawing
 from saccade.zoo import shipped
 
 LOOKED_AT, EXAMPLES = 256, 2
@@ -60,12 +60,11 @@ class _Read:
         self.predictor, self.glyphs = predictor, split.material
         self.batch: MultisetBatch = split.take(torch.arange(min(LOOKED_AT, len(split))))
         size = (self.batch.images.shape[-2], self.batch.images.shape[-1])
-        height, width = predictor.facts.preprocessing.size
-        model = predictor.model
-        if not isinstance(model, PictureModel):
+        model, wanted = predictor.model, predictor.facts.preprocessing
+        if not isinstance(model, PictureModel) or wanted is None:
             raise TypeError(f"{type(model).__name__} does not read multisets")
         with torch.no_grad():
-            raw, trace = read_all(model, self.batch.images, (height, width))
+            raw, trace = read_all(model, self.batch.images, wanted.size)
         self.saliency: Tensor = raw["saliency.weights"][:, 0]  # S_1: (B,h,w)
         self.frame = trace.frame_on(trace.look("saliency"), size).to(self.saliency.device)  # (B,2,3)
 

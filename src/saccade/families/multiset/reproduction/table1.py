@@ -16,15 +16,15 @@ from matplotlib.figure import Figure
 
 from saccade.engine.recipe import packaged_recipes
 from saccade.errors import ConfigError, nearest
+from saccade.families.multiset.published import PUBLISHED, WELLECK_2017
 from saccade.families.multiset.task import ACTIVATION
-from saccade.families.question.reproduction.figures import Drawing
-from saccade.families.question.reproduction.table1 import Setting, TableCell, mean_text, measured_text
 from saccade.recorded import RecordedRun, difference, measure
 from saccade.show.curves import Line, Theme, course, line_panels
-from saccade.show.report import Block, Code, Report, Section
-from saccade.tasks.published import PUBLISHED, WELLECK_2017
+from saccade.show.report import Report, Section
 from saccade.verbs.plain_table import PlainTable
-from saccade.verbs.reproduction.page import table_block
+from saccade.verbs.reproduction.cells import Setting, TableCell, mean_text, measured_text
+from saccade.verbs.reproduction.drawing import Drawing
+from saccade.verbs.reproduction.page import reproduction_page, table_block
 from saccade.verbs.reproduction.training import Job
 
 DATA = {"mnist-set": "MNIST Set", "mnist-multiset": "MNIST Multiset", "svhn": "SVHN Multiset"}
@@ -184,20 +184,17 @@ def _lines(held: Mapping[str, Rows], metric: str) -> dict[str, Line]:
 
 def multiset_page(table: MultisetTable, looking: Sequence[PlainTable], figures: Sequence[Drawing]) -> Report:
     """Table 1, where the glimpses fell, and the figures."""
-    sections = [
-        Section("Table 1", LEGEND, [table_block(table.answers())]),
-        Section("Where it glimpsed", "", [table_block(each) for each in looking]),
-        Section("Figures", "", [figure.block() for figure in figures]),
-    ]
-    again: list[Block] = [
-        Code("saccade reproduce hsal-table1 --train --seeds 3 --out reproduction"),
-        Code("saccade train hsal-svhn-multiset --data svhn:FOLDER --out runs/svhn"),
-    ]
-    return Report(
-        title="Saliency-based sequential attention, Table 1",
-        lead=f"{WELLECK_2017}, measured again. Numbers in the tables come from recorded runs.",
-        sections=[
-            *(section for section in sections if section.blocks),
-            Section("Make it again", "By training what has no run yet; SVHN has to be fetched by hand.", again),
+    return reproduction_page(
+        "Saliency-based sequential attention, Table 1",
+        f"{WELLECK_2017}, measured again. Numbers in the tables come from recorded runs.",
+        [
+            Section("Table 1", LEGEND, [table_block(table.answers())]),
+            Section("Where it glimpsed", "", [table_block(each) for each in looking]),
+            Section("Figures", "", [figure.block() for figure in figures]),
         ],
+        again="By training what has no run yet; SVHN has to be fetched by hand.",
+        commands=(
+            "saccade reproduce hsal-table1 --train --seeds 3 --out reproduction",
+            "saccade train hsal-svhn-multiset --data svhn:FOLDER --out runs/svhn",
+        ),
     )

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from saccade.families.question.reproduction.table1 import DATA, LABELS, SETTINGS, Setting, mean_text, seeds_text
+from saccade.families.question.reproduction.table1 import DATA, LABELS, SETTINGS
 from saccade.recorded import Measured, RecordedRun, measure
 from saccade.verbs.plain_table import PlainTable
+from saccade.verbs.reproduction.cells import Setting, mean_text, seeds_text
 
 UNTOLD = (
     "data.glyphs=",

@@ -7,29 +7,26 @@ that is not shipped is left out, and the figure says which are in it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from statistics import fmean, stdev
 
 import torch
 from matplotlib.figure import Figure
-from PIL import Image
 
-from saccade.atomic import write_bytes
+from saccade.families.question.published import OTHER_PHOTOGRAPHS
+from saccade.families.question.query_model import query_model
 from saccade.families.question.reproduction.ablations import PenaltyPoint
-from saccade.families.question.reproduction.table1 import LABELS, Setting, Table1
+from saccade.families.question.reproduction.confirm import Confirmation
+from saccade.families.question.reproduction.table1 import LABELS, Table1
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.metrics.answers.accuracy import SCALE_EDGES
 from saccade.predict import load
 from saccade.show.comparison_grid import Example, Shown, comparison_grid
-from saccade.show.curves import Line, Theme, figure_svg, line_panels, write_figure
+from saccade.show.curves import Line, Theme, line_panels
 from saccade.show.marks import Mask
-from saccade.show.png import png_bytes
-from saccade.show.report import Picture
-from saccade.tasks.published import OTHER_PHOTOGRAPHS
-from saccade.verbs.reproduction.confirm import Confirmation
+from saccade.verbs.reproduction.cells import Setting
+from saccade.verbs.reproduction.drawing import Drawing
 
 IN_FIGURES = ("soft", "hard", "hattnet", "hattnet-ctx", "hattnet-ctx-sparse")
 SERIES = tuple(LABELS[system] for system in IN_FIGURES)
@@ -38,31 +35,6 @@ COMPARED = {"soft": 1, "hard": 1, "hattnet-ctx": 3}
 FIGURE_OF = {"mref": 6, "mdist": 6, "mbg": 7}
 CURVE_POINTS = 400
 SCENES, EXAMPLES = 64, 4
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """A figure, and how it is told."""
-
-    name: str
-    caption: str
-    source: str
-    draw: Callable[[Theme], Figure] | Image.Image
-    """A curve for a light or a dark page, or one picture for both."""
-
-    def write(self, folder: Path) -> Path:
-        """``folder/NAME.png``."""
-        path = folder / f"{self.name}.png"
-        if isinstance(self.draw, Image.Image):
-            return write_bytes(path, png_bytes(self.draw, "small"))
-        return write_figure(self.draw("light"), path)
-
-    def block(self) -> Picture:
-        """For a report."""
-        if isinstance(self.draw, Image.Image):
-            return Picture(self.draw, self.caption, alt=self.caption, source=self.source)
-        light, dark = (figure_svg(self.draw(theme)) for theme in ("light", "dark"))
-        return Picture(light, self.caption, alt=self.caption, source=self.source, dark=dark)
 
 
 # ---------------------------------------------------------------- curves
@@ -183,7 +155,7 @@ def scenes_figure(confirmed: Sequence[Confirmation], data: str, device: str) -> 
     answers = {}
     for system, predictor in predictors.items():
         given = batch.images.to(predictor.device), batch.query.to(predictor.device)
-        logits = predictor.model.forward_raw(*given)
+        logits = query_model(predictor).forward_raw(*given)
         answers[system] = logits["logits"].argmax(-1).cpu()  # (B,)
     right = torch.stack([answer == batch.label for answer in answers.values()]).all(0)  # (B,)
     mixed = [*right.nonzero().flatten().tolist()[: EXAMPLES // 2], *(~right).nonzero().flatten().tolist()]

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from saccade import geometry
 from saccade.errors import DataError
+from saccade.families.question.query_model import query_model
 from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
 from saccade.geometry import Size
 from saccade.metrics.intervals import mean_defined
@@ -87,11 +88,11 @@ class ProjectionStudy:
 @torch.no_grad()
 def study_projections(predictor: Predictor, n: int) -> ProjectionStudy:
     """Lay the looks of ``predictor`` on the first ``n`` test scenes in every way."""
+    model = query_model(predictor)
     config = SceneDataConfig(predictor.facts.data["name"])
     split = SceneData(config, "test", device=predictor.device, allow_pack=True)
     batch = split.take(torch.arange(n))
     size = (split.spec.size, split.spec.size)
-    model = predictor.model
     trace = model.wrap(in_parts(model, batch.images, batch.query), size).trace
     rows = tuple(_scores(name, project, trace, batch, size) for name, project in PROJECTIONS.items())
     return ProjectionStudy(predictor.name, n, split.glyphs.name, rows)

@@ -9,16 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
+from saccade.engine.recipe import packaged_recipes
 from saccade.errors import ConfigError, nearest
-from saccade.recorded import Difference, Measured, RecordedRun, difference, measure
-from saccade.tasks.published import OTHER_PHOTOGRAPHS, PUBLISHED
+from saccade.families.question.published import OTHER_PHOTOGRAPHS, PUBLISHED
+from saccade.recorded import Measured, RecordedRun, difference, measure
 from saccade.verbs.plain_table import PlainTable
+from saccade.verbs.reproduction.cells import (
+    NO_RUN,
+    Setting,
+    TableCell,
+    difference_text,
+    mean_text,
+    measured_text,
+    seeds_text,
+)
+from saccade.verbs.reproduction.training import Job
 
 Protocol = Literal["authors", "unlimited", "all"]
 DATA = ("mref", "mdist", "mbg")
-NO_RUN = "no run"
 
 
 @dataclass(frozen=True)
@@ -58,62 +68,11 @@ LEGEND = (
 )
 
 
-@dataclass(frozen=True)
-class Setting:
-    """How the runs of a column were trained."""
-
-    protocol: str
-    glyphs: str
-    compared: bool = False
-    """Whether the paper's cells were made like this."""
-
-    @property
-    def label(self) -> str:
-        """``authors merged``; without end glyphs are always disjoint."""
-        return self.protocol if self.protocol == "unlimited" else f"{self.protocol} {self.glyphs}"
-
-
 SETTINGS = (
     Setting("authors", "merged", compared=True),
     Setting("authors", "disjoint"),
     Setting("unlimited", "disjoint"),
 )
-
-
-@dataclass(frozen=True)
-class TableCell:
-    """One score of one system on one data set in one setting, beside the published one."""
-
-    metric: str
-    system: str
-    data: str
-    setting: Setting
-    measured: Measured | None
-    """None: no run is recorded."""
-    published: float | None = None
-    difference: Difference | None = None
-    """Measured − published, where both are there and the paper's cell was made in this setting."""
-    not_comparable: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; all scores are fractions."""
-        held, apart = self.measured, self.difference
-        return {
-            "metric": self.metric,
-            "system": self.system,
-            "data": self.data,
-            "protocol": self.setting.protocol,
-            "glyphs": self.setting.glyphs,
-            "mean": held and held.mean,
-            "std": held and held.std,
-            "interval": [held.low, held.high] if held else None,
-            "seeds": list(held.seeds) if held else [],
-            "n": held.n if held else 0,
-            "published": self.published,
-            "difference": apart and apart.value,
-            "difference_interval": [apart.low, apart.high] if apart else None,
-            "not_comparable": self.not_comparable,
-        }
 
 
 @dataclass(frozen=True)
@@ -196,6 +155,19 @@ class Table1:
         """Rows that can have a score: bounds look, and answer nothing."""
         return [row for row in self.rows if row.kind != "bound" or metric not in ("accuracy", "swapped_query")]
 
+    def missing(self, seeds: int) -> list[Job]:
+        """The runs of seeds 0 … ``seeds`` − 1 that cells lack and saccade has a recipe for."""
+        recipes = packaged_recipes()
+        jobs = []
+        for data in self.data:
+            for row in self.rows:
+                if (recipe := f"{row.system}-{data}") not in recipes:
+                    continue
+                for setting in self.settings:
+                    there = {run.seed for run in self.of(row.system, data, setting)}
+                    jobs += [Job(recipe, row.system, data, setting, seed) for seed in range(seeds) if seed not in there]
+        return jobs
+
     # ------------------------------------------------------------ tables
 
     def accuracy(self, data: str) -> PlainTable:
@@ -274,27 +246,6 @@ class Table1:
 # ---------------------------------------------------------------- words
 
 
-def measured_text(measured: Measured | None, *, beside: float | None = None, where: str = "") -> str:
-    """``84.29±0.21 (82.94)`` over ``3 × 10,000``; a cell without a run says so."""
-    published = "" if beside is None else f" ({100 * beside:.2f}{where})"
-    if measured is None:
-        return NO_RUN + published
-    return f"{mean_text(measured)}{published}\n{seeds_text(measured)}"
-
-
-def mean_text(measured: Measured | None) -> str:
-    """The mean in percent, with its spread over seeds where there are several."""
-    if measured is None:
-        return "–"
-    spread = "" if measured.std is None else f"±{100 * measured.std:.2f}"
-    return f"{100 * measured.mean:.2f}{spread}"
-
-
-def seeds_text(measured: Measured) -> str:
-    """Number of seeds × examples of each."""
-    return f"{len(measured.seeds)} × {measured.n:,}"
-
-
 def printed(cell: TableCell) -> str:
     """The published number in percent; that of a cell made on other photographs says where it was measured."""
     return "–" if cell.published is None else f"{100 * cell.published:.2f}{_where(cell)}"
@@ -302,13 +253,3 @@ def printed(cell: TableCell) -> str:
 
 def _where(cell: TableCell) -> str:
     return " on SUN" if cell.not_comparable else ""
-
-
-def difference_text(apart: Difference | None, not_comparable: str = "") -> str:
-    """``+1.35 [+0.69, +2.05]`` points, and whether the two can be compared at all."""
-    if apart is None:
-        return "–"
-    lines = [f"{100 * apart.value:+.2f}"]
-    if apart.low is not None and apart.high is not None:
-        lines.append(f"[{100 * apart.low:+.2f}, {100 * apart.high:+.2f}]")
-    return "\n".join([*lines, *(["not comparable"] if not_comparable else [])])

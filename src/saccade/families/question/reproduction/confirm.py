@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import hypot
 from typing import Any
 
+from saccade.families.question.query_model import query_model
 from saccade.families.question.reproduction.table1 import DATA
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.families.question.scene_scores import SceneScores, score_scenes
@@ -14,9 +15,9 @@ from saccade.models.io.facts import ModelFacts, read_facts
 from saccade.predict import load
 from saccade.recorded import RecordedRun
 from saccade.verbs.plain_table import PlainTable
+from saccade.verbs.reproduction.training import Progress
 from saccade.zoo import shipped
 
-Progress = Callable[[str, int, int], None]
 WIDER = 1.5
 """From two to three standard deviations."""
 
@@ -76,7 +77,7 @@ def _confirm(
     predictor = load(name, device)
     # The photographs that a model was trained with are not here in general: the default ones stand in for them.
     split = SceneData(SceneDataConfig(facts.data["name"]), "test", device=predictor.device, allow_pack=True)
-    scores = score_scenes(predictor.model, split, limit=limit, sweeps=0, progress=told)
+    scores = score_scenes(query_model(predictor), split, limit=limit, sweeps=0, progress=told)
     found = scores.summary()
     low, high = found["intervals"]["accuracy"]
     recorded = next((run for run in runs if run.training.get("sha256") == facts.training.get("sha256")), None)
