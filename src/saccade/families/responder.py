@@ -97,7 +97,8 @@ class Responder:
         asked = None if queries[0] is None else torch.tensor(queries, device=encoding.device)  # (B,)
         raw = self.model.respond(encoding, asked, attention=attention)
         output = self.model.wrap(raw, self.input_size)
-        return [Response(self.decode(self.model, output, self.facts), output.trace)]
+        trace = output.trace if attention is None else output.trace.mark_given(attention)
+        return [Response(self.decode(self.model, output, self.facts), trace)]
 
     @property
     def input_size(self) -> tuple[int, int] | None:

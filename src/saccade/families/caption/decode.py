@@ -71,7 +71,8 @@ class CaptionResponder(Responder):
             _sentence(said, shares, length, whole, self.facts.answers)
             for said, shares, length, whole in zip(words.tolist(), each, lengths, wholes)
         ]
-        return Response(answers, self.model.trace_of(decoded, which))
+        trace = self.model.trace_of(decoded, which)
+        return Response(answers, trace if attention is None else trace.mark_given(attention))
 
 
 def _log_probabilities(logits: Tensor, words: Tensor) -> Tensor:
