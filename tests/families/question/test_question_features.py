@@ -105,7 +105,7 @@ def test_a_picture_that_is_asked_twice_has_its_features_once(table: Path, monkey
     monkeypatch.setattr(PictureQueryModel, "encode", counted)
     task = new_task(table)
     freeze(task)
-    features = task.training_split("main")
+    features = task.training_split()
     assert isinstance(features, QuestionFeatures)
     assert features.size == 2 * len(SPLITS["train"])
     assert sum(encoded) == 1 + len(SPLITS["train"])  # one more for the shape
