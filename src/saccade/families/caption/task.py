@@ -188,8 +188,8 @@ class CaptionTask(PictureTask):
             penalty = doubly_stochastic(raw["word.weights"], words)
             found = {"loss": taught + loss.penalty * penalty, "cross_entropy": likelihood, "penalty": penalty}
             return found | {"gate": _mean_gate(raw, words), "log_likelihood": -likelihood * len(words) / _steps(words)}
-        weights = {"entropy_weight": loss.entropy, "smoothing": loss.smoothing}
-        found = hard_attention_loss(raw, words, raw["baseline"], **loss.judged, **weights)
+        options: dict[str, Any] = {**loss.judged, "entropy_weight": loss.entropy, "smoothing": loss.smoothing}
+        found = hard_attention_loss(raw, words, raw["baseline"], **options)
         return {**found, "gate": _mean_gate(raw, words)}
 
     def _self_critical(self, raw: dict[str, Tensor], references: Tensor, loss: SelfCritical) -> dict[str, Tensor]:
