@@ -15,7 +15,7 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.config import from_dict
-from saccade.engine import Recipe, fit
+from saccade.engine import Phase, Recipe, fit
 
 Batch = dict[str, Tensor]
 
@@ -103,12 +103,12 @@ class BenchTask:
         """The pictures."""
         return {"image": batch["image"]}
 
-    def loss(self, raw: Batch, batch: Batch, phase_loss: str) -> Batch:
+    def loss_of(self, phase: Phase, learning: Sequence[str]) -> None:
+        """There is one loss, without settings."""
+
+    def loss(self, raw: Batch, batch: Batch, loss: None) -> Batch:
         """Cross-entropy."""
         return {"loss": F.cross_entropy(raw["logits"], batch["label"])}
-
-    def check_loss(self, phase: str, loss: str) -> None:
-        """There is one."""
 
     def measures(self) -> tuple[str, ...]:
         """Nothing: only training is timed."""

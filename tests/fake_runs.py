@@ -43,7 +43,8 @@ def run_values(
         "name": name or f"{system}-{data}-{protocol}-{glyphs}-seed{seed}",
         "command": command,
         "recipe": {
-            "name": f"{system}-{data}", "model": {"name": model or system, "config": config or {}}, "seed": seed,
+            "schema_version": 2, "name": f"{system}-{data}",
+            "model": {"name": model or system, "config": config or {}}, "seed": seed,
             "batch_size": 256, "phases": [{"name": "main", "steps": steps, "epochs": None}],
         },
         "data": {"name": data, "glyphs": glyphs, "protocol": protocol},

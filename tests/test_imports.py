@@ -42,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "engine": CORE,
     # what a user holds
     "zoo": CORE | NETWORKS | AROUND | {"tasks", "engine"},
-    "recorded": CORE | {"models"},
+    "recorded": CORE | {"models", "engine"},
     "sighting": CORE | AROUND,
     "predict": CORE | NETWORKS | AROUND | {"zoo", "sighting"},
     "web": CORE | NETWORKS | AROUND | {"tasks", "engine", "zoo", "recorded", "sighting", "predict"},

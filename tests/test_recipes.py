@@ -12,8 +12,9 @@ from saccade.backbones import build_backbone
 from saccade.config import from_dict
 from saccade.engine.phases import trainable_names
 from saccade.engine.recipe import Recipe, Select, load_recipe, packaged_recipes, read_recipe
+from saccade.engine.recipe_versions import migrate_recipe
 from saccade.errors import ConfigError
-from saccade.families.question.scene_data import SceneDataConfig
+from saccade.families.question.scene_data import SPECS, SceneDataConfig
 from saccade.models.base import ImageModel
 from saccade.families import family, model_spec
 from saccade.models.io.facts import read_facts
@@ -80,7 +81,7 @@ def test_every_protocol_builds_its_task(name: str, protocol: str) -> None:
 def test_rows_of_one_table_differ_in_the_model_alone(model: str, protocol: str) -> None:
     soft, other = (load_recipe(f"{name}-mref", protocol=protocol) for name in ("soft", model))
     assert other.model.name == model
-    for key in ("task", "data", "phases", "batch_size", "accumulate", "precision", "ema", "seed", "graph"):
+    for key in ("family", "data", "phases", "batch_size", "accumulate", "precision", "ema", "seed", "graph"):
         assert getattr(other, key) == getattr(soft, key), key
     assert other.model.config == soft.model.config
 
@@ -90,7 +91,7 @@ def test_rows_about_birds_differ_in_the_model_alone(model: str) -> None:
     soft, other = (load_recipe(f"{name}-cub", protocol="species") for name in ("soft", model))
     assert other.model.name == model
     assert other.model.config == soft.model.config
-    for key in ("task", "data", "phases", "batch_size", "accumulate", "precision", "ema", "seed", "graph"):
+    for key in ("family", "data", "phases", "batch_size", "accumulate", "precision", "ema", "seed", "graph"):
         assert getattr(other, key) == getattr(soft, key), key
 
 
@@ -132,25 +133,25 @@ def test_rows_about_captions_differ_in_the_attention_alone(data: str) -> None:
     soft, hard = (load_recipe(f"{name}{data}") for name in ("sat-soft", "sat-hard"))
     assert (soft.model.name, hard.model.name) == ("sat-soft", "sat-hard")
     assert soft.model.config == hard.model.config
-    assert (soft.phases[0].loss.split(":")[0], hard.phases[0].loss.split("_")[0]) == ("soft", "hard")
-    for key in ("task", "data", "batch_size", "accumulate", "precision", "ema", "seed", "graph", "protocol"):
+    assert (soft.phases[0].loss["name"], hard.phases[0].loss["name"].split("_")[0]) == ("soft", "hard")
+    for key in ("family", "data", "batch_size", "accumulate", "precision", "ema", "seed", "graph", "protocol"):
         assert getattr(soft, key) == getattr(hard, key), key
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "loss"),
+    ("name", "settings", "penalty"),
     [
-        ("sat-none", {"attention_kind": "none"}, "soft:0"),
-        ("sat-soft-ungated", {"gate": False}, "soft:1"),
-        ("sat-soft-unpenalised", {}, "soft:0"),
+        ("sat-none", {"attention_kind": "none"}, 0),
+        ("sat-soft-ungated", {"gate": False}, 1),
+        ("sat-soft-unpenalised", {}, 0),
     ],
 )
-def test_ablations_of_captions_differ_in_what_they_are_called_for(name: str, settings: dict, loss: str) -> None:
+def test_ablations_of_captions_differ_in_what_they_are_called_for(name: str, settings: dict, penalty: int) -> None:
     for protocol in sorted(CAPTIONS):
         soft, other = (load_recipe(each, protocol=protocol) for each in ("sat-soft", name))
         assert other.model.config == soft.model.config | settings
-        assert other.phases == (replace(soft.phases[0], loss=loss),)
-        for key in ("task", "data", "batch_size", "accumulate", "precision", "ema", "seed", "graph", "protocol"):
+        assert other.phases == (replace(soft.phases[0], loss={"name": "soft", "penalty": penalty}),)
+        for key in ("family", "data", "batch_size", "accumulate", "precision", "ema", "seed", "graph", "protocol"):
             assert getattr(soft, key) == getattr(other, key), key
         assert models()[other.model.name].target == "saccade.models.sat:SatModel"
 
@@ -163,10 +164,10 @@ def test_captions_of_few_pictures_are_not_given_up_while_they_are_learnt(name: s
 
 
 def test_the_encoder_of_photographs_rests() -> None:
-    """The phase called decoder learns from kept features: training the encoder there would be for nothing."""
+    """And what it makes of the pictures is kept."""
     for name in ("sat-soft", "sat-hard"):
         (phase,) = load_recipe(name).phases
-        assert (phase.name, phase.freeze) == ("decoder", ("backbone.*",))
+        assert (phase.features, phase.freeze) == ("kept", ("backbone.*",))
     assert load_recipe("sat-soft", protocol="dev").data["options"] == {"splits": "dev"}
 
 
@@ -175,10 +176,13 @@ def test_a_tuned_encoder_learns_in_one_phase_and_keeps_its_statistics(name: str)
     recipe = load_recipe(name, protocol="dev")
     assert [phase.name for phase in recipe.phases] == ["decoder", "whole", "self_critical"]
     assert [phase.freeze for phase in recipe.phases] == [("backbone.*",), ("backbone.*.running_*",), ("backbone.*",)]
-    assert (
-        recipe.phases[-1].loss
-        == {"sat-soft-tuned": "self_critical:0.5:0.8", "sat-hard-tuned": "self_critical:0.2"}[name]
-    )
+    assert [(phase.data, phase.features) for phase in recipe.phases] == [
+        ("default", "kept"),
+        ("default", "auto"),
+        ("own_words", "auto"),
+    ]
+    weights = {"sat-soft-tuned": {"bleu": 0.5, "meteor": 0.8}, "sat-hard-tuned": {"bleu": 0.2}}
+    assert recipe.phases[-1].loss == {"name": "self_critical", **weights[name]}
     assert not recipe.graph  # captions are drawn, and as long as they come
     assert (recipe.data["options"], recipe.data["augment"]["mirror"]) == ({"splits": "dev"}, True)
     network = build_backbone(recipe.model.config["backbone"], through=recipe.model.config["through"])
@@ -195,13 +199,13 @@ MULTISETS = ("mnist-set", "mnist-multiset", "svhn-multiset")
 )
 def test_rows_about_multisets_differ_in_what_teaches_the_controllers_alone(system: str, loss: str, data: str) -> None:
     hsal, other = (load_recipe(f"{name}-{data}") for name in ("hsal", system))
-    assert [phase.loss for phase in other.phases[1:]] == [loss] * (len(hsal.phases) - 1)
-    assert all(phase.loss.startswith("reinforce") for phase in hsal.phases[1:])
+    assert [phase.loss for phase in other.phases[1:]] == [{"name": loss}] * (len(hsal.phases) - 1)
+    assert all(phase.loss["name"].startswith("reinforce") for phase in hsal.phases[1:])
     shorter = {"steps": 4000} if f"{system}-{data}" in ("hsal-ordered-mnist-set", "hsal-ordered-mnist-multiset") else {}
     as_taught = [replace(one, loss=loss, **shorter) for one in hsal.phases[1:]]
     assert list(other.phases[1:]) == as_taught
     assert other.phases[0] == hsal.phases[0]
-    for key in ("task", "data", "batch_size", "accumulate", "precision", "ema", "seed", "graph"):
+    for key in ("family", "data", "batch_size", "accumulate", "precision", "ema", "seed", "graph"):
         assert getattr(other, key) == getattr(hsal, key), key
     assert _published_network(other) == _published_network(hsal)
     if system != "hsal-ce":  # the paper's own baseline is on its own network
@@ -211,7 +215,8 @@ def test_rows_about_multisets_differ_in_what_teaches_the_controllers_alone(syste
 @pytest.mark.parametrize("data", MULTISETS)
 def test_the_published_reading_differs_in_how_it_is_taught_alone(data: str) -> None:
     hsal, plain = (load_recipe(f"{name}-{data}") for name in ("hsal", "hsal-plain"))
-    assert (hsal.phases[1].loss, plain.phases[1].loss) == ("reinforce_expected:0.01", "reinforce:0.01")
+    assert hsal.phases[1].loss == {"name": "reinforce_expected", "entropy": 0.01}
+    assert plain.phases[1].loss == {"name": "reinforce", "entropy": 0.01}
     assert replace(plain.phases[1], loss=hsal.phases[1].loss) == hsal.phases[1]
     assert (len(plain.phases), plain.ema) == (2, None)
     assert not plain.model.config.get("follow_priority")
@@ -220,10 +225,10 @@ def test_the_published_reading_differs_in_how_it_is_taught_alone(data: str) -> N
     assert plain.phases[0] == replace(hsal.phases[0], loss="single_object", select=by_picture)
     assert plain.data | {"options": None} == hsal.data | {"options": None}
     if data == "svhn-multiset":  # whose pictures never hold one digit alone, but have boxes
-        assert hsal.phases[0].loss == "each_object"
+        assert hsal.phases[0].loss == {"name": "each_object"}
     else:
         assert (hsal.data["options"], plain.data["options"]) == ({"among": True}, {"among": False})
-    for key in ("task", "batch_size", "accumulate", "precision", "seed", "graph"):
+    for key in ("family", "batch_size", "accumulate", "precision", "seed", "graph"):
         assert getattr(plain, key) == getattr(hsal, key), key
 
 
@@ -239,7 +244,7 @@ def test_counts_see_what_hsal_sees(data: str) -> None:
     seen = {key: value for key, value in hsal.model.config.items() if key not in looks}
     assert (counts.model.name, counts.model.config) == ("multiset-counts", seen)
     assert (counts.data, counts.phases[0]) == (hsal.data, hsal.phases[0])
-    assert {phase.loss for phase in counts.phases[1:]} == {"counts"}
+    assert all(phase.loss == {"name": "counts"} for phase in counts.phases[1:])
 
 
 @pytest.mark.parametrize("name", [name for name in packaged_recipes() if load_recipe(name).family == "multiset"])
@@ -253,7 +258,8 @@ def test_the_backbone_of_a_multiset_reader_is_taught_first_and_then_frozen(name:
     assert first == {name for name in parameters if name.startswith(("backbone.", "single."))}
     assert second == set(parameters) - first
     assert recipe.phases[1].freeze_statistics
-    if recipe.phases[0].loss == "each_object":
+    assert [phase.data for phase in recipe.phases] == ["objects", *["default"] * (len(recipe.phases) - 1)]
+    if recipe.phases[0].loss == {"name": "each_object"}:
         assert third == [{name for name in parameters if not name.startswith("single.")}]
         assert "backbone.*.running_*" in recipe.phases[2].freeze
     else:
@@ -285,7 +291,7 @@ def test_soft_mref_by_protocol() -> None:
 @pytest.mark.parametrize("name", shipped())
 def test_the_recipe_of_a_shipped_model_still_is_the_one_that_made_it(name: str) -> None:
     facts = read_facts(shipped()[name])
-    recorded = from_dict(Recipe, facts.recipe)
+    recorded = from_dict(Recipe, migrate_recipe(facts.recipe, what=name))
     now = load_recipe(recorded.name, protocol=facts.protocol)
     if on_pictures(recorded.name):  # a recipe does not know where the pictures are, nor what can be asked about them
         recorded.data.pop("name")
@@ -300,7 +306,7 @@ def test_the_recipe_of_a_shipped_model_still_is_the_one_that_made_it(name: str) 
         assert recorded.start, "the phases before were those of another run"
     elif now.start is not None:
         assert recorded.start == now.start
-    for key in ("task", "batch_size", "accumulate", "replicas", "precision", "ema", "seed"):
+    for key in ("family", "batch_size", "accumulate", "replicas", "precision", "ema", "seed"):
         assert getattr(recorded, key) == getattr(now, key), key
     assert recorded.model.name == now.model.name
     assert _data_meant(recorded) == _data_meant(now)  # whether or not a default is written out

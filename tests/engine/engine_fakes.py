@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import signal
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,27 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.config import from_dict
-from saccade.engine.recipe import Recipe
-from saccade.errors import ConfigError, nearest
+from saccade.engine.recipe import Phase, Recipe
+from saccade.tasks.losses import build_loss
 
 FEATURES, CLASSES = 6, 3
-LOSSES = ("default", "double")
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Cross-entropy, so many times."""
+
+    times: float = 1.0
+
+
+@dataclass(frozen=True)
+class Double:
+    """Cross-entropy, twice."""
+
+    times = 2.0
+
+
+LOSSES: dict[str, type] = {"default": Scaled, "double": Double}
 
 
 class Crash(Exception):  # noqa: N818 - an event
@@ -51,7 +69,8 @@ class TinyTask:
         self.slow: float = 0.0
         self.signal_at: int | None = None
         self.crash_at: int | None = None
-        self.asked_for: list[tuple[str, int]] = []
+        self.built: list[tuple[Scaled | Double, tuple[str, ...]]] = []
+        self.asked_for: list[tuple[str, str, int]] = []
 
     def new_model(self, seed: int) -> nn.Module:
         with torch.random.fork_rng(devices=[]):
@@ -69,8 +88,17 @@ class TinyTask:
         rows = [self.sample(first + offset) for offset in range(size)]
         return {"features": torch.stack([row[0] for row in rows]), "label": torch.tensor([row[1] for row in rows])}
 
-    def train_batches(self, start: int, *, batch_size: int, rank: int = 0, world_size: int = 1, phase: str = "main"):
-        self.asked_for.append((phase, start))
+    def train_batches(
+        self,
+        start: int,
+        *,
+        batch_size: int,
+        rank: int = 0,
+        world_size: int = 1,
+        data: str = "default",
+        features: str = "auto",
+    ):
+        self.asked_for.append((data, features, start))
         number = start
         while True:
             if self.slow:
@@ -79,7 +107,7 @@ class TinyTask:
                 signal.raise_signal(signal.SIGTERM)
             if number == self.crash_at:
                 raise Crash
-            own = 500_000 if phase == "all" else 0  # this phase has samples of its own
+            own = 500_000 if data == "others" else 0
             yield self.batch(own + (number * world_size + rank) * batch_size, batch_size)
             number += 1
 
@@ -92,13 +120,14 @@ class TinyTask:
     def inputs(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         return {"features": batch["features"]}
 
-    def loss(self, raw: dict[str, Tensor], batch: dict[str, Tensor], phase_loss: str) -> dict[str, Tensor]:
-        loss = F.cross_entropy(raw["logits"], batch["label"])
-        return {"loss": 2 * loss if phase_loss == "double" else loss, "margin": raw["logits"].std()}
+    def loss_of(self, phase: Phase, learning: Sequence[str]) -> Scaled | Double:
+        loss: Scaled | Double = build_loss(phase.loss, LOSSES)
+        self.built.append((loss, tuple(learning)))
+        return loss
 
-    def check_loss(self, phase: str, loss: str) -> None:
-        if loss not in LOSSES:
-            raise ConfigError(f"loss '{loss}': {nearest(loss, LOSSES)}")
+    def loss(self, raw: dict[str, Tensor], batch: dict[str, Tensor], loss: Scaled | Double) -> dict[str, Tensor]:
+        wrong = F.cross_entropy(raw["logits"], batch["label"])
+        return {"loss": loss.times * wrong, "margin": raw["logits"].std()}
 
     def measures(self) -> tuple[str, ...]:
         return ("accuracy", "loss")

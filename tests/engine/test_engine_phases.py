@@ -6,7 +6,7 @@ import json
 
 import pytest
 import torch
-from engine_fakes import TinyTask, read_metrics, tiny_recipe, weights
+from engine_fakes import Crash, Double, Scaled, TinyTask, read_metrics, tiny_recipe, weights
 from safetensors.torch import load_file
 
 from saccade.engine import fit
@@ -227,19 +227,52 @@ def test_unknown_selection_metric_names_the_nearest(tmp_path):
 
 
 def test_every_phase_asks_for_its_own_batches_and_counts_on(tmp_path):
-    phases = [{"name": "first", "steps": 3}, {"name": "second", "steps": 2}]
+    phases = [{"name": "a", "steps": 3}, {"name": "b", "data": "others", "features": "fresh", "steps": 2}]
     task = TinyTask()
     run(tmp_path, task, *phases, accumulate=2)
-    assert task.asked_for == [("first", 0), ("second", 6)]
+    assert task.asked_for == [("default", "auto", 0), ("others", "fresh", 6)]
 
 
 def test_a_resumed_run_asks_for_the_batches_of_the_phase_it_stands_in(tmp_path):
-    phases = [{"name": "first", "steps": 3}, {"name": "second", "steps": 4}]
+    phases = [{"name": "a", "steps": 3}, {"name": "b", "data": "others", "steps": 4}]
     task, again = TinyTask(), TinyTask()
     task.signal_at = 4  # while the second batch of the second phase is made
     run(tmp_path, task, *phases)
     fit(again, tiny_recipe(*phases), tmp_path / "run", resume=True, device="cpu", progress="quiet")
-    assert task.asked_for + again.asked_for == [("first", 0), ("second", 3), ("second", 5)]
+    asked_for = [("default", "auto", 0), ("others", "auto", 3), ("others", "auto", 5)]
+    assert task.asked_for + again.asked_for == asked_for
+
+
+def test_the_loss_of_every_phase_is_built_once_and_before_the_first_step(tmp_path):
+    task = TinyTask()
+    phases = [
+        {"name": "a", "steps": 3, "train": ["head.*"], "loss": {"name": "default", "times": 3}},
+        {"name": "b", "steps": 3, "loss": "double"},
+    ]
+    task.crash_at = 0  # while the first batch is made
+    with pytest.raises(Crash):
+        run(tmp_path, task, *phases)
+    everything = tuple(name for name, _ in task.model.named_parameters())
+    built = [(Scaled(3.0), ("head.weight", "head.bias")), (Double(), everything)]
+    assert task.built == built
+    again = TinyTask()
+    fit(again, tiny_recipe(*phases), tmp_path / "whole", device="cpu", progress="quiet")
+    assert again.built == built
+
+
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        ({"loss": {"name": "default", "tiems": 3}}, "unknown setting 'loss.tiems': did you mean 'times'"),
+        ({"loss": {"name": "double", "times": 3}}, "loss 'double' has no settings, found times"),
+        ({"loss": {"times": 3}}, "loss: needs a name"),
+        ({"features": "keep"}, r"phases.0.features: found 'keep'; did you mean 'kept'"),
+    ],
+)
+def test_settings_of_a_phase_that_are_not_there_are_named(tmp_path, mistake, words):
+    with pytest.raises(ConfigError, match=words):
+        run(tmp_path, TinyTask(), {"steps": 3, **mistake})
+    assert not (tmp_path / "run").exists()
 
 
 def test_phase_loss_reaches_the_task(tmp_path):

@@ -14,7 +14,14 @@ from saccade.errors import CheckpointError, ConfigError, OutputError
 SGD = {"name": "sgd", "lr": 0.1, "momentum": 0.9}
 TWO_PHASES = (
     {"name": "head", "steps": 6, "train": ["head.*"], "optimizer": {"name": "adam", "lr": 0.01}, "loss": "double"},
-    {"name": "all", "steps": 8, "optimizer": SGD, "schedule": {"name": "cosine"}, "select": {"metric": "accuracy"}},
+    {
+        "name": "all",
+        "data": "others",
+        "steps": 8,
+        "optimizer": SGD,
+        "schedule": {"name": "cosine"},
+        "select": {"metric": "accuracy"},
+    },
 )
 CASES = {
     "momentum": tiny_recipe(),

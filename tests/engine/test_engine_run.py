@@ -157,9 +157,9 @@ def test_autocast_reaches_the_model(tmp_path):
     seen = []
 
     class Spy(TinyTask):
-        def loss(self, raw, batch, phase_loss):
+        def loss(self, raw, batch, loss):
             seen.append(raw["logits"].dtype)
-            return super().loss(raw, batch, phase_loss)
+            return super().loss(raw, batch, loss)
 
     task = Spy(norm=False)
     task.model.head.register_forward_hook(lambda module, inputs, output: seen.append(output.dtype))

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.errors import SaccadeError
+from saccade.families.question.losses import Default
 from saccade.families.question.scene_task import SceneTask
 from saccade.models.stn_tuned import StnTunedConfig, StnTunedModel
 
@@ -74,10 +75,10 @@ def test_the_task_teaches_the_helper_the_same_answer() -> None:
     task = SceneTask(model="stn-tuned", model_config={}, data={"name": "mref"})
     label = torch.tensor([0, 4, 2])
     even = {"logits": torch.zeros(3, 5), "helper_logits": torch.zeros(3, 5)}
-    found = task.loss(even, {"label": label}, "default")
+    found = task.loss(even, {"label": label}, Default())
     assert found["loss"].item() == pytest.approx(2 * torch.tensor(5.0).log().item())
     assert found["helper_loss"].item() == pytest.approx(torch.tensor(5.0).log().item())
-    without = task.loss({"logits": torch.zeros(3, 5)}, {"label": label}, "default")
+    without = task.loss({"logits": torch.zeros(3, 5)}, {"label": label}, Default())
     assert "helper_loss" not in without
 
 

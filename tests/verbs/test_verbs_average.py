@@ -76,6 +76,22 @@ def test_the_facts_say_of_which_runs(pair: tuple[Path, Path], mean: Path) -> Non
     assert facts.training["machine"] == slow.training["machine"]
 
 
+def test_runs_of_different_ages_are_compared_as_recipes_of_today(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    """A run of schema 1 differs from the same run of today in nothing."""
+    old = shutil.copytree(pair[0], tmp_path / "slow")
+    path = old / "model" / "config.json"
+    facts = json.loads(path.read_text(encoding="utf-8"))
+    facts["recipe"].update(schema_version=1, task="attribute")
+    facts["recipe"].pop("family")
+    for phase in facts["recipe"]["phases"]:
+        phase["loss"] = phase["loss"]["name"]
+        del phase["data"], phase["features"]
+    path.write_text(json.dumps(facts), encoding="utf-8")
+    found = saccade.average([old, pair[1]], out=tmp_path / "mean")
+    assert found.mean_of[1].settings == {"phases.0.optimizer.lr": 1e-3, "seed": 1}
+    assert found.recipe == read_facts(pair[0] / "model").recipe
+
+
 def test_the_card_says_it(pair: tuple[Path, Path], mean: Path) -> None:
     card = (mean / "model" / CARD).read_text(encoding="utf-8")
     fast = read_facts(pair[1] / "model").sha256

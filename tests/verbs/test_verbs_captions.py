@@ -112,7 +112,7 @@ def test_the_model_folder_keeps_its_words(run: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", ["model.config.gate=false", "model.config.attention_kind=none", "phases.0.loss=soft:1"]
+    "change", ["model.config.gate=false", "model.config.attention_kind=none", "phases.0.loss.penalty=1"]
 )
 def test_ablations_are_overrides(change: str, tmp_path: Path) -> None:
     found = saccade.evaluate(train(tmp_path / "run", change).out, device="cpu", limit=4, beam=1)

@@ -44,9 +44,9 @@ class Learner(nn.Module):
         """What the model's ``forward_raw`` says."""
         return self._forward_raw(**inputs)
 
-    def losses(self, task: Trainable, raw: dict[str, Tensor], batch: Any, name: str) -> dict[str, Tensor]:
+    def losses(self, task: Trainable, raw: dict[str, Tensor], batch: Any, loss: Any) -> dict[str, Tensor]:
         """The task's scalars, each as a vector over replicas: (R,)."""
-        return {key: value.reshape(1) for key, value in task.loss(raw, batch, name).items()}
+        return {key: value.reshape(1) for key, value in task.loss(raw, batch, loss).items()}
 
     def gradient_norms(self, gradients: list[Tensor]) -> Tensor:
         """Norm of every parameter's gradient: (P,R)."""

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from saccade.engine.recipe import Phase
+
 
 class Trainable(Protocol):
     """Data, model, loss and metric of one experiment, as the engine sees them.
@@ -27,16 +29,23 @@ class Trainable(Protocol):
         ...
 
     def train_batches(
-        self, start: int, *, batch_size: int, rank: int = 0, world_size: int = 1, phase: str = "main"
+        self,
+        start: int,
+        *,
+        batch_size: int,
+        rank: int = 0,
+        world_size: int = 1,
+        data: str = "default",
+        features: str = "auto",
     ) -> Iterator[Any]:
         """Batches number ``start``, ``start + 1``, … without end, on the device that `to` named.
 
-        Asked for anew whenever a phase begins, by the phase's name, so that a phase may learn from data of its own;
-        ``start`` goes on counting over the whole run.
+        Asked for anew whenever a phase begins, with what the phase says of ``data`` and ``features``; what it freezes
+        is frozen by then. ``start`` goes on counting over the whole run.
 
-        Batch ``n`` is a function of (recipe seed, phase, n) alone: this is what makes resuming exact. Batch ``n`` of
-        all ranks together holds ``batch_size * world_size`` samples, of which this rank takes the ``rank``-th slice, so
-        that ``world_size`` ranks see in one batch what one rank sees in ``world_size`` consecutive ones.
+        Batch ``n`` is a function of (recipe seed, data, features, n) alone: this is what makes resuming exact. Batch
+        ``n`` of all ranks together holds ``batch_size * world_size`` samples, of which this rank takes the ``rank``-th
+        slice, so that ``world_size`` ranks see in one batch what one rank sees in ``world_size`` consecutive ones.
 
         With ``graph: true`` every batch has the same shapes and is built from tensors, numbers, strings, lists,
         tuples, dicts and dataclasses.
@@ -55,12 +64,19 @@ class Trainable(Protocol):
         """Keyword arguments of ``model.forward_raw``."""
         ...
 
-    def loss(self, raw: dict[str, Tensor], batch: Any, phase_loss: str) -> dict[str, Tensor]:
-        """Scalars by name; ``"loss"`` is minimised, the others are logged. Runs under ``vmap`` with replicas."""
+    def loss_of(self, phase: Phase, learning: Sequence[str] = ()) -> Any:
+        """The loss of ``phase``, built from its settings; asked once for each phase, before the first step.
+
+        ``learning`` names the parameters that the phase trains. Raises a ConfigError if there is no such loss, or if
+        the phase, the model or the data cannot be taught by it.
+        """
         ...
 
-    def check_loss(self, phase: str, loss: str) -> None:
-        """Raise a ConfigError if the phase called ``phase`` cannot be taught by ``loss``; asked before training."""
+    def loss(self, raw: dict[str, Tensor], batch: Any, loss: Any) -> dict[str, Tensor]:
+        """Scalars by name; ``"loss"`` is minimised, the others are logged. Runs under ``vmap`` with replicas.
+
+        ``loss`` is what `loss_of` gave for the phase.
+        """
         ...
 
     def validate(self, model: nn.Module) -> dict[str, float]:

@@ -17,23 +17,12 @@ from typing import Any, Literal
 
 import yaml
 
-from saccade.config import Migration, from_dict, migrate, set_by_path
+from saccade.config import from_dict, set_by_path
+from saccade.engine.recipe_versions import SCHEMA_VERSION, migrate_recipe, spell_out_losses
 from saccade.engine.schedule import Schedule
 from saccade.errors import ConfigError, nearest
 from saccade.families import recipes
 
-SCHEMA_VERSION = 2
-
-
-def _family_of_task(values: dict[str, Any]) -> dict[str, Any]:
-    """Schema 1 had ``task`` where ``family`` is now, and two names for the family of questions."""
-    rest = {key: value for key, value in values.items() if key != "task"}
-    task = values.get("task")
-    return rest if task is None else rest | {"family": "question" if task == "attribute" else task}
-
-
-MIGRATIONS: dict[int, Migration] = {1: _family_of_task}
-"""Schema version → how it becomes the next one."""
 Precision = Literal["auto", "32-true", "bf16-mixed"]
 
 
@@ -120,8 +109,15 @@ class Phase:
     freeze_statistics: bool = True
     """normalisation layers of frozen parts stay in eval mode; their statistics obey the same patterns, and
     ``backbone.*.running_*`` freezes these alone"""
-    loss: str = "default"
-    """passed to the task's ``loss``"""
+    data: str = "default"
+    """what it learns from: ``default`` is the task's examples as they are; a task may have more, each by its name"""
+    features: Literal["auto", "kept", "fresh"] = "auto"
+    """whether it learns from features that a frozen encoder made once of every picture file and that are kept on disk:
+    ``kept`` does, and sees pictures unvaried; ``fresh`` encodes the pictures at every step; ``auto`` is the task's own
+    rule. Generated scenes are new each time, so they are always encoded"""
+    loss: Mapping[str, Any] | str = "default"
+    """its name and its numbers, as in ``{name: soft, penalty: 0.5}``; a bare name is short for ``{name: NAME}``. The
+    family says which losses there are; ``default`` is its plain one, if it has one"""
     optimizer: OptimizerSpec = field(default_factory=OptimizerSpec)
     schedule: Schedule = field(default_factory=Schedule)
     clip_norm: float | None = None
@@ -147,6 +143,10 @@ class Phase:
             raise ValueError(f"clip_norm must be above 0, found {self.clip_norm}")
         if self.select is None and (self.patience is not None or self.restore_best):
             raise ValueError("patience and restore_best need 'select', the metric that decides")
+        loss = {"name": self.loss} if isinstance(self.loss, str) else dict(self.loss)
+        if not isinstance(loss.get("name"), str):
+            raise ValueError(f"loss: needs a name, as in {{name: cross_entropy}}; found {loss}")
+        object.__setattr__(self, "loss", loss)
 
     def total_steps(self, steps_per_epoch: int | None) -> int:
         """Length of the phase in optimiser steps; None for ``steps_per_epoch`` means that the data has no end."""
@@ -253,15 +253,15 @@ def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict
     values = parse_yaml(text, where)
     if not isinstance(values, dict):
         raise ConfigError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
-    changes = migrate(values, MIGRATIONS, SCHEMA_VERSION, what=where)
-    if "extends" not in changes:
-        return changes
-    start = changes.pop("extends")
+    if "extends" not in values:
+        return migrate_recipe(values, what=where)
+    start = values.pop("extends")
     if not isinstance(start, str):
         raise ConfigError(f"{where}: extends: expected the name or path of a recipe, found {start!r}")
     if _is_file(start):
         start = str(Path(name_or_path).parent / start)
     extended = read_recipe(start, (*_inside, where))
+    changes = migrate_recipe(values, what=where, extended=extended)
     protocols = dict(extended.get("protocols") or {})
     for protocol, overrides in (changes.pop("protocols", None) or {}).items():
         protocols[protocol] = [*_as_list(protocols.get(protocol)), *_as_list(overrides)]
@@ -271,7 +271,7 @@ def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict
 
 def resolve_recipe(values: Mapping[str, Any], *, protocol: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
     """The recipe of plain ``values`` with a protocol's settings and ``a.b=value`` overrides merged in."""
-    resolved = copy.deepcopy(dict(values))
+    resolved = copy.deepcopy(spell_out_losses(values))
     protocols = resolved.pop("protocols", None) or {}
     chosen = protocol or resolved.get("protocol")
     if protocols and chosen is not None:
@@ -288,7 +288,9 @@ def resolve_recipe(values: Mapping[str, Any], *, protocol: str | None = None, ov
             raise ConfigError(f"--set {override}: expected key=value, e.g. --set phases.0.optimizer.lr=1e-3")
         if path.strip().partition(".")[0] in ("protocol", "protocols", "schema_version", "extends"):
             raise ConfigError(f"--set {override}: this decides what the other settings are; use --protocol NAME")
-        set_by_path(resolved, path.strip(), parse_yaml(value, f"--set {override}"))
+        given = {path.strip(): parse_yaml(value, f"--set {override}")}
+        for place, setting in spell_out_losses(given, colons=True).items():
+            set_by_path(resolved, place, setting)
     return from_dict(Recipe, resolved)
 
 

@@ -45,9 +45,9 @@ class ReplicaStack(Learner):
 
         return vmap(one, randomness="different")(tensors)
 
-    def losses(self, task: Trainable, raw: dict[str, Tensor], batch: Any, name: str) -> dict[str, Tensor]:
+    def losses(self, task: Trainable, raw: dict[str, Tensor], batch: Any, loss: Any) -> dict[str, Tensor]:
         """The task's scalars, one per replica: (R,)."""
-        return vmap(lambda one: task.loss(one, batch, name), randomness="different")(raw)
+        return vmap(lambda one: task.loss(one, batch, loss), randomness="different")(raw)
 
     def gradient_norms(self, gradients: list[Tensor]) -> Tensor:
         """Norm of every parameter's gradient within each replica: (P,R)."""

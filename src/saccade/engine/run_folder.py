@@ -26,9 +26,10 @@ import torch
 import yaml
 
 from saccade.atomic import write_bytes, writing
-from saccade.config import migrate, to_dict
+from saccade.config import from_dict, to_dict
 from saccade.engine.checkpoint import CheckpointStore
-from saccade.engine.recipe import MIGRATIONS, SCHEMA_VERSION, Recipe, parse_yaml
+from saccade.engine.recipe import Recipe, parse_yaml
+from saccade.engine.recipe_versions import migrate_recipe
 from saccade.errors import CheckpointError, ConfigError, OutputError
 
 
@@ -82,13 +83,14 @@ class RunFolder:
         if not isinstance(found, dict) or not isinstance(found.get("recipe"), dict):
             raise CheckpointError(f"{self.path / 'config.yaml'} holds no recipe; it is not a run of saccade")
         try:
-            return migrate(found["recipe"], MIGRATIONS, SCHEMA_VERSION, what=str(self.path / "config.yaml"))
+            return migrate_recipe(found["recipe"], what=str(self.path / "config.yaml"))
         except ConfigError as error:
             raise CheckpointError(str(error)) from error
 
     def check_same(self, recipe: Recipe) -> None:
         """Refuse to resume with a recipe other than the one that the run began with."""
-        difference = _first_difference(self.recorded(), to_dict(recipe))
+        began_with = from_dict(Recipe, self.recorded(), where=str(self.path / "config.yaml"))
+        difference = _first_difference(to_dict(began_with), to_dict(recipe))
         if difference is not None:
             key, old, new = difference
             raise ConfigError(

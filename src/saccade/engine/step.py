@@ -30,13 +30,14 @@ UNTAUGHT = "did not receive grad"  # what DistributedDataParallel says of the st
 
 
 class TrainStep:
-    """Runs optimisation steps of one phase."""
+    """Runs optimisation steps of one phase; ``loss`` is what the task built for it."""
 
     def __init__(
         self,
         task: Trainable,
         learner: Learner,
         phase: Phase,
+        loss: Any,
         parameters: dict[str, nn.Parameter],
         *,
         fabric: Fabric,
@@ -45,7 +46,8 @@ class TrainStep:
         ema: WeightAverage | None = None,
         first_step: int = 0,
     ) -> None:
-        self.task, self.learner, self.phase, self.parameters = task, learner, phase, parameters
+        self.task, self.learner, self.parameters = task, learner, parameters
+        self.phase, self.loss = phase, loss
         self.fabric, self.module, self.optimizer, self.ema = fabric, module, optimizer, ema
         self._sums: dict[str, Tensor] = {}
         self._count = 0
@@ -86,7 +88,7 @@ class TrainStep:
         for number, batch in enumerate(batches):
             with self._syncs(is_last=number == len(batches) - 1):
                 raw = self._forward(batch)
-                values = self.learner.losses(self.task, raw, batch, self.phase.loss)  # each (R,)
+                values = self.learner.losses(self.task, raw, batch, self.loss)  # each (R,)
                 # Replicas share no parameter, so the sum hands each its own gradient.
                 self.fabric.backward(values["loss"].sum() / len(batches))
             for name, value in values.items():

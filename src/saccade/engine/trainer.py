@@ -85,10 +85,11 @@ class Trainer:
         self.micro_batch = self._micro_batch()
         self.epoch = task.steps_per_epoch(recipe.batch_size)
         self.phases = [choosing_by_measured(phase, task.measures()) for phase in recipe.phases]
+        self.losses = []
         for phase in self.phases:  # so that a mistake in the last phase is found before the first begins
-            trainable_names(phase, list(parameters), statistics_names(self.learner))
+            learning = trainable_names(phase, list(parameters), statistics_names(self.learner))
             phase.total_steps(self.epoch)
-            task.check_loss(phase.name, phase.loss)
+            self.losses.append(task.loss_of(phase, learning))
         self.at = Position()
         self._loaded: Checkpoint | None = None
         self._saved: Path | None = None
@@ -159,6 +160,7 @@ class Trainer:
             self.task,
             self.learner,
             phase,
+            self.losses[self.at.phase],
             self.parameters,
             fabric=self.fabric,
             module=module,
@@ -351,7 +353,12 @@ class Trainer:
         rank, ranks = self.fabric.global_rank, self.fabric.world_size
         return iter(
             self.task.train_batches(
-                self.at.batches, batch_size=self.micro_batch, rank=rank, world_size=ranks, phase=phase.name
+                self.at.batches,
+                batch_size=self.micro_batch,
+                rank=rank,
+                world_size=ranks,
+                data=phase.data,
+                features=phase.features,
             )
         )
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from saccade.atomic import make_folder, write_text
 from saccade.config import from_dict
+from saccade.engine.recipe_versions import migrate_recipe
 from saccade.errors import CheckpointError
 from saccade.recorded.runs import RecordedRun
 
@@ -43,7 +44,7 @@ def keep(
     values = {
         "name": name,
         "command": command,
-        "recipe": config["recipe"],
+        "recipe": migrate_recipe(config["recipe"], what=f"{run}: recipe"),
         "data": config["data"],
         "training": {**facts, "revision": revision or config.get("revision"), "sha256": config["sha256"]},
         "evaluation": {**evaluation, "model": name},

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from saccade.config import from_dict
+from saccade.engine.recipe_versions import migrate_recipe
 from saccade.errors import ConfigError, DataError
 from saccade.models.io.facts import Score
 
@@ -28,7 +29,7 @@ class RecordedRun:
     command: str
     """What trained it."""
     recipe: dict[str, Any]
-    """Resolved: every setting that it was trained with."""
+    """Resolved: every setting that it was trained with, as today's recipes have it."""
     data: dict[str, Any]
     training: dict[str, Any]
     """Minutes, machine, versions, steps, digest of the weights; of a mean of runs, whose (``mean_of``)."""
@@ -97,6 +98,8 @@ def read_run(path: Path) -> RecordedRun:
     """The run that was recorded in ``path``, or a DataError that says what is wrong with the file."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(values, dict) and isinstance(values.get("recipe"), dict):  # records keep the schema of their time
+            values["recipe"] = migrate_recipe(values["recipe"], what="recipe")
         return from_dict(RecordedRun, values)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error

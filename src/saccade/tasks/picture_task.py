@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -16,13 +16,14 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import to_dict
-from saccade.errors import ConfigError, DataError
+from saccade.errors import ConfigError, DataError, nearest
 from saccade.families import model_spec
 from saccade.geometry import Size
 from saccade.models.base import ImageModel
 from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.models.io.folder import save_model
 from saccade.models.io.start import take_over
+from saccade.tasks.losses import PhaseSettings, build_loss
 
 Batch = dict[str, Any]
 """Tensors by name, example axis first; plain values for what holds of the whole batch."""
@@ -56,6 +57,12 @@ class PictureTask(ABC):
     """The same in words, after "a model that …"."""
     sentences: ClassVar[bool] = False
     """Whether the answers are words of which the model makes sentences."""
+    losses: ClassVar[Mapping[str, type]]
+    """What a phase may be taught by: names of losses and their dataclasses."""
+    materials: ClassVar[tuple[str, ...]] = ("default",)
+    """What a phase may learn from; the first is the examples as they are."""
+    keeps_features: ClassVar[bool] = False
+    """Whether a phase can learn from kept features of a frozen encoder."""
     data_config: Any
 
     @classmethod
@@ -87,8 +94,8 @@ class PictureTask(ABC):
         """The examples ``indices`` (B,) of ``data`` for training; ``number`` counts the batches of all ranks."""
 
     @abstractmethod
-    def check_loss(self, phase: str, loss: str) -> None:
-        """Refuse a ``loss`` that the phase called ``phase`` cannot be taught by, before anything is."""
+    def checked_loss(self, loss: Any, data: str) -> Any:
+        """``loss``, once it is clear that the material ``data`` and the model can be taught by it."""
 
     @abstractmethod
     def measures(self) -> tuple[str, ...]:
@@ -141,8 +148,43 @@ class PictureTask(ABC):
 
     # ------------------------------------------------------------ training
 
-    def training_split(self, phase: str) -> Any:
-        """What the phase called ``phase`` learns from."""
+    def loss_of(self, phase: PhaseSettings, learning: Sequence[str] = ()) -> Any:
+        """The loss of a phase as a dataclass; refuses what cannot be learnt from, kept or taught.
+
+        Args:
+            phase: what a recipe says of it.
+            learning: names of the parameters that it trains.
+        """
+        try:
+            if phase.data not in self.materials:
+                raise ConfigError(f"data '{phase.data}': {nearest(phase.data, self.materials)}")
+            if phase.features == "kept":
+                self._check_kept(phase.data, learning)
+            return self.checked_loss(build_loss(phase.loss, self.losses), phase.data)
+        except ConfigError as error:
+            raise ConfigError(f"phase '{phase.name}': {error}") from error
+
+    def _check_kept(self, data: str, learning: Sequence[str]) -> None:
+        """Refuse to keep features where a step needs more than those of an encoder that stays as it is."""
+        if not self.keeps_features or data != "default":
+            what = f"the task '{self.name}'" if not self.keeps_features else f"data '{data}'"
+            raise ConfigError(f"features 'kept': {what} learns from pictures; leave it out")
+        encoder = self.model.encoder
+        if encoder is None:
+            raise ConfigError(
+                f"features 'kept': the model '{self.architecture}' has no encoder that sees the picture alone; "
+                "leave it out"
+            )
+        own = {id(parameter) for parameter in encoder.parameters()}
+        trained = [name for name, each in self.model.named_parameters() if name in set(learning) and id(each) in own]
+        if trained:
+            raise ConfigError(
+                f"features 'kept': the encoder must stay as it is, but {trained[0]} learns; freeze it, as in "
+                "freeze: [backbone.*], or take features: fresh"
+            )
+
+    def training_split(self, data: str = "default", features: str = "auto") -> Any:
+        """What a phase learns from that says this of its ``data`` and ``features``."""
         return self.split("train")
 
     def steps_per_epoch(self, batch_size: int) -> int | None:
@@ -152,15 +194,22 @@ class PictureTask(ABC):
         return None if size is None else size // batch_size
 
     def train_batches(
-        self, start: int, *, batch_size: int, rank: int = 0, world_size: int = 1, phase: str = "main"
+        self,
+        start: int,
+        *,
+        batch_size: int,
+        rank: int = 0,
+        world_size: int = 1,
+        data: str = "default",
+        features: str = "auto",
     ) -> Iterator[Batch]:
         """Batches ``start``, ``start + 1``, … of a phase, each a function of its number."""
-        data = self.training_split(phase)
+        split = self.training_split(data, features)
         together = batch_size * world_size
-        _check_batch(together, data.size)
+        _check_batch(together, split.size)
         mine = slice(rank * batch_size, (rank + 1) * batch_size)
         for number in itertools.count(start):
-            yield self.batch(data, self._members(data, number, together)[mine], number * world_size + rank)
+            yield self.batch(split, self._members(split, number, together)[mine], number * world_size + rank)
 
     def _members(self, data: Any, number: int, together: int) -> Tensor:
         """Which examples make up global batch ``number``: (together,)."""

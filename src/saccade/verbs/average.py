@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, get_args
 from saccade.atomic import folder_in_place
 from saccade.config import by_path, from_dict, to_dict
 from saccade.engine.recipe import Recipe
+from saccade.engine.recipe_versions import migrate_recipe
 from saccade.engine.run_folder import RunFolder, versions
 from saccade.errors import CheckpointError, ConfigError, OutputError, nearest
 from saccade.models.io.facts import CONFIG, ModelFacts, Part, StoredType, read_facts
@@ -102,6 +103,8 @@ def _opened(path: Path) -> _Run:
     if not (folder.model / CONFIG).is_file():
         raise CheckpointError(f"{path}: a run that has not kept a model yet; go on with 'saccade train … --resume'")
     facts = read_facts(folder.model)
+    kept = from_dict(Recipe, migrate_recipe(facts.recipe, what=str(folder.model / CONFIG)), where=str(folder.model))
+    facts = replace(facts, recipe=to_dict(kept))  # recipes of different ages are compared key by key
     recipe = from_dict(Recipe, folder.recorded(), where=str(path / "config.yaml"))
     last = read_metrics(path / "metrics.jsonl")[-1]
     return _Run(path, facts, recipe, last["step"], float(last.get("seconds", 0.0)))

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from caption_stubs import captioned_files, short_splits
+from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError
-from saccade.families.caption.losses import SELF_CRITICAL
+from saccade.families.caption.losses import SelfCritical
 from saccade.families.caption.rewards import JudgedPictures
-from saccade.families.caption.task import DECODER, DRAWS, CaptionTask
+from saccade.families.caption.task import DRAWS, OWN_WORDS, CaptionTask
 from saccade.families.caption.text import tokenise
 from saccade.families.caption.vocabulary import END, UNKNOWN
 from saccade.losses import self_critical_loss
@@ -43,15 +44,15 @@ def on_files(
     return CaptionTask(model=model, model_config={**SMALL, "longest": 6, **config}, data=settings)
 
 
-def batches(task: CaptionTask, count: int, phase: str, start: int = 0) -> list[dict]:
-    return list(islice(task.train_batches(start, batch_size=4, phase=phase), count))
+def batches(task: CaptionTask, count: int, start: int = 0, **material: str) -> list[dict]:
+    return list(islice(task.train_batches(start, batch_size=4, **material), count))
 
 
-def taught(task: CaptionTask, loss: str = SELF_CRITICAL) -> tuple[dict[str, Tensor], dict[str, Tensor], dict]:
+def taught(task: CaptionTask, loss: SelfCritical | None = None) -> tuple[dict[str, Tensor], dict[str, Tensor], dict]:
     torch.manual_seed(0)
-    (batch,) = batches(task, 1, SELF_CRITICAL)
+    (batch,) = batches(task, 1, data=OWN_WORDS)
     raw = task.model.train().forward_raw(**task.inputs(batch))
-    return task.loss(raw, batch, loss), raw, batch
+    return task.loss(raw, batch, loss or SelfCritical()), raw, batch
 
 
 # ---------------------------------------------------------------- what is earned
@@ -61,7 +62,7 @@ def test_the_truth_earns_what_the_score_of_sentences_says(table: str) -> None:
     """Sentences with "end" as their last word, by all training captions; said is the first caption of each."""
     task = on_files(table)
     data = task.split("train")
-    judged = task.training_split(SELF_CRITICAL)
+    judged = task.training_split(OWN_WORDS)
     assert isinstance(judged, JudgedPictures)
     numbers = torch.arange(data.picture_count)
     references = judged.source.references_in_words(numbers)  # (P,R,T)
@@ -79,7 +80,7 @@ def test_the_truth_earns_what_the_score_of_sentences_says(table: str) -> None:
 def test_a_batch_holds_pictures_and_all_that_was_said_of_them(table: str) -> None:
     task = on_files(table)
     data = task.split("train")
-    (batch,) = batches(task, 1, SELF_CRITICAL)
+    (batch,) = batches(task, 1, data=OWN_WORDS)
     assert set(batch) == {"images", "references"}
     assert set(task.inputs(batch)) == {"images", "words", "draws"}
     assert task.inputs(batch)["words"] is None
@@ -92,7 +93,7 @@ def test_a_batch_holds_pictures_and_all_that_was_said_of_them(table: str) -> Non
 
 def test_an_epoch_is_as_long_as_any_other_and_sees_every_picture(table: str) -> None:
     task = on_files(table)
-    judged = task.training_split(SELF_CRITICAL)
+    judged = task.training_split(OWN_WORDS)
     assert judged.size == task.split("train").size
     order = task.order(judged, 0, 4)
     assert sorted(order.tolist()) == list(range(judged.size))
@@ -102,11 +103,11 @@ def test_an_epoch_is_as_long_as_any_other_and_sees_every_picture(table: str) -> 
 # ---------------------------------------------------------------- the loss
 
 
-@pytest.mark.parametrize("loss", [SELF_CRITICAL, "default"])
+@pytest.mark.parametrize("loss", ["self_critical", "default"])
 def test_drawn_captions_are_judged_beside_others_of_their_picture(table: str, loss: str) -> None:
     task = on_files(table)
-    found, raw, batch = taught(task, loss)
-    judged = task.training_split(SELF_CRITICAL)
+    found, raw, batch = taught(task, task.loss_of(Phase(steps=1, data=OWN_WORDS, loss=loss)))
+    judged = task.training_split(OWN_WORDS)
     assert isinstance(judged, JudgedPictures)
     words, log_prob = (raw[name].view(4, DRAWS, -1) for name in ("word.emits", "log_prob"))
     drawn = judged.rewards(words, batch["references"])  # (B,K)
@@ -121,8 +122,8 @@ def test_drawn_captions_are_judged_beside_others_of_their_picture(table: str, lo
 
 def test_bleu_counts_as_much_as_is_asked_for(table: str) -> None:
     task = on_files(table)
-    found, raw, batch = taught(task, "self_critical:0.5")
-    judged = task.training_split(SELF_CRITICAL)
+    found, raw, batch = taught(task, SelfCritical(bleu=0.5))
+    judged = task.training_split(OWN_WORDS)
     assert isinstance(judged, JudgedPictures)
     words = raw["word.emits"].view(4, DRAWS, -1)
     cider = judged.rewards(words, batch["references"])
@@ -134,8 +135,8 @@ def test_bleu_counts_as_much_as_is_asked_for(table: str) -> None:
 @pytest.mark.parametrize("bleu_weight", [0.0, 0.5])
 def test_meteor_counts_as_much_as_is_asked_for(table: str, bleu_weight: float) -> None:
     task = on_files(table)
-    found, raw, batch = taught(task, f"self_critical:{bleu_weight}:0.3")
-    judged = task.training_split(SELF_CRITICAL)
+    found, raw, batch = taught(task, SelfCritical(bleu=bleu_weight, meteor=0.3))
+    judged = task.training_split(OWN_WORDS)
     assert isinstance(judged, JudgedPictures)
     words = raw["word.emits"].view(4, DRAWS, -1)
     without = judged.rewards(words, batch["references"], bleu_weight=bleu_weight)
@@ -149,14 +150,14 @@ def test_saying_the_same_five_times_teaches_nothing(table: str) -> None:
     task = on_files(table)
     _, raw, batch = taught(task)
     same = raw["word.emits"][::DRAWS].repeat_interleave(DRAWS, dim=0)
-    task.loss({**raw, "word.emits": same}, batch, SELF_CRITICAL)["loss"].backward()
+    task.loss({**raw, "word.emits": same}, batch, SelfCritical())["loss"].backward()
     assert all(p.grad is None or p.grad.abs().max() < 1e-6 for p in task.model.parameters())
 
 
 def test_of_hard_attention_cells_are_judged_where_they_were_drawn_and_said_something(table: str) -> None:
     task = on_files(table, "sat-hard")
     found, raw, batch = taught(task)
-    judged = task.training_split(SELF_CRITICAL)
+    judged = task.training_split(OWN_WORDS)
     assert isinstance(judged, JudgedPictures)
     drawn = judged.rewards(raw["word.emits"].view(4, DRAWS, -1), batch["references"])  # (B,K)
     others = (drawn.sum(1, keepdim=True) - drawn) / (DRAWS - 1)
@@ -176,13 +177,15 @@ def test_of_hard_attention_cells_are_judged_where_they_were_drawn_and_said_somet
 def test_it_learns_what_people_say(table: str) -> None:
     """From nothing, on four pictures of which sixteen captions are drawn at a time."""
     task = on_files(table, embed=32, hidden=32)
-    (batch,) = batches(task, 1, SELF_CRITICAL)
+    (batch,) = batches(task, 1, data=OWN_WORDS)
     features = task.model.encode(batch["images"]).detach()
     torch.manual_seed(0)
     optimizer = torch.optim.Adam(task.model.decoder.parameters(), lr=1e-2)
     earned = []
     for _ in range(130):
-        found = task.loss(task.model.train().forward_raw(None, None, features=features, draws=16), batch, SELF_CRITICAL)
+        found = task.loss(
+            task.model.train().forward_raw(None, None, features=features, draws=16), batch, SelfCritical()
+        )
         optimizer.zero_grad()
         found["loss"].backward()
         optimizer.step()
@@ -194,58 +197,62 @@ def test_it_learns_what_people_say(table: str) -> None:
 # ---------------------------------------------------------------- what goes together
 
 
-def test_the_phase_and_the_loss_go_together(table: str) -> None:
+def own_words(loss: dict | str) -> Phase:
+    return Phase(steps=1, data=OWN_WORDS, loss=loss)
+
+
+def test_the_material_and_the_loss_go_together(table: str) -> None:
     task = on_files(table)
     for loss in ("soft", "hard"):
-        with pytest.raises(ConfigError, match="the loss 'self_critical' and a phase of that name go together"):
-            taught(task, loss)
-    with pytest.raises(ConfigError, match="'self_critical' takes at most 2, found 3 numbers"):
-        taught(task, "self_critical:1:2:3")
-    for loss in ("self_critical:0.5", "self_critical:0.5:0.2", "self_critical:0:1"):
-        task.check_loss(SELF_CRITICAL, loss)
+        with pytest.raises(ConfigError, match="the loss 'self_critical' and data 'own_words' go together"):
+            task.loss_of(own_words(loss))
+    assert task.loss_of(own_words("default")) == SelfCritical()
+    both = task.loss_of(own_words({"name": "self_critical", "bleu": 0.5, "meteor": 0.2}))
+    assert both == SelfCritical(bleu=0.5, meteor=0.2)
+    assert task.loss_of(own_words({"name": "self_critical", "meteor": 1})) == SelfCritical(bleu=0.0, meteor=1.0)
 
 
 @pytest.mark.parametrize(
     ("weights", "complaint"),
     [
-        ("-1", "a weight is 0 or more, found -1"),
-        ("0.2:-1", "a weight is 0 or more, found -1"),
-        ("0.2:nan", "a weight is 0 or more, found nan"),
-        ("0.2:inf", "a weight is 0 or more, found inf"),
-        ("x", r"numbers, found \['x'\]"),
-        ("0.2:", r"numbers, found \['0.2', ''\]"),
+        ({"bleu": -1}, "bleu: a weight is 0 or more and finite, found -1"),
+        ({"bleu": 0.2, "meteor": -1}, "meteor: a weight is 0 or more and finite, found -1"),
+        ({"meteor": float("nan")}, "meteor: a weight is 0 or more and finite, found nan"),
+        ({"meteor": float("inf")}, "meteor: a weight is 0 or more and finite, found inf"),
+        ({"bleu": "x"}, "loss.bleu: expected float, found str 'x'"),
+        ({"bleeu": 0.2}, "unknown setting 'loss.bleeu': did you mean 'bleu'"),
     ],
 )
-def test_weights_that_cannot_be_are_refused(table: str, weights: str, complaint: str) -> None:
+def test_weights_that_cannot_be_are_refused(table: str, weights: dict, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        on_files(table).check_loss(SELF_CRITICAL, f"self_critical:{weights}")
+        on_files(table).loss_of(own_words({"name": "self_critical", **weights}))
 
 
 def test_scenes_have_nobody_to_agree_with() -> None:
     data = {"name": "scenes", "glyphs": "pack", "size": (40, 40)}
     with pytest.raises(ConfigError, match="a generated scene has one true sentence"):
-        CaptionTask(model="sat-soft", model_config=SMALL, data=data).training_split(SELF_CRITICAL)
+        CaptionTask(model="sat-soft", model_config=SMALL, data=data).training_split(OWN_WORDS)
     with pytest.raises(ConfigError, match="a generated scene has one true sentence"):
-        CaptionTask(model="sat-soft", model_config=SMALL, data=data).check_loss(SELF_CRITICAL, "self_critical")
+        CaptionTask(model="sat-soft", model_config=SMALL, data=data).loss_of(own_words("self_critical"))
 
 
 def test_pictures_are_varied_wherever_they_are_seen(table: str) -> None:
     """Kept features are those of the pictures as they are; batches stay a function of their number."""
     plain, varied, again = on_files(table), on_files(table, data=VARIED), on_files(table, data=VARIED)
-    for phase in ("whole", SELF_CRITICAL):
-        one, other = (batches(task, 2, phase)[1] for task in (plain, varied))
+    for data in ("default", OWN_WORDS):
+        one, other = (batches(task, 2, data=data)[1] for task in (plain, varied))
         assert not torch.equal(one["images"], other["images"])
-        (alone,) = batches(again, 1, phase, start=1)
+        (alone,) = batches(again, 1, data=data, start=1)
         assert torch.equal(alone["images"], other["images"])
     for key in ("features", "words"):
-        assert torch.equal(*(batches(task, 1, DECODER)[0][key] for task in (plain, varied)))
-    kept, unkept = ({"features_mb": 0, **more} for more in ({}, VARIED))
-    assert not torch.equal(*(batches(on_files(table, data=data), 1, DECODER)[0]["images"] for data in (kept, unkept)))
+        assert torch.equal(*(batches(task, 1, features="kept")[0][key] for task in (plain, varied)))
+    tasks = (on_files(table, data={"features_mb": 0, **more}) for more in ({}, VARIED))
+    assert not torch.equal(*(batches(task, 1, features="kept")[0]["images"] for task in tasks))
 
 
 def test_a_phase_in_the_middle_of_an_epoch_has_its_own_order(table: str) -> None:
     """As a resumed run would have it, which never saw the phase before."""
     task, resumed = on_files(table), on_files(table)
-    batches(task, 1, "whole")
-    one, other = (batches(each, 1, SELF_CRITICAL, start=1)[0] for each in (task, resumed))
+    batches(task, 1)
+    one, other = (batches(each, 1, data=OWN_WORDS, start=1)[0] for each in (task, resumed))
     assert torch.equal(one["images"], other["images"])

@@ -9,10 +9,12 @@ import pytest
 import torch
 
 from caption_stubs import SENTENCES, captioned_files, short_splits
+from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError, DataError
 from saccade.families.caption.features import CaptionFeatures
+from saccade.families.caption.losses import Hard, HardCode, HardToGo, Loss, Soft
 from saccade.families.caption.scenes import SCENE_VOCABULARY, scene_vocabulary
-from saccade.families.caption.task import DECODER, CaptionTask
+from saccade.families.caption.task import CaptionTask
 from saccade.losses import caption_cross_entropy, doubly_stochastic, hard_attention_loss, smoothed_cross_entropy
 from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.tasks.wanted import Wanted
@@ -37,8 +39,8 @@ def on_files(folder: Path, model: str = "sat-soft", seed: int = 0, **data: objec
     return CaptionTask(model=model, model_config=SMALL, data=settings, seed=seed)
 
 
-def first_batches(task: CaptionTask, count: int, phase: str = "main", start: int = 0, size: int = 4) -> list[dict]:
-    return list(islice(task.train_batches(start, batch_size=size, phase=phase), count))
+def first_batches(task: CaptionTask, count: int, features: str = "auto", start: int = 0, size: int = 4) -> list[dict]:
+    return list(islice(task.train_batches(start, batch_size=size, features=features), count))
 
 
 # ---------------------------------------------------------------- what is trained
@@ -137,15 +139,15 @@ def test_fresh_scenes_depend_on_the_seed_and_held_out_ones_do_not() -> None:
 # ---------------------------------------------------------------- losses
 
 
-def taught(task: CaptionTask, loss: str) -> tuple[dict, dict, dict]:
+def taught(task: CaptionTask, loss: Loss) -> tuple[dict, dict, dict]:
     torch.manual_seed(0)
     (batch,) = first_batches(task, 1)
     raw = task.model.train().forward_raw(**task.inputs(batch))
     return task.loss(raw, batch, loss), raw, batch
 
 
-@pytest.mark.parametrize(("loss", "weight"), [("soft", 1.0), ("default", 1.0), ("soft:0.25", 0.25), ("soft:0", 0.0)])
-def test_soft_attention_is_taught_by_equation_14(loss: str, weight: float) -> None:
+@pytest.mark.parametrize(("loss", "weight"), [(Soft(), 1.0), (Soft(penalty=0.25), 0.25), (Soft(penalty=0.0), 0.0)])
+def test_soft_attention_is_taught_by_equation_14(loss: Soft, weight: float) -> None:
     found, raw, batch = taught(on_scenes(), loss)
     likelihood = caption_cross_entropy(raw["logits"], batch["words"])
     penalty = doubly_stochastic(raw["word.weights"], batch["words"])
@@ -157,24 +159,23 @@ def test_soft_attention_is_taught_by_equation_14(loss: str, weight: float) -> No
 @pytest.mark.parametrize(
     ("loss", "options"),
     [
-        ("hard", {}),
-        ("default", {}),
-        ("hard:0.5", {"entropy_weight": 0.5}),
-        ("hard_to_go", {"to_go": True}),
-        ("hard_code", {"reward_weight": 0.1, "per_word": True}),
+        (Hard(), {}),
+        (Hard(entropy=0.5), {"entropy_weight": 0.5}),
+        (HardToGo(), {"to_go": True}),
+        (HardCode(), {"reward_weight": 0.1, "per_word": True}),
     ],
 )
-def test_hard_attention_is_taught_by_equations_10_to_12(loss: str, options: dict) -> None:
+def test_hard_attention_is_taught_by_equations_10_to_12(loss: Hard, options: dict) -> None:
     found, raw, batch = taught(on_scenes("sat-hard"), loss)
     expected = hard_attention_loss(raw, batch["words"], raw["baseline"], **options)
     assert float(found["loss"].detach()) == pytest.approx(float(expected["loss"].detach()), rel=1e-5)
     assert {"policy_loss", "entropy", "reward", "gate"} <= set(found)
 
 
-@pytest.mark.parametrize(("model", "loss"), [("sat-soft", "soft:1:0.2"), ("sat-hard", "hard:0.002:0.2")])
-def test_smoothed_labels_teach_and_the_true_likelihood_is_told(model: str, loss: str) -> None:
+@pytest.mark.parametrize(("model", "loss"), [("sat-soft", Soft(smoothing=0.2)), ("sat-hard", Hard(smoothing=0.2))])
+def test_smoothed_labels_teach_and_the_true_likelihood_is_told(model: str, loss: Loss) -> None:
     found, raw, batch = taught(on_scenes(model), loss)
-    plain = on_scenes(model).loss(raw, batch, loss.rpartition(":")[0])
+    plain = on_scenes(model).loss(raw, batch, type(loss)())
     smoothed = smoothed_cross_entropy(raw["logits"], batch["words"], 0.2)
     torch.testing.assert_close(found["loss"] - plain["loss"], smoothed - plain["cross_entropy"])
     for name in set(plain) - {"loss"}:
@@ -183,32 +184,47 @@ def test_smoothed_labels_teach_and_the_true_likelihood_is_told(model: str, loss:
 
 def test_ablations_are_settings() -> None:
     """λ = 0 is a loss; no gate and no attention are settings of the model."""
-    ungated, _, _ = taught(on_scenes(gate=False), "soft")
+    ungated, _, _ = taught(on_scenes(gate=False), Soft())
     assert float(ungated["gate"]) == 1
-    _, raw, _ = taught(on_scenes(attention_kind="none"), "soft:0")
+    _, raw, _ = taught(on_scenes(attention_kind="none"), Soft(penalty=0.0))
     weights = raw["word.weights"]
     torch.testing.assert_close(weights, torch.full_like(weights, 1 / weights[0, 0].numel()))
 
 
 @pytest.mark.parametrize(
-    ("loss", "complaint"),
+    ("model", "loss", "built"),
     [
-        ("softt", "did you mean 'soft'"),
-        ("soft:much", r"what stands after ':' are numbers, found \['much'\]"),
-        ("soft:1:0.1:2", "'soft' takes at most 2, found 3 numbers"),
-        ("soft:1:1.5", "ε is a share, 0 or more and below 1, found 1.5"),
-        ("soft:-1", "a weight is 0 or more, found -1"),
-        ("soft:nan", "a weight is 0 or more, found nan"),
-        ("self_critical", "the loss 'self_critical' and a phase of that name go together"),
-        ("hard", "this model draws no cells; take model 'sat-hard'"),
-        ("hard_code:1", "this model draws no cells"),
+        ("sat-soft", "default", Soft()),
+        ("sat-soft", "soft", Soft(penalty=1.0, smoothing=0.0)),
+        ("sat-soft", {"name": "soft", "penalty": 0, "smoothing": 0.1}, Soft(penalty=0.0, smoothing=0.1)),
+        ("sat-hard", "default", Hard()),
+        ("sat-hard", "soft", Soft()),
+        ("sat-hard", {"name": "hard_to_go", "entropy": 0.5}, HardToGo(entropy=0.5)),
     ],
 )
-def test_losses_that_cannot_be_are_refused(loss: str, complaint: str) -> None:
+def test_the_loss_of_a_phase_is_built_from_its_settings(model: str, loss: dict | str, built: Loss) -> None:
+    found = on_scenes(model).loss_of(Phase(steps=1, loss=loss))
+    assert (type(found), found) == (type(built), built)
+
+
+@pytest.mark.parametrize(
+    ("loss", "complaint"),
+    [
+        ("softt", "phase 'main': loss 'softt': did you mean 'soft'"),
+        ({"name": "soft", "penalti": 1}, "unknown setting 'loss.penalti': did you mean 'penalty'"),
+        ({"name": "soft", "penalty": "much"}, "loss.penalty: expected float, found str 'much'"),
+        ({"name": "soft", "smoothing": 1.5}, "smoothing: a share is 0 or more and below 1, found 1.5"),
+        ({"name": "soft", "penalty": -1}, "penalty: a weight is 0 or more and finite, found -1"),
+        ({"name": "soft", "penalty": float("nan")}, "penalty: a weight is 0 or more and finite, found nan"),
+        ({"name": "default", "penalty": 1}, "loss 'default' has no settings, found penalty"),
+        ("self_critical", "the loss 'self_critical' and data 'own_words' go together"),
+        ("hard", "this model draws no cells; take model 'sat-hard'"),
+        ({"name": "hard_code", "entropy": 1}, "this model draws no cells"),
+    ],
+)
+def test_losses_that_cannot_be_are_refused(loss: dict | str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        taught(on_scenes(), loss)
-    with pytest.raises(ConfigError, match=complaint):
-        on_scenes().check_loss("main", loss)  # before anything is trained
+        on_scenes().loss_of(Phase(steps=1, loss=loss))
 
 
 # ---------------------------------------------------------------- kept features
@@ -218,7 +234,7 @@ def test_the_decoder_learns_from_kept_features(tmp_path: Path) -> None:
     """What is kept is what the encoder says in eval mode, to half precision, and it is read back, not made again."""
     task = on_files(tmp_path / "files")
     task.model.train()
-    batches = first_batches(task, 3, DECODER)
+    batches = first_batches(task, 3, "kept")
     assert task.model.backbone.training  # as it was
     plain = first_batches(task, 3)
     task.model.eval()
@@ -231,22 +247,48 @@ def test_the_decoder_learns_from_kept_features(tmp_path: Path) -> None:
     assert shards
     written = [shard.stat().st_mtime_ns for shard in shards]
     again = on_files(tmp_path / "files")
-    assert torch.equal(first_batches(again, 1, DECODER)[0]["features"], batches[0]["features"])
+    assert torch.equal(first_batches(again, 1, "kept")[0]["features"], batches[0]["features"])
     assert [shard.stat().st_mtime_ns for shard in shards] == written
 
 
 def test_another_encoder_has_features_of_its_own(tmp_path: Path) -> None:
-    one, other = (first_batches(on_files(tmp_path / "files", seed=seed), 1, DECODER)[0] for seed in (0, 1))
+    one, other = (first_batches(on_files(tmp_path / "files", seed=seed), 1, "kept")[0] for seed in (0, 1))
     assert not torch.equal(one["features"], other["features"])
     assert len(list((tmp_path / "home" / "features").iterdir())) == 2
 
 
 def test_features_are_kept_of_files_alone_and_on_request(tmp_path: Path) -> None:
-    assert "images" in first_batches(on_scenes(), 1, DECODER)[0]
-    assert "images" in first_batches(on_files(tmp_path / "files", features_mb=0), 1, DECODER)[0]
-    assert "images" in first_batches(on_files(tmp_path / "files"), 1, "tune")[0]
+    assert "images" in first_batches(on_scenes(), 1, "kept")[0]
+    assert "images" in first_batches(on_files(tmp_path / "files", features_mb=0), 1, "kept")[0]
+    for features in ("auto", "fresh"):
+        assert "images" in first_batches(on_files(tmp_path / "files"), 1, features)[0]
     with pytest.raises(DataError, match="generated scenes are new each time"):
         CaptionFeatures(on_scenes().split("train"), on_scenes().model)
+
+
+def test_features_are_kept_of_an_encoder_that_stays_as_it_is(tmp_path: Path) -> None:
+    """What a phase freezes is what it says, so that a phase cannot train what it does not see."""
+    task = on_files(tmp_path / "files")
+    kept = Phase(steps=1, features="kept")
+    names = [name for name, _ in task.model.named_parameters()]
+    decoder = [name for name in names if not name.startswith("backbone.")]
+    assert task.loss_of(kept, decoder) == Soft()
+    assert task.loss_of(Phase(steps=1, features="fresh"), names) == Soft()
+    with pytest.raises(ConfigError, match=r"phase 'main': features 'kept': .* but backbone\..* learns; freeze it"):
+        task.loss_of(kept, names)
+    with pytest.raises(ConfigError, match="features 'kept': data 'own_words' learns from pictures"):
+        task.loss_of(Phase(steps=1, features="kept", data="own_words", loss="self_critical"), decoder)
+
+
+def test_features_of_an_encoder_that_has_learnt_since_are_not_used(tmp_path: Path) -> None:
+    """Two phases may keep features, with one between them that trains the encoder."""
+    task = on_files(tmp_path / "files")
+    before = first_batches(task, 1, "kept")[0]["features"]
+    with torch.no_grad():
+        for parameter in task.model.backbone.parameters():
+            parameter.mul_(1.1)
+    after = first_batches(task, 1, "kept")[0]["features"]
+    assert not torch.allclose(before, after, rtol=1e-2)
 
 
 # ---------------------------------------------------------------- validation

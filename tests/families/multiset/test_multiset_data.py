@@ -12,7 +12,7 @@ from PIL import Image
 
 from saccade.data.pictures.augment import Augmentation, augment
 from saccade.errors import ConfigError, DataError
-from saccade.families.multiset.data import SCENES, MultisetBatch, MultisetData, MultisetDataConfig
+from saccade.families.multiset.data import _STREAMS, SCENES, MultisetBatch, MultisetData, MultisetDataConfig
 
 
 def generated(name: str = "mnist-multiset", split: str = "val", **settings) -> MultisetData:
@@ -52,6 +52,30 @@ def test_labels_come_first_and_have_their_boxes_and_masks():
             x0, y0, x1, y1 = batch.boxes[b, k].int().tolist()
             assert masks[b, k].sum() == masks[b, k, y0:y1, x0:x1].sum()
             assert (batch.images[b, 0][masks[b, k]] > 0).all()
+
+
+STREAM_SEEDS = {
+    "mnist-multiset": (6307532687816006018, 5885649851223505134, 2388270704966470770),
+    "mnist-set": (9193621184149590852, 7135921646411299114, 2193536565838231498),
+    "mnist-single": (5687575791220810505, 977164981097462106, 4043179178164277145),
+}
+"""Of training, validation and test scenes with ``seed: 5``; what was measured on them holds of these scenes alone."""
+
+
+@pytest.mark.parametrize("name", STREAM_SEEDS)
+def test_the_scenes_of_a_set_do_not_depend_on_which_other_sets_there_are(name, monkeypatch):
+    def seeds():
+        return tuple(generated(name, split, seed=5).source.stream.seed for split in ("train", "val", "test"))
+
+    assert seeds() == STREAM_SEEDS[name]
+    more = {"a-new-set": {}, **dict(reversed(SCENES.items()))}
+    monkeypatch.setattr("saccade.families.multiset.data.SCENES", more)
+    assert seeds() == STREAM_SEEDS[name]
+
+
+def test_every_set_has_a_number_of_its_own():
+    assert _STREAMS.keys() == SCENES.keys()
+    assert len({*_STREAMS.values(), 7}) == len(_STREAMS) + 1  # 7 is that of scenes with captions
 
 
 def test_sizes_and_streams_of_the_splits():

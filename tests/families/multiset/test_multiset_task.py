@@ -12,8 +12,21 @@ import torch
 from PIL import Image
 
 from multiset_stubs import PACK, SMALL, short_splits
+from saccade.engine.recipe import Phase
 from saccade.errors import CheckpointError, ConfigError, DataError
-from saccade.families.multiset.losses import LOSSES
+from saccade.families.multiset.losses import (
+    LOSSES,
+    OF_OBJECTS,
+    Counts,
+    CrossEntropy,
+    CrossEntropyOrdered,
+    EachObject,
+    Loss,
+    MultisetLoss,
+    Reinforce,
+    ReinforceExpected,
+    SingleObject,
+)
 from saccade.families.multiset.task import MultisetTask
 from saccade.losses import hsal_loss
 from saccade.models.io.facts import read_facts
@@ -37,18 +50,18 @@ def batches(task: MultisetTask, count: int, start: int = 0, **options):
     return list(itertools.islice(task.train_batches(start, **{"batch_size": 6, **options}), count))
 
 
-def losses(task: MultisetTask, name: str, batch=None) -> dict[str, torch.Tensor]:
+def losses(task: MultisetTask, loss: Loss, batch=None) -> dict[str, torch.Tensor]:
     torch.manual_seed(0)
     batch = batches(task, 1)[0] if batch is None else batch
-    return task.loss(task.model.train().forward_raw(**task.inputs(batch)), batch, name)
+    return task.loss(task.model.train().forward_raw(**task.inputs(batch)), batch, loss)
 
 
 # ---------------------------------------------------------------- batches
 
 
-def test_only_the_activation_phase_sees_scenes_of_one_object() -> None:
+def test_only_a_phase_of_objects_sees_scenes_of_one_object() -> None:
     task = new_task()
-    single, several = batches(task, 1, phase="activation")[0], batches(task, 1, phase="controllers")[0]
+    single, several = batches(task, 1, data="objects")[0], batches(task, 1)[0]
     assert (single["labels"] >= 0).sum(1).tolist() == [1] * 6
     assert int((several["labels"] >= 0).sum(1).max()) > 1
     assert single["images"].shape == several["images"].shape == (6, 3, 100, 100)
@@ -57,7 +70,7 @@ def test_only_the_activation_phase_sees_scenes_of_one_object() -> None:
 def test_digits_can_be_learnt_among_others() -> None:
     """Scenes of different digits then, one label of each as the target; nothing is read, and validation stays as is."""
     task = new_task(data={**PACK, "options": {"among": True}})
-    among, later = (batches(task, 1, phase=phase, batch_size=64)[0] for phase in ("activation", "controllers"))
+    among, later = (batches(task, 1, data=data, batch_size=64)[0] for data in ("objects", "default"))
     assert int((among["labels"] >= 0).sum(1).max()) == 4
     assert [has_repeats(batch["labels"]) for batch in (among, later)] == [False, True]
     assert (among["single"], later["single"]) == (True, False)
@@ -67,7 +80,7 @@ def test_digits_can_be_learnt_among_others() -> None:
 
 def test_where_all_digits_differ_they_are_learnt_from_the_very_scenes() -> None:
     task = new_task(data={**PACK, "name": "mnist-set", "options": {"among": True}})
-    among, later = (batches(task, 1, phase=phase)[0] for phase in ("activation", "controllers"))
+    among, later = (batches(task, 1, data=data)[0] for data in ("objects", "default"))
     assert torch.equal(among["images"], later["images"])
 
 
@@ -85,9 +98,9 @@ def test_pictures_are_varied_in_training_alone() -> None:
     assert torch.equal(still.split("val").take(first).images, varied.split("val").take(first).images)
 
 
-@pytest.mark.parametrize("phase", ["activation", "controllers"])
-def test_batch_n_is_a_function_of_its_number(phase: str) -> None:
-    long, resumed = batches(new_task(), 4, phase=phase), batches(new_task(), 2, start=2, phase=phase)
+@pytest.mark.parametrize("data", ["objects", "default"])
+def test_batch_n_is_a_function_of_its_number(data: str) -> None:
+    long, resumed = batches(new_task(), 4, data=data), batches(new_task(), 2, start=2, data=data)
     for one, other in zip(long[2:], resumed, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True)
     assert not torch.equal(long[0]["images"], long[1]["images"])
@@ -123,21 +136,24 @@ def test_pictures_are_enlarged_to_the_networks_size() -> None:
 # ---------------------------------------------------------------- losses
 
 
-@pytest.mark.parametrize("name", [*LOSSES[2:-1], "reinforce:0.01"])
-def test_every_loss_is_finite_and_tells_where_was_looked(name: str) -> None:
-    found = losses(new_task(), name)
+READING = [kind for name, kind in LOSSES.items() if name not in (*OF_OBJECTS, "counts")]
+
+
+@pytest.mark.parametrize("loss", [*(kind() for kind in READING), Reinforce(entropy=0.01)])
+def test_every_loss_is_finite_and_tells_where_was_looked(loss: Loss) -> None:
+    found = losses(new_task(), loss)
     assert all(value.dim() == 0 and bool(value.isfinite()) for value in found.values())
     assert 0 <= float(found["attn_saliency"]) <= 1
 
 
 def test_reinforce_is_the_papers_and_the_bonus_is_subtracted() -> None:
     task = new_task()
-    plain, bonus = losses(task, "reinforce"), losses(task, "reinforce:0.5")
+    plain, bonus = losses(task, Reinforce()), losses(task, Reinforce(entropy=0.5))
     parts = sum(plain[name] for name in ("policy_loss", "value_loss", "stop_loss"))
     torch.testing.assert_close(plain["loss"], parts)
     torch.testing.assert_close(bonus["loss"], plain["loss"] - 0.5 * plain["entropy"])
     assert plain["entropy"].item() > 1
-    assert losses(task, "reinforce_expected:0.5")["entropy"] == plain["entropy"]
+    assert losses(task, ReinforceExpected(entropy=0.5))["entropy"] == plain["entropy"]
 
 
 def test_orders_matter_to_cross_entropy_and_to_nothing_else() -> None:
@@ -147,26 +163,25 @@ def test_orders_matter_to_cross_entropy_and_to_nothing_else() -> None:
     back = {**batch, "labels": batch["shuffled"]}
     torch.manual_seed(0)
     raw = task.model.train().forward_raw(**task.inputs(batch))
-    assert float(task.loss(raw, batch, "cross_entropy")["loss"]) != float(
-        task.loss(raw, turned, "cross_entropy")["loss"]
-    )
-    same = [float(task.loss(raw, each, "cross_entropy_ordered")["loss"]) for each in (batch, turned)]
+    other = [float(task.loss(raw, each, CrossEntropy())["loss"]) for each in (batch, turned)]
+    assert other[0] != other[1]
+    same = [float(task.loss(raw, each, CrossEntropyOrdered())["loss"]) for each in (batch, turned)]
     assert same[0] == same[1]
-    for name in ("reinforce", "multiset_loss"):
-        one, other = (float(task.loss(raw, each, name)["loss"]) for each in (batch, back))
-        assert one == pytest.approx(other, rel=1e-5), name
+    for loss in (Reinforce(), MultisetLoss()):
+        one, two = (float(task.loss(raw, each, loss)["loss"]) for each in (batch, back))
+        assert one == pytest.approx(two, rel=1e-5), loss
 
 
 def test_single_objects_teach_the_first_of_the_shuffled_labels() -> None:
     task = new_task()
     raw = {"single_logits": torch.tensor([[2.0, 0.0, 0.0], [0.0, 3.0, 0.0], [9.0, 9.0, 9.0]])}
     labels = torch.tensor([[0, 2], [2, 1], [-1, -1]])  # the last picture is empty and teaches nothing
-    found = task.loss(raw, {"labels": labels, "shuffled": labels}, "single_object")
+    found = task.loss(raw, {"labels": labels, "shuffled": labels}, SingleObject())
     first, second = math.log(math.e**2 + 2) - 2, math.log(math.e**3 + 2)
     assert float(found["loss"]) == pytest.approx((first + second) / 2)
     assert float(found["single_accuracy"]) == 1.0  # each named an object that is there
     nothing = {"labels": labels[2:], "shuffled": labels[2:]}
-    assert float(task.loss({"single_logits": raw["single_logits"][2:]}, nothing, "single_object")["loss"]) == 0
+    assert float(task.loss({"single_logits": raw["single_logits"][2:]}, nothing, SingleObject())["loss"]) == 0
 
 
 def test_each_object_teaches_from_its_own_cells() -> None:
@@ -180,42 +195,52 @@ def test_each_object_teaches_from_its_own_cells() -> None:
     }
     boxes = torch.tensor([[[0.0, 0, 5, 5], [5.0, 0, 9, 5]], [nowhere, nowhere]])
     batch = {"labels": labels, "shuffled": labels, "boxes": boxes}
-    alone = float(task.loss(raw, batch, "single_object")["loss"])
-    found = task.loss(raw, batch, "each_object")
+    alone = float(task.loss(raw, batch, SingleObject())["loss"])
+    found = task.loss(raw, batch, EachObject())
     own = (math.log(math.e + 2) - 1 + math.log(math.e**4 + 2)) / 2  # the first is right, the second says 1, not 2
     assert float(found["object_loss"]) == pytest.approx(own)
     assert float(found["object_accuracy"]) == 0.5
     assert float(found["loss"]) == pytest.approx(alone + own)
     unknown = {**batch, "boxes": torch.full_like(boxes, float("nan"))}
-    assert float(task.loss(raw, unknown, "each_object")["loss"]) == pytest.approx(alone)
+    assert float(task.loss(raw, unknown, EachObject())["loss"]) == pytest.approx(alone)
 
 
 @pytest.mark.parametrize(
-    ("phase", "loss", "words"),
+    ("data", "loss", "words"),
     [
-        ("controllers", "each_object", "'each_object' belongs to the phase 'activation'"),
-        ("activation", "reinforce", "the phase 'activation' is taught by single_object or each_object"),
+        ("default", "each_object", "'each_object' belongs to data 'objects'"),
+        ("objects", "reinforce", "data 'objects' is taught by single_object or each_object"),
+        ("object", "single_object", "data 'object': did you mean 'objects'"),
     ],
 )
-def test_phases_have_losses_of_their_own(phase: str, loss: str, words: str) -> None:
+def test_materials_have_losses_of_their_own(data: str, loss: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        new_task().check_loss(phase, loss)
+        new_task().loss_of(Phase(steps=1, data=data, loss=loss))
+
+
+def test_no_features_are_kept() -> None:
+    with pytest.raises(ConfigError, match="phase 'main': features 'kept': the task 'multiset' learns from pictures"):
+        new_task().loss_of(Phase(steps=1, features="kept", loss="reinforce"))
+
+
+def of_objects(loss: str) -> Phase:
+    return Phase(steps=1, data="objects", loss=loss)
 
 
 def test_boxes_that_are_not_there_teach_nothing(tmp_path: Path) -> None:
     """Silently, `each_object` would then be `single_object`; nor can a phase choose by what needs boxes."""
     task = new_task(data=table(tmp_path))
-    task.check_loss("activation", "single_object")
+    assert task.loss_of(of_objects("single_object")) == SingleObject()
     with pytest.raises(ConfigError, match=r"learns from boxes, and no training picture of csv:.* has one; give them"):
-        task.check_loss("activation", "each_object")
-    new_task().check_loss("activation", "each_object")  # of generated scenes every place is known
+        task.loss_of(of_objects("each_object"))
+    assert new_task().loss_of(of_objects("each_object")) == EachObject()  # of generated scenes every place is known
     assert "object_accuracy" not in task.measures()
     assert "glimpse_on_label" not in task.measures()
 
 
 def test_boxes_follow_their_pictures_to_the_size_of_the_network() -> None:
     task = new_task(model_config={**SMALL, "input_size": (50, 200)})
-    batch = batches(task, 1, phase="activation")[0]
+    batch = batches(task, 1, data="objects")[0]
     given = task.inputs(batch)
     assert given["images"].shape[-2:] == (50, 200)
     assert torch.allclose(given["boxes"][:, :1], batch["boxes"][:, :1] * torch.tensor([2.0, 0.5, 2.0, 0.5]))
@@ -224,11 +249,11 @@ def test_boxes_follow_their_pictures_to_the_size_of_the_network() -> None:
 def test_what_each_phase_teaches() -> None:
     """Single objects teach the backbone and its classifier; the other losses everything but that classifier."""
     task = new_task()
-    for name, phase in (("single_object", "activation"), ("reinforce", "controllers")):
+    for loss, data in ((SingleObject(), "objects"), (Reinforce(), "default")):
         task.model.zero_grad()
-        losses(task, name, batches(task, 1, phase=phase)[0])["loss"].backward()
+        losses(task, loss, batches(task, 1, data=data)[0])["loss"].backward()
         learns = {key.split(".")[0] for key, each in task.model.named_parameters() if each.grad is not None}
-        assert learns == ({"backbone", "single"} if name == "single_object" else {"backbone", "meta", "controller"})
+        assert learns == ({"backbone", "single"} if data == "objects" else {"backbone", "meta", "controller"})
 
 
 def test_an_empty_picture_is_told_to_stop_at_once() -> None:
@@ -237,38 +262,49 @@ def test_an_empty_picture_is_told_to_stop_at_once() -> None:
     batch = {"images": torch.zeros(2, 3, 100, 100), "labels": empty, "shuffled": empty, "single": False}
     torch.manual_seed(0)
     raw = task.model.train().forward_raw(**task.inputs(batch))
-    found = task.loss(raw, batch, "reinforce")
+    found = task.loss(raw, batch, Reinforce())
     at_once = -raw["class_logits"][:, 0].log_softmax(-1)[:, -1].mean()
     torch.testing.assert_close(found["stop_loss"], at_once)
     torch.testing.assert_close(found["loss"], at_once)  # nothing else counts
-    torch.testing.assert_close(task.loss(raw, batch, "cross_entropy")["loss"], at_once)
+    torch.testing.assert_close(task.loss(raw, batch, CrossEntropy())["loss"], at_once)
     assert float(found["attn_saliency"]) == 0
 
 
 def test_counts_are_taught_by_counts() -> None:
     task = new_task(model="multiset-counts", model_config=COUNTING)
-    assert float(losses(task, "counts")["loss"]) > 0
+    assert float(losses(task, Counts())["loss"]) > 0
     found = task.validate(task.model.eval())
     assert set(found) == {"macro_f1", "exact_match", "single_accuracy", "object_accuracy"} == set(task.measures())
 
 
 @pytest.mark.parametrize(
-    ("model", "name", "words"),
+    ("model", "loss", "words"),
     [
-        ("hsal", "reinfroce", "did you mean 'reinforce'"),
-        ("hsal", "reinforce:much", "is a number, found 'much'"),
-        ("hsal", "reinforce:-1", "is 0 or more, found -1"),
-        ("hsal", "reinforce_expected:nan", "is 0 or more, found nan"),
-        ("hsal", "cross_entropy:0.1", "only reinforce has an entropy bonus"),
+        ("hsal", "reinfroce", "phase 'main': loss 'reinfroce': did you mean 'reinforce'"),
+        ("hsal", "default", "loss 'default': choose from counts, cross_entropy"),
+        ("hsal", {"name": "reinforce", "entropi": 1}, "unknown setting 'loss.entropi': did you mean 'entropy'"),
+        ("hsal", {"name": "reinforce", "entropy": "much"}, "loss.entropy: expected float, found str 'much'"),
+        ("hsal", {"name": "reinforce", "entropy": -1}, "entropy: a weight is 0 or more and finite, found -1"),
+        ("hsal", {"name": "reinforce_expected", "entropy": math.nan}, "entropy: .* found nan"),
+        ("hsal", {"name": "cross_entropy", "entropy": 0.1}, "loss 'cross_entropy' has no settings, found entropy"),
         ("hsal", "counts", "take model 'multiset-counts'"),
         ("multiset-counts", "reinforce", "take model 'hsal'"),
         ("multiset-counts", "cross_entropy", "take model 'hsal'"),
     ],
 )
-def test_wrong_losses_are_named(model: str, name: str, words: str) -> None:
+def test_wrong_losses_are_named(model: str, loss: dict | str, words: str) -> None:
     task = new_task(model=model, model_config=SMALL if model == "hsal" else COUNTING)
     with pytest.raises(ConfigError, match=words):
-        task.check_loss("controllers", name)
+        task.loss_of(Phase(steps=1, loss=loss))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_loss_is_built_by_its_name(name: str) -> None:
+    task = new_task(model="multiset-counts", model_config=COUNTING) if name == "counts" else new_task()
+    data = "objects" if name in OF_OBJECTS else "default"
+    assert type(task.loss_of(Phase(steps=1, data=data, loss=name))) is LOSSES[name]
+    if name.startswith("reinforce"):
+        assert task.loss_of(Phase(steps=1, loss={"name": name, "entropy": 1})).entropy == 1.0
 
 
 def test_of_a_list_the_reward_knows_the_order(tmp_path: Path) -> None:
@@ -279,7 +315,7 @@ def test_of_a_list_the_reward_knows_the_order(tmp_path: Path) -> None:
     torch.manual_seed(0)
     raw = task.model.train().forward_raw(**task.inputs(batch))
     raw["said"] = torch.tensor([[1, 0, 2, 2]]).expand(4, -1)
-    listed = task.loss(raw, {**batch, "labels": torch.tensor([[0, 1, -1]]).expand(4, -1)}, "reinforce")
+    listed = task.loss(raw, {**batch, "labels": torch.tensor([[0, 1, -1]]).expand(4, -1)}, Reinforce())
     assert float(listed["class_reward"]) == -1
     assert float(hsal_loss(raw, torch.tensor([[0, 1, -1]]).expand(4, -1))["class_reward"]) == 1
 
@@ -377,7 +413,7 @@ def test_a_table_of_ones_own_decides_labels_and_their_number(tmp_path: Path) -> 
     assert task.words == ((), ("blue", "green", "red"))
     assert (task.model.config.classes, task.model.config.most, task.size) == (3, 3, (60, 60))
     assert task.steps_per_epoch(2) == 3
-    (batch,) = batches(task, 1, batch_size=4, phase="activation")
+    (batch,) = batches(task, 1, batch_size=4, data="objects")
     assert torch.equal(batch["labels"].sort(1).values, batch["shuffled"].sort(1).values)
     found = task.validate(task.model.eval())
     assert 0 <= found["exact_match"] <= 1
@@ -434,7 +470,7 @@ def test_wrong_settings_are_named(changes, words) -> None:
 
 def test_where_single_objects_are_learnt_nothing_is_read() -> None:
     task = new_task()
-    single, several = (batches(task, 1, phase=phase)[0] for phase in ("activation", "controllers"))
+    single, several = (batches(task, 1, data=data)[0] for data in ("objects", "default"))
     alone, read = (task.model.forward_raw(**task.inputs(batch)) for batch in (single, several))
     assert set(alone) == {"single_logits", "object_logits"}
     assert {"single_logits", "class_logits"} <= set(read)

@@ -12,8 +12,10 @@ import torch
 
 from question_tables import SPLITS, write_table
 from saccade.engine.loop import fit
-from saccade.engine.recipe import Recipe, resolve_recipe
+from saccade.engine.recipe import Phase, Recipe, resolve_recipe
+from saccade.errors import ConfigError
 from saccade.families.question.features import QuestionFeatures
+from saccade.families.question.losses import Default
 from saccade.families.question.table import Question, make_table
 from saccade.families.question.table_data import TableData, TableDataConfig
 from saccade.families.question.table_task import TableTask
@@ -46,8 +48,8 @@ def freeze(task: TableTask) -> None:
     backbone.requires_grad_(False).eval()
 
 
-def first_batch(task: TableTask, size: int = 8) -> dict[str, Any]:
-    (batch,) = itertools.islice(task.train_batches(0, batch_size=size), 1)
+def first_batch(task: TableTask, size: int = 8, features: str = "auto") -> dict[str, Any]:
+    (batch,) = itertools.islice(task.train_batches(0, batch_size=size, features=features), 1)
     return batch
 
 
@@ -92,6 +94,33 @@ def test_moving_statistics_are_not_kept(table: Path) -> None:
     freeze(task)
     task.model.backbone.train()  # type: ignore[operator]
     assert "images" in first_batch(task)
+    with pytest.raises(ConfigError, match="features 'kept': the weights or statistics of the encoder change"):
+        first_batch(task, features="kept")
+
+
+def test_a_phase_can_say_whether_features_are_kept(table: Path, home: Path) -> None:
+    """``kept`` sees varied pictures as they are; ``fresh`` keeps nothing of pictures that never vary."""
+    varied, still = new_task(table, augment={"area": [0.5, 0.6]}), new_task(table)
+    for task in (varied, still):
+        freeze(task)
+    assert "images" in first_batch(still, features="fresh")
+    assert not home.exists()
+    kept, as_ever = first_batch(varied, features="kept"), first_batch(still)
+    assert torch.equal(kept["encoding"], as_ever["encoding"])
+    assert "images" in first_batch(varied)
+    assert "images" in first_batch(new_task(table, features_mb=0), features="kept")  # there is no room to keep them
+
+
+def test_keeping_features_of_what_learns_is_refused_before_training(table: Path) -> None:
+    names = [name for name, _ in new_task(table).model.named_parameters()]
+    head = [name for name in names if not name.startswith("backbone.")]
+    kept = Phase(steps=1, features="kept")
+    assert new_task(table).loss_of(kept, head) == Default()
+    with pytest.raises(ConfigError, match=r"features 'kept': .* but backbone\..* learns; freeze it, as in freeze"):
+        new_task(table).loss_of(kept, names)
+    gated = new_task(table, "hattnet", {"channels": 4, "depth": 2, "hidden": 4})
+    with pytest.raises(ConfigError, match="the model 'hattnet' has no encoder that sees the picture alone"):
+        gated.loss_of(kept, [])
 
 
 def test_a_picture_that_is_asked_twice_has_its_features_once(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +134,7 @@ def test_a_picture_that_is_asked_twice_has_its_features_once(table: Path, monkey
     monkeypatch.setattr(PictureQueryModel, "encode", counted)
     task = new_task(table)
     freeze(task)
-    features = task.training_split("main")
+    features = task.training_split()
     assert isinstance(features, QuestionFeatures)
     assert features.size == 2 * len(SPLITS["train"])
     assert sum(encoded) == 1 + len(SPLITS["train"])  # one more for the shape

@@ -9,6 +9,7 @@ from torch import nn
 
 import saccade.data.scenes.stream as stream
 from saccade import geometry
+from saccade.families.question.losses import Default
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.families.question.scene_scores import BASELINES, score_scenes
 from saccade.families.question.scene_task import SceneTask
@@ -40,7 +41,7 @@ def new_task(model, **settings):
 def test_a_penalty_is_added_and_told():
     """Equal logits of two answers: ln 2. Penalties 0.1 and 0.3: 0.2 on top."""
     raw = {"logits": torch.zeros(2, 2), "penalty": torch.tensor([0.1, 0.3])}
-    found = new_task("soft").loss(raw, {"label": torch.tensor([0, 1])}, "default")
+    found = new_task("soft").loss(raw, {"label": torch.tensor([0, 1])}, Default())
     assert set(found) == {"loss", "accuracy", "penalty"}
     assert found["penalty"].item() == pytest.approx(0.2)
     assert found["loss"].item() == pytest.approx(math.log(2) + 0.2)
@@ -52,7 +53,7 @@ def test_open_gates_cost_what_the_model_says(price):
     task = new_task("hattnet-ctx", gate_penalty=price)
     batch = next(task.train_batches(0, batch_size=4))
     raw = task.model.forward_raw(**task.inputs(batch))
-    found = task.loss(raw, batch, "default")
+    found = task.loss(raw, batch, Default())
     plain = nn.functional.cross_entropy(raw["logits"], batch["label"]).item()
     opening = sum(raw[f"stage{number}.weights"].mean().item() for number in (1, 2, 3)) / 3
     assert ("penalty" in found) == (price > 0)
@@ -65,7 +66,7 @@ def test_the_price_reaches_the_gates_through_the_task():
     for price in (0.0, 0.5):
         task = new_task("hattnet", gate_penalty=price)
         batch = next(task.train_batches(0, batch_size=4))
-        task.loss(task.model.forward_raw(**task.inputs(batch)), batch, "default")["loss"].backward()
+        task.loss(task.model.forward_raw(**task.inputs(batch)), batch, Default())["loss"].backward()
         gradients.append(torch.stack([gate.scorer.to_score.bias.grad for gate in task.model.gates.values()]))
     assert bool((gradients[1] > gradients[0]).all())
 

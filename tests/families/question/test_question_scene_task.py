@@ -11,9 +11,11 @@ from torch import nn
 import saccade.data.scenes.stream as stream
 import saccade.families.question.scene_data as attributes
 from saccade.engine.protocol import Trainable
+from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError, DataError
 from saccade.families import families, family
 from saccade.families.contract import load_target
+from saccade.families.question.losses import CrossEntropy, Default, Reinforce
 from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.table_task import TableTask
 from saccade.models.io.folder import load_model
@@ -62,7 +64,7 @@ def test_a_picture_that_is_asked_several_times_comes_once():
     assert batch["images"].is_contiguous(memory_format=torch.channels_last)
     assert (len(batch["query"]), len(batch["label"])) == (12, 12)
     assert torch.equal(batch["query"][::3], plain["query"])
-    found = thrice.loss(thrice.model.forward_raw(**thrice.inputs(batch)), batch, "default")
+    found = thrice.loss(thrice.model.forward_raw(**thrice.inputs(batch)), batch, Default())
     assert found["loss"].requires_grad
     with pytest.raises(ConfigError, match="a batch of 10 cannot be split into scenes that are asked 3 times"):
         batches(thrice, 1, batch_size=10)
@@ -202,11 +204,11 @@ def test_inputs_feed_the_model_and_no_label_leaks():
     assert task.model.forward_raw(**task.inputs(batch))["logits"].shape == (3, 5)
 
 
-@pytest.mark.parametrize("name", ["default", "cross_entropy"])
-def test_loss_hand_worked(name):
+@pytest.mark.parametrize("loss", [Default(), CrossEntropy()])
+def test_loss_hand_worked(loss):
     """Equal logits: log 2 of two answers. Odds 3:1 for the wrong one: −log 1/4. Arg-max right once in two."""
     raw = {"logits": torch.tensor([[1.0, 1.0], [math.log(3), 0.0]])}
-    found = new_task().loss(raw, {"label": torch.tensor([0, 1])}, name)
+    found = new_task().loss(raw, {"label": torch.tensor([0, 1])}, loss)
     assert set(found) == {"loss", "accuracy"}
     assert float(found["loss"]) == pytest.approx((math.log(2) + math.log(4)) / 2)
     assert float(found["accuracy"]) == 0.5
@@ -224,14 +226,14 @@ def drawn(probabilities, log_prob=(-1.0, -2.0)):
     }
 
 
-@pytest.mark.parametrize("name", ["default", "reinforce"])
-def test_drawn_locations_are_taught_by_what_they_answer(name):
+@pytest.mark.parametrize("loss", [Default(), Reinforce()])
+def test_drawn_locations_are_taught_by_what_they_answer(loss):
     """Shares 1/2 and 1/8 of the right answer: rewards −log 2 and −log 8, each the other's baseline, 2·log 2 apart.
 
     The bound is their mean, −2·log 2; four cells equally likely have an entropy of 2·log 2, weighed with 0.002.
     """
     raw = drawn((0.5, 0.125))
-    found = new_task().loss(raw, {"label": torch.tensor([0])}, name)
+    found = new_task().loss(raw, {"label": torch.tensor([0])}, loss)
     assert found["loss"].item() == pytest.approx(2 * math.log(2) * (1 - 0.002))
     found["loss"].backward()
     advantage = 2 * math.log(2)
@@ -239,23 +241,28 @@ def test_drawn_locations_are_taught_by_what_they_answer(name):
     assert raw["sampled_logits"].grad.abs().sum() > 0
 
 
+def test_the_entropy_of_draws_counts_as_much_as_is_asked_for():
+    found = new_task().loss(drawn((0.5, 0.125)), {"label": torch.tensor([0])}, Reinforce(entropy=0.5))
+    assert found["loss"].item() == pytest.approx(2 * math.log(2) * (1 - 0.5))
+
+
 def test_drawn_locations_can_be_left_untaught():
     raw = drawn((0.5, 0.125))
-    found = new_task().loss(raw, {"label": torch.tensor([0])}, "cross_entropy")
+    found = new_task().loss(raw, {"label": torch.tensor([0])}, CrossEntropy())
     assert float(found["loss"]) == pytest.approx(math.log(2))
     assert not found["loss"].requires_grad
 
 
 def test_reinforce_needs_a_model_that_draws():
     with pytest.raises(ConfigError, match="draws no locations in training; take model 'hard' with estimator: reinf"):
-        new_task().loss({"logits": torch.zeros(1, 5)}, {"label": torch.tensor([0])}, "reinforce")
+        new_task().loss({"logits": torch.zeros(1, 5)}, {"label": torch.tensor([0])}, Reinforce())
 
 
 @pytest.mark.parametrize("estimator", ["marginal", "reinforce"])
 def test_hard_attention_is_trained_by_either_estimator(estimator):
     task = SceneTask(model="hard", model_config=SMALL | {"estimator": estimator}, data={"glyphs": "pack"})
     batch = batches(task, 1, batch_size=6)[0]
-    found = task.loss(task.model.train().forward_raw(**task.inputs(batch)), batch, "default")
+    found = task.loss(task.model.train().forward_raw(**task.inputs(batch)), batch, Default())
     found["loss"].backward()
     assert set(found) == {"loss", "accuracy"}
     assert task.model.attention.scorer.to_score.weight.grad.abs().sum() > 0
@@ -318,10 +325,28 @@ def test_wrong_settings_are_named(settings, words):
         SceneTask(**{"model": "soft", "model_config": SMALL, "data": {"glyphs": "pack"}, **settings})
 
 
-def test_an_unknown_loss_is_named():
-    with pytest.raises(ConfigError, match="loss 'cross_entrpy': did you mean 'cross_entropy'"):
-        new_task().check_loss("main", "cross_entrpy")
-    new_task().check_loss("main", "default")
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"loss": "cross_entrpy"}, "phase 'main': loss 'cross_entrpy': did you mean 'cross_entropy'"),
+        ({"loss": {"name": "reinforce", "entrpy": 1}}, "unknown setting 'loss.entrpy': did you mean 'entropy'"),
+        ({"loss": {"name": "reinforce", "entropy": -1}}, "entropy: a weight is 0 or more and finite, found -1"),
+        ({"loss": {"name": "reinforce", "entropy": "much"}}, "loss.entropy: expected float, found str 'much'"),
+        ({"loss": {"name": "cross_entropy", "entropy": 1}}, "loss 'cross_entropy' has no settings, found entropy"),
+        ({"loss": "reinforce:0.1"}, r"did you mean 'reinforce'.* as in {name: reinforce, entropy: …}"),
+        ({"data": "objects"}, "data 'objects': choose from default"),
+    ],
+)
+def test_phases_that_cannot_be_are_refused(settings, words):
+    with pytest.raises(ConfigError, match=words):
+        new_task().loss_of(Phase(steps=1, **settings))
+
+
+def test_the_loss_of_a_phase_is_built_from_its_settings():
+    task = new_task()
+    assert task.loss_of(Phase(steps=1)) == Default()
+    assert task.loss_of(Phase(steps=1, loss="cross_entropy")) == CrossEntropy()
+    assert task.loss_of(Phase(steps=1, loss={"name": "reinforce", "entropy": 1})) == Reinforce(entropy=1.0)
 
 
 def test_a_model_that_answers_no_queries_is_refused(monkeypatch):

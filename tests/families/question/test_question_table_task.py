@@ -12,6 +12,7 @@ from torch import nn
 from question_tables import SPLITS, write_table
 from saccade.engine.protocol import Trainable
 from saccade.errors import ConfigError, DataError
+from saccade.families.question.losses import Default
 from saccade.families.question.table_data import TableData
 from saccade.families.question.table_task import TableTask
 from saccade.families.question.task import right_answers, sampled_loss
@@ -123,7 +124,7 @@ def test_nothing_is_varied_where_it_is_scored(table):
 def test_the_loss_of_a_set_by_hand(several):
     """Odds 3:1 for the first of four answers, 1:1 for the rest; {first, second} holds: −log(3/4 · (1/2)³)."""
     raw = {"logits": torch.tensor([[math.log(3), 0.0, 0.0, 0.0]])}
-    found = new_task(several).loss(raw, {"label": torch.tensor([[1.0, 1.0, 0.0, 0.0]])}, "default")
+    found = new_task(several).loss(raw, {"label": torch.tensor([[1.0, 1.0, 0.0, 0.0]])}, Default())
     assert set(found) == {"loss", "top1"}
     assert float(found["loss"]) == pytest.approx(math.log(32 / 3))
     assert float(found["top1"]) == 1
@@ -142,7 +143,7 @@ def test_drawn_locations_are_rewarded_with_the_whole_set():
         "sampled_log_prob": torch.zeros(1, 2),
         "entropy": torch.zeros(1),
     }
-    found = sampled_loss(raw, torch.tensor([[1.0]]))
+    found = sampled_loss(raw, torch.tensor([[1.0]]), entropy_weight=0.0)
     assert float(found) == pytest.approx((math.log(2) + math.log(4 / 3)) / 2)
 
 
@@ -150,7 +151,7 @@ def test_drawn_locations_are_rewarded_with_the_whole_set():
 def test_hard_attention_learns_several_labels_by_either_estimator(several, estimator):
     task = new_task(several, model="hard", config=SMALL | {"estimator": estimator})
     batch = batches(task, 1, batch_size=6)[0]
-    task.loss(task.model.train().forward_raw(**task.inputs(batch)), batch, "default")["loss"].backward()
+    task.loss(task.model.train().forward_raw(**task.inputs(batch)), batch, Default())["loss"].backward()
     assert task.model.attention.scorer.to_score.weight.grad.abs().sum() > 0
 
 

@@ -268,6 +268,23 @@ def test_the_card_says_what_training_began_with(recipe: dict, told: str | None) 
     assert told in card if told else "began with" not in card
 
 
+@pytest.mark.parametrize(
+    ("loss", "told"),
+    [
+        ({"name": "self_critical", "bleu": 0.5, "meteor": 1.0}, ", taught by `self_critical` (bleu 0.5, meteor 1)"),
+        ({"name": "counts"}, ", taught by `counts`"),
+        ({"name": "default"}, ""),
+        ("soft:0", ", taught by `soft:0`"),  # of schema 1
+        ("default", ""),
+    ],
+)
+def test_the_card_says_what_a_phase_was_taught_by(loss: dict | str, told: str) -> None:
+    recipe = {"batch_size": 2, "phases": [{"name": "main", "steps": 3, "loss": loss, "schedule": {"name": "cosine"}}]}
+    card = model_card(dataclasses.replace(tiny_facts(), recipe=recipe, sha256="ab" * 32))
+    (line,) = [line for line in card.splitlines() if line.startswith("- phase main: 3 steps of 2")]
+    assert line.endswith(f"cosine schedule{told}")
+
+
 def test_the_card_says_what_the_facts_say() -> None:
     score = Score(
         "mref",

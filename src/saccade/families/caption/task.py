@@ -3,10 +3,10 @@
 The training side; the scoring side is :mod:`saccade.families.caption.scores`, what teaches is named in
 :mod:`saccade.families.caption.losses`.
 
-What a phase learns from goes by its name. ``decoder`` learns from what the encoder makes of the pictures of files,
-which is computed once and kept on disk (see the module ``features``); whatever its recipe says, the encoder stays as it
-is then. ``self_critical`` learns from what the model says (see ``rewards``). Any other learns from pictures and
-captions. Pictures are varied as ``data.augment`` says wherever they are seen.
+A phase learns from pictures and their captions. With ``features: kept`` it learns from what the frozen encoder makes of
+picture files, which is computed once and kept on disk (see the module ``features``); with ``auto`` nothing is kept.
+With ``data: own_words`` it learns from what the model says (see ``rewards``). Pictures are varied as ``data.augment``
+says wherever they are seen.
 
 Batches have captions of (nearly) one length, as in Section 4.3. A model is chosen by its greedy captions: by BLEU-4 on
 pictures, by exact match on generated scenes, each of which has one true sentence; the log-likelihood is logged beside.
@@ -31,7 +31,7 @@ from saccade.errors import ConfigError
 from saccade.families.caption.buckets import bucketed_order
 from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionDataConfig, vocabulary_of
 from saccade.families.caption.features import CaptionFeatures
-from saccade.families.caption.losses import HARD, SELF_CRITICAL, AskedLoss, asked_loss
+from saccade.families.caption.losses import LOSSES, Default, Hard, Loss, SelfCritical, Soft
 from saccade.families.caption.readers import CAPTION_READERS, read_captions
 from saccade.families.caption.rewards import ONE_TRUTH, JudgedPictures
 from saccade.families.caption.scores import captions_of, score_captions, sentences
@@ -52,10 +52,12 @@ from saccade.tasks.picture_task import Batch, PictureTask
 from saccade.tasks.scoring import numbers_in_batches
 from saccade.tasks.wanted import Wanted, settings_wanted
 
-DECODER = "decoder"
-"""The phase that learns from kept features."""
+OWN_WORDS = "own_words"
+"""The material of a phase that learns from what the model says."""
 DRAWS = 5
-"""Captions of each picture that it judges by one another."""
+"""Captions of each picture that the model then says, judged by one another."""
+JUDGED = "train/judged"
+"""The split that it then learns from: pictures with all that people said of them."""
 Material: TypeAlias = CaptionData | CaptionFeatures | JudgedPictures
 """What a phase may learn from."""
 BEAM = 5
@@ -77,6 +79,9 @@ class CaptionTask(PictureTask):
     model_kind = SatModel
     model_does = "says captions"
     sentences = True
+    losses = LOSSES
+    materials = ("default", OWN_WORDS)
+    keeps_features = True
 
     def __init__(
         self,
@@ -118,22 +123,19 @@ class CaptionTask(PictureTask):
 
     # ------------------------------------------------------------ training
 
-    def training_split(self, phase: str) -> Material:
-        """Pictures and captions; in the phase ``decoder`` what is kept of these pictures."""
-        data: CaptionData = self.split("train")
-        if phase == SELF_CRITICAL:
-            return self._judged(data)
-        if phase != DECODER or self.data_config.is_generated or not self.data_config.features_mb:
-            return data
-        if DECODER not in self._splits:
-            self._splits[DECODER] = CaptionFeatures(data, cast(SatModel, self.model), self.tell)
-        kept: CaptionFeatures = self._splits[DECODER]
-        return kept
+    def training_split(self, data: str = "default", features: str = "auto") -> Material:
+        """Pictures and captions; with ``kept`` what is kept of these pictures, if they are files."""
+        captions: CaptionData = self.split("train")
+        if data == OWN_WORDS:
+            return self._judged(captions)
+        if features != "kept" or self.data_config.is_generated or not self.data_config.features_mb:
+            return captions
+        return CaptionFeatures(captions, cast(SatModel, self.model), self.tell)  # of the encoder as it is now
 
-    def _judged(self, data: CaptionData) -> JudgedPictures:
-        if SELF_CRITICAL not in self._splits:
-            self._splits[SELF_CRITICAL] = JudgedPictures(data)
-        judged: JudgedPictures = self._splits[SELF_CRITICAL]
+    def _judged(self, captions: CaptionData) -> JudgedPictures:
+        if JUDGED not in self._splits:
+            self._splits[JUDGED] = JudgedPictures(captions)
+        judged: JudgedPictures = self._splits[JUDGED]
         return judged
 
     def order(self, data: Material, epoch: int, together: int) -> Tensor:
@@ -162,39 +164,42 @@ class CaptionTask(PictureTask):
         given = {"images": None, "words": None} | {name: batch[name] for name in batch if name != "references"}
         return {**given, "draws": DRAWS} if "references" in batch else given
 
-    def check_loss(self, phase: str, loss: str) -> None:
-        """Refuse a loss that the phase, the model or the data is not made for."""
-        asked_loss(loss, draws=cast(SatModel, self.model).is_hard, own_words=phase == SELF_CRITICAL)
-        if phase == SELF_CRITICAL and self.data_config.is_generated:
+    def checked_loss(self, loss: Loss | Default, data: str) -> Loss:
+        """The loss that ``default`` stands for; refuses what the material, the model or the data is not made for."""
+        draws = cast(SatModel, self.model).is_hard
+        if isinstance(loss, Default):
+            loss = SelfCritical() if data == OWN_WORDS else Hard() if draws else Soft()
+        if isinstance(loss, SelfCritical) != (data == OWN_WORDS):
+            raise ConfigError(f"the loss 'self_critical' and data '{OWN_WORDS}' go together; give both, or neither")
+        if isinstance(loss, Hard) and not draws:
+            raise ConfigError("this model draws no cells; take model 'sat-hard', or loss 'soft'")
+        if isinstance(loss, SelfCritical) and self.data_config.is_generated:
             raise ConfigError(ONE_TRUTH)
+        return loss
 
-    def loss(self, raw: dict[str, Tensor], batch: Batch, phase_loss: str) -> dict[str, Tensor]:
-        """The loss called ``phase_loss`` (see the module), its parts, and the log-likelihood of a word."""
-        asked = asked_loss(phase_loss, draws="expected" in raw, own_words="references" in batch)
-        if asked.kind == SELF_CRITICAL:
-            return self._self_critical(raw, batch["references"], asked)
+    def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Loss) -> dict[str, Tensor]:
+        """The value of ``loss``, its parts, and the log-likelihood of a word."""
+        if isinstance(loss, SelfCritical):
+            return self._self_critical(raw, batch["references"], loss)
         words = batch["words"]
-        if asked.kind == "soft":
+        if isinstance(loss, Soft):
             likelihood = caption_cross_entropy(raw["logits"], words)
-            taught = smoothed_cross_entropy(raw["logits"], words, asked.smoothing) if asked.smoothing else likelihood
+            taught = smoothed_cross_entropy(raw["logits"], words, loss.smoothing) if loss.smoothing else likelihood
             penalty = doubly_stochastic(raw["word.weights"], words)
-            each = (1.0 if asked.weight is None else asked.weight) * penalty
-            told = {"loss": taught + each, "cross_entropy": likelihood, "penalty": penalty}
-            return told | {"gate": _mean_gate(raw, words), "log_likelihood": -likelihood * len(words) / _steps(words)}
-        options: dict[str, Any] = {} if asked.weight is None else {"entropy_weight": asked.weight}
-        found = hard_attention_loss(
-            raw, words, raw["baseline"], **HARD[asked.kind], **options, smoothing=asked.smoothing
-        )
+            found = {"loss": taught + loss.penalty * penalty, "cross_entropy": likelihood, "penalty": penalty}
+            return found | {"gate": _mean_gate(raw, words), "log_likelihood": -likelihood * len(words) / _steps(words)}
+        options: dict[str, Any] = {**loss.judged, "entropy_weight": loss.entropy, "smoothing": loss.smoothing}
+        found = hard_attention_loss(raw, words, raw["baseline"], **options)
         return {**found, "gate": _mean_gate(raw, words)}
 
-    def _self_critical(self, raw: dict[str, Tensor], references: Tensor, asked: AskedLoss) -> dict[str, Tensor]:
+    def _self_critical(self, raw: dict[str, Tensor], references: Tensor, loss: SelfCritical) -> dict[str, Tensor]:
         """What drawn captions earn beyond others of their picture, by its ``references`` (B,R,T)."""
         words, log_prob = raw["word.emits"], raw["log_prob"]  # (B·K,T)
         if "expected" in raw:  # the cells were drawn too, but for the captions of which all counted
             log_prob = log_prob + raw["word.log_prob"] * (raw["word.active"] & ~raw["expected"].unsqueeze(1))
         by_picture = (references.shape[0], -1, words.shape[1])  # (B,K,T)
         judged = self._judged(self.split("train"))
-        weights = {"bleu_weight": asked.weight or 0.0, "meteor_weight": asked.meteor}
+        weights = {"bleu_weight": loss.bleu, "meteor_weight": loss.meteor}
         earned = judged.rewards(words.view(by_picture), references, **weights)  # (B,K)
         return {
             "loss": self_critical_loss(log_prob.view(by_picture), earned),

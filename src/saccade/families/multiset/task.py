@@ -1,13 +1,14 @@
 """Multisets: a picture in, the labels of everything on it out, each as often as it occurs and in no order.
 
 The training side; the scoring side is in ``scores``. A recipe has two phases, as the paper has
-(Welleck et al. 2017, arXiv:1711.05165, Sections 4.2 and 5): ``activation`` teaches the backbone and its classifier of
-single objects, then everything else learns on the frozen backbone; perhaps a third, in which both learn together
-(ours). What teaches is named in :mod:`saccade.families.multiset.losses`.
+(Welleck et al. 2017, arXiv:1711.05165, Sections 4.2 and 5): the first, with ``data: objects``, teaches the backbone and
+its classifier of single objects, then everything else learns on the frozen backbone; perhaps a third, in which both
+learn together (ours). What teaches is named in :mod:`saccade.families.multiset.losses`.
 
-Of generated scenes the phase called ``activation`` sees scenes of one object (mnist-single), or with the option
-``among`` of different ones (mnist-set); of given pictures it sees the same ones as the other phases. Deviation from the
-paper: a few per cent of the training scenes are empty (``data.empty``), so that the empty multiset can be answered.
+With ``data: objects`` nothing is read: the model is asked about single objects alone. Generated scenes are then scenes
+of one object (mnist-single), or with the option ``among`` of different ones (mnist-set); given pictures are the same
+ones as in the other phases. Deviation from the paper: a few per cent of the training scenes are empty (``data.empty``),
+so that the empty multiset can be answered.
 """
 
 from __future__ import annotations
@@ -26,7 +27,20 @@ from saccade.data.tables.splits import Split
 from saccade.data.tables.trainable import check_named, check_trainable
 from saccade.errors import ConfigError
 from saccade.families.multiset.data import ALONE, DIGITS, MultisetData, MultisetDataConfig, MultisetScenes
-from saccade.families.multiset.losses import OF_OBJECTS, asked_loss
+from saccade.families.multiset.losses import (
+    LOSSES,
+    OF_OBJECTS,
+    Counts,
+    CrossEntropy,
+    CrossEntropyOrdered,
+    EachObject,
+    Loss,
+    MultisetLoss,
+    Reinforce,
+    ReinforceExpected,
+    ReinforceToGo,
+    SingleObject,
+)
 from saccade.families.multiset.pictures import at_size, boxes_at_size, read_all, read_objects
 from saccade.families.multiset.prior import commonest_multiset
 from saccade.families.multiset.readers import MULTISET_READERS, read_multisets
@@ -55,8 +69,8 @@ from saccade.tasks.picture_task import Batch, PictureTask, in_batches
 from saccade.tasks.scoring import answers_of
 from saccade.tasks.wanted import Wanted, settings_wanted
 
-ACTIVATION = "activation"
-"""The phase that learns from single objects."""
+OBJECTS = "objects"
+"""The material of a phase that learns single objects."""
 VALIDATION_BATCH = 500
 
 
@@ -75,6 +89,8 @@ class MultisetTask(PictureTask):
     name = "multiset"
     model_kind = PictureModel
     model_does = "says by itself what it sees"
+    losses = LOSSES
+    materials = ("default", OBJECTS)
 
     def __init__(
         self,
@@ -117,12 +133,12 @@ class MultisetTask(PictureTask):
 
     # ------------------------------------------------------------ training
 
-    def training_split(self, phase: str) -> MultisetData:
-        """For the phase ``activation`` what teaches objects, perhaps other scenes; else the pictures themselves."""
+    def training_split(self, data: str = "default", features: str = "auto") -> MultisetData:
+        """For ``objects`` what teaches objects, perhaps other scenes; else the pictures themselves."""
         config = self.data_config
-        other = phase == ACTIVATION and config.teaches_objects != config.name
-        data: MultisetData = self.split(f"train/{config.teaches_objects}" if other else "train")
-        return data
+        other = data == OBJECTS and config.teaches_objects != config.name
+        found: MultisetData = self.split(f"train/{config.teaches_objects}" if other else "train")
+        return found
 
     def batch(self, data: MultisetData, indices: Tensor, number: int) -> Batch:
         """Pictures with their labels in reading order and ``shuffled``, anew for each batch; a list keeps its order."""
@@ -132,12 +148,19 @@ class MultisetTask(PictureTask):
         return {"images": made.images, "labels": made.labels, "shuffled": mixed.labels, "boxes": made.boxes}
 
     def train_batches(
-        self, start: int, *, batch_size: int, rank: int = 0, world_size: int = 1, phase: str = "main"
+        self,
+        start: int,
+        *,
+        batch_size: int,
+        rank: int = 0,
+        world_size: int = 1,
+        data: str = "default",
+        features: str = "auto",
     ) -> Iterator[Batch]:
-        """Batches of a phase; those of ``activation`` say that only single objects are asked about."""
+        """Batches of a phase; those of ``objects`` say that only single objects are asked about."""
         share = {"batch_size": batch_size, "rank": rank, "world_size": world_size}
-        for batch in super().train_batches(start, **share, phase=phase):
-            yield {**batch, "single": phase == ACTIVATION}
+        for batch in super().train_batches(start, **share, data=data, features=features):
+            yield {**batch, "single": data == OBJECTS}
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Keyword arguments of ``forward_raw``; where single objects are learnt, nothing is read."""
@@ -146,21 +169,22 @@ class MultisetTask(PictureTask):
             return {"images": images}
         return {"images": images, "single": True, "boxes": boxes_at_size(batch["boxes"], batch["images"], self.size)}
 
-    def check_loss(self, phase: str, loss: str) -> None:
-        """Refuse a loss that the phase, the model or the data is not made for."""
-        kind, _ = asked_loss(loss)
-        if phase == ACTIVATION and kind not in OF_OBJECTS:
-            raise ConfigError(f"loss '{loss}': the phase '{ACTIVATION}' is taught by {' or '.join(OF_OBJECTS)}")
-        if kind == "each_object" and phase != ACTIVATION:
-            raise ConfigError(f"loss '{kind}' belongs to the phase '{ACTIVATION}'; choose another for '{phase}'")
-        if kind == "each_object" and not self._has_boxes("train"):
+    def checked_loss(self, loss: Loss, data: str) -> Loss:
+        """Refuse a loss that the material, the model or the data is not made for."""
+        name = next(name for name, kind in LOSSES.items() if type(loss) is kind)
+        if data == OBJECTS and name not in OF_OBJECTS:
+            raise ConfigError(f"loss '{name}': data '{OBJECTS}' is taught by {' or '.join(OF_OBJECTS)}")
+        if isinstance(loss, EachObject) and data != OBJECTS:
+            raise ConfigError(f"loss '{name}' belongs to data '{OBJECTS}'; choose another, or set data: {OBJECTS}")
+        if isinstance(loss, EachObject) and not self._has_boxes("train"):
             raise ConfigError(
-                f"loss '{kind}' learns from boxes, and no training picture of {self.data_config.name} has one; give "
+                f"loss '{name}' learns from boxes, and no training picture of {self.data_config.name} has one; give "
                 "them in a column 'boxes', or take the loss 'single_object'"
             )
-        if kind not in OF_OBJECTS and (kind == "counts") != self._counts:
+        if name not in OF_OBJECTS and isinstance(loss, Counts) != self._counts:
             other = "hsal" if self._counts else "multiset-counts"
-            raise ConfigError(f"loss '{kind}' cannot teach this model; take model '{other}', or another loss")
+            raise ConfigError(f"loss '{name}' cannot teach this model; take model '{other}', or another loss")
+        return loss
 
     @property
     def _counts(self) -> bool:
@@ -172,29 +196,31 @@ class MultisetTask(PictureTask):
         rows = () if self.table is None else self.table.rows
         return self.table is None or any(any(row.boxes) for row in rows if row.split == split)
 
-    def loss(self, raw: dict[str, Tensor], batch: Batch, phase_loss: str) -> dict[str, Tensor]:
-        """The loss called ``phase_loss`` (see the module), its parts, and what tells how training goes."""
-        kind, weight = asked_loss(phase_loss)
+    def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Loss) -> dict[str, Tensor]:
+        """The value of ``loss``, its parts, and what tells how training goes."""
         labels, mixed = batch["labels"], batch["shuffled"]  # (B,M)
-        if kind == "single_object":
-            return single_object_loss(raw["single_logits"], mixed)
-        if kind == "each_object":
-            alone = single_object_loss(raw["single_logits"], mixed)
-            own = object_loss(raw["object_logits"], labels, batch["boxes"])
-            return {**alone, **own, "loss": alone["loss"] + own["object_loss"]}
-        if kind == "counts":
-            return {"loss": count_loss(raw["count_logits"], labels)}
-        if kind == "reinforce_expected":
-            rewards = list_rewards if self.is_list else multiset_rewards
-            found = hsal_expected_loss(raw, labels, rewards=rewards, entropy_weight=weight)
-        elif kind.startswith("reinforce"):
-            reward = list_reward if self.is_list else multiset_reward
-            to_go = kind == "reinforce_to_go"
-            found = hsal_loss(raw, labels, reward=reward, entropy_weight=weight, to_go=to_go)
-        elif kind == "multiset_loss":
-            found = {"loss": multiset_loss(raw["class_logits"], raw["said"], labels)}
-        else:
-            found = {"loss": sequence_cross_entropy(raw["class_logits"], mixed if kind == "cross_entropy" else labels)}
+        match loss:
+            case SingleObject():
+                return single_object_loss(raw["single_logits"], mixed)
+            case EachObject():
+                alone = single_object_loss(raw["single_logits"], mixed)
+                own = object_loss(raw["object_logits"], labels, batch["boxes"])
+                return {**alone, **own, "loss": alone["loss"] + own["object_loss"]}
+            case Counts():
+                return {"loss": count_loss(raw["count_logits"], labels)}
+            case ReinforceExpected(entropy=weight):
+                rewards = list_rewards if self.is_list else multiset_rewards
+                found = hsal_expected_loss(raw, labels, rewards=rewards, entropy_weight=weight)
+            case Reinforce(entropy=weight):
+                reward = list_reward if self.is_list else multiset_reward
+                to_go = isinstance(loss, ReinforceToGo)
+                found = hsal_loss(raw, labels, reward=reward, entropy_weight=weight, to_go=to_go)
+            case MultisetLoss():
+                found = {"loss": multiset_loss(raw["class_logits"], raw["said"], labels)}
+            case CrossEntropy():
+                found = {"loss": sequence_cross_entropy(raw["class_logits"], mixed)}
+            case CrossEntropyOrdered():
+                found = {"loss": sequence_cross_entropy(raw["class_logits"], labels)}
         return found | {"attn_saliency": _saliency_at_glimpses(raw, labels)}
 
     @property

@@ -4,8 +4,9 @@ The table says what can be asked and answered, so the sizes of the model's query
 training side; the scoring side is :mod:`saccade.families.question.table_scores`.
 
 A phase that leaves the backbone as it is learns from its features, which are computed once and kept on disk
-(:mod:`saccade.tasks.kept_features`): if pictures are not varied (``data.augment: null``), and the model sees the whole
-backbone before it is asked, as SOFT does and HAttNet does not. Validation in such a phase reads them too.
+(:mod:`saccade.tasks.kept_features`). With ``features: auto`` this needs pictures that are not varied (``data.augment:
+null``) and a model that sees the whole backbone before it is asked, as SOFT does and HAttNet does not. ``kept`` leaves
+pictures unvaried, whatever ``data.augment`` says; ``fresh`` keeps nothing. Validation in such a phase reads them too.
 """
 
 from __future__ import annotations
@@ -78,17 +79,25 @@ class TableTask(QuestionTask):
 
     # ------------------------------------------------------------ training
 
-    def training_split(self, phase: str) -> TableData | QuestionFeatures:
-        """Questions with their pictures, or with what is kept of these while the backbone rests."""
+    def training_split(self, data: str = "default", features: str = "auto") -> TableData | QuestionFeatures:
+        """Questions with their pictures, or with what is kept of these while the backbone is frozen."""
         for name in ("train", "val"):  # what was kept is of a backbone that may have learnt since
             self._splits.pop(f"{name}{KEPT}", None)
-        data: TableData | QuestionFeatures = self.split(f"train{KEPT}" if self._keeps() else "train")
-        return data
+        found: TableData | QuestionFeatures = self.split(f"train{KEPT}" if self._keeps(features) else "train")
+        return found
 
-    def _keeps(self) -> bool:
-        """Whether the phase that begins sees every picture alike: its weights and modes are set by now."""
+    def _keeps(self, features: str) -> bool:
+        """Whether the phase that begins learns from kept features: its weights and modes are set by now."""
         config, encoder = self.data_config, self.model.encoder
-        return bool(config.features_mb) and config.augment is None and encoder is not None and rests(encoder)
+        if features == "fresh" or not config.features_mb:
+            return False
+        is_still = encoder is not None and rests(encoder)
+        if features == "kept" and not is_still:
+            raise ConfigError(
+                "features 'kept': the weights or statistics of the encoder change in this phase, or it has replicas; "
+                "freeze it, or take features: fresh"
+            )
+        return is_still and (features == "kept" or config.augment is None)
 
     def batch(self, data: TableData | QuestionFeatures, indices: Tensor, number: int) -> Batch:
         """The questions ``indices`` (B,) with their answers, and with their pictures or the features of those."""

@@ -8,15 +8,14 @@ from typing import Any, Protocol, cast
 import torch
 from torch import Tensor, nn
 
-from saccade.errors import ConfigError, nearest
+from saccade.errors import ConfigError
+from saccade.families.question.losses import LOSSES, Default, Loss, Reinforce
 from saccade.losses import binary_cross_entropy, cross_entropy, log_likelihood_of_set, reinforce
 from saccade.metrics import weighted_map
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import in_parts
 from saccade.tasks.picture_task import Batch, PictureTask, in_batches
 
-LOSSES = ("default", "cross_entropy", "reinforce")
-ENTROPY_WEIGHT = 0.002  # λ of Xu et al. (2015), from their released code: keeps drawn locations from settling early
 VALIDATION_BATCH = 500
 
 
@@ -44,6 +43,8 @@ class QuestionTask(PictureTask):
     name = "question"
     model_kind = QueryModel
     model_does = "answers queries"
+    losses = LOSSES
+    keeps_features = True
 
     @classmethod
     def for_data(cls, name: str) -> type[QuestionTask]:
@@ -79,12 +80,11 @@ class QuestionTask(PictureTask):
         images, query = batch["images"], batch["query"]
         return {"images": images, "query": query, "asks": len(query) // len(images)}
 
-    def check_loss(self, phase: str, loss: str) -> None:
-        """Refuse a loss that nobody knows; whether the model draws what it needs is seen when it does."""
-        if loss not in LOSSES:
-            raise ConfigError(f"loss '{loss}': {nearest(loss, LOSSES)}")
+    def checked_loss(self, loss: Loss, data: str) -> Loss:
+        """Any loss; whether the model draws what it needs is seen when it does."""
+        return loss
 
-    def loss(self, raw: dict[str, Tensor], batch: Batch, phase_loss: str) -> dict[str, Tensor]:
+    def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Loss) -> dict[str, Tensor]:
         """Cross-entropy of the answer plus whatever penalty the model names, and the share of right answers.
 
         What a part of a model answers by itself (``helper_logits``), for training alone, is taught the same answer.
@@ -92,15 +92,18 @@ class QuestionTask(PictureTask):
         model that draws locations in training is by default taught by REINFORCE instead.
         """
         draws = "sampled_logits" in raw
-        if phase_loss == "reinforce" and not draws:
+        if isinstance(loss, Reinforce) and not draws:
             raise ConfigError(
                 "loss 'reinforce': this model draws no locations in training; take model 'hard' with estimator: "
                 "reinforce, or the default loss"
             )
         logits, label = raw["logits"], batch["label"]
-        sampled = draws and phase_loss != "cross_entropy"
+        if draws and isinstance(loss, Default):
+            taught = sampled_loss(raw, label, loss.entropy)
+        else:
+            taught = answer_loss(logits, label)
         found = {
-            "loss": sampled_loss(raw, label) if sampled else answer_loss(logits, label),
+            "loss": taught,
             ("top1" if label.dim() == 2 else "accuracy"): right_answers(logits, label).float().mean(),
         }
         if "helper_logits" in raw:
@@ -147,7 +150,7 @@ def right_answers(logits: Tensor, label: Tensor) -> Tensor:
     return answer == label if label.dim() == 1 else torch.take_along_dim(label, answer[:, None], 1)[:, 0] > 0
 
 
-def sampled_loss(raw: dict[str, Tensor], label: Tensor) -> Tensor:
+def sampled_loss(raw: dict[str, Tensor], label: Tensor, entropy_weight: float) -> Tensor:
     """REINFORCE on the locations that a model drew, each rewarded with the log-probability of ``label`` there.
 
     The label is one answer (B,), or a set of answers (B,K).
@@ -158,5 +161,5 @@ def sampled_loss(raw: dict[str, Tensor], label: Tensor) -> Tensor:
     else:
         log_likelihood = log_likelihood_of_set(logits, label[:, None])  # (B,S)
     return reinforce(
-        log_likelihood, raw["sampled_log_prob"], entropy=raw["entropy"], entropy_weight=ENTROPY_WEIGHT
+        log_likelihood, raw["sampled_log_prob"], entropy=raw["entropy"], entropy_weight=entropy_weight
     )  # ()

@@ -139,9 +139,19 @@ def _recipe(recipe: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"- phase {phase.get('name')}: {length} of {recipe.get('batch_size')}, {optimizer.get('name')} at "
             f"{optimizer.get('lr')}, weight decay {optimizer.get('weight_decay')}, {schedule.get('name')} schedule"
-            + (f", taught by `{phase['loss']}`" if phase.get("loss", "default") != "default" else "")
+            + _taught_by(phase.get("loss", "default"))
         )
     return lines
+
+
+def _taught_by(loss: Mapping[str, Any] | str) -> str:
+    """The loss of a phase with its numbers: a mapping, or a text in recipes of schema 1; nothing of the default."""
+    if isinstance(loss, str):
+        return "" if loss == "default" else f", taught by `{loss}`"
+    numbers = ", ".join(f"{name} {value:g}" for name, value in loss.items() if name != "name")
+    if loss.get("name") == "default" and not numbers:
+        return ""
+    return f", taught by `{loss.get('name')}`" + (f" ({numbers})" if numbers else "")
 
 
 def _pairs(group: str, values: Mapping[str, Any]) -> list[str]:

@@ -90,6 +90,8 @@ def test_curves_come_from_what_runs_kept_and_begin_with_the_controllers(
         for step, phase in ((5, "activation"), (10, "controllers"), (20, "controllers"))
     ]
     first, second = (replace(run(seed=seed), course=tuple(rows[: 4 - seed])) for seed in (1, 2))
+    phases = [{"name": "activation", "data": "objects"}, {"name": "controllers"}]
+    first, second = (replace(each, recipe={**each.recipe, "phases": phases}) for each in (first, second))
     runs = [second, first, run(seed=0), run("hsal-ce")]  # two of them kept nothing of their way
     drawings = training_figures(MultisetTable(runs, ("mnist-set", "svhn")))
     assert [drawing.name for drawing in drawings] == ["hsal-figure6"]  # of the saliency nothing was measured

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from saccade.engine.recipe import packaged_recipes
 from saccade.errors import ConfigError, nearest
 from saccade.families.multiset.published import PUBLISHED, WELLECK_2017
-from saccade.families.multiset.task import ACTIVATION
+from saccade.families.multiset.task import OBJECTS
 from saccade.recorded import RecordedRun, difference, measure
 from saccade.show.curves import Line, Theme, course, line_panels
 from saccade.show.report import Report, Section
@@ -168,8 +168,10 @@ def _rows_by_system(table: MultisetTable, data: str) -> dict[str, Rows]:
     for system, label in SYSTEMS.items():
         kept = [run for run in table.of(system, data) if run.course]
         for run in sorted(kept, key=lambda run: run.seed)[:1]:
-            before = max((row["step"] for row in run.course if row["phase"] == ACTIVATION), default=0)
-            found[label] = [row | {"step": row["step"] - before} for row in run.course if row["phase"] != ACTIVATION]
+            of_objects = {phase["name"] for phase in run.recipe.get("phases", ()) if phase.get("data") == OBJECTS}
+            before = max((row["step"] for row in run.course if row["phase"] in of_objects), default=0)
+            later = [row for row in run.course if row["phase"] not in of_objects]
+            found[label] = [row | {"step": row["step"] - before} for row in later]
     return found
 
 

@@ -1,0 +1,71 @@
+"""The loss of a phase: from the mapping in a recipe to the dataclass that its family declares for that name."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from saccade.config import from_dict
+from saccade.errors import ConfigError, nearest
+
+
+class PhaseSettings(Protocol):
+    """What a task is told of a phase. Its ``name`` is for messages: nothing that is learnt depends on it."""
+
+    @property
+    def name(self) -> str:
+        """What the phase is called."""
+
+    @property
+    def data(self) -> str:
+        """Which material of the task it learns from."""
+
+    @property
+    def features(self) -> str:
+        """auto, kept or fresh."""
+
+    @property
+    def loss(self) -> Mapping[str, Any] | str:
+        """The name of the loss and its numbers, or the name alone."""
+
+
+def build_loss(settings: Mapping[str, Any] | str, known: Mapping[str, type]) -> Any:
+    """The dataclass of the loss that ``settings`` name, with its numbers.
+
+    Args:
+        settings: ``{name: NAME, NUMBER: value, …}``, or NAME.
+        known: the losses of a family by name.
+
+    Raises:
+        ConfigError: no such loss, no such number, or a number out of bounds; names the nearest.
+    """
+    numbers = {"name": settings} if isinstance(settings, str) else dict(settings)
+    name = str(numbers.pop("name", ""))
+    if name not in known:
+        raise ConfigError(f"loss '{name}': {nearest(name, known)}{_as_mapping(name, known)}")
+    if numbers and not dataclasses.fields(known[name]):
+        raise ConfigError(f"loss '{name}' has no settings, found {', '.join(map(str, numbers))}; leave them out")
+    return from_dict(known[name], numbers, where="loss")
+
+
+def _as_mapping(text: str, known: Mapping[str, type]) -> str:
+    """How a loss of the form NAME:NUMBER is written now; nothing of any other text."""
+    name, sign, _ = text.partition(":")
+    if not sign or name not in known:
+        return ""
+    numbers = [field.name for field in dataclasses.fields(known[name])]
+    return f"; numbers have names, as in {{name: {name}, {numbers[0]}: …}}" if numbers else ""
+
+
+def check_weight(name: str, value: float) -> None:
+    """Refuse a weight that is below 0 or not finite."""
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{name}: a weight is 0 or more and finite, found {value:g}")
+
+
+def check_share(name: str, value: float) -> None:
+    """Refuse a share that is not in 0 .. 1, or that is all."""
+    if not 0 <= value < 1:
+        raise ValueError(f"{name}: a share is 0 or more and below 1, found {value:g}")
