@@ -17,6 +17,7 @@ from saccade.families.caption.scores import EMPTY, RIVALS, STRENGTH, CaptionScor
 from saccade.families.caption.task import CaptionTask
 from saccade.models.sat import SatConfig, SatModel
 from saccade.trace import Look
+from stored_summaries import check_summary
 
 SCENES = 6
 
@@ -194,6 +195,15 @@ def test_maps_are_scored_as_if_empty_scenes_were_not_there(data: CaptionData, sp
         one, other = (each.means(name)["all"] for each in scores)
         assert one.mean == pytest.approx(other.mean, rel=1e-6), name
         assert one.n == other.n
+
+
+def test_summaries_are_as_stored(data: CaptionData, sparse: CaptionData, batch: CaptionBatch) -> None:
+    check_summary("captions: the truth", scored(script(batch), data))
+    maps = torch.rand(SCENES, 11, 10, 10, generator=torch.Generator().manual_seed(0))
+    check_summary("captions: empty scenes", score_captions(Watcher(maps).eval(), sparse, beam=1).summary())
+    with short_splits(test=3):
+        bare = CaptionData(CaptionDataConfig(glyphs="pack", empty=1.0), "test")
+    check_summary("captions: all empty", scored(bare.pictures(torch.arange(3)).words, bare))
 
 
 def test_scenes_that_are_all_empty_have_sentences_alone() -> None:

@@ -14,6 +14,7 @@ from saccade.families.question.scene_scores import BASELINES, score_scenes
 from saccade.families.question.scene_task import SceneTask
 from saccade.metrics.answers.accuracy import SCALE_EDGES
 from saccade.models.soft import SoftConfig, SoftModel
+from stored_summaries import check_summary
 
 PACK = SceneDataConfig(glyphs="pack")
 N = 240
@@ -158,6 +159,12 @@ def test_every_look_is_scored_when_there_are_several(data, batch, perfect):
         assert by_look["glance"][score] == pytest.approx(perfect["baselines"]["uniform"][score], rel=1e-3)
     assert found["baselines"] == perfect["baselines"]  # they live on the last look's grid
     assert perfect["attention"]["by_look"] == {}
+
+
+def test_summaries_are_as_stored(data, batch):
+    for name, model in {"cell": Clairvoyant(batch), "glance, cell": Glancing(batch), "even": Blind(batch)}.items():
+        found = score_scenes(model.eval(), data, limit=100, sweeps=0, batch_size=40).summary()
+        check_summary(f"scenes: {name}", found)
 
 
 # ---------------------------------------------------------------- the contract
