@@ -19,7 +19,7 @@ COLD = """
 import sys, time
 import numpy, saccade
 seen = saccade.load("soft-mref").look(numpy.zeros((100, 100, 3), dtype="uint8"), ask=7)
-heavy = [name for name in ("lightning_fabric", "matplotlib", "torchmetrics", "saccade.engine") if name in sys.modules]
+heavy = [name for name in ("lightning_fabric", "matplotlib", "saccade.engine") if name in sys.modules]
 print(",".join(heavy) or "none")
 """
 

@@ -46,13 +46,18 @@ def test_readme_python_block_runs(tmp_path, monkeypatch, capsys):
 def test_the_guide_scores_a_method_of_ones_own(capsys):
     """The block of the guide on four scenes instead of a hundred: gradients mark the digit better than an even map."""
     text = (ROOT / "docs" / "guide.md").read_text().partition("### Score a method of your own")[2]
-    block = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+    block, at_once = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:2]
     assert block.count("one_per_scene(100)") == 1
-    exec(compile(block.replace("one_per_scene(100)", "one_per_scene(4)"), "guide.md", "exec"), {})
+    names = {}
+    exec(compile(block.replace("one_per_scene(100)", "one_per_scene(4)"), "guide.md", "exec"), names)
     printed = capsys.readouterr().out.splitlines()
     marked, _, even, _, followed = (float(re.search(r"([\d.]+)(?: \(|, n )", line)[1]) for line in printed)
     assert marked > 5 * even
     assert 0 <= followed <= 1
+    exec(compile(at_once, "guide.md", "exec"), names)
+    selective, by_chance = map(float, capsys.readouterr().out.split())
+    assert selective > 2 * by_chance
+    assert names["found"]["attention"]["true_positive_strength"] == pytest.approx(marked, abs=5e-4)
 
 
 @pytest.mark.parametrize(

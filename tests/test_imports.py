@@ -141,7 +141,7 @@ def test_backbones_are_listed_without_torch() -> None:
 
 
 def test_models_need_no_extra() -> None:
-    unwanted = {"matplotlib", "lightning_fabric", "torchmetrics", "fastapi", "timm", "torchvision", "typer"}
+    unwanted = {"matplotlib", "lightning_fabric", "fastapi", "timm", "torchvision", "typer"}
     assert not loaded_after("import saccade.models.soft, saccade.record, saccade.trace") & unwanted
 
 

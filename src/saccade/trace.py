@@ -27,7 +27,7 @@ Total = Literal["product", "mean", "last"]
 
 SCHEMA_VERSION = 1
 
-_COMBINE: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], float]] = {
+COMBINE: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], float]] = {
     "product": (torch.mul, 1.0),
     "mean": (torch.add, 0.0),  # divided by the count in the end
     "last": (lambda before, current: current, 0.0),
@@ -369,7 +369,7 @@ class AttentionTrace:
 
     def _total_map(self, size: geometry.Size) -> Tensor:
         """Every act that is active, in order, combined as ``total`` says; (B,H,W)."""
-        combine, neutral = _COMBINE[self.total]
+        combine, neutral = COMBINE[self.total]
         result: Tensor | None = None
         count: Tensor | int = 0
         for current, active in self._acts(size):

@@ -2,13 +2,13 @@
 
 Plain tensor functions that return one value per picture, (B,), so that the caller can average, split and bootstrap;
 NaN means "no such score here" and is counted by every aggregate. Scores of captions take strings, and some are defined
-for a whole set only. The torchmetrics classes (``Accuracy``, ``MeanScore``, ``PrAuc``) are loaded on first use:
-importing this package does not import torchmetrics.
+for a whole set only.
+
+``MapScorer`` scores maps batch by batch, beside baselines and bounds, whoever made them; ``summarise`` puts what was
+measured into one dictionary of plain numbers.
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
 
 from saccade.metrics.answers.accuracy import SCALE_EDGES, ScaleBin, accuracy, accuracy_by_scale, correct
 from saccade.metrics.answers.average_precision import Interpolation, average_precision, average_precisions, weighted_map
@@ -32,10 +32,13 @@ from saccade.metrics.maps.faithfulness import (
     random_order,
 )
 from saccade.metrics.maps.glimpses import at_glimpses, at_random, cells_in_boxes, most_salient
+from saccade.metrics.maps.grids import Grid, Grids, grids_of
 from saccade.metrics.maps.localisation import iou, pointing, selectivity, true_positive_strength
 from saccade.metrics.maps.points import attention_near, distance, pointing_at
 from saccade.metrics.maps.precision_recall import PrCounts, PrCurve, no_counts, pr_auc, pr_counts, pr_curve
+from saccade.metrics.maps.scorer import Baseline, MapScorer, MapScores, Truth
 from saccade.metrics.maps.word_maps import WordScores, uniform_word_strength, word_strength, words_among
+from saccade.metrics.summary import summarise
 from saccade.metrics.text.bleu import bleu, bleu_intervals
 from saccade.metrics.text.bleu_ids import bleu_of_words
 from saccade.metrics.text.cider import cider, cider_each
@@ -46,27 +49,25 @@ from saccade.metrics.text.meteor_jar import meteor_jar, meteor_missing
 from saccade.metrics.text.rouge import rouge_l, rouge_l_each
 from saccade.metrics.text.word_causal import WordFollow, same_caption, word_follow
 
-if TYPE_CHECKING:
-    from saccade.metrics.shells import Accuracy, MeanScore, PrAuc
-
-_SHELLS = ("Accuracy", "MeanScore", "PrAuc")
-
 __all__ = [
     "SCALE_EDGES",
-    "Accuracy",
+    "Baseline",
+    "Grid",
+    "Grids",
     "Interpolation",
     "Interval",
     "Interventions",
+    "MapScorer",
+    "MapScores",
     "Mean",
-    "MeanScore",
     "MeteorWords",
     "NGramRarity",
-    "PrAuc",
     "PrCounts",
     "PrCurve",
     "Probability",
     "ScaleBin",
     "SweepCurve",
+    "Truth",
     "WordFollow",
     "WordScores",
     "accuracy",
@@ -94,6 +95,7 @@ __all__ = [
     "deletion_and_insertion",
     "distance",
     "exact_match",
+    "grids_of",
     "insertion",
     "iou",
     "macro_f1",
@@ -118,6 +120,7 @@ __all__ = [
     "rouge_l_each",
     "same_caption",
     "selectivity",
+    "summarise",
     "swapped_query",
     "true_positive_strength",
     "uniform_word_strength",
@@ -126,11 +129,3 @@ __all__ = [
     "word_strength",
     "words_among",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _SHELLS:
-        from saccade.metrics import shells
-
-        return getattr(shells, name)
-    raise AttributeError(f"module 'saccade.metrics' has no attribute '{name}'")

@@ -1,18 +1,38 @@
-"""Forward passes for scores: a few pictures at a time, and a picture that is asked several times is encoded once."""
+"""Forward passes for scores: batches of examples, a few pictures at a time, and each picture encoded only once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 from torch import Tensor
 
+from saccade.errors import DataError
 from saccade.models.base import PictureModel, QueryModel, Raw
+from saccade.trace import AttentionTrace
 
+BATCH = 250
+"""Examples that are scored together."""
 AT_ONCE = {"cpu": 10, "cuda": 1000}  # pictures of 100×100 pixels in one forward pass: a CPU's caches hold few
 _AT_ONCE_ELSEWHERE = 250
 _PIXELS = 100 * 100
 _ATTENDED = (".values", ".context")
+
+
+def numbers_in_batches(total: int, batch_size: int) -> Iterator[Tensor]:
+    """The numbers 0 … total − 1; what is left over joins the last batch: alone it could be all of one picture."""
+    start = 0
+    while start < total:
+        end = start + batch_size if total - start >= 2 * batch_size else total
+        yield torch.arange(start, end)
+        start = end
+
+
+def answers_of(trace: AttentionTrace) -> Tensor:
+    """The answer ids (B,…) of a trace."""
+    if trace.answer is None:
+        raise DataError("the model's trace holds no answer")
+    return trace.answer
 
 
 def in_parts(model: QueryModel | PictureModel, images: Tensor, *more: Tensor) -> Raw:

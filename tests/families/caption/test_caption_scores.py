@@ -15,8 +15,10 @@ from saccade.errors import DataError
 from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionDataConfig
 from saccade.families.caption.scores import EMPTY, RIVALS, STRENGTH, CaptionScores, score_captions
 from saccade.families.caption.task import CaptionTask
+from saccade.metrics import mean_defined
 from saccade.models.sat import SatConfig, SatModel
 from saccade.trace import Look
+from stored_summaries import check_summary
 
 SCENES = 6
 
@@ -136,7 +138,7 @@ def test_looking_at_the_other_digit_is_not_selective(data: CaptionData, batch: C
     objects = batch.layout.masks()  # (B,2,H,W)
     other = 1 - batch.names.clamp(min=0)  # (B,T)
     maps = objects[torch.arange(len(batch))[:, None], other].float() + 1e-6
-    found = score_captions(Watcher(maps).eval(), data, beam=1).words.means("selectivity")["all"]
+    found = score_captions(Watcher(maps).eval(), data, beam=1).maps.intervals()["selectivity"]
     lone = ~batch.layout.present[:, 1]
     share = float((batch.has_mask & lone[:, None]).sum() / batch.has_mask.sum())  # alone, nothing else can be meant
     assert found.mean == pytest.approx(share, abs=1e-3)
@@ -187,13 +189,26 @@ def test_maps_are_scored_as_if_empty_scenes_were_not_there(data: CaptionData, sp
     torch.manual_seed(0)
     maps = torch.rand(SCENES, 11, 10, 10)
     scores = [
-        score_captions(Watcher(each).eval(), source, beam=1).words
+        score_captions(Watcher(each).eval(), source, beam=1).maps
         for each, source in ((maps, sparse), (maps[there], _Some(sparse, there)))
     ]
-    for name in (STRENGTH, "selectivity", "pointing", *RIVALS):
-        one, other = (each.means(name)["all"] for each in scores)
+    for name in (STRENGTH, "selectivity", "pointing"):
+        one, other = (mean_defined(each.total[name]) for each in scores)
         assert one.mean == pytest.approx(other.mean, rel=1e-6), name
         assert one.n == other.n
+    for name in RIVALS:
+        one, other = (mean_defined(each.baselines[name][STRENGTH]) for each in scores)
+        assert one.mean == pytest.approx(other.mean, rel=1e-6), name
+        assert one.n == other.n
+
+
+def test_summaries_are_as_stored(data: CaptionData, sparse: CaptionData, batch: CaptionBatch) -> None:
+    check_summary("captions: the truth", scored(script(batch), data))
+    maps = torch.rand(SCENES, 11, 10, 10, generator=torch.Generator().manual_seed(0))
+    check_summary("captions: empty scenes", score_captions(Watcher(maps).eval(), sparse, beam=1).summary())
+    with short_splits(test=3):
+        bare = CaptionData(CaptionDataConfig(glyphs="pack", empty=1.0), "test")
+    check_summary("captions: all empty", scored(bare.pictures(torch.arange(3)).words, bare))
 
 
 def test_scenes_that_are_all_empty_have_sentences_alone() -> None:

@@ -12,6 +12,7 @@ from saccade.families.multiset.data import MultisetBatch, MultisetData, Multiset
 from saccade.families.multiset.pictures import at_size, boxes_at_size, read_all, read_objects
 from saccade.families.multiset.scores import MultisetScores, add_answers, in_units_of_energy, score_multisets
 from saccade.models.hsal import HsalConfig, HsalModel
+from stored_summaries import check_summary
 
 N, T, STOP = 20, 5, 10
 
@@ -106,6 +107,13 @@ def test_batches_and_limits_do_not_change_a_score(data, batch) -> None:
     assert whole["metrics"] == parts["metrics"]
     assert whole["attention"] == pytest.approx(parts["attention"])
     assert scored(model(), data, limit=7)["n"] == 7
+
+
+def test_summaries_are_as_stored(data, batch) -> None:
+    model = Known(batch, rightly(batch).flip(0), middles(batch, 5))
+    check_summary("multisets: glimpses", scored(model, data, batch_size=6, habit=(3, 3)))
+    alone = Known(batch, rightly(batch), middles(batch, 20), (20, 20))
+    check_summary("multisets: one picture", scored(alone, data, limit=1))
 
 
 def test_raw_saliency_is_on_the_scale_of_the_energy() -> None:

@@ -11,11 +11,13 @@ import saccade.data.scenes.stream as stream
 from saccade import geometry
 from saccade.families.question.losses import Default
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
-from saccade.families.question.scene_scores import BASELINES, score_scenes
+from saccade.families.question.scene_scores import score_scenes
 from saccade.families.question.scene_task import SceneTask
+from saccade.metrics.maps.scorer import BASELINES
 from saccade.models.base import QueryModel
 from saccade.families import model_spec
 from saccade.trace import Look
+from stored_summaries import check_summary
 
 N = 40
 SMALL = {"channels": 4, "hidden": 4, "dropout": 0.0}
@@ -113,6 +115,11 @@ def test_baselines_of_a_crop_live_on_the_pixels_without_an_oracle(data):
     area = data.take(torch.arange(N)).evidence().double().mean().item()
     assert found["uniform"]["true_positive_strength"] == pytest.approx(area, rel=1e-5)
     assert found["all_objects"] == pytest.approx(found["all_objects_exact"], rel=1e-4)
+
+
+def test_the_summary_of_a_crop_is_as_stored(data):
+    found = score_scenes(Boxed(0, 20, 50, 60), data, limit=N, sweeps=2).summary()
+    check_summary("scenes: crop", found)
 
 
 def test_a_turned_window_is_scored_whole():

@@ -10,10 +10,12 @@ from attribute_stubs import Blind, Clairvoyant, Glancing
 
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
-from saccade.families.question.scene_scores import BASELINES, score_scenes
+from saccade.families.question.scene_scores import score_scenes
 from saccade.families.question.scene_task import SceneTask
 from saccade.metrics.answers.accuracy import SCALE_EDGES
+from saccade.metrics.maps.scorer import BASELINES
 from saccade.models.soft import SoftConfig, SoftModel
+from stored_summaries import check_summary
 
 PACK = SceneDataConfig(glyphs="pack")
 N = 240
@@ -160,6 +162,12 @@ def test_every_look_is_scored_when_there_are_several(data, batch, perfect):
     assert perfect["attention"]["by_look"] == {}
 
 
+def test_summaries_are_as_stored(data, batch):
+    for name, model in {"cell": Clairvoyant(batch), "glance, cell": Glancing(batch), "even": Blind(batch)}.items():
+        found = score_scenes(model.eval(), data, limit=100, sweeps=0, batch_size=40).summary()
+        check_summary(f"scenes: {name}", found)
+
+
 # ---------------------------------------------------------------- the contract
 
 
@@ -272,7 +280,7 @@ def test_limit_and_size(size, limit, n):
     assert found.summary()["n"] == n
     assert seen[-1] == (n, n)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert torch.equal(torch.cat(found.scenes), data.take(torch.arange(n)).scene)
+    assert torch.equal(found.maps.groups, data.take(torch.arange(n)).scene)
 
 
 @pytest.mark.parametrize("limit", [18, 25, 41])

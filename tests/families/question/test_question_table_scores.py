@@ -16,6 +16,7 @@ from saccade.families.question.table_scores import score_table
 from saccade.models.base import QueryModel
 from saccade.show.score_tables import flat
 from saccade.trace import Look
+from stored_summaries import check_summary
 
 SIZE, GRID = (SIDE, SIDE), (8, 8)
 N = 2 * len(SPLITS["test"])
@@ -220,19 +221,32 @@ def test_what_the_map_marks_is_what_the_answer_needs(seen):
     assert seen["attention"]["insertion"] >= seen["baselines"]["uniform"]["insertion"]
 
 
-def test_every_look_is_scored_when_there_are_several(points):
-    class Twice(Seer):
-        def looks(self, raw):
-            (cell,) = super().looks(raw)
-            glance = torch.full((len(raw["logits"]), 2, 2), 0.25)
-            frame = geometry.scale_shift((SIDE / 2, SIDE / 2), (0.0, 0.0))
-            return (Look("glance", "gate", "multiplier", glance, norm="sigmoid", frame=frame), cell)
+class Twice(Seer):
+    """Glances at four cells alike before it looks."""
 
+    def looks(self, raw):
+        """Two looks."""
+        (cell,) = super().looks(raw)
+        glance = torch.full((len(raw["logits"]), 2, 2), 0.25)
+        frame = geometry.scale_shift((SIDE / 2, SIDE / 2), (0.0, 0.0))
+        return (Look("glance", "gate", "multiplier", glance, norm="sigmoid", frame=frame), cell)
+
+
+def test_every_look_is_scored_when_there_are_several(points):
     found = scored(Twice(), points)
     assert list(found["attention"]["by_look"]) == ["glance", "cell"]
     assert found["attention"]["by_look"]["cell"]["distance"] == found["attention"]["distance"]
     glance = found["attention"]["by_look"]["glance"]
     assert glance["distance"] == pytest.approx(found["baselines"]["uniform"]["distance"], rel=1e-3)
+
+
+def test_summaries_are_as_stored(folder, boxes, points):
+    several, none = opened(folder, "several", several=True), opened(folder, "none", evidence="")
+    check_summary("table: boxes", scored(Seer(), boxes, sweeps=3))
+    check_summary("table: clicks, two looks", scored(Twice(), points, batch_size=8))
+    check_summary("table: no evidence", scored(Deaf(), none, sweeps=2))
+    check_summary("table: several labels", scored(Seer(answers=4, multi_label=True), several))
+    check_summary("table: no habits", score_table(Deaf().eval(), points, None, limit=7, sweeps=0).summary())
 
 
 # ---------------------------------------------------------------- how much

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.errors import ConfigError, DataError, ShapeError
-from saccade.metrics import average_precisions, weighted_map
-from saccade.metrics.answers import average_precision
+from saccade.metrics import average_precision, average_precisions, weighted_map
 
 BOTH = pytest.mark.parametrize("interpolation", ["11-point", "all-point"])
 

@@ -35,28 +35,24 @@ from saccade.families.caption.scenes import DIGIT_WORDS, SIZE_WORDS
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.metrics import (
     WordScores,
-    baselines,
     bleu_intervals,
     bootstrap,
     cider_each,
     meteor_jar,
     meteor_lite,
     meteor_missing,
-    pointing,
     rouge_l_each,
     same_caption,
-    selectivity,
-    uniform_word_strength,
     word_follow,
-    word_strength,
     words_among,
 )
-from saccade.metrics.intervals import Interval, mean_defined
-from saccade.metrics.maps.map_scores import PictureValues
+from saccade.metrics.columns import Columns, Values
+from saccade.metrics.intervals import Interval
+from saccade.metrics.maps.grids import grids_of
+from saccade.metrics.maps.scorer import MapScorer
+from saccade.metrics.summary import summarise
 from saccade.models.sat import SatModel
-from saccade.tasks.forward_passes import encoded
-from saccade.tasks.scoring import cells_of, numbers_in_batches, without_nan
-from saccade.trace import AttentionTrace
+from saccade.tasks.forward_passes import encoded, numbers_in_batches
 
 BATCH = 100  # pictures: a batch of maps is eleven words of each
 KINDS = {"size": SIZE_WORDS, "colour": COLOURS, "digit": DIGIT_WORDS}
@@ -67,20 +63,23 @@ RIVALS = ("uniform", "all_objects", "grid_oracle")
 """Maps that stand beside the model's: even, on all digits alike, on the best single cell."""
 
 
+def _word_scorer() -> MapScorer:
+    return MapScorer(scores=(STRENGTH, "selectivity", "pointing"), baselines=RIVALS, baseline_scores=(STRENGTH,))
+
+
 @dataclass
 class CaptionScores:
     """What was said and measured, picture by picture."""
 
     said: list[str] = field(default_factory=list)
     references: list[tuple[str, ...]] = field(default_factory=list)
-    exact: PictureValues = field(default_factory=PictureValues)
-    words: WordScores = field(default_factory=WordScores)
-    word_scores: tuple[str, ...] = ()
-    """Names of the scores that ``words`` holds, the model's and the baselines'."""
-    causal: PictureValues = field(default_factory=PictureValues)
+    exact: Values = field(default_factory=Values)
+    maps: MapScorer = field(default_factory=_word_scorer)
+    """Of content words, one map each; nothing where the truth of words is not known."""
+    causal: Values = field(default_factory=Values)
     """One value for every digit that was recoloured."""
-    recoloured: list[Tensor] = field(default_factory=list)
-    """The scene of each of these values."""
+    columns: Columns = field(default_factory=Columns)
+    """``recoloured``: the scene of each of these; for each kind of word, which maps are of its words."""
 
     def sentences(self) -> dict[str, Interval]:
         """The scores of the sentences, with intervals from resampling pictures where a score is one of pictures."""
@@ -100,40 +99,37 @@ class CaptionScores:
     @property
     def is_scenes(self) -> bool:
         """Whether the truth of every word is known."""
-        return bool(self.word_scores)
+        return bool(self.maps.baselines)
 
     def summary(self) -> dict[str, Any]:
-        """Plain numbers: ``n``, ``metrics``, ``attention``, ``baselines``, ``intervals`` and ``counts``."""
+        """Plain numbers, see :mod:`saccade.metrics.summary`."""
         sentences = self.sentences()
-        found: dict[str, Any] = {
-            "n": len(self.said),
-            "metrics": {name: interval.mean for name, interval in sentences.items()} | self.whole_set(),
-            "attention": {},
-            "baselines": {},
-            "intervals": {name: [interval.low, interval.high] for name, interval in sentences.items()},
-            "counts": {"references": sum(map(len, self.references))},
-        }
-        if EMPTY in sentences:
-            found["counts"][EMPTY] = sentences[EMPTY].n
-        if self.is_scenes:
-            self._add_words(found)
-        elif (why := meteor_missing()) is not None:
+        recoloured = self.columns["recoloured"] if "recoloured" in self.columns else torch.zeros(0)
+        found = summarise(
+            n=len(self.said),
+            metrics={name: interval.mean for name, interval in sentences.items()} | self.whole_set(),
+            maps=self.maps,
+            measured=[(self.causal, recoloured)],
+            attention={**self.causal.means(), "by_kind": self.by_kind()} if self.is_scenes else {},
+            intervals=sentences,
+            counts={"references": sum(map(len, self.references))}
+            | ({EMPTY: sentences[EMPTY].n} if EMPTY in sentences else {}),
+            keep_undefined=True,
+        )
+        if not self.is_scenes and (why := meteor_missing()) is not None:
             found["note"] = f"no METEOR 1.5: {why}"
-        return {key: without_nan(value) for key, value in found.items()}
+        return found
 
-    def _add_words(self, found: dict[str, Any]) -> None:
-        """Add where was looked for each word, and what the words followed."""
-        means = {name: self.words.means(name) for name in self.word_scores}
-        own = [name for name in self.word_scores if name not in RIVALS]
-        found["attention"] = {name: means[name]["all"].mean for name in own}
-        found["attention"]["by_kind"] = {kind: {name: means[name][kind].mean for name in own} for kind in KINDS}
-        found["baselines"] = {rival: {STRENGTH: means[rival]["all"].mean} for rival in RIVALS}
-        intervals = {name: self.words.interval(name) for name in own}
-        for name, values in self.causal.values().items():
-            found["attention"][name] = mean_defined(values).mean
-            intervals[name] = bootstrap(values, torch.cat(self.recoloured))
-        found["intervals"] |= {name: [each.low, each.high] for name, each in intervals.items()}
-        found["counts"] |= {name: each.n for name, each in intervals.items()}
+    def by_kind(self) -> dict[str, dict[str, float]]:
+        """The mean of every score over the words of each kind."""
+        words, values = WordScores(), self.maps.total.values()
+        words.add(
+            {name: each[:, None] for name, each in values.items()},
+            {kind: self.columns[kind][:, None] for kind in KINDS},
+            self.maps.groups,
+        )
+        means = {name: words.means(name) for name in values}
+        return {kind: {name: means[name][kind].mean for name in values} for kind in KINDS}
 
 
 @torch.no_grad()
@@ -195,46 +191,22 @@ def sentences(words: Tensor, vocabulary: Vocabulary) -> list[str]:
 def _add_words(
     scores: CaptionScores, model: SatModel, features: Tensor, batch: CaptionBatch, vocabulary: Vocabulary
 ) -> None:
-    """Where was looked for each content word of the true sentences."""
+    """Where the model looked for each content word of the true sentences."""
     masks = batch.word_masks()  # (B,T,H,W)
     if masks is None or batch.layout is None:
         raise DataError("these captions do not know what their words are about; score generated scenes")
     size = (masks.shape[-2], masks.shape[-1])
     trace = model.wrap(model.forward_features(features, batch.words), size).trace
-    maps, has_mask = trace.image_map("word", size), batch.has_mask  # (B,T,H,W), (B,T)
-    objects = batch.layout.masks().any(1)[:, None].expand_as(masks)  # (B,T,H,W)
-    values = {
-        STRENGTH: word_strength(maps, masks, has_mask),
-        "selectivity": _at_words(selectivity(maps[has_mask], masks[has_mask], objects[has_mask]), has_mask),
-        "pointing": _at_words(pointing(maps[has_mask], masks[has_mask]), has_mask),
-        **_rivals(trace, masks, objects, has_mask),
-    }
+    scores.maps.add(
+        trace.image_map("word", size),
+        masks,
+        groups=batch.picture,
+        objects=batch.layout.masks().any(1),
+        grids=grids_of(trace, size),
+        steps=batch.has_mask,
+    )
     kinds = {kind: [vocabulary.number(word) for word in words] for kind, words in KINDS.items()}
-    scores.word_scores = tuple(values)
-    scores.words.add(values, words_among(batch.words, kinds), batch.picture)
-
-
-def _rivals(trace: AttentionTrace, masks: Tensor, objects: Tensor, has_mask: Tensor) -> dict[str, Tensor]:
-    """The true-positive strength (B,T) of maps that do not listen to the sentence, and the bound of the grid."""
-    cells = cells_of(trace)
-    if cells is None:
-        raise DataError("this model has no look on a picture: there is nothing to score")
-    frame, grid = cells[0].to(masks.device), cells[1]
-    everywhere = baselines.all_objects(objects[:, 0], frame, grid)[:, None].expand_as(masks)  # (B,T,H,W)
-    best = torch.zeros_like(masks, dtype=torch.float32)
-    if bool(has_mask.any()):  # the scenes of a batch may all be empty
-        best[has_mask] = baselines.grid_oracle(masks[has_mask], frame, grid)  # (W,H,W)
-    return {
-        "uniform": uniform_word_strength(masks, has_mask),
-        "all_objects": word_strength(everywhere, masks, has_mask),
-        "grid_oracle": word_strength(best, masks, has_mask),
-    }
-
-
-def _at_words(scores: Tensor, has_mask: Tensor) -> Tensor:
-    """Scores (W,) of the words that have a mask, in their places (B,T); NaN elsewhere."""
-    places = torch.full(has_mask.shape, torch.nan, dtype=scores.dtype, device=scores.device)
-    return places.masked_scatter(has_mask, scores)
+    scores.columns.keep(**words_among(batch.words[batch.has_mask], kinds))
 
 
 def _add_causal(
@@ -258,4 +230,4 @@ def _add_causal(
         after = say(model, encoded(model.encode, changed.images))  # (N,T)
         found = word_follow(words[there], after, place=place, new_word=new, old_word=old)
         scores.causal.add_values({"causal_follow": found.causal_follow, "causal_hold": found.held})
-        scores.recoloured.append(before.picture.cpu())
+        scores.columns.keep(recoloured=before.picture)

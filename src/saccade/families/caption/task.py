@@ -47,9 +47,8 @@ from saccade.losses import (
 from saccade.metrics import bleu, same_caption
 from saccade.models.io.facts import ModelFacts
 from saccade.models.sat import SatModel
-from saccade.tasks.forward_passes import encoded
+from saccade.tasks.forward_passes import encoded, numbers_in_batches
 from saccade.tasks.picture_task import Batch, PictureTask
-from saccade.tasks.scoring import numbers_in_batches
 from saccade.tasks.wanted import Wanted, settings_wanted
 
 OWN_WORDS = "own_words"

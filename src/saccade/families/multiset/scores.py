@@ -26,8 +26,6 @@ from saccade.families.multiset.pictures import read_all
 from saccade.metrics import (
     at_glimpses,
     at_random,
-    baselines,
-    bootstrap,
     cells_in_boxes,
     exact_match,
     macro_f1,
@@ -37,11 +35,12 @@ from saccade.metrics import (
     multiset_counts,
 )
 from saccade.metrics.answers.multisets import before_stop
-from saccade.metrics.intervals import mean_defined
-from saccade.metrics.maps.map_scores import MapScores, PictureValues
+from saccade.metrics.columns import Columns, Values
+from saccade.metrics.maps.grids import grids_of
+from saccade.metrics.maps.scorer import MapScorer
+from saccade.metrics.summary import only_defined, summarise
 from saccade.models.base import PictureModel, Raw
-from saccade.tasks.kept_columns import KeptColumns
-from saccade.tasks.scoring import BATCH, answers_of, numbers_in_batches, only_defined, without_nan
+from saccade.tasks.forward_passes import BATCH, answers_of, numbers_in_batches
 from saccade.trace import AttentionTrace
 
 
@@ -52,14 +51,13 @@ class MultisetScores:
     classes: int
     is_list: bool = False
     """Whether the order of the labels is part of the answer."""
-    answers: PictureValues = field(default_factory=PictureValues)
-    total: MapScores = field(default_factory=MapScores)
-    maps: dict[str, MapScores] = field(default_factory=dict)
-    """Of the baselines of the total map."""
-    glimpses: dict[str, PictureValues] = field(default_factory=dict)
+    answers: Values = field(default_factory=Values)
+    maps: MapScorer = field(default_factory=MapScorer)
+    """Of the total map."""
+    glimpses: dict[str, Values] = field(default_factory=dict)
     """One value a step, NaN where it does not count: of the model's glimpses and of the baselines'."""
-    columns: KeptColumns = field(default_factory=KeptColumns)
-    """``picture`` (B,); ``said`` and ``truth``: counts (B,K+1), the last column for stop; ``step_picture`` (B·T,)."""
+    columns: Columns = field(default_factory=Columns)
+    """``said`` and ``truth``: counts (B,K+1), the last column for stop; ``step_picture`` (B·T,)."""
     prior: MultisetScores | None = None
     """The answers of who always says what most training pictures hold, where that is known."""
 
@@ -70,48 +68,34 @@ class MultisetScores:
         return {**found, "macro_f1_by_presence": macro_f1_by_presence(said, truth)}
 
     def attention(self) -> dict[str, float]:
-        """Of the model's glimpses and of its total map, as far as they were scored."""
-        glimpses = self.glimpses["model"].means() if "model" in self.glimpses else {}
-        return only_defined({**glimpses, **self.total.means()})
+        """Of the model's glimpses, as far as any counted; those of the total map are told by :meth:`summary` alone."""
+        return only_defined(self.glimpses["model"].means()) if "model" in self.glimpses else {}
 
     def summary(self) -> dict[str, Any]:
-        """Plain numbers: ``n``, ``metrics``, ``attention``, ``baselines``, ``intervals`` and ``counts``."""
+        """Plain numbers, see :mod:`saccade.metrics.summary`."""
         by_count, pictures = self._by_count()
-        rivals = {name: held for name, held in {**self.glimpses, **self.maps}.items() if name != "model"}
-        found = {
-            "n": len(self.columns["said"]),
-            "metrics": {**self.metrics(), "exact_match_by_count": by_count},
-            "attention": self.attention(),
-            "baselines": ({} if self.prior is None else {"training_prior": self.prior.metrics()})
-            | {name: means for name, held in rivals.items() if (means := only_defined(held.means()))},
-            "intervals": self._intervals(),
-            "counts": {**self._counts(), "exact_match_by_count": pictures},
-        }
-        return {key: without_nan(value) for key, value in found.items()}
+        rivals = {name: only_defined(held.means()) for name, held in self.glimpses.items() if name != "model"}
+        habit = {} if self.prior is None else {"training_prior": self.prior.metrics()}
+        said, truth = (self.columns[name][:, :-1] for name in ("said", "truth"))  # (N,K)
+        measured = [(self.answers, self.maps.groups)]
+        if "model" in self.glimpses:
+            measured.append((self.glimpses["model"], self.columns["step_picture"]))
+        return summarise(
+            n=len(said),
+            metrics={**self.metrics(), "exact_match_by_count": by_count},
+            maps=self.maps,
+            measured=measured,
+            attention=self.attention(),
+            baselines=habit | {name: means for name, means in rivals.items() if means},
+            intervals={"macro_f1": macro_f1_interval(said, truth)},
+            counts={"macro_f1": len(said), "exact_match_by_count": pictures},
+        )
 
     def _by_count(self) -> tuple[dict[str, float], dict[str, int]]:
         """Exact match by the number of objects in the picture, and how many such pictures there are."""
         right, objects = self.answers.values()["exact_match"], self.columns["truth"][:, :-1].sum(1)
         groups = {str(number): right[objects == number] for number in torch.unique(objects).tolist()}
         return {name: float(each.mean()) for name, each in groups.items()}, {n: len(v) for n, v in groups.items()}
-
-    def _named(self) -> list[tuple[dict[str, Tensor], Tensor]]:
-        """Values by name, with the pictures they belong to: one value a picture, and one a step."""
-        picture = self.columns["picture"]
-        named = [({**self.answers.values(), **self.total.values()}, picture)]
-        if "model" in self.glimpses:
-            named.append((self.glimpses["model"].values(), self.columns["step_picture"]))
-        return [({name: each for name, each in held.items() if not bool(each.isnan().all())}, of) for held, of in named]
-
-    def _intervals(self) -> dict[str, list[float]]:
-        found = {"macro_f1": macro_f1_interval(self.columns["said"][:, :-1], self.columns["truth"][:, :-1])}
-        for values, of in self._named():
-            found |= {name: bootstrap(each, of[: len(each)]) for name, each in values.items()}
-        return {name: [interval.low, interval.high] for name, interval in found.items()}
-
-    def _counts(self) -> dict[str, int]:
-        counted = {name: mean_defined(each).n for values, _ in self._named() for name, each in values.items()}
-        return {"macro_f1": len(self.columns["said"]), **counted}
 
 
 @torch.no_grad()
@@ -147,7 +131,10 @@ def score_multisets(
             always = torch.tensor([*habit, scores.classes], device=batch.labels.device)  # (T,): the labels, then stop
             add_answers(scores.prior, always.expand(len(batch), -1), batch)
         add_glimpses(scores, raw, trace, batch)
-        _add_maps(scores, trace, batch)
+        evidence = batch.masks().any(1)  # (B,H,W): the pixels of all objects
+        shown = (evidence.shape[-2], evidence.shape[-1])
+        total_map = trace.image_map("total", shown)  # (B,H,W)
+        scores.maps.add(total_map, evidence, groups=batch.picture, grids=grids_of(trace, shown))
         done += len(batch)
         progress(done, total)
     return scores
@@ -162,7 +149,6 @@ def add_answers(scores: MultisetScores, said: Tensor, batch: MultisetBatch) -> N
         right = right * _same_order(said, batch.labels, stop)
     stopped = (said == stop).any(1).long()  # (B,): who goes on to the last step has never stopped
     scores.columns.keep(
-        picture=batch.picture,
         said=torch.cat([found, stopped[:, None]], dim=1),
         truth=torch.cat([truth, torch.ones_like(stopped)[:, None]], dim=1),
     )
@@ -188,7 +174,7 @@ def add_glimpses(scores: MultisetScores, raw: Raw, trace: AttentionTrace, batch:
     for score, each in maps.items():
         found = {name: at_glimpses(each, cells, active) for name, cells in chosen.items()}
         for name, there in (found | {"random_glimpse": at_random(each, steps, active)}).items():
-            scores.glimpses.setdefault(name, PictureValues()).add_values({score: there.flatten()})  # (B·T,)
+            scores.glimpses.setdefault(name, Values()).add_values({score: there.flatten()})  # (B·T,)
     scores.columns.keep(step_picture=batch.picture.repeat_interleave(steps))
 
 
@@ -200,8 +186,10 @@ def in_units_of_energy(saliency: Tensor, energy: Tensor) -> Tensor:
 
 def _evidence_under_cells(trace: AttentionTrace, said: Tensor, batch: MultisetBatch) -> dict[str, Tensor]:
     """Which cells (B,T,h,w) have an object under their centre, and which one with the label said; NaN without boxes."""
-    frame, grid = _cells_on_picture(trace, (batch.images.shape[-2], batch.images.shape[-1]))
-    inside = cells_in_boxes(batch.boxes, frame, grid)  # (B,M,h,w)
+    grids = grids_of(trace, (batch.images.shape[-2], batch.images.shape[-1]))
+    if grids is None:
+        raise DataError("this model glimpses at no cells of a picture: there is nothing to score")
+    inside = cells_in_boxes(batch.boxes, *grids.grids[-1])  # (B,M,h,w); all looks of a reader share one grid
     meant = said[:, :, None] == batch.labels[:, None]  # (B,T,M)
     on_label = (meant[..., None, None] & inside[:, None]).any(2)  # (B,T,h,w)
     known = ~(batch.boxes.isnan().any(-1) & batch.present).any(1) & batch.present.any(1)  # (B,)
@@ -209,30 +197,3 @@ def _evidence_under_cells(trace: AttentionTrace, said: Tensor, batch: MultisetBa
         "glimpse_in_evidence": torch.where(known[:, None, None], inside.any(1).double(), torch.nan),  # (B,h,w)
         "glimpse_on_label": torch.where(known[:, None, None, None], on_label.double(), torch.nan),  # (B,T,h,w)
     }
-
-
-def _cells_on_picture(trace: AttentionTrace, size: geometry.Size) -> tuple[Tensor, geometry.Size]:
-    """Frame of the cells on the picture of ``size``, and their grid; all looks of a reader share them."""
-    for look in trace.looks:
-        if look.is_spatial and look.weights is not None:
-            frame = trace.frame_on(look, size).to(look.weights.device)
-            return frame, (look.weights.shape[-2], look.weights.shape[-1])
-    raise DataError("this model has no look on a picture: there is nothing to score")
-
-
-def _add_maps(scores: MultisetScores, trace: AttentionTrace, batch: MultisetBatch) -> None:
-    """The total map and its baselines, against the pixels of all objects."""
-    evidence = batch.masks().any(1)  # (B,H,W)
-    size = (evidence.shape[-2], evidence.shape[-1])
-    total = trace.image_map("total", size)  # (B,H,W)
-    scores.total.add(total, evidence)
-    (frame, grid), pictures = _cells_on_picture(trace, size), len(batch)
-    maps = {
-        "uniform": baselines.uniform(frame, grid, size, pictures=pictures),
-        "centre_gaussian": baselines.centre_gaussian(frame, grid, size, pictures=pictures),
-        "grid_oracle": baselines.grid_oracle(evidence, frame, grid),
-    }
-    if pictures > 1:
-        maps["shuffled"] = baselines.shuffled(total, batch.picture)
-    for name, each in maps.items():
-        scores.maps.setdefault(name, MapScores()).add(each, evidence)

@@ -285,8 +285,9 @@ def _scale_figure(found: Mapping[str, Any], where: str) -> Picture:
 
 
 def _recall_figure(scores: SceneScores, where: str) -> Picture:
-    maps = {"this model": scores.total, "best single cell": scores.baselines.get("grid_oracle"),
-            "every digit": scores.baselines.get("all_objects")}  # fmt: skip
+    rivals = scores.maps.baselines
+    maps = {"this model": scores.maps.total, "best single cell": rivals.get("grid_oracle"),
+            "every digit": rivals.get("all_objects")}  # fmt: skip
     found = {name: kept.curve() for name, kept in maps.items() if kept is not None}
     curves = {name: (curve.recall.tolist(), curve.precision.tolist()) for name, curve in found.items()}
     drawn = {theme: precision_recall_curves(curves, theme=theme)[0] for theme in ("light", "dark")}

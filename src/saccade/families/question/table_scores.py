@@ -1,10 +1,10 @@
 """Scores of a model on questions about given pictures: its answers, and its attention where the evidence is known.
 
-Pictures cannot be rendered again, so there are no causal tests; deletion and insertion blur pixels instead. Every map,
-the model's and the baselines', lies on the network input through the same projection, on the grid of the model's last
-look. Evidence is a mask, a box or a disc round a click, see
-:class:`saccade.families.question.table_data.TableBatch`; a click is scored by its distance too. What
-no picture has evidence for is left out.
+Pictures cannot be rendered again, so there are no causal tests; deletion and insertion blur pixels instead. Maps are
+scored by :mod:`saccade.metrics.maps.scorer`, on the pixels of the network input; baselines live on the grid of the
+model's last look. Evidence is a mask, a box or a disc round a click, see
+:class:`saccade.families.question.table_data.TableBatch`; a click is scored by its distance too. A score that no picture
+has evidence for is left out.
 
 Baselines beside those of generated scenes: ``training_prior`` and ``training_prior_by_query`` answer by what is common
 in training; ``box_centre`` looks at the middle of the object's box and ``part_prior`` where the part asked for lies in
@@ -15,26 +15,26 @@ bound of the grid for the share of attention on the evidence, or near the click.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from saccade import geometry
 from saccade.families.question.prior import TrainingPrior
 from saccade.families.question.sweeps import sweep_areas
 from saccade.families.question.table_data import TableBatch, TableData
 from saccade.families.question.task import right_answers
-from saccade.metrics import attention_near, blurred, bootstrap, distance, pointing_at, weighted_map
-from saccade.metrics.intervals import mean_defined
-from saccade.metrics.maps import baselines
-from saccade.metrics.maps.map_scores import MapScores, PictureValues
+from saccade.geometry import Size
+from saccade.metrics import blurred, distance, pointing, true_positive_strength, weighted_map
+from saccade.metrics.columns import Columns, Values
+from saccade.metrics.maps.grids import Grids, grids_of
 from saccade.metrics.maps.points import NEAR, at_points, diagonals, disc, exactly_at
+from saccade.metrics.maps.scorer import Baseline, MapScorer
+from saccade.metrics.summary import only_defined, summarise
 from saccade.models.base import QueryModel
-from saccade.tasks.forward_passes import SeenPictures, distinct
-from saccade.tasks.kept_columns import KeptColumns
-from saccade.tasks.scoring import BATCH, answers_of, cells_of, numbers_in_batches, only_defined, without_nan
+from saccade.tasks.forward_passes import BATCH, SeenPictures, answers_of, distinct, numbers_in_batches
 from saccade.trace import AttentionTrace, Output
 
 BLUR = 1 / 20  # standard deviation of the blur that stands for "no longer there", as a share of the input's height
@@ -48,36 +48,26 @@ class TableScores:
 
     queries: tuple[str, ...]
     multi_label: bool
-    answers: PictureValues = field(default_factory=PictureValues)
-    total: MapScores = field(default_factory=MapScores)
-    by_look: dict[str, MapScores] = field(default_factory=dict)
-    baselines: dict[str, MapScores] = field(default_factory=dict)
-    columns: KeptColumns = field(default_factory=KeptColumns)
-    """``picture``, ``query``, ``label`` of every question, and what was said: ``logits``, ``swapped``, ``prior…``."""
+    answers: Values = field(default_factory=Values)
+    maps: MapScorer = field(default_factory=MapScorer)
+    columns: Columns = field(default_factory=Columns)
+    """``query`` and ``label`` of every question, and what was said: ``logits``, ``swapped``, ``prior…``."""
 
     def summary(self) -> dict[str, Any]:
-        """Plain numbers: ``n``, ``metrics``, ``attention``, ``baselines``, ``intervals`` and ``counts``."""
-        picture = self.columns["picture"]
-        named = {**self.answers.values(), **self.total.values()}
-        defined = {name: values for name, values in named.items() if not bool(values.isnan().all())}
-        intervals = {name: bootstrap(values, picture[: len(values)]) for name, values in defined.items()}
-        found: dict[str, Any] = {
-            "n": len(picture),
-            "metrics": only_defined(self.answers.means()),
-            "attention": {
-                **only_defined(self.total.means()),
-                "by_look": {name: only_defined(scores.means()) for name, scores in self.by_look.items()},
-            },
-            "baselines": self._prior_baselines()
-            | {name: means for name, scores in self.baselines.items() if (means := only_defined(scores.means()))},
-            "intervals": {name: [interval.low, interval.high] for name, interval in intervals.items()},
-            "counts": {name: mean_defined(values).n for name, values in defined.items()},
-        }
+        """Plain numbers, see :mod:`saccade.metrics.summary`."""
+        metrics: dict[str, Any] = only_defined(self.answers.means())
+        counts: dict[str, Any] = {}
         if self.multi_label:
-            found["metrics"] = self._mean_precisions() | found["metrics"]
+            metrics = self._mean_precisions() | metrics
         else:
-            found["metrics"]["accuracy_by_query"], found["counts"]["accuracy_by_query"] = self._by_query()
-        return {key: without_nan(value) for key, value in found.items()}
+            metrics["accuracy_by_query"], counts["accuracy_by_query"] = self._by_query()
+        return summarise(
+            metrics=metrics,
+            maps=self.maps,
+            measured=[(self.answers, self.maps.groups)],
+            baselines=self._prior_baselines(),
+            counts=counts,
+        )
 
     def _mean_precisions(self) -> dict[str, float]:
         """Weighted mAP by both interpolations; asked for something else in the picture, it should be far lower."""
@@ -165,7 +155,7 @@ def _add_answers(scores: TableScores, output: Output, swapped: Tensor, batch: Ta
 
     ``swapped`` (B,K) holds the logits of the something else, NaN where there is nothing else to ask.
     """
-    scores.columns.keep(picture=batch.picture, query=batch.query, label=batch.label)
+    scores.columns.keep(query=batch.query, label=batch.label)
     kind = "top1" if scores.multi_label else "accuracy"
     found = {kind: right_answers(output.logits, batch.label).double()}
     if scores.multi_label:
@@ -195,76 +185,59 @@ def _other_query(batch: TableBatch) -> tuple[Tensor, Tensor]:
 
 def _add_maps(scores: TableScores, trace: AttentionTrace, batch: TableBatch, prior: TrainingPrior | None) -> None:
     """The total, every look, and every baseline, against the same evidence and the same clicks."""
-    truth = _Truth(batch)
-    total = trace.image_map("total")  # (B,H,W)
-    truth.add_to(scores.total, total)
-    for look in trace.looks:
-        if len(trace.looks) > 1 and look.is_spatial:
-            truth.add_to(scores.by_look.setdefault(look.name, MapScores()), trace.image_map(look))
-    size, pictures = (total.shape[-2], total.shape[-1]), len(batch)
-    cells = cells_of(trace)
-    frame, grid = cells or (geometry.identity(), size)
-    frame = frame.to(total.device)
+    size = (batch.images.shape[-2], batch.images.shape[-1])
+    clicks = Clicks.of(batch, size)
+    grids = grids_of(trace, size) or Grids.pixels(size)
     centre = (batch.box[:, :2] + batch.box[:, 2:]) / 2  # (B,2)
-    usual = torch.full_like(centre, torch.nan) if prior is None else prior.points(batch.query, batch.box)  # (B,2)
-    maps = {
-        "uniform": baselines.uniform(frame, grid, size, pictures=pictures),
-        "centre_gaussian": baselines.centre_gaussian(frame, grid, size, pictures=pictures),
-    }
-    if _can_exchange(batch.picture):
-        maps["shuffled"] = baselines.shuffled(total, batch.picture)
-    for name, points in (("box_centre", centre), ("part_prior", usual)):
-        if truth.has_clicks and not bool(points.isnan().all()):
-            maps[name] = at_points(points, frame, grid, size)
-            maps[f"{name}_exact"] = exactly_at(points, size)
-    for name, baseline in maps.items():
-        placed = {"box_centre": centre, "part_prior": usual}.get(name.removesuffix("_exact"))
-        known = truth if placed is None else truth.only(~placed.isnan().any(1))
-        known.add_to(scores.baselines.setdefault(name, MapScores()), baseline)
-    if cells is not None:
-        truth.add_bounds_to(scores.baselines.setdefault("grid_oracle", MapScores()), frame, grid)
+    places = {"box_centre": centre} | ({} if prior is None else {"part_prior": prior.points(batch.query, batch.box)})
+    beside: dict[str, Baseline] = {}
+    for name, points in places.items():
+        known = ~points.isnan().any(1)  # (B,): of the others such a baseline says nothing
+        if clicks.are_there and bool(known.any()):
+            laid = grids.to(points.device).through(partial(_cell_at, points, size))  # (B,H,W)
+            beside |= {name: Baseline(laid, known), f"{name}_exact": Baseline(exactly_at(points, size), known)}
+    scores.maps.add_trace(trace, batch.evidence(), groups=batch.picture, also=[clicks], beside=beside)
 
 
-class _Truth:
-    """Where the evidence of a batch is, and how a map compares with it."""
+def _cell_at(points: Tensor, size: Size, frame: Tensor, cells: Size) -> Tensor:
+    """The map (B,H,W) of the cell at each point (B,2)."""
+    return at_points(points, frame, cells, size)
 
-    def __init__(self, batch: TableBatch) -> None:
-        self.batch = batch
-        self.evidence, self.points = batch.evidence(), batch.point
-        size = (batch.images.shape[-2], batch.images.shape[-1])
-        self.diagonal = diagonals(batch.box, size)  # (B,)
-        self.near = disc(self.points, NEAR * self.diagonal, size)  # (B,H,W)
-        self.has_clicks = not bool(self.points.isnan().all())
 
-    def only(self, known: Tensor) -> _Truth:
-        """The truth of those examples (B,) alone for which a baseline knows a place: for the others it says nothing."""
-        part = _Truth(self.batch)
-        part.evidence = self.evidence & known[:, None, None]
-        part.points = torch.where(known[:, None], self.points, torch.nan)
-        return part
+@dataclass(frozen=True)
+class Clicks:
+    """One click for each map: how near it a map looks."""
 
-    def add_to(self, scores: MapScores, maps: Tensor) -> None:
-        """Score maps (B,H,W) by the evidence and by the clicks."""
-        scores.add(maps, self.evidence)
-        scores.add_values(self._near_clicks(maps))
+    points: Tensor
+    """(B,2) as (x, y); NaN where nothing was clicked."""
+    diagonal: Tensor
+    """(B,) of the object's box, in pixels."""
+    mask: Tensor
+    """(B,H,W) bool: what is near the click."""
 
-    def add_bounds_to(self, scores: MapScores, frame: Tensor, grid: geometry.Size) -> None:
-        """The best single cells of the model's grid: one for the evidence, one for what is near the click."""
-        scores.add(baselines.grid_oracle(self.evidence, frame, grid), self.evidence)
-        scores.add_values(self._near_clicks(baselines.grid_oracle(self.near, frame, grid)))
+    @classmethod
+    def of(cls, batch: TableBatch, size: Size) -> Clicks:
+        """The clicks of a batch, on a network input of ``size``."""
+        diagonal = diagonals(batch.box, size)  # (B,)
+        return cls(batch.point, diagonal, disc(batch.point, NEAR * diagonal, size))
 
-    def _near_clicks(self, maps: Tensor) -> dict[str, Tensor]:
-        radius = NEAR * self.diagonal
+    @property
+    def are_there(self) -> bool:
+        """Whether any example has one."""
+        return not bool(self.points.isnan().all())
+
+    def scores(self, maps: Tensor) -> dict[str, Tensor]:
+        """``pointing_at``, ``attention_near`` and ``distance`` (B,), see :mod:`saccade.metrics.maps.points`."""
         return {
-            "pointing_at": pointing_at(maps, self.points, radius),
-            "attention_near": attention_near(maps, self.points, radius),
+            "pointing_at": pointing(maps, self.mask),
+            "attention_near": true_positive_strength(maps, self.mask),
             "distance": distance(maps, self.points, self.diagonal),
         }
 
-
-def _can_exchange(pictures: Tensor) -> bool:
-    """Whether maps can be exchanged between pictures (B,): no more than half may be about one."""
-    return 2 * int(torch.unique(pictures, return_counts=True)[1].max()) <= len(pictures)
+    def only(self, known: Tensor) -> Clicks:
+        """Those of the examples where ``known`` (B,) is True."""
+        points = torch.where(known[:, None], self.points, torch.nan)
+        return replace(self, points=points, mask=self.mask & known[:, None, None])
 
 
 def _add_sweeps(scores: TableScores, model: QueryModel, trace: AttentionTrace, batch: TableBatch, part: slice) -> None:
@@ -278,5 +251,5 @@ def _add_sweeps(scores: TableScores, model: QueryModel, trace: AttentionTrace, b
     images = batch.images[part][first]  # (P,3,H,W)
     fill, even = blurred(images, BLUR * images.shape[-2]), torch.ones_like(total[first])  # (P,3,H,W), (P,H,W)
     alone = torch.arange(count, device=picture.device)  # (B,)
-    scores.total.add_values(sweep_areas(model, images[picture], total, *asked, alone, fill=fill[picture]))
-    scores.baselines["uniform"].add_values(sweep_areas(model, images, even, *asked, picture, fill=fill))
+    scores.maps.total.add_values(sweep_areas(model, images[picture], total, *asked, alone, fill=fill[picture]))
+    scores.maps.baselines["uniform"].add_values(sweep_areas(model, images, even, *asked, picture, fill=fill))

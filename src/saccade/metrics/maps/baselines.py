@@ -115,18 +115,25 @@ def all_objects_exact(objects: Tensor) -> Tensor:
     return objects.float()
 
 
-def grid_oracle(evidence: Tensor, frame: Tensor, grid: Size) -> Tensor:
+def grid_oracle(evidence: Tensor, frame: Tensor, grid: Size, *, within: Tensor | None = None) -> Tensor:
     """The map (B,H,W) of the single cell with the highest true-positive strength for each picture.
 
     True-positive strength is a ratio of two linear functions of the weights, Σ wᵢ·nᵢ / Σ wᵢ·dᵢ, and a ratio of sums
     never exceeds the largest ratio of its parts: no mixture of cells beats the best single one. So this is the exact
     bound of the grid for that score (not for the others). Where evidence is empty the cell is arbitrary, as the score
     is undefined.
+
+    Args:
+        evidence: (B,H,W) bool.
+        frame: cells → pixels of the picture.
+        grid: (h, w) of the cells.
+        within: (B,H,W) ≥ 0, by which the map will be multiplied: the cell is the best one for the product. None: by
+            nothing.
     """
     check_mask(evidence, "evidence")
     size = (evidence.shape[1], evidence.shape[2])
-    on_evidence = seen_by_cells(evidence, frame, grid)  # (B,h,w): nᵢ
-    everywhere = evidence.new_ones(1 if frame.dim() == 2 else len(frame), *size)
+    everywhere = evidence.new_ones(1 if frame.dim() == 2 else len(frame), *size) if within is None else within
+    on_evidence = seen_by_cells(evidence if within is None else evidence * within, frame, grid)  # (B,h,w): nᵢ
     footprint = seen_by_cells(everywhere, frame, grid)  # (B|1,h,w): dᵢ
     strength = torch.where(footprint > 0, on_evidence / footprint, -1.0)  # a cell may lie outside the picture
     best = strength.flatten(1).argmax(1)  # (B,)
@@ -135,7 +142,7 @@ def grid_oracle(evidence: Tensor, frame: Tensor, grid: Size) -> Tensor:
 
 
 def seen_by_cells(mask: Tensor, frame: Tensor, grid: Size) -> Tensor:
-    """How many pixels of ``mask`` (B,H,W) each cell sees through the projection: (B,h,w).
+    """How many pixels of ``mask`` (B,H,W) each cell sees through the projection: (B,h,w); weights count as shares.
 
     This is the transpose of :func:`geometry.project`. Projection is linear, so autograd gives its transpose exactly,
     for every kind of frame and at the cost of one projection: no basis of h·w projected maps is ever built.

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import DataError, ShapeError
+from saccade.metrics.columns import Columns, Values
 from saccade.metrics.intervals import Interval, Mean, bootstrap, mean_defined
 from saccade.metrics.maps.localisation import true_positive_strength
 from saccade.metrics.maps.values import check_maps
@@ -67,9 +68,7 @@ class WordScores:
     """
 
     def __init__(self) -> None:
-        self._values: dict[str, list[Tensor]] = {}
-        self._kinds: dict[str, list[Tensor]] = {}
-        self._pictures: list[Tensor] = []
+        self._values, self._kinds, self._pictures = Values(), Columns(), Columns()
 
     def add(self, values: Mapping[str, Tensor], kinds: Mapping[str, Tensor], pictures: Tensor) -> None:
         """Keep the scores of a batch of captions.
@@ -86,22 +85,23 @@ class WordScores:
         if pictures.shape != shape[:1]:
             raise ShapeError("pictures", f"({shape[0]},), one id for each caption", pictures.shape)
         for kept, given in ((self._values, values), (self._kinds, kinds)):
-            if self._pictures and kept.keys() != given.keys():
-                raise DataError(f"word scores: this batch has {_listed(given)}, the ones before had {_listed(kept)}")
-            for name, tensor in given.items():
-                kept.setdefault(name, []).append(tensor.detach().cpu().flatten())  # (B·T,)
-        self._pictures.append(pictures.cpu().repeat_interleave(shape[1]))  # (B·T,)
+            if "picture" in self._pictures and set(kept.names) != given.keys():
+                had = _listed(kept.names)
+                raise DataError(f"word scores: this batch has {_listed(given)}, the ones before had {had}")
+        self._values.add_values({name: each.flatten() for name, each in values.items()})  # (B·T,)
+        self._kinds.keep(**{kind: each.flatten() for kind, each in kinds.items()})  # (B·T,)
+        self._pictures.keep(picture=pictures.cpu().repeat_interleave(shape[1]))  # (B·T,)
 
     def means(self, name: str) -> dict[str, Mean]:
         """The mean of one score over ``all`` words, and over the words of each kind."""
-        values = torch.cat(self._values[name]).double()  # (N,)
-        by_kind = {kind: mean_defined(values[torch.cat(parts)]) for kind, parts in self._kinds.items()}
+        values = self._values[name]  # (N,)
+        by_kind = {kind: mean_defined(values[self._kinds[kind]]) for kind in self._kinds.names}
         return {"all": mean_defined(values), **by_kind}
 
     def interval(self, name: str, *, draws: int = 1000, level: float = 0.95, seed: int = 0) -> Interval:
         """The mean over all words with an interval from resampling pictures."""
-        values, pictures = torch.cat(self._values[name]), torch.cat(self._pictures)  # (N,)
-        return bootstrap(values, pictures, draws=draws, level=level, seed=seed)
+        pictures = self._pictures["picture"]  # (N,)
+        return bootstrap(self._values[name], pictures, draws=draws, level=level, seed=seed)
 
 
 def _check_words(masks: Tensor, has_mask: Tensor) -> None:

@@ -82,7 +82,7 @@ def recall_figure(confirmed: Sequence[Confirmation], data: Sequence[str]) -> Dra
     for each in sorted(confirmed, key=lambda each: list(LABELS).index(each.system) if each.system in LABELS else 0):
         if each.system in IN_FIGURES:
             panels[_title(each.data)][LABELS[each.system]] = _recall_line(each)
-            chance[_title(each.data)] = each.scores.baselines["uniform"].means()["true_positive_strength"]
+            chance[_title(each.data)] = each.scores.maps.baselines["uniform"].means()["true_positive_strength"]
     if not any(panels.values()):
         return None
 
@@ -106,7 +106,7 @@ def recall_figure(confirmed: Sequence[Confirmation], data: Sequence[str]) -> Dra
 
 def _recall_line(each: Confirmation) -> Line:
     """The curve at evenly spaced recalls: tens of thousands of thresholds would only make a large file."""
-    curve = each.scores.total.curve()
+    curve = each.scores.maps.total.curve()
     at = torch.linspace(0, 1, CURVE_POINTS, dtype=torch.float64)
     places = torch.searchsorted(curve.recall.contiguous(), at).clamp(max=len(curve.recall) - 1)
     places = torch.unique_consecutive(places)

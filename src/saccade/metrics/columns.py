@@ -1,0 +1,63 @@
+"""Values of many examples, kept batch by batch in main memory and read as whole columns at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from saccade.metrics.intervals import Interval, bootstrap, mean_defined
+
+
+class Columns:
+    """Tensors by name, example axis first."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[Tensor]] = {}
+
+    def keep(self, **columns: Tensor) -> None:
+        """Keep tensors of a batch."""
+        for name, part in columns.items():
+            self._parts.setdefault(name, []).append(_alone(part.detach().cpu()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all columns, in the order in which they came."""
+        return tuple(self._parts)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._parts
+
+    def __getitem__(self, name: str) -> Tensor:
+        return torch.cat(self._parts[name])
+
+
+class Values(Columns):
+    """Columns of scores (N,) in float64, NaN where a score is undefined."""
+
+    def add_values(self, values: Mapping[str, Tensor]) -> None:
+        """Keep values (B,) of a batch under their names."""
+        self.keep(**{name: part.detach().double() for name, part in values.items()})
+
+    def values(self) -> dict[str, Tensor]:
+        """All values (N,), by name."""
+        return {name: self[name] for name in self.names}
+
+    def means(self) -> dict[str, float]:
+        """The mean of each over the examples where it is defined; NaN where it is nowhere."""
+        return {name: mean_defined(values).mean for name, values in self.values().items()}
+
+    def intervals(self, groups: Tensor) -> dict[str, Interval]:
+        """Each mean with its interval from resampling groups.
+
+        Args:
+            groups: id of each example's picture (N,). Values of which there are fewer belong to the first examples.
+        """
+        return {name: bootstrap(values, groups[: len(values)]) for name, values in self.values().items()}
+
+
+def _alone(part: Tensor) -> Tensor:
+    """``part`` with memory of its own: a view would keep all that it is a view of."""
+    is_view = part.untyped_storage().nbytes() > part.numel() * part.element_size()
+    return part.clone() if is_view else part

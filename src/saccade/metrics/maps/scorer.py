@@ -1,0 +1,337 @@
+"""Scores of maps: how they lie on the evidence, beside baselines and bounds that had the same grids.
+
+Everything here is a function of maps. No model is needed: maps made elsewhere are scored in the same way, and
+:meth:`MapScorer.add_trace` reads them off a trace. Batches are added one after the other. What is kept is one number
+for each map and score, and the pixel counts of ``pr_auc``, which do not grow.
+
+Axes: B pictures, T steps of a picture (words, glimpses), N maps that count, H and W pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from saccade.errors import ConfigError, DataError, ShapeError, nearest
+from saccade.geometry import Size
+from saccade.metrics.columns import Columns, Values
+from saccade.metrics.intervals import Interval
+from saccade.metrics.maps import baselines
+from saccade.metrics.maps.grids import Grids, grids_of
+from saccade.metrics.maps.localisation import iou, pointing, selectivity, true_positive_strength
+from saccade.metrics.maps.precision_recall import PrCounts, PrCurve, no_counts, pr_counts
+from saccade.metrics.maps.values import check_evidence, check_maps, check_mask
+from saccade.trace import AttentionTrace
+
+SCORES = ("true_positive_strength", "pointing", "iou", "selectivity", "pr_auc")
+"""``selectivity`` only where objects are given; ``pr_auc`` is pooled over all pixels and has no value for each map."""
+BASELINES = ("uniform", "centre_gaussian", "shuffled", "all_objects", "all_objects_exact", "grid_oracle")
+"""See :mod:`saccade.metrics.maps.baselines`. Those of objects need objects, ``grid_oracle`` needs grids."""
+
+
+class MapScores(Values):
+    """Scores of one set of maps (B,H,W), added up batch by batch.
+
+    >>> scores = MapScores()
+    >>> target = torch.zeros(1, 2, 2, dtype=torch.bool); target[0, 0, 0] = True
+    >>> scores.add(torch.ones(1, 2, 2), target, torch.ones_like(target))
+    >>> scores.means()["true_positive_strength"], scores.means()["selectivity"]
+    (0.25, 0.25)
+    """
+
+    def __init__(self, scores: Sequence[str] = SCORES) -> None:
+        super().__init__()
+        self._wanted = _among(scores, SCORES, "score")
+        self._counts: PrCounts = no_counts()
+        self._has_objects: bool | None = None
+
+    def add(self, maps: Tensor, evidence: Tensor, objects: Tensor | None = None) -> None:
+        """Score a batch: ``evidence`` is the target's mask, ``objects`` that of all objects (B,H,W) bool.
+
+        Objects are given for every batch or for none: a value that some maps lack would stand for another map.
+        """
+        if self._has_objects not in (None, objects is not None):
+            raise DataError("objects: some batches have them and some have not; give them for every batch or for none")
+        self._has_objects = objects is not None
+        scored: dict[str, Callable[[], Tensor]] = {
+            "true_positive_strength": lambda: true_positive_strength(maps, evidence),
+            "pointing": lambda: pointing(maps, evidence),
+            "iou": lambda: iou(maps, evidence),
+        }
+        if objects is not None:
+            scored["selectivity"] = lambda: selectivity(maps, evidence, objects)
+        self.add_values({name: score() for name, score in scored.items() if name in self._wanted})
+        if "pr_auc" in self._wanted:
+            self._counts = self._counts + pr_counts(maps, evidence)
+
+    def means(self) -> dict[str, float]:
+        """The mean of every score over the maps where it is defined, and the pooled ``pr_auc``."""
+        has_maps = self._counts.pictures + self._counts.undefined > 0
+        return super().means() | ({"pr_auc": self.curve().auc} if has_maps else {})
+
+    def curve(self) -> PrCurve:
+        """Precision and recall of the pooled pixels."""
+        return self._counts.curve()
+
+
+class Truth(Protocol):
+    """Something that maps are compared with besides evidence, such as clicks; one for each map that counts."""
+
+    @property
+    def mask(self) -> Tensor:
+        """(N,H,W) bool: the bound of a grid is its best cell for these pixels."""
+
+    def scores(self, maps: Tensor) -> dict[str, Tensor]:
+        """Scores (N,) of maps (N,H,W), by name."""
+
+    def only(self, known: Tensor) -> Truth:
+        """The same with nothing to be right about where ``known`` (N,) is False."""
+
+
+class Baseline(NamedTuple):
+    """Further maps to compare with."""
+
+    maps: Tensor
+    """(N,H,W)."""
+    known: Tensor | None = None
+    """(N,) bool: the maps that say something; None: all. The others are undefined."""
+
+
+class MapScorer:
+    """Scores of maps beside those of baselines and bounds on the same evidence, added up batch by batch.
+
+    Args:
+        scores: those wanted of the maps, of :data:`SCORES`.
+        baselines: those wanted, of :data:`BASELINES`.
+        baseline_scores: those wanted of baselines; None: the same as of the maps.
+
+    >>> evidence = torch.zeros(2, 4, 4, dtype=torch.bool); evidence[:, 0] = True
+    >>> scorer = MapScorer(scores=["pointing"], baselines=["uniform", "shuffled"])
+    >>> scorer.add(torch.stack([torch.eye(4), evidence[1].float()]), evidence)
+    >>> scorer.total.means(), scorer.baselines["uniform"].means()
+    ({'pointing': 0.625}, {'pointing': 0.25})
+    """
+
+    def __init__(
+        self,
+        *,
+        scores: Sequence[str] = SCORES,
+        baselines: Sequence[str] = BASELINES,
+        baseline_scores: Sequence[str] | None = None,
+    ) -> None:
+        self._scores = _among(scores, SCORES, "score")
+        self._wanted = _among(baselines, BASELINES, "baseline")
+        self._baseline_scores = self._scores if baseline_scores is None else _among(baseline_scores, SCORES, "score")
+        self.total = MapScores(self._scores)
+        """Of the maps themselves."""
+        self.by_look: dict[str, MapScores] | None = None
+        """Of single looks, where any were given; None where none ever were, not even an empty list."""
+        self.baselines: dict[str, MapScores] = {}
+        """By name; only those that could be made."""
+        self._kept = Columns()
+        self._numbered: bool | None = None
+        self._pictures = 0
+
+    @property
+    def groups(self) -> Tensor:
+        """The picture of each map that was scored, (N,), in the order in which they came."""
+        return self._kept["group"] if "group" in self._kept else torch.zeros(0, dtype=torch.int64)
+
+    def intervals(self) -> dict[str, Interval]:
+        """Every mean of ``total`` with its interval, from resampling pictures."""
+        return self.total.intervals(self.groups)
+
+    def add(
+        self,
+        maps: Tensor,
+        evidence: Tensor,
+        *,
+        groups: Tensor | None = None,
+        objects: Tensor | None = None,
+        grids: Grids | None = None,
+        steps: Tensor | None = None,
+        looks: Iterable[tuple[str, Tensor]] | None = None,
+        also: Sequence[Truth] = (),
+        beside: Mapping[str, Baseline] | None = None,
+    ) -> None:
+        """Score a batch.
+
+        Args:
+            maps: (B,H,W), or (B,T,H,W) with a map for each step; finite and ≥ 0 where they count.
+            evidence: the pixels that a map should lie on, bool, shaped as the maps. A map without any is undefined.
+            groups: id of the picture of each map (B,), so that intervals resample pictures and no picture lends its map
+                to itself in ``shuffled``; None: every map has a picture of its own.
+            objects: the pixels of all objects of each picture (B,H,W) bool.
+            grids: where the maps were made; None: on pixels, and there is no oracle.
+            steps: (B,T) bool, the steps that count; None: all.
+            looks: names and maps, shaped as ``maps``, of the single looks behind them.
+            also: further truths about the same maps.
+            beside: further baselines by name.
+        """
+        batch = _Batch(maps, evidence, objects, steps)
+        count, device = len(batch.maps), batch.maps.device
+        picture = self._numbers(groups, len(maps), batch.rows)  # (N,)
+        self._kept.keep(group=picture)
+        self._score(self.total, batch.maps, batch, also)
+        if looks is not None:
+            self.by_look = {} if self.by_look is None else self.by_look
+            for name, look in looks:
+                held = self.by_look.setdefault(name, MapScores(self._scores))
+                self._score(held, batch.counted(look), batch, also)
+        where = Grids.pixels(batch.size) if grids is None else grids
+        for name, make in self._makers(batch, where.to(device), picture).items():
+            # There is nothing to lay out where no map counts; the names of the scores are still told.
+            self._score(self._baseline(name), make() if count else batch.maps, batch, also)
+        for name, further in (beside or {}).items():
+            known = batch if further.known is None else batch.only(further.known)
+            truths = also if further.known is None else [each.only(further.known) for each in also]
+            self._score(self._baseline(name), further.maps, known, truths)
+        if grids is not None and "grid_oracle" in self._wanted:
+            self._add_bounds(batch, grids.to(device), also)
+
+    def add_trace(self, trace: AttentionTrace, evidence: Tensor, *, size: Size | None = None, **given: Any) -> None:
+        """Score the total map of a trace and, where it has several looks, each of them, on its grids.
+
+        Args:
+            trace: its maps lie on the picture.
+            evidence: (B,H,W) bool.
+            size: (H, W) at which the picture is shown; None: its own.
+            given: what else :meth:`add` takes.
+        """
+        maps = trace.image_map("total", size)  # (B,H,W)
+        shown = (maps.shape[-2], maps.shape[-1])
+        several = [look for look in trace.looks if look.is_spatial and len(trace.looks) > 1]
+        looks = ((look.name, trace.image_map(look, shown)) for look in several)  # laid out one at a time
+        self.add(maps, evidence, grids=grids_of(trace, shown), looks=looks, **given)
+
+    def _numbers(self, groups: Tensor | None, pictures: int, rows: Tensor | None) -> Tensor:
+        """The picture (N,) of each map that counts."""
+        if self._numbered not in (None, groups is None):
+            raise DataError("groups: some batches have them and some have not; give them for every batch or for none")
+        is_numbered = groups is None
+        if groups is None:
+            groups = torch.arange(self._pictures, self._pictures + pictures)  # (B,)
+        if groups.shape != (pictures,):
+            raise ShapeError("groups", f"({pictures},), one picture for each map", groups.shape)
+        if groups.is_floating_point():
+            raise DataError(f"groups: expected integer ids, found {groups.dtype}")
+        self._numbered, self._pictures = is_numbered, self._pictures + pictures
+        return groups.cpu() if rows is None else groups.cpu()[rows.cpu()]
+
+    def _baseline(self, name: str) -> MapScores:
+        return self.baselines.setdefault(name, MapScores(self._baseline_scores))
+
+    @staticmethod
+    def _score(held: MapScores, maps: Tensor, batch: _Batch, also: Sequence[Truth]) -> None:
+        held.add(maps, batch.evidence, batch.objects)
+        for truth in also:
+            held.add_values(truth.scores(maps))
+
+    def _makers(self, batch: _Batch, grids: Grids, picture: Tensor) -> dict[str, Callable[[], Tensor]]:
+        """How to make each wanted baseline (N,H,W) that can be made here."""
+        size, count = batch.size, len(batch.maps)
+        on_maps = grids if batch.rows is None else grids.at(batch.rows)
+        found: dict[str, Callable[[], Tensor]] = {
+            "uniform": lambda: on_maps.through(
+                lambda frame, cells: baselines.uniform(frame, cells, size, pictures=count)
+            ),
+            "centre_gaussian": lambda: on_maps.through(
+                lambda frame, cells: baselines.centre_gaussian(frame, cells, size, pictures=count)
+            ),
+        }
+        if can_exchange(picture):
+            found["shuffled"] = lambda: baselines.shuffled(batch.maps, picture)
+        if (things := batch.things) is not None:  # made once for a picture, however many maps it has
+            found["all_objects"] = lambda: batch.of_rows(
+                grids.through(lambda frame, cells: baselines.all_objects(things, frame, cells))
+            )
+            found["all_objects_exact"] = lambda: batch.of_rows(baselines.all_objects_exact(things))
+        return {name: make for name, make in found.items() if name in self._wanted}
+
+    def _add_bounds(self, batch: _Batch, grids: Grids, also: Sequence[Truth]) -> None:
+        """The best single cells of the grids: those for the evidence, and those for every further truth."""
+        held = self._baseline("grid_oracle")
+        on_maps = grids if batch.rows is None else grids.at(batch.rows)
+        best = on_maps.oracle(batch.evidence) if len(batch.maps) else batch.maps  # (N,H,W)
+        held.add(best, batch.evidence, batch.objects)
+        for truth in also:
+            held.add_values(truth.scores(on_maps.oracle(truth.mask) if len(batch.maps) else batch.maps))
+
+
+def can_exchange(groups: Tensor) -> bool:
+    """Whether maps can be exchanged between pictures (N,): no more than half may be about one."""
+    return len(groups) > 0 and 2 * int(torch.unique(groups, return_counts=True)[1].max()) <= len(groups)
+
+
+class _Batch:
+    """The maps of a batch that count, and their truth, on one device."""
+
+    def __init__(self, maps: Tensor, evidence: Tensor, objects: Tensor | None, steps: Tensor | None) -> None:
+        self._steps = _checked_steps(maps, steps)  # (B,T)
+        self.rows = None if self._steps is None else self._steps.nonzero()[:, 0]  # (N,)
+        if evidence.shape != maps.shape:
+            raise ShapeError("evidence", f"{tuple(maps.shape)} as the maps", evidence.shape)
+        self.maps = self.counted(maps)  # (N,H,W)
+        self.evidence = check_evidence(self.counted(evidence.to(maps.device)), self.maps)  # (N,H,W)
+        self.things: Tensor | None = None
+        """Objects of each picture (B,H,W)."""
+        self.objects: Tensor | None = None
+        """Objects round each map (N,H,W)."""
+        if objects is not None:
+            if check_mask(objects, "objects").shape != (len(maps), *self.size):
+                raise ShapeError("objects", f"{(len(maps), *self.size)}, one mask for each picture", objects.shape)
+            self.things = objects.to(maps.device)
+            self.objects = self.of_rows(self.things)
+        self._check(maps)
+
+    @property
+    def size(self) -> Size:
+        """(H, W)."""
+        return self.maps.shape[-2], self.maps.shape[-1]
+
+    def counted(self, maps: Tensor) -> Tensor:
+        """Maps (B,H,W) as they are; of maps (B,T,H,W) those that count (N,H,W)."""
+        return maps if self._steps is None or maps.dim() == 3 else maps[self._steps]
+
+    def of_rows(self, pictures: Tensor) -> Tensor:
+        """What belongs to the pictures (B,…), for each map that counts (N,…)."""
+        return pictures if self.rows is None else pictures[self.rows]
+
+    def only(self, known: Tensor) -> _Batch:
+        """The same with no evidence where ``known`` (N,) is False."""
+        return _Batch(self.maps, self.evidence & known[:, None, None].to(self.evidence.device), self.objects, None)
+
+    def _check(self, maps: Tensor) -> None:
+        """Refuse maps that are no maps, by the number of the picture."""
+        try:
+            check_maps(self.maps)
+        except DataError:
+            if self._steps is not None:  # one row for each picture, zeros where nothing counts
+                check_maps(torch.where(self._steps[..., None], maps.flatten(2), 0))
+            raise
+
+
+def _checked_steps(maps: Tensor, steps: Tensor | None) -> Tensor | None:
+    """Which steps (B,T) count, on the device of the maps; None for maps without steps."""
+    if maps.dim() == 3 and steps is None:
+        return None
+    if maps.dim() != 4:
+        raise ShapeError("maps", "(B,H,W)" if steps is None else "(B,T,H,W), as steps are given", maps.shape)
+    if steps is None:
+        return maps.new_ones(maps.shape[:2], dtype=torch.bool)
+    if steps.shape != maps.shape[:2]:
+        raise ShapeError("steps", f"{tuple(maps.shape[:2])}, one for each map", steps.shape)
+    if steps.dtype != torch.bool:
+        raise DataError(f"steps: expected bool, found {steps.dtype}; compare with a threshold first")
+    return steps.to(maps.device)
+
+
+def _among(names: Sequence[str], known: Sequence[str], what: str) -> tuple[str, ...]:
+    """The names, once they are known ones."""
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"no {what} '{name}': {nearest(name, known)}")
+    return tuple(names)

@@ -1,0 +1,595 @@
+"""The scorer of maps: numbers worked out pixel by pixel, whatever the batches, the corner cases, and flat memory."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from saccade import geometry
+from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.metrics import (
+    Baseline,
+    Grid,
+    Grids,
+    MapScorer,
+    MapScores,
+    baselines,
+    bootstrap,
+    iou,
+    pointing,
+    pr_auc,
+    selectivity,
+    true_positive_strength,
+)
+from saccade.metrics.maps.precision_recall import LEVELS
+from saccade.metrics.maps.scorer import BASELINES, SCORES, can_exchange
+from saccade.trace import AttentionTrace, Look
+
+
+def scored(maps, evidence, objects=None, sizes=()):
+    """One MapScores, filled in batches of the given sizes (the rest in one)."""
+    scores = MapScores()
+    sizes = [*sizes, len(maps) - sum(sizes)]
+    parts = zip(
+        maps.split(sizes), evidence.split(sizes), [None] * len(sizes) if objects is None else objects.split(sizes)
+    )
+    for part in parts:
+        scores.add(*part)
+    return scores
+
+
+@pytest.fixture
+def pictures():
+    maps = torch.rand(7, 6, 5)
+    objects = torch.rand(7, 6, 5) < 0.5
+    evidence = objects & (torch.rand(7, 6, 5) < 0.5)
+    evidence[:, 0, 0] = True
+    return maps, evidence, objects
+
+
+def test_hand_worked():
+    """A map of 3, 1, 0, 0 on 2×2 cells; the target is the cell of 3, the objects are the first two cells.
+
+    3/4 of the weight is on the target, and on the objects too; the maximum is inside; at half the maximum only the
+    target is left (IoU 1); as a detector the target's cell ranks first (average precision 1).
+    """
+    maps = torch.tensor([[[3.0, 1.0], [0.0, 0.0]]])
+    target = torch.tensor([[[True, False], [False, False]]])
+    objects = torch.tensor([[[True, True], [False, False]]])
+    expected = {"true_positive_strength": 0.75, "pointing": 1.0, "iou": 1.0, "selectivity": 0.75, "pr_auc": 1.0}
+    assert scored(maps, target, objects).means() == pytest.approx(expected)
+
+
+def test_the_mean_is_over_pictures_and_the_area_over_pixels():
+    """Two pictures: one perfect, one that looks at the wrong of two pixels. Pooled, the two pixels of value 1 hold one
+    of two positives (precision 1/2, recall 1/2), then everything (precision 1/2, recall 1): area 1/2."""
+    maps = torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]])
+    evidence = torch.tensor([[[True, False]], [[True, False]]])
+    means = scored(maps, evidence).means()
+    assert means["true_positive_strength"] == 0.5
+    assert means["pr_auc"] == pytest.approx(0.5)
+
+
+@given(st.lists(st.integers(1, 3), max_size=3))
+def test_batches_do_not_matter(sizes):
+    generator = torch.Generator().manual_seed(len(sizes))
+    maps = torch.rand(10, 4, 4, generator=generator)
+    evidence = torch.rand(10, 4, 4, generator=generator) < 0.3
+    whole, parts = scored(maps, evidence), scored(maps, evidence, sizes=sizes)
+    assert whole.means() == parts.means()
+    assert all(torch.equal(whole.values()[name], parts.values()[name]) for name in whole.values())
+
+
+def test_values_are_those_of_the_plain_functions(pictures):
+    maps, evidence, objects = pictures
+    scores = scored(maps, evidence, objects, sizes=(3,))
+    plain = {
+        "true_positive_strength": true_positive_strength(maps, evidence),
+        "pointing": pointing(maps, evidence),
+        "iou": iou(maps, evidence),
+        "selectivity": selectivity(maps, evidence, objects),
+    }
+    assert scores.values().keys() == plain.keys()
+    for name, values in plain.items():
+        torch.testing.assert_close(scores.values()[name], values.double())
+    assert scores.curve().pictures == 7
+    assert scores.means()["pr_auc"] == pytest.approx(pr_auc(maps, evidence), abs=2e-3)  # counted on a fixed grid
+
+
+def test_without_objects_there_is_no_selectivity(pictures):
+    maps, evidence, _ = pictures
+    assert list(scored(maps, evidence).means()) == ["true_positive_strength", "pointing", "iou", "pr_auc"]
+
+
+def test_pictures_without_evidence_do_not_count():
+    maps = torch.ones(2, 2, 2)
+    evidence = torch.zeros(2, 2, 2, dtype=torch.bool)
+    evidence[0, 0] = True
+    scores = scored(maps, evidence, torch.ones_like(evidence))
+    assert scores.means()["true_positive_strength"] == 0.5
+    assert scores.values()["true_positive_strength"].isnan().tolist() == [False, True]
+    assert scores.curve().undefined == 1
+
+
+def test_when_no_picture_has_evidence_every_score_is_undefined():
+    nothing = torch.zeros(2, 2, 2, dtype=torch.bool)
+    means = scored(torch.ones(2, 2, 2), nothing, nothing).means()
+    assert sorted(means) == sorted(SCORES)
+    assert all(math.isnan(value) for value in means.values())
+
+
+def test_further_values_are_kept_beside_the_maps_or_alone(pictures):
+    maps, evidence, objects = pictures
+    scores = scored(maps, evidence, objects)
+    scores.add_values({"deletion": torch.tensor([0.25, 0.75], requires_grad=True)})
+    scores.add_values({"deletion": torch.tensor([float("nan")])})
+    assert scores.means()["deletion"] == 0.5
+    assert len(scores.values()["deletion"]) == 3
+    alone = MapScores()
+    assert alone.means() == {}
+    alone.add_values({"causal_hold": torch.tensor([1.0, 0.0])})
+    assert alone.means() == {"causal_hold": 0.5}
+
+
+# ---------------------------------------------------------------- maps beside baselines
+
+
+SIZE, CELLS = (8, 6), (4, 2)
+FRAME = geometry.scale_shift((SIZE[1] / CELLS[1], SIZE[0] / CELLS[0]), (0.0, 0.0))
+GRIDS = Grids((Grid(FRAME, CELLS),))
+
+
+def drawn(pictures, seed=0):
+    """Noise as maps, and what they are compared with: maps (B,H,W), evidence, objects."""
+    generator = torch.Generator().manual_seed(seed)
+    maps = torch.rand(pictures, *SIZE, generator=generator)
+    objects = torch.rand(pictures, *SIZE, generator=generator) < 0.5
+    evidence = objects & (torch.rand(pictures, *SIZE, generator=generator) < 0.5)
+    evidence[:, 0, 0] = objects[:, 0, 0] = True
+    return maps, evidence, objects
+
+
+def added(maps, evidence, objects=None, sizes=(), groups=None, looks=None, **given):
+    """A scorer, filled in batches of the given sizes (the rest in one)."""
+    scorer, start = MapScorer(), 0
+    for size in [*sizes, len(maps) - sum(sizes)]:
+        part = slice(start, start + size)
+        start += size
+        scorer.add(
+            maps[part],
+            evidence[part],
+            objects=None if objects is None else objects[part],
+            groups=None if groups is None else groups[part],
+            looks=None if looks is None else [(name, each[part]) for name, each in looks.items()],
+            **given,
+        )
+    return scorer
+
+
+def pixel_by_pixel(maps, evidence, objects):
+    """Every score again, from lists of numbers: the means over pictures, and the area of the pooled pixels."""
+    found = {name: [] for name in SCORES[:-1]}
+    pooled = []
+    for values, wanted, there in zip(
+        maps.flatten(1).tolist(), evidence.flatten(1).tolist(), objects.flatten(1).tolist()
+    ):
+        if not any(wanted):
+            continue
+        top = max(values)
+        on_evidence = sum(value for value, is_in in zip(values, wanted) if is_in)
+        on_objects = sum(value for value, is_in in zip(values, there) if is_in)
+        tied = [is_in for value, is_in in zip(values, wanted) if value == top > 0]
+        above = {place for place, value in enumerate(values) if value >= top / 2 and top > 0}
+        inside = {place for place, is_in in enumerate(wanted) if is_in}
+        found["true_positive_strength"].append(on_evidence / sum(values) if top else 0.0)
+        found["selectivity"].append(on_evidence / on_objects if on_objects else 0.0)
+        found["pointing"].append(sum(tied) / len(tied) if tied else 0.0)
+        found["iou"].append(len(above & inside) / len(above | inside))
+        pooled += [(value / top if top else 0.0, is_in) for value, is_in in zip(values, wanted)]
+    area, hits, called, positives = 0.0, 0, 0, sum(is_in for _, is_in in pooled)
+    for threshold in sorted({value for value, _ in pooled}, reverse=True):
+        level = [is_in for value, is_in in pooled if value == threshold]
+        hits, called = hits + sum(level), called + len(level)
+        area += sum(level) / positives * hits / called
+    return {name: sum(each) / len(each) for name, each in found.items()} | {"pr_auc": area}
+
+
+def test_noise_scores_what_is_worked_out_pixel_by_pixel():
+    found = added(*drawn(9), sizes=(4,)).total.means()
+    assert found == pytest.approx(pixel_by_pixel(*drawn(9)), abs=1e-3)  # the area is counted at fixed thresholds
+    del found["pr_auc"]
+    assert found == pytest.approx({name: pixel_by_pixel(*drawn(9))[name] for name in found}, abs=1e-6)
+
+
+def test_who_looks_at_the_evidence_alone_scores_one_everywhere():
+    _, evidence, objects = drawn(5)
+    found = added(evidence.float() * 0.3, evidence, objects)
+    assert found.total.means() == pytest.approx(dict.fromkeys(SCORES, 1.0))
+    assert {name: (each.mean, each.high) for name, each in found.intervals().items()} == {
+        name: (pytest.approx(1), pytest.approx(1)) for name in SCORES[:-1]
+    }
+
+
+def test_an_even_map_scores_areas_as_the_uniform_baseline_does():
+    _, evidence, objects = drawn(6)
+    scorer = added(torch.full((6, *SIZE), 0.2), evidence, objects, grids=GRIDS)
+    area = float(evidence.double().mean())
+    share = (evidence.flatten(1).sum(1) / objects.flatten(1).sum(1)).double().mean()
+    expected = {
+        "true_positive_strength": area,
+        "pointing": area,
+        "iou": area,
+        "pr_auc": area,
+        "selectivity": float(share),
+    }
+    assert scorer.total.means() == pytest.approx(expected, abs=1e-6)
+    assert scorer.baselines["uniform"].means() == pytest.approx(expected, abs=1e-6)
+    assert scorer.baselines["shuffled"].means() == pytest.approx(expected, abs=1e-6)
+
+
+def test_tied_maxima_are_shared_out_and_tied_pixels_called_together():
+    """Of three maxima one is on the evidence; called together they have precision 1/3 at recall 1/2, then 2/6 at 1."""
+    maps = torch.tensor([[[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]])
+    evidence = torch.tensor([[[True, False, False], [True, False, False]]])
+    found = added(maps, evidence).total.means()
+    assert found["pointing"] == pytest.approx(1 / 3)
+    assert found["iou"] == pytest.approx(1 / 4)
+    assert found["pr_auc"] == pytest.approx(1 / 2 * 1 / 3 + 1 / 2 * 2 / 6)
+
+
+def test_a_map_of_zeros_does_not_pay():
+    _, evidence, objects = drawn(4)
+    found = added(torch.zeros(4, *SIZE), evidence, objects).total.means()
+    assert found.pop("pr_auc") == pytest.approx(float(evidence.double().mean()))  # all pixels are tied
+    assert set(found.values()) == {0.0}
+
+
+def test_maps_without_evidence_are_undefined_and_counted():
+    maps, evidence, objects = drawn(5)
+    evidence[[1, 4]] = False
+    scorer = added(maps, evidence, objects, grids=GRIDS)
+    kept = torch.tensor([0, 2, 3])
+    alone = added(maps[kept], evidence[kept], objects[kept], grids=GRIDS)
+    assert len(scorer.groups) == 5
+    assert scorer.total.means() == alone.total.means()
+    for name in BASELINES:
+        if name != "shuffled":
+            assert scorer.baselines[name].means() == pytest.approx(alone.baselines[name].means(), abs=1e-6), name
+    assert {(each.n, each.undefined, each.images) for each in scorer.intervals().values()} == {(3, 2, 3)}
+
+
+@pytest.mark.parametrize("broken", [math.nan, math.inf, -0.5])
+def test_what_is_no_map_is_refused_by_its_picture_and_nothing_is_kept(broken):
+    maps, evidence, objects = drawn(4)
+    maps[2, 3, 1] = broken
+    scorer = MapScorer()
+    with pytest.raises(DataError, match="map of picture 2"):
+        scorer.add(maps, evidence, objects=objects)
+    assert len(scorer.groups) == 0
+    assert scorer.total.means() == {}
+    scorer.add(maps[:2], evidence[:2], objects=objects[:2])
+    assert scorer.groups.tolist() == [0, 1]
+
+
+@given(st.lists(st.integers(1, 4), max_size=3), st.booleans(), st.booleans())
+def test_batches_do_not_matter_but_for_the_exchange_of_maps(sizes, has_objects, own_grid):
+    maps, evidence, objects = drawn(13, seed=len(sizes))
+    evidence[5] = False
+    given_all = {"objects": objects if has_objects else None, "looks": {"first": maps.flip(0), "second": maps**2}}
+    given_all |= {"groups": torch.arange(13) // 2, "grids": GRIDS if own_grid else None}
+    whole = added(maps, evidence, **given_all)
+    alone = added(maps, evidence, sizes=[*sizes, *[1] * (12 - sum(sizes))], **given_all)
+    assert torch.equal(whole.groups, alone.groups)
+    assert whole.intervals() == alone.intervals()
+    assert "shuffled" not in added(maps, evidence, sizes=[1] * 12, **given_all).baselines
+    expected = {"uniform", "centre_gaussian", "shuffled"} | ({"grid_oracle"} if own_grid else set())
+    assert whole.baselines.keys() == expected | ({"all_objects", "all_objects_exact"} if has_objects else set())
+    pairs = [(whole.total, alone.total), *((whole.by_look[name], alone.by_look[name]) for name in ("first", "second"))]
+    pairs += [(held, alone.baselines[name]) for name, held in whole.baselines.items() if name != "shuffled"]
+    for one, other in pairs:
+        assert one.means() == pytest.approx(other.means(), nan_ok=True, abs=1e-6)
+        assert one.curve().undefined == other.curve().undefined == 1
+
+
+# ---------------------------------------------------------------- baselines and bounds
+
+
+def test_baselines_are_the_maps_of_their_names():
+    maps, evidence, objects = drawn(7)
+    groups = torch.tensor([3, 3, 1, 1, 1, 9, 9])
+    scorer = added(maps, evidence, objects, groups=groups, grids=GRIDS)
+    expected = {
+        "uniform": baselines.uniform(FRAME, CELLS, SIZE, pictures=7),
+        "centre_gaussian": baselines.centre_gaussian(FRAME, CELLS, SIZE, pictures=7),
+        "shuffled": baselines.shuffled(maps, groups),
+        "all_objects": baselines.all_objects(objects, FRAME, CELLS),
+        "all_objects_exact": objects.float(),
+        "grid_oracle": baselines.grid_oracle(evidence, FRAME, CELLS),
+    }
+    assert tuple(scorer.baselines) == BASELINES == tuple(expected)
+    for name, each in expected.items():
+        assert scorer.baselines[name].means() == scored(each, evidence, objects).means(), name
+
+
+@given(st.integers(0, 10_000))
+def test_no_map_on_the_grid_exceeds_the_bound(seed):
+    _, evidence, _ = drawn(3, seed)
+    weights = torch.rand(3, *CELLS, generator=torch.Generator().manual_seed(seed)) ** 8
+    scorer = added(geometry.project(weights, FRAME, SIZE), evidence, grids=GRIDS)
+    bound = scorer.baselines["grid_oracle"]["true_positive_strength"]
+    assert bool((scorer.total["true_positive_strength"] <= bound + 1e-6).all())
+
+
+def test_without_grids_baselines_lie_on_the_pixels_and_there_is_no_bound():
+    maps, evidence, objects = drawn(4)
+    found = added(maps, evidence, objects).baselines
+    assert tuple(found) == tuple(name for name in BASELINES if name != "grid_oracle")
+    assert found["all_objects"].means() == pytest.approx(found["all_objects_exact"].means())
+
+
+def test_several_grids_are_gone_through_as_the_total_says():
+    maps, evidence, _ = drawn(3)
+    fine = Grid(geometry.identity(), SIZE)
+    for total in ("product", "mean", "last"):
+        both = Grids((fine, GRIDS.grids[0]), total)
+        scorer = added(maps, evidence, grids=both)
+        centre = both.through(lambda frame, cells: baselines.centre_gaussian(frame, cells, SIZE, pictures=3))
+        assert scorer.baselines["centre_gaussian"].means() == scored(centre, evidence).means()
+        assert scorer.baselines["grid_oracle"].means() == scored(both.oracle(evidence), evidence).means()
+    alone = added(maps, evidence, grids=GRIDS).baselines["grid_oracle"].means()
+    product = added(maps, evidence, grids=Grids(both.grids, "product")).baselines["grid_oracle"].means()
+    assert product["true_positive_strength"] == pytest.approx(1)  # single pixels can be told apart
+    assert alone["true_positive_strength"] < 0.6
+
+
+def test_no_picture_lends_its_map_to_itself():
+    """Two questions each about three pictures, every map a picture's own pixel: exchanged, not one is right."""
+    maps = torch.eye(3).repeat_interleave(2, 0).view(6, 1, 3)
+    groups = torch.tensor([5, 5, 2, 2, 7, 7])
+    scorer = added(maps, maps > 0, groups=groups)
+    assert scorer.total.means()["pointing"] == 1
+    assert scorer.baselines["shuffled"].means()["pointing"] == 0
+    assert "shuffled" not in added(maps[:3], maps[:3] > 0, groups=groups[:3]).baselines
+
+
+@pytest.mark.parametrize(("groups", "can"), [([], False), ([1], False), ([1, 1, 2], False), ([1, 1, 2, 2], True)])
+def test_maps_are_exchanged_where_no_picture_has_more_than_half(groups, can):
+    assert can_exchange(torch.tensor(groups, dtype=torch.int64)) == can
+
+
+def test_further_baselines_and_truths_count_where_they_know_something():
+    class Corner:
+        """Right is what lies in the corner of the picture."""
+
+        def __init__(self, known):
+            self.known = known
+            self.mask = torch.zeros(len(known), *SIZE, dtype=torch.bool)
+            self.mask[:, 0, 0] = known
+
+        def scores(self, maps: Tensor) -> dict[str, Tensor]:
+            return {"in_corner": true_positive_strength(maps, self.mask)}
+
+        def only(self, known: Tensor) -> "Corner":
+            return Corner(self.known & known)
+
+    maps, evidence, _ = drawn(4)
+    corner = torch.zeros(4, *SIZE)
+    corner[:, 0, 0] = 1
+    known = torch.tensor([True, False, True, True])
+    scorer = MapScorer()
+    scorer.add(
+        maps, evidence, grids=GRIDS, looks=[("one", corner)],
+        also=[Corner(torch.tensor([True, True, True, False]))], beside={"corner": Baseline(corner, known)},
+    )  # fmt: skip
+    in_corner = (maps[:, 0, 0] / maps.sum((1, 2)))[:3].mean().item()
+    assert scorer.total.means()["in_corner"] == pytest.approx(in_corner, rel=1e-5)
+    assert scorer.by_look["one"].means()["in_corner"] == 1
+    assert scorer.baselines["corner"]["in_corner"].isnan().tolist() == [False, True, False, True]
+    assert scorer.baselines["corner"]["pointing"].isnan().tolist() == [False, True, False, False]
+    best = baselines.grid_oracle(Corner(torch.ones(4, dtype=torch.bool)).mask, FRAME, CELLS)
+    expected = float(true_positive_strength(best, corner > 0)[0])
+    assert scorer.baselines["grid_oracle"].means()["in_corner"] == pytest.approx(expected)
+
+
+# ---------------------------------------------------------------- steps
+
+
+def stepped(pictures=4, steps=3):
+    maps, evidence, _ = drawn(pictures * steps)
+    _, _, objects = drawn(pictures, seed=1)
+    counts = torch.arange(pictures * steps).view(pictures, steps) % 5 != 0
+    return maps.unflatten(0, (pictures, steps)), evidence.unflatten(0, (pictures, steps)), objects, counts
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_steps_that_count_are_scored_as_maps_of_their_picture(shared):
+    maps, evidence, objects, counts = stepped()
+    shifts = [geometry.scale_shift((3.0, 2.0), (0.0, 0.0 if shared else 0.5 * row)) for row in range(4)]
+    grids = Grids((Grid(torch.stack(shifts), CELLS),))
+    rows = counts.nonzero()[:, 0]
+    looks = [("other", maps.flip(-1))]
+    scorer, flat = MapScorer(), MapScorer()
+    given_all = {"groups": torch.tensor([4, 5, 6, 7]), "objects": objects, "grids": grids}
+    scorer.add(maps, evidence, steps=counts, looks=looks, **given_all)
+    flat.add(
+        maps[counts], evidence[counts], groups=given_all["groups"][rows], objects=objects[rows], grids=grids.at(rows),
+        looks=[("other", maps.flip(-1)[counts])],
+    )  # fmt: skip
+    assert scorer.groups.tolist() == (4 + rows).tolist()
+    assert scorer.intervals() == flat.intervals()
+    assert scorer.by_look["other"].means() == flat.by_look["other"].means()
+    for name in BASELINES:
+        assert scorer.baselines[name].means() == pytest.approx(flat.baselines[name].means(), abs=1e-6), name
+
+
+def test_without_steps_named_all_count():
+    maps, evidence, objects, counts = stepped()
+    all_steps, named = MapScorer(), MapScorer()
+    all_steps.add(maps, evidence, objects=objects)
+    named.add(maps, evidence, objects=objects, steps=torch.ones_like(counts))
+    assert all_steps.total.means() == named.total.means()
+    assert len(all_steps.groups) == 12
+
+
+def test_what_stands_at_steps_that_do_not_count_does_not_matter():
+    maps, evidence, objects, counts = stepped()
+    broken = torch.where(counts[..., None, None], maps, torch.nan)
+    clean, dirty = MapScorer(), MapScorer()
+    clean.add(maps, evidence, objects=objects, steps=counts, grids=GRIDS)
+    dirty.add(broken, evidence, objects=objects, steps=counts, grids=GRIDS)
+    assert clean.intervals() == dirty.intervals()
+    broken[3, 2] = torch.nan
+    assert bool(counts[3, 2])
+    with pytest.raises(DataError, match="map of picture 3"):
+        dirty.add(broken, evidence, objects=objects, steps=counts)
+
+
+def test_a_batch_without_a_step_that_counts_adds_nothing_but_names():
+    maps, evidence, objects, counts = stepped()
+    scorer, alone = MapScorer(), MapScorer()
+    scorer.add(maps, evidence, objects=objects, grids=GRIDS, steps=torch.zeros_like(counts), groups=torch.arange(4))
+    assert set(scorer.total.means()) == set(SCORES) - {"pr_auc"}
+    assert all(math.isnan(mean) for mean in scorer.total.means().values())
+    assert scorer.baselines.keys() == set(BASELINES) - {"shuffled"}
+    for each in (scorer, alone):
+        each.add(maps, evidence, objects=objects, grids=GRIDS, steps=counts, groups=torch.arange(4))
+    assert scorer.intervals() == alone.intervals()
+    assert scorer.baselines["grid_oracle"].means() == alone.baselines["grid_oracle"].means()
+
+
+# ---------------------------------------------------------------- pictures, choices, traces
+
+
+def test_intervals_resample_pictures():
+    maps, evidence, _ = drawn(6)
+    groups = torch.tensor([9, 9, 9, 4, 4, 4])
+    found = added(maps, evidence, groups=groups, sizes=(2, 1)).intervals()["iou"]
+    assert found == bootstrap(iou(maps, evidence), groups)
+    assert (found.n, found.images) == (6, 2)
+
+
+def test_unnamed_pictures_differ_over_batches():
+    scorer = added(*drawn(7), sizes=(2, 3))
+    assert scorer.groups.tolist() == list(range(7))
+    assert added(*[each.expand(3, -1, -1) for each in drawn(1)]).intervals()["iou"].images == 3
+
+
+def test_only_what_is_wanted_is_scored():
+    maps, evidence, objects = drawn(4)
+    scorer = MapScorer(scores=("iou",), baselines=("uniform", "grid_oracle"), baseline_scores=("pointing", "pr_auc"))
+    scorer.add(maps, evidence, objects=objects, grids=GRIDS)
+    assert set(scorer.total.means()) == {"iou"}
+    assert {name: set(held.means()) for name, held in scorer.baselines.items()} == {
+        "uniform": {"pointing", "pr_auc"},
+        "grid_oracle": {"pointing", "pr_auc"},
+    }
+    for wrong in ({"scores": ["ious"]}, {"baselines": ["unifrm"]}, {"baseline_scores": ["areas"]}):
+        with pytest.raises(ConfigError, match=r"no (score|baseline) '(ious|unifrm|areas)'"):
+            MapScorer(**wrong)
+
+
+def test_batches_that_do_not_fit_together_are_refused():
+    maps, evidence, objects = drawn(4)
+    scorer = added(maps, evidence, objects)
+    with pytest.raises(DataError, match="objects: some batches"):
+        scorer.add(maps, evidence)
+    with pytest.raises(DataError, match="groups: some batches"):
+        scorer.add(maps, evidence, objects=objects, groups=torch.arange(4))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "told"),
+    [
+        ({"evidence": torch.ones(3, *SIZE, dtype=torch.bool)}, ShapeError, "evidence"),
+        ({"evidence": torch.ones(4, *SIZE)}, DataError, "evidence: expected a bool mask"),
+        ({"objects": torch.ones(1, *SIZE, dtype=torch.bool)}, ShapeError, "objects"),
+        ({"groups": torch.arange(3)}, ShapeError, "groups"),
+        ({"groups": torch.arange(4.0)}, DataError, "groups: expected integer ids"),
+        ({"steps": torch.ones(4, 2, dtype=torch.bool)}, ShapeError, "as steps are given"),
+        ({"looks": [("one", torch.ones(4, 3, 3))]}, ShapeError, "evidence"),
+        ({"maps": torch.ones(4, 6)}, ShapeError, "maps"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, error, told):
+    maps, evidence, objects = drawn(4)
+    given_all = {"maps": maps, "evidence": evidence, "objects": objects} | change
+    with pytest.raises(error, match=told):
+        MapScorer().add(**given_all)
+
+
+def test_steps_must_be_a_mask():
+    maps, evidence, _, counts = stepped()
+    with pytest.raises(DataError, match="steps: expected bool"):
+        MapScorer().add(maps, evidence, steps=counts.float())
+    with pytest.raises(ShapeError, match="steps"):
+        MapScorer().add(maps, evidence, steps=counts[:, :2])
+
+
+@pytest.mark.parametrize("total", ["product", "last"])
+def test_a_trace_gives_its_total_its_looks_and_its_grid(total):
+    _, evidence, objects = drawn(3)
+    looks = [
+        Look("coarse", "gate", "multiplier", torch.rand(3, *CELLS), frame=FRAME),
+        Look("fine", "gate", "multiplier", torch.rand(3, *SIZE), frame=geometry.identity()),
+        Look("memory", "slots", "input", torch.rand(3, 5)),
+    ]
+    size = torch.tensor(SIZE).expand(3, 2)
+    trace = AttentionTrace(tuple(looks), image_size=size, total=total)
+    read, given_all = MapScorer(), MapScorer()
+    read.add_trace(trace, evidence, objects=objects, groups=torch.arange(3))
+    given_all.add(
+        trace.image_map("total"), evidence, objects=objects, groups=torch.arange(3),
+        grids=Grids((Grid(geometry.identity(), SIZE),), total),
+        looks=[(name, trace.image_map(name)) for name in ("coarse", "fine")],
+    )  # fmt: skip
+    assert read.intervals() == given_all.intervals()
+    for one, other in ((read.by_look, given_all.by_look), (read.baselines, given_all.baselines)):
+        assert {name: held.means() for name, held in one.items()} == {
+            name: held.means() for name, held in other.items()
+        }
+    alone = MapScorer()
+    alone.add_trace(AttentionTrace(tuple(looks[:1]), image_size=size), evidence)
+    assert alone.by_look == {}
+    assert MapScorer().by_look is None
+
+
+# ---------------------------------------------------------------- memory
+
+
+def held_bytes(thing, seen=None):
+    """Bytes of all tensors that can be reached from ``thing``, each piece of memory once."""
+    seen = {} if seen is None else seen
+    if isinstance(thing, Tensor):
+        storage = thing.untyped_storage()
+        seen[storage.data_ptr()] = storage.nbytes()
+    elif isinstance(thing, dict):
+        for each in thing.values():
+            held_bytes(each, seen)
+    elif isinstance(thing, list | tuple):
+        for each in thing:
+            held_bytes(each, seen)
+    elif hasattr(thing, "__dict__"):
+        held_bytes(vars(thing), seen)
+    return sum(seen.values())
+
+
+def test_memory_grows_by_a_few_numbers_for_each_map_and_not_by_pixels():
+    """Four scores of the maps, of a look and of six baselines, and the number of the picture, eight bytes each."""
+    held = {}
+    for size in ((8, 6), (24, 18)):
+        scorer = MapScorer()
+        for batch in range(1, 7):
+            maps, evidence, objects = (
+                each.repeat_interleave(size[0] // 8, 1).repeat_interleave(size[1] // 6, 2) for each in drawn(5, batch)
+            )
+            frame = geometry.scale_shift((size[1] / 2, size[0] / 4), (0.0, 0.0))
+            scorer.add(
+                maps, evidence, objects=objects, grids=Grids((Grid(frame, CELLS),)), looks=[("one", maps)],
+            )  # fmt: skip
+            held[size, batch] = held_bytes(scorer)
+    counts = 8 * 2 * 8 * LEVELS  # of the maps, the look and six baselines; of evidence pixels and the others
+    for (_, batch), held_now in held.items():
+        assert held_now == counts + 8 * 5 * batch * (4 * 8 + 1)

@@ -1,0 +1,50 @@
+"""Columns kept batch by batch: whole, without gradients, with memory of their own; means and intervals of values."""
+
+import math
+
+import pytest
+import torch
+
+from saccade.metrics import bootstrap
+from saccade.metrics.columns import Columns, Values
+
+
+def test_batches_become_one_column_in_order_without_gradients():
+    kept = Columns()
+    kept.keep(a=torch.tensor([1.0, 2.0], requires_grad=True), b=torch.tensor([[1], [2]]))
+    kept.keep(a=torch.tensor([3.0]))
+    assert kept["a"].tolist() == [1.0, 2.0, 3.0]
+    assert not kept["a"].requires_grad
+    assert kept["b"].shape == (2, 1)
+    assert ("a" in kept, "c" in kept) == (True, False)
+    assert kept.names == ("a", "b")
+    with pytest.raises(KeyError):
+        kept["c"]
+
+
+@pytest.mark.parametrize("part", [lambda big: big[:, 0], lambda big: big[3], lambda big: big[:0, 0]])
+def test_a_view_does_not_keep_what_it_is_a_view_of(part):
+    kept, big = Columns(), torch.rand(5, 1000)
+    kept.keep(a=part(big))
+    (held,) = kept._parts["a"]
+    assert held.untyped_storage().nbytes() == 4 * held.numel()
+    assert torch.equal(kept["a"], part(big))
+
+
+def test_values_have_means_and_intervals_over_what_is_defined():
+    kept = Values()
+    kept.add_values({"all": torch.tensor([0.0, 1.0, math.nan]), "none": torch.full((3,), math.nan)})
+    kept.add_values({"all": torch.tensor([0.5]), "none": torch.tensor([math.nan])})
+    assert kept["all"].dtype == torch.float64
+    assert kept.means()["all"] == 0.5
+    assert math.isnan(kept.means()["none"])
+    pictures = torch.tensor([7, 7, 8, 9])
+    assert kept.intervals(pictures)["all"] == bootstrap(kept["all"], pictures)
+    assert kept.intervals(pictures)["none"].n == 0
+
+
+def test_fewer_values_than_examples_are_those_of_the_first():
+    kept = Values()
+    kept.add_values({"deletion": torch.tensor([0.25, 0.75])})
+    found = kept.intervals(torch.tensor([4, 5, 6]))["deletion"]
+    assert (found.n, found.images) == (2, 2)
