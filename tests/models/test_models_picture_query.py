@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from published_weights_fake import publish, withdraw
 from torch import Tensor
 
+from published_weights_fake import publish, withdraw
 from saccade.config import from_dict
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.models.catalog import CATALOG, model_spec
