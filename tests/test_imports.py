@@ -312,3 +312,32 @@ def test_backbones_are_listed_without_torch() -> None:
 def test_models_need_no_extra() -> None:
     unwanted = {"matplotlib", "lightning_fabric", "torchmetrics", "fastapi", "timm", "torchvision", "typer"}
     assert not loaded_after("import saccade.models.soft, saccade.record, saccade.trace") & unwanted
+
+
+# ---------------------------------------------------------------- the tests themselves
+
+
+def clocks_in(tree: ast.Module) -> list[str]:
+    """Where a test reads a clock or sleeps: it would depend on how busy the machine is."""
+    wrong = [f"imports {name}" for name in sorted(imported_modules(tree)) if name.split(".")[0] in {"time", "timeit"}]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "wait_for_timeout":
+            wrong.append(f"line {node.lineno}: wait_for_timeout")
+        if (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func).endswith("sleep")
+            and [*map(ast.unparse, node.args)] != ["0"]
+        ):
+            wrong.append(f"line {node.lineno}: {ast.unparse(node)}")
+    return wrong
+
+
+def test_no_test_has_a_clock() -> None:
+    """Work is counted, threads wait for events, and a clock is replaced; a deadline only ends what hangs."""
+    folder = Path(__file__).parent
+    found = {path: clocks_in(ast.parse(path.read_text("utf-8"))) for path in sorted(folder.rglob("*.py"))}
+    wrong = [f"{path.relative_to(folder)}: {what}" for path, clocks in found.items() for what in clocks]
+    assert not wrong, "\n".join(["", *wrong])
+    for bad in ("import time", "from time import monotonic", "page.wait_for_timeout(9)", "asyncio.sleep(0.1)"):
+        assert clocks_in(ast.parse(bad)), bad
+    assert not clocks_in(ast.parse("asyncio.sleep(0)"))

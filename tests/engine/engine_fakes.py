@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +47,6 @@ class TinyTask:
         self.validations = 0
         self.scripted: list[float] | None = None
         self.told = ""
-        self.slow: float = 0.0
         self.signal_at: int | None = None
         self.crash_at: int | None = None
         self.asked_for: list[tuple[str, int]] = []
@@ -73,8 +71,6 @@ class TinyTask:
         self.asked_for.append((phase, start))
         number = start
         while True:
-            if self.slow:
-                time.sleep(self.slow)
             if number == self.signal_at:
                 signal.raise_signal(signal.SIGTERM)
             if number == self.crash_at:
