@@ -15,8 +15,7 @@ from saccade.config import from_dict
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.models.catalog import CATALOG, model_spec
 from saccade.models.film import FilmModel
-from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
-from saccade.models.query_prior import QueryPrior
+from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, QueryPrior
 from saccade.models.soft import SoftModel
 from tiny_models import OneHotModel
 

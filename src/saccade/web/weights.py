@@ -23,9 +23,9 @@ from saccade.attention.scores import AdditiveScorer
 from saccade.backbones import Stages
 from saccade.config import to_dict
 from saccade.errors import ConfigError
-from saccade.models.answer_head import AnswerHead
 from saccade.models.catalog import model_spec
 from saccade.models.hattnet import HAttNetModel
+from saccade.models.picture_query import AnswerHead
 from saccade.models.soft import SoftModel
 from saccade.predict import Predictor
 from saccade.trace import Look

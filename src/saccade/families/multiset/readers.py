@@ -7,7 +7,7 @@ from typing import Any
 
 from saccade.data.tables.references import Reader, read_reference, split_reference
 from saccade.data.tables.rows import csv_rows, jsonl_rows
-from saccade.data.tables.spellings import warn_of_spellings
+from saccade.data.tables.wording import warn_of_spellings
 from saccade.errors import DataError
 from saccade.families.multiset.svhn import SvhnOptions, read_svhn
 from saccade.families.multiset.table import (
