@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import pkgutil
+from pathlib import Path
 
 import pytest
 
@@ -12,11 +12,13 @@ import saccade
 from saccade.errors import MissingExtraError
 
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+PACKAGE = Path(saccade.__file__).parent
 MODULES = sorted(
-    module.name
-    for module in pkgutil.walk_packages(saccade.__path__, "saccade.", onerror=lambda name: None)
-    if not module.name.endswith("__main__")
+    ".".join(("saccade", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+    for path in PACKAGE.rglob("*.py")
+    if any(">>> " in line and "+SKIP" not in line for line in path.read_text("utf-8").splitlines())
 )
+"""The modules with examples that run, found by their text: no other module is imported."""
 EXTRAS = {"timm", "torchvision", "fastapi", "uvicorn", "pydantic", "onnx", "onnxruntime", "captum", "h5py", "ray"}
 
 
@@ -31,11 +33,10 @@ def test_examples(name: str) -> None:
             raise
         pytest.skip(f"needs {error.name}")
     result = doctest.testmod(module, optionflags=FLAGS)
+    assert result.attempted > 0, "the examples of this module are in no docstring"
     assert result.failed == 0
 
 
-def test_examples_are_found() -> None:
+def test_modules_with_examples_are_found() -> None:
     """The core has examples, so a search that finds none is broken."""
-    found = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module("saccade.errors"))
-    assert sum(len(test.examples) for test in found) >= 1
-    assert {"saccade.geometry", "saccade.models.soft", "saccade.attention.scores"} <= set(MODULES)
+    assert {"saccade.errors", "saccade.config", "saccade.attention.soft"} <= set(MODULES)

@@ -1,10 +1,15 @@
-"""The folder list is the architecture: imports point one way, and some modules are never imported at all."""
+"""The folder list is the architecture: imports point one way, and some modules are never imported at all.
+
+Each rule is a function that names what is wrong in one file. One test applies all of them to every file of the package
+and lists all offenders at once; another shows each rule a file that breaks it.
+"""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,9 +17,9 @@ import pytest
 import saccade
 
 PACKAGE = Path(saccade.__file__).parent
-FILES = sorted(PACKAGE.rglob("*.py"))
 
-# Room → rooms it may import from (lazily or not); every room may import from itself.
+# Room → rooms it may import from (lazily or not); every room may import from itself. A room is a folder or a file of
+# the package; "families" are the files that declare families, "families/*" all the others in there.
 CORE = {"errors", "config", "atomic", "cache", "geometry", "trace", "record", "devices"}
 NETWORKS = {"attention", "backbones", "models"}
 AROUND = {"data", "losses", "metrics", "show"}
@@ -47,17 +52,46 @@ ALLOWED: dict[str, set[str]] = {
     "predict": CORE | NETWORKS | AROUND | {"zoo", "sighting"},
     "web": CORE | NETWORKS | AROUND | {"tasks", "engine", "zoo", "recorded", "sighting", "predict"},
     "verbs": CORE | NETWORKS | AROUND | {"tasks", "engine", "zoo", "recorded", "sighting", "predict", "web"},
+    # a family: what declares it is read without anything else; the rest may use all that a user holds
+    "families": {"errors", "config"},
+    "families/*": CORE
+    | NETWORKS
+    | AROUND
+    | {"families", "tasks", "engine", "zoo", "recorded", "sighting", "predict", "web", "verbs"},
     # the doors
     "cli": CORE | NETWORKS | AROUND | {"tasks", "engine", "zoo", "recorded", "sighting", "predict", "verbs", "web"},
     "__main__": {"cli"},
 }
 NO_ROOM = {"__version__"}  # names of the package itself
+REACH_INTO_FAMILIES = {
+    "cli/data.py",
+    "data/examples.py",
+    "data/scenes/export.py",
+    "verbs/reproduce.py",
+    "verbs/reproduction/confirm.py",
+    "verbs/reproduction/cost.py",
+    "verbs/reproduction/page.py",
+    "verbs/reproduction/training.py",
+    "verbs/run_looks.py",
+    "verbs/tour.py",
+    "web/scene_kinds.py",
+    "web/scenes.py",
+}
+"""Files outside that import from inside a family. The list may only become shorter."""
 
 
-def room(file: Path) -> str:
-    """The first part of a module's name below saccade; "__init__" for the package itself."""
-    first = file.relative_to(PACKAGE).parts[0]
-    return first.removesuffix(".py")
+# ---------------------------------------------------------------- what a file is
+
+
+def room(path: str) -> str:
+    """The room of a file, given by its path below the package; "__init__" for the package itself."""
+    return room_of_module(path.removesuffix(".py").removesuffix("/__init__").split("/"))
+
+
+def room_of_module(parts: list[str]) -> str:
+    """The room of a module, given by the parts of its name below saccade."""
+    inside = parts[0] == "families" and len(parts) > 1 and (PACKAGE / "families" / parts[1]).is_dir()
+    return "families/*" if inside and parts[2:3] != ["family"] else parts[0]
 
 
 def imported_modules(tree: ast.AST) -> set[str]:
@@ -74,32 +108,153 @@ def imported_modules(tree: ast.AST) -> set[str]:
 def imported_rooms(tree: ast.AST) -> set[str]:
     """The rooms of saccade among them."""
     parts = [name.split(".") for name in imported_modules(tree)]
-    return {part[1] for part in parts if part[0] == "saccade" and len(part) > 1} - NO_ROOM
+    rooms = {room_of_module(part[1:]) for part in parts if part[0] == "saccade" and len(part) > 1}
+    return rooms - NO_ROOM
 
 
-def parsed(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(encoding="utf-8"))
+# ---------------------------------------------------------------- the rules: (path, text, tree) → what is wrong
+
+Rule = Callable[[str, str, ast.Module], Iterator[str]]
 
 
-by_file = pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
-
-
-# ---------------------------------------------------------------- the direction
-
-
-@by_file
-def test_imports_point_one_way(file: Path) -> None:
-    here = room(file)
+def imports_point_one_way(path: str, text: str, tree: ast.Module) -> Iterator[str]:
+    here = room(path)
     if here == "__init__":  # the public names, loaded lazily, come from everywhere
         return
-    assert here in ALLOWED, f"a new room '{here}': say in this table what it may know"
-    wrong = imported_rooms(parsed(file)) - ALLOWED[here] - {here}
-    assert not wrong, f"{here} must not know {', '.join(sorted(wrong))}"
+    if here not in ALLOWED:
+        yield f"a new room '{here}': say in the table ALLOWED what it may know"
+        return
+    known = ALLOWED[here] | {here} | ({"families/*"} if path in REACH_INTO_FAMILIES else set())
+    for wrong in sorted(imported_rooms(tree) - known):
+        yield f"{here} must not know {wrong}"
 
 
-@by_file
-def test_imports_are_absolute(file: Path) -> None:
-    assert not [name for name in imported_modules(parsed(file)) if name.startswith(".")]
+def imports_are_absolute(path: str, text: str, tree: ast.Module) -> Iterator[str]:
+    for name in sorted(imported_modules(tree)):
+        if name.startswith("."):
+            yield f"relative import '{name}'"
+
+
+def nothing_can_unpickle(path: str, text: str, tree: ast.Module) -> Iterator[str]:
+    """Neither pickle and its relatives, nor torch.load and torch.save, which are pickle."""
+    modules = imported_modules(tree)
+    first = {name.split(".")[0] for name in modules}
+    used = first & {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+    used |= modules & {"torch.load", "torch.save"}
+    calls = {
+        f"{node.value.id}.{node.attr}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    }
+    if path == "backbones/torch_file.py":  # published weights, once their digest is right
+        calls_made = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        loads = [call for call in calls_made if call.startswith("torch.load(")]
+        if all("weights_only=True" in call for call in loads):
+            calls -= {"torch.load"}
+    for name in sorted(used | calls & {"torch.load", "torch.save", "torch.hub"}):
+        yield f"uses {name}"
+
+
+def torchvision_only_behind_the_timm_adapter(path: str, text: str, tree: ast.Module) -> Iterator[str]:
+    if "timm" not in Path(path).stem:
+        for name in sorted({name.split(".")[0] for name in imported_modules(tree)} & {"torchvision", "timm"}):
+            yield f"imports {name}"
+
+
+def files_stay_readable(path: str, text: str, tree: ast.Module) -> Iterator[str]:
+    if Path(path).name in {"utils.py", "util.py", "helpers.py", "misc.py", "common.py"}:
+        yield "a name that says nothing"
+    if len(text.splitlines()) > 450:
+        yield f"{len(text.splitlines())} lines, at most 450: split it, one idea per file"
+
+
+def files_say_what_they_do(path: str, text: str, tree: ast.Module) -> Iterator[str]:
+    if not ast.get_docstring(tree):
+        yield "a module starts with a sentence about what it does"
+
+
+def no_asserts_for_users_and_no_bare_except(path: str, text: str, tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assert):
+            yield f"line {node.lineno}: an assert; raise an error of saccade.errors"
+        if isinstance(node, ast.ExceptHandler) and node.type is None:
+            yield f"line {node.lineno}: bare except"
+
+
+def only_the_doors_print(path: str, text: str, tree: ast.Module) -> Iterator[str]:
+    if room(path) in {"cli", "__main__"}:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+            yield f"line {node.lineno}: library code does not print"
+
+
+BROKEN: dict[Rule, list[tuple[str, str]]] = {
+    imports_point_one_way: [
+        ("models/x.py", "import saccade.verbs.look"),
+        ("engine/x.py", "def f():\n    from saccade import predict"),
+        ("families/contract.py", "from saccade.models.soft import SoftModel"),
+        ("families/question/family.py", "from saccade.families.question.task import QuestionTask"),
+        ("families/question/task.py", "from saccade.cli import main"),
+        ("predict.py", "from saccade.families.question.task import QuestionTask"),
+        ("garage/x.py", ""),
+    ],
+    imports_are_absolute: [("models/x.py", "from . import y"), ("models/x.py", "from ..a import b")],
+    nothing_can_unpickle: [
+        ("data/x.py", "import pickle"),
+        ("data/x.py", "from joblib import load"),
+        ("data/x.py", "from torch import load"),
+        ("data/x.py", "import torch\ntorch.save(1, 2)"),
+        ("data/x.py", "import torch\ntorch.load(1, weights_only=True)"),
+        ("backbones/torch_file.py", "import torch\ntorch.load(1)"),
+        ("backbones/torch_file.py", "import torch\ntorch.load(1, weights_only=True)\ntorch.load(2)"),
+    ],
+    torchvision_only_behind_the_timm_adapter: [
+        ("backbones/x.py", "import torchvision.ops"),
+        ("backbones/x.py", "def f():\n    import timm"),
+    ],
+    files_stay_readable: [("data/utils.py", ""), ("data/x.py", "x = 1\n" * 451)],
+    files_say_what_they_do: [("data/x.py", "x = 1")],
+    no_asserts_for_users_and_no_bare_except: [
+        ("data/x.py", "def f(x):\n    assert x"),
+        ("data/x.py", "try:\n    pass\nexcept:\n    pass"),
+    ],
+    only_the_doors_print: [("verbs/x.py", "def f():\n    print(1)")],
+}
+"""Each rule, with files that break it."""
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, tuple[str, ast.Module]]:
+    """Text and syntax tree of every file of the package, by its path below it."""
+    texts = {path.relative_to(PACKAGE).as_posix(): path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+    assert len(texts) > 200  # or they were looked for in the wrong place
+    return {path: (text, ast.parse(text)) for path, text in texts.items()}
+
+
+@pytest.mark.parametrize("rule", BROKEN, ids=lambda rule: rule.__name__)
+def test_the_package_keeps_the_rule(rule: Rule, files: dict[str, tuple[str, ast.Module]]) -> None:
+    wrong = [f"{path}: {what}" for path, (text, tree) in files.items() for what in rule(path, text, tree)]
+    assert not wrong, "\n".join(["", *wrong])
+
+
+@pytest.mark.parametrize("rule", BROKEN, ids=lambda rule: rule.__name__)
+def test_the_rule_finds_what_breaks_it(rule: Rule) -> None:
+    for path, text in BROKEN[rule]:
+        assert list(rule(path, text, ast.parse(text))), f"nothing found in {path}: {text}"
+
+
+def test_the_list_of_files_that_reach_into_families_is_current(files: dict[str, tuple[str, ast.Module]]) -> None:
+    """A file that no longer does must leave the list, or it could begin again unseen."""
+    reach = {
+        path
+        for path, (_, tree) in files.items()
+        if not path.startswith("families/") and "families/*" in imported_rooms(tree)
+    }
+    assert not REACH_INTO_FAMILIES - reach, "take these off the list REACH_INTO_FAMILIES"
+
+
+# ---------------------------------------------------------------- the table itself
 
 
 def test_the_table_has_no_circle() -> None:
@@ -116,6 +271,20 @@ def test_the_reader_of_imports_sees_all_forms() -> None:
     assert imported_rooms(ast.parse(code)) == {"data", "trace", "models"}
     assert imported_rooms(ast.parse("from saccade import __version__\nimport torch.nn")) == set()
     assert imported_modules(ast.parse("from . import x")) == {"..x"}
+
+
+def test_files_that_declare_families_are_a_room_of_their_own() -> None:
+    declare = ["families/__init__.py", "families/contract.py", "families/question/family.py"]
+    assert {room(path) for path in declare} == {"families"}
+    inside = ["families/question/__init__.py", "families/question/task.py", "families/caption/reproduction/table1.py"]
+    assert {room(path) for path in inside} == {"families/*"}
+    assert imported_rooms(ast.parse("from saccade.families.contract import Family")) == {"families"}
+    assert imported_rooms(ast.parse("from saccade.families import contract, FAMILIES")) == {"families"}
+    assert imported_rooms(ast.parse("from saccade.families import question")) == {"families/*"}
+    assert imported_rooms(ast.parse("from saccade.families.question.task import QuestionTask")) == {"families/*"}
+    assert room("data/tables/rows.py") == "data"
+    assert room("predict.py") == "predict"
+    assert room("__init__.py") == "__init__"
 
 
 # ---------------------------------------------------------------- what must stay out
@@ -145,59 +314,30 @@ def test_models_need_no_extra() -> None:
     assert not loaded_after("import saccade.models.soft, saccade.record, saccade.trace") & unwanted
 
 
-@by_file
-def test_nothing_can_unpickle(file: Path) -> None:
-    """Neither pickle and its relatives, nor torch.load and torch.save, which are pickle."""
-    tree = parsed(file)
-    modules = {name.split(".")[0] for name in imported_modules(tree)}
-    assert not modules & {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
-    assert not imported_modules(tree) & {"torch.load", "torch.save"}
-    calls = {
-        f"{node.value.id}.{node.attr}"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-    }
-    if file == PACKAGE / "backbones" / "torch_file.py":  # published weights, once their digest is right
-        calls_made = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        loads = [call for call in calls_made if call.startswith("torch.load(")]
-        assert all("weights_only=True" in call for call in loads)
-        calls -= {"torch.load"}
-    assert not calls & {"torch.load", "torch.save", "torch.hub"}
+# ---------------------------------------------------------------- the tests themselves
 
 
-@by_file
-def test_torchvision_only_behind_the_timm_adapter(file: Path) -> None:
-    if "timm" in file.stem:
-        return
-    assert not {name.split(".")[0] for name in imported_modules(parsed(file))} & {"torchvision", "timm"}
+def clocks_in(tree: ast.Module) -> list[str]:
+    """Where a test reads a clock or sleeps: it would depend on how busy the machine is."""
+    wrong = [f"imports {name}" for name in sorted(imported_modules(tree)) if name.split(".")[0] in {"time", "timeit"}]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "wait_for_timeout":
+            wrong.append(f"line {node.lineno}: wait_for_timeout")
+        if (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func).endswith("sleep")
+            and [*map(ast.unparse, node.args)] != ["0"]
+        ):
+            wrong.append(f"line {node.lineno}: {ast.unparse(node)}")
+    return wrong
 
 
-# ---------------------------------------------------------------- what files are like
-
-
-@by_file
-def test_files_stay_readable(file: Path) -> None:
-    assert file.name not in {"utils.py", "util.py", "helpers.py", "misc.py", "common.py"}
-    lines = file.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 450, "split it: one idea per file"
-
-
-@by_file
-def test_files_say_what_they_do(file: Path) -> None:
-    assert ast.get_docstring(parsed(file)), "a module starts with a sentence about what it does"
-
-
-@by_file
-def test_no_asserts_for_users_and_no_bare_except(file: Path) -> None:
-    for node in ast.walk(parsed(file)):
-        assert not isinstance(node, ast.Assert), f"line {node.lineno}: raise an error of saccade.errors"
-        assert not (isinstance(node, ast.ExceptHandler) and node.type is None), f"line {node.lineno}: bare except"
-
-
-@by_file
-def test_only_the_doors_print(file: Path) -> None:
-    if room(file) in {"cli", "__main__"}:
-        return
-    for node in ast.walk(parsed(file)):
-        is_print = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
-        assert not is_print, f"line {node.lineno}: library code does not print"
+def test_no_test_has_a_clock() -> None:
+    """Work is counted, threads wait for events, and a clock is replaced; a deadline only ends what hangs."""
+    folder = Path(__file__).parent
+    found = {path: clocks_in(ast.parse(path.read_text("utf-8"))) for path in sorted(folder.rglob("*.py"))}
+    wrong = [f"{path.relative_to(folder)}: {what}" for path, clocks in found.items() for what in clocks]
+    assert not wrong, "\n".join(["", *wrong])
+    for bad in ("import time", "from time import monotonic", "page.wait_for_timeout(9)", "asyncio.sleep(0.1)"):
+        assert clocks_in(ast.parse(bad)), bad
+    assert not clocks_in(ast.parse("asyncio.sleep(0)"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +65,6 @@ class TinyTask:
         self.validations = 0
         self.scripted: list[float] | None = None
         self.told = ""
-        self.slow: float = 0.0
         self.signal_at: int | None = None
         self.crash_at: int | None = None
         self.built: list[tuple[Scaled | Double, tuple[str, ...]]] = []
@@ -101,8 +99,6 @@ class TinyTask:
         self.asked_for.append((data, features, start))
         number = start
         while True:
-            if self.slow:
-                time.sleep(self.slow)
             if number == self.signal_at:
                 signal.raise_signal(signal.SIGTERM)
             if number == self.crash_at:

@@ -6,10 +6,8 @@ import errno
 import json
 import os
 import pickle
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -206,34 +204,53 @@ def test_leftovers_of_a_killed_process_are_ignored_and_swept(tmp_path):
 
 
 SAVER = """
-import sys, torch
+import itertools, os, signal, sys, torch
 from pathlib import Path
 from saccade.engine.checkpoint import CheckpointStore
-store = CheckpointStore(Path(sys.argv[1]), keep=1)
-step = int(sys.argv[2])
-while True:
-    step += 1
-    store.save(step, {"w": torch.full((200_000,), float(step))}, {"step": step})
-    if step == int(sys.argv[2]) + 1:
-        print("saving", flush=True)
+
+def content(step):
+    return {"w": torch.full((1_000,), float(step))}
+
+def save_and_die(step, call):
+    # Save a checkpoint, and be killed at the given call that makes a change on the disk last.
+    calls = itertools.count(1)
+    def dying(real):
+        def change(*arguments):
+            if next(calls) == call:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*arguments)
+        return change
+    os.fsync, os.replace = dying(os.fsync), dying(os.replace)
+    CheckpointStore(folder, keep=1).save(step, content(step), {"step": step})
+    os._exit(0)
+
+folder = Path(sys.argv[1])
+CheckpointStore(folder, keep=1).save(1, content(1), {"step": 1})
+for call in itertools.count(1):
+    child = os.fork()
+    if not child:
+        save_and_die(1 + call, call)
+    status = os.waitpid(child, 0)[1]
+    found, problems = CheckpointStore(folder).load_newest()
+    assert torch.equal(found.tensors["w"], content(found.step)["w"])
+    print(call, os.WIFSIGNALED(status), found.step, problems)
+    if not os.WIFSIGNALED(status):
+        break
 """
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_kill_while_saving_always_leaves_a_loadable_state(tmp_path):
-    step = 0
-    for round_ in range(4):
-        process = subprocess.Popen(
-            [sys.executable, "-c", SAVER, str(tmp_path), str(step)], stdout=subprocess.PIPE, text=True
-        )
-        assert process.stdout is not None
-        assert process.stdout.readline() == "saving\n"
-        time.sleep(0.05 + 0.013 * round_)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        checkpoint, problems = CheckpointStore(tmp_path).load_newest()
-        assert problems == []
-        assert checkpoint.step > step
-        assert torch.equal(checkpoint.tensors["w"], torch.full((200_000,), float(checkpoint.step)))
-        step = checkpoint.step
+    """Killed before each change to the disk in turn: the checkpoint that is there, or the new one, is whole."""
+    done = subprocess.run([sys.executable, "-c", SAVER, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rounds = [line.split(maxsplit=3) for line in done.stdout.splitlines()]
+    assert len(rounds) >= 5  # two files, the folder's name, the folder above, the checkpoint before it
+    before = 1
+    for call, killed, step, problems in rounds:
+        assert problems == "[]"
+        assert int(step) in (before, 1 + int(call))
+        before = int(step)
+        assert killed == str(call != rounds[-1][0])
+    assert before == 1 + len(rounds)

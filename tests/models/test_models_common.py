@@ -1,7 +1,8 @@
 """What every model of the catalog must do; a new model is tested by its line in the catalog.
 
-Each is built small (``tiny()``) and fed a batch of its own (``example_batch``); nothing here knows what it is inside.
-What does not depend on learning is tested of every variant too: many labels at once with a prior, a deep backbone.
+Each model is built small (``tiny()``) and gets a batch of its own (``example_batch``). Which cases exist follows from
+the fields of its Config; a setting that fits no model is an error at collection. A model may refuse an input only
+where a table below says so.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.config import from_dict, to_dict
-from saccade.errors import ConfigError, SaccadeError
+from saccade.errors import ConfigError, ShapeError
+from saccade.families import model_spec, models
 from saccade.losses import (
     caption_cross_entropy,
     count_loss,
@@ -27,26 +29,69 @@ from saccade.losses import (
     hsal_loss,
     sequence_cross_entropy,
 )
-from saccade.models.base import QueryModel
-from saccade.families import model_spec, models
+from saccade.models.base import ImageModel, QueryModel
 from saccade.models.io.facts import Preprocessing
 from saccade.models.io.folder import load_model, save_model
 from saccade.models.sat import SatModel
-from saccade.trace import AttentionTrace, Output
+from saccade.trace import AttentionTrace, Look, Output
 from tiny_models import tiny_facts
 
 Inputs = dict[str, Tensor]
 
-DEEP = {"backbone": "mobilenetv2", "through": "block7"}
-"""A backbone that has four resolutions up to that stage."""
-VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
-    "attribute": {"labels": {"multi_label": True, "prior": True}, "mobilenetv2": DEEP},
-    "multiset": {"mobilenetv2": {**DEEP, "input_size": (62, 68)}},
-    "caption": {"mobilenetv2": {**DEEP, "input_size": (62, 68)}, "plain": {"gate": False, "deep_output": False}},
+VARIANTS: dict[str, dict[str, Any]] = {
+    "labels": {"multi_label": True, "prior": True},
+    "mobilenetv2": {"backbone": "mobilenetv2", "through": "block7"},  # four resolutions up to that stage
+    "plain": {"gate": False, "deep_output": False},
 }
-"""By task, settings that every model of it has."""
+"""Other settings for every model whose Config has these fields."""
+WRONG: dict[str, float] = {
+    "queries": 0,
+    "answers": 0,
+    "channels": 0,
+    "depth": 0,
+    "dropout": 1.0,
+    "samples": 1,
+    "classes": 0,
+    "most": 0,
+    "glimpses": 0,
+    "gaussians": 0,
+    "meta_hidden": 0,
+    "location_hidden": 0,
+    "vocabulary": 2,
+    "embed": 0,
+    "attention": 0,
+    "longest": 0,
+    "expected_share": 2.0,
+}
+"""A value that every model with such a field must refuse."""
 ONE_BACKBONE = {"stn", "stn-tuned"}
 """Models that are tied to the small stack."""
+ONE_SIZE = {"stn", "stn-tuned", "hsal", "multiset-counts", "sat-soft", "sat-hard"}
+"""Models that are built for pictures of one size, and refuse others."""
+OTHER_SIZE = (62, 68)
+"""Pictures for a deep backbone: twice the size of those in ``example_batch``."""
+
+
+def fields_of(name: str) -> set[str]:
+    """The settings that a model has."""
+    return {field.name for field in dataclasses.fields(models()[name].resolve().Config)}
+
+
+def models_with(*settings: str, leave_out: set[str] = frozenset()) -> list[str]:
+    """The models whose Config has all these fields; an error where there is none, as nothing would be tested."""
+    found = [name for name in sorted(models()) if fields_of(name) >= set(settings) and name not in leave_out]
+    if not found:
+        raise LookupError(f"no model of the catalog has the settings {', '.join(settings)}: mend the table")
+    return found
+
+
+def models_that_are(kind: type) -> list[str]:
+    """The models of a base class, of which there must be one."""
+    found = [name for name in sorted(models()) if issubclass(models()[name].resolve(), kind)]
+    if not found:
+        raise LookupError(f"no model of the catalog is a {kind.__name__}")
+    return found
+
 
 every_model = pytest.mark.parametrize("name", sorted(models()))
 every_variant = pytest.mark.parametrize(
@@ -55,9 +100,8 @@ every_variant = pytest.mark.parametrize(
         *sorted(models()),
         *(
             f"{name}/{variant}"
-            for name in sorted(models())
-            for variant, settings in VARIANTS[models()[name].task].items()
-            if not ("backbone" in settings and name in ONE_BACKBONE)
+            for variant, settings in VARIANTS.items()
+            for name in models_with(*settings, leave_out=ONE_BACKBONE if "backbone" in settings else set())
         ),
     ],
 )
@@ -79,19 +123,25 @@ def build(name: str, seed: int = 0) -> Any:
 
 @functools.cache
 def _built(name: str, seed: int) -> Any:
-    name, _, variant = name.partition("/")
-    spec = models()[name]
+    spec = models()[name.partition("/")[0]]
     torch.manual_seed(seed)
-    return spec.resolve()(dataclasses.replace(spec.tiny(), **VARIANTS[spec.task].get(variant, {})))
+    return spec.resolve()(dataclasses.replace(spec.tiny(), **changes(name)))
+
+
+def changes(name: str) -> dict[str, Any]:
+    """The settings in which NAME/VARIANT differs from ``tiny()``."""
+    name, _, variant = name.partition("/")
+    settings = VARIANTS[variant] if variant else {}
+    sized = "backbone" in settings and "input_size" in fields_of(name)
+    return {**settings, **({"input_size": OTHER_SIZE} if sized else {})}
 
 
 def batch(name: str, count: int = 4, seed: int = 0) -> tuple[Inputs, Tensor]:
-    """Inputs and labels that fit it: of many labels at once, the answer and on every other picture its neighbour."""
-    name, _, variant = name.partition("/")
-    settings = VARIANTS[models()[name].task].get(variant, {})
-    inputs, labels = models()[name].resolve().example_batch(count, seed)
+    """Inputs and labels that fit it; with several labels at once, every other picture has a second one."""
+    settings = changes(name)
+    inputs, labels = models()[name.partition("/")[0]].resolve().example_batch(count, seed)
     if "backbone" in settings:
-        inputs = {**inputs, "images": F.interpolate(inputs["images"], scale_factor=2)}
+        inputs = {**inputs, "images": F.interpolate(inputs["images"], OTHER_SIZE)}
     if "multi_label" in settings:
         other = F.one_hot((labels + 1) % 3, 3) * (torch.arange(count) % 2)[:, None]
         labels = (F.one_hot(labels, 3) + other).float()  # (B,K)
@@ -124,7 +174,7 @@ def shape_of_logits(model: Any) -> tuple[int, ...]:
 # ---------------------------------------------------------------- several questions about one picture
 
 
-@pytest.mark.parametrize("name", [name for name in models() if models()[name].task == "attribute"])
+@pytest.mark.parametrize("name", models_that_are(QueryModel))
 def test_queries_in_a_row_for_each_picture_are_answered_as_if_asked_alone(name: str) -> None:
     model = build(name).eval()
     inputs, _ = batch(name, 3)
@@ -219,6 +269,9 @@ def test_traces_are_valid(name: str) -> None:
     assert trace.total == type(model).total
     for one in trace:
         one.validate()
+    for look in trace.looks:
+        for step in steps_of(look):
+            step.validate()
     if trace.image_size is not None:
         laid = trace.image_map()
         assert laid.shape == (len(labels), *inputs["images"].shape[-2:])
@@ -257,15 +310,25 @@ def test_examples_do_not_see_each_other(name: str) -> None:
             assert_same(alone, {key: tensor[here] for key, tensor in together.items()}, rtol=1e-5, atol=1e-5)
 
 
+def steps_of(look: Look) -> list[Look]:
+    """The steps of a look that repeats, each without its step axis; of another, the look itself."""
+    return [look.step(index) for index in range(look.steps)] if look.has_steps else [look]
+
+
 @every_variant
 def test_looks_rebuild_what_they_made(name: str) -> None:
     """The proof that the weights shown are the weights used: from the look alone comes the context of the model."""
     model, (inputs, _) = build(name).eval(), batch(name)
     output = model(**inputs)
-    for look in output.trace.looks:
-        if look.role in ("multiplier", "mixture", "crop"):
-            context = output.aux[f"{look.name}.context"]
-            torch.testing.assert_close(look.rebuild(output.aux[f"{look.name}.values"]), context, rtol=1e-5, atol=1e-5)
+    used = [look for look in output.trace.looks if look.role in ("multiplier", "mixture", "crop")]
+    assert used
+    for look in used:
+        values, context = output.aux[f"{look.name}.values"], output.aux[f"{look.name}.context"]
+        torch.testing.assert_close(look.rebuild(values), context, rtol=1e-5, atol=1e-5)
+        contexts = context.unbind(1) if look.has_steps else (context,)  # (B,C,…) of each step
+        assert len(contexts) == len(steps_of(look))
+        for step, expected in zip(steps_of(look), contexts):
+            torch.testing.assert_close(step.rebuild(values), expected, rtol=1e-5, atol=1e-5)
 
 
 @every_variant
@@ -295,19 +358,30 @@ def test_double_precision(name: str) -> None:
     torch.testing.assert_close(double.logits, single.logits.double(), rtol=1e-3, atol=1e-4)
 
 
-@every_model
-@pytest.mark.parametrize("more", [(0, 1), (7, 0), (13, 30)])
+other_sizes = pytest.mark.parametrize("more", [(0, 1), (7, 0), (13, 30)])
+
+
+def padded(name: str, more: tuple[int, int]) -> Inputs:
+    """A batch whose pictures are so much higher and wider than the model's own."""
+    inputs, _ = batch(name)
+    return {**inputs, "images": F.pad(inputs["images"], (0, more[1], 0, more[0]))}
+
+
+@pytest.mark.parametrize("name", [name for name in models_that_are(ImageModel) if name not in ONE_SIZE])
+@other_sizes
 def test_pictures_of_other_sizes(name: str, more: tuple[int, int]) -> None:
-    """Odd and non-square sizes work, or are refused in words by a model that is tied to one size."""
-    model, (inputs, labels) = build(name).eval(), batch(name)
-    if "images" not in inputs:
-        pytest.skip("reads no pictures")
-    images = F.pad(inputs["images"], (0, more[1], 0, more[0]))
-    try:
-        output = model(**{**inputs, "images": images})
-    except SaccadeError as error:
-        pytest.skip(f"one size only: {error}")
-    assert output.trace.validate().image_map().shape == (len(labels), *images.shape[-2:])
+    """Odd and non-square sizes."""
+    inputs = padded(name, more)
+    output = build(name).eval()(**inputs)
+    assert output.trace.validate().image_map().shape == (len(output.logits), *inputs["images"].shape[-2:])
+
+
+@pytest.mark.parametrize("name", sorted(ONE_SIZE))
+@other_sizes
+def test_pictures_of_other_sizes_are_refused(name: str, more: tuple[int, int]) -> None:
+    """By a model that is built for one size, in words."""
+    with pytest.raises(ShapeError, match="the one size this model was built for"):
+        build(name).eval()(**padded(name, more))
 
 
 @every_variant
@@ -368,22 +442,67 @@ def test_every_parameter_receives_gradient(name: str) -> None:
             assert parameter.grad.abs().sum() > 0, parameter_name
 
 
+VIEWS = ("ViewBackward", "UnsafeViewBackward", "ReshapeAliasBackward", "UnsqueezeBackward", "SqueezeBackward")
+"""Operations of the graph that give the same numbers another shape."""
+STACKS = ("StackBackward", "CatBackward")
+"""Operations that lay the steps of a look side by side."""
+
+
+def learnt_by(look: Look, aux: dict[str, Tensor]) -> Tensor:
+    """The tensor through which a look learns: the window of a crop, the log-probability of a draw, else the weights."""
+    if look.weights is None:
+        return aux[f"{look.name}.theta"]  # (B,2,3)
+    return look.log_prob if look.role == "policy" else look.weights  # (B[,T]), (B[,T],…)
+
+
+def watch(tensor: Tensor, *, has_steps: bool) -> list[Tensor]:
+    """A list that ``backward`` fills with the gradient of ``tensor``, or with one for each step it was stacked from.
+
+    The model uses the steps and not their stack. So the gradient arrives at the inputs of the stack.
+    """
+
+    def source(node: Any, output: int) -> tuple[Any, int]:
+        while node is not None and node.name().startswith(VIEWS):
+            node, output = node.next_functions[0]
+        return node, output
+
+    node, output = source(tensor.grad_fn, tensor.output_nr)
+    sources = [(node, output)]
+    if has_steps and node is not None and node.name().startswith(STACKS):
+        sources = [source(*step) for step in node.next_functions]
+    arrived = [torch.zeros(())] * len(sources)
+    for index, (node, output) in enumerate(sources):
+        assert node is not None, f"part {index} was cut from the graph"
+
+        def keep(grads: tuple[Tensor | None, ...], index: int = index, output: int = output) -> None:
+            if grads[output] is not None:
+                arrived[index] = grads[output]
+
+        node.register_prehook(keep)
+    return arrived
+
+
 @every_variant
 def test_gradients_reach_the_weights_of_looks(name: str) -> None:
+    """And every step of them."""
     model, (inputs, labels) = build(name).train(), batch(name, BATCH)
     output = model(**inputs)
-    used = [look for look in output.trace.looks if look.weights is not None and look.role in ("multiplier", "mixture")]
-    # a look that repeats is stacked from its steps, and these were used one by one: its model's own tests reach them
-    used = [look for look in used if not look.has_steps]
+    used = [look for look in output.trace.looks if look.role != "input"]
+    assert used
     if name.partition("/")[0] in LOOKS_ALIKE:
         assert all(torch.equal(look.weights, look.weights[:1, :1, :1].expand_as(look.weights)) for look in used)
         return
-    for look in used:
-        look.weights.retain_grad()
+    watched = [watch(learnt_by(look, output.aux), has_steps=look.has_steps) for look in used]
     loss_of({logits_key(output.aux): output.logits, **output.aux}, labels).backward()
-    for look in used:
-        assert look.weights.grad is not None, look.name
-        assert look.weights.grad.abs().sum() > 0, look.name
+    for look, gradients in zip(used, watched):
+        if look.role == "policy":  # which of its draws count depends on what was drawn before
+            gradients = [torch.stack(gradients)]
+        elif look.has_steps and len(gradients) == 1:  # all steps were computed at once
+            gradients = gradients[0].reshape(look.weights.shape).unbind(1)  # (B,…) of each step
+        assert len(gradients) == (1 if look.role == "policy" else look.steps), look.name
+        for step, gradient in enumerate(gradients):
+            assert gradient.isfinite().all(), f"{look.name}, step {step}"
+            assert gradient.abs().sum() > 0, f"no gradient at {look.name}, step {step}"
 
 
 @every_model
@@ -492,12 +611,10 @@ def test_one_batch_can_be_learnt(name: str, overfitted: dict[str, nn.Module]) ->
     assert right_answers(output, labels).float().mean() >= 0.99
 
 
-@every_model
+@pytest.mark.parametrize("name", models_that_are(QueryModel))
 def test_the_query_matters(name: str, overfitted: dict[str, nn.Module]) -> None:
     """After learning, the same pictures with other queries get other answers; from a blind model, the same."""
     inputs, labels = batch(name, BATCH)
-    if "query" not in inputs:
-        pytest.skip("answers no queries")
     model = learnt(name, overfitted)
     kinds = int(inputs["query"].max()) + 1
     changed = []
@@ -543,8 +660,13 @@ def test_forward_raw_is_one_graph(name: str) -> None:
         assert_same(captured(**inputs), model.forward_raw(**inputs), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(("name", "setting"), [(name, setting) for setting in WRONG for name in models_with(setting)])
+def test_sizes_that_cannot_be_are_named(name: str, setting: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^model: {setting}\b"):
+        model_spec(name).build({setting: WRONG[setting]})
+
+
 @every_model
-@pytest.mark.parametrize("wrong", [{"channels": 0}, {"depth": 0}, {"dropout": 1.0}])
-def test_sizes_that_cannot_be_are_named(name: str, wrong: dict[str, float]) -> None:
-    with pytest.raises(ConfigError, match=next(iter(wrong))):
-        model_spec(name).build(wrong)
+def test_every_model_refuses_some_size(name: str) -> None:
+    """So that the test above has a case for it."""
+    assert fields_of(name) & WRONG.keys()

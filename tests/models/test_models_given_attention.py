@@ -16,8 +16,8 @@ from torch import Tensor
 
 from saccade import geometry
 from saccade.errors import ConfigError, ShapeError
+from saccade.families import models
 from saccade.models.base import AttentionModel, QueryModel
-from saccade.models.catalog import CATALOG
 from saccade.models.hsal import HsalModel
 from saccade.models.sat import SatModel
 from saccade.trace import Look, Output
@@ -237,7 +237,7 @@ def test_a_model_without_looks_says_so() -> None:
 # ---------------------------------------------------------------- what else holds
 
 
-@pytest.mark.parametrize("name", [name for name in CATALOG if CATALOG[name].task == "attribute"])
+@pytest.mark.parametrize("name", [name for name in models() if models()[name].task == "attribute"])
 def test_several_questions_in_a_row_have_attention_of_their_own(name: str) -> None:
     model, inputs = doubled(name)
     assert isinstance(model, QueryModel)

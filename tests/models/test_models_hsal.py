@@ -15,9 +15,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from saccade.attention.saliency import SALIENCY, register_saliency
 from saccade.attention.sampling import gumbel_noise
 from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.families import model_spec, models
 from saccade.losses import hsal_expected_loss, hsal_loss
 from saccade.models.base import Raw
-from saccade.families import model_spec, models
 from saccade.models.fine_cells import FineCells
 from saccade.models.hsal import HsalConfig, HsalModel
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from saccade.errors import ConfigError, DataError, ShapeError
-from saccade.losses import hard_attention_loss, word_log_likelihood
 from saccade.families import model_spec, models
+from saccade.losses import hard_attention_loss, word_log_likelihood
 from saccade.models.sat import SatModel
 
 

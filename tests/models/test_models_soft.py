@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.errors import ShapeError
-from saccade.models.answer_head import AnswerHead
 from saccade.models.base import QueryModel
+from saccade.models.picture_query import AnswerHead
 from saccade.models.soft import SoftConfig, SoftModel
 
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from saccade.families import models
 from saccade.families.question.sweeps import sweep_areas
 from saccade.metrics import deletion, insertion
-from saccade.families import models
 from saccade.tasks import forward_passes
 from saccade.tasks.forward_passes import SeenPictures, at_once, distinct, encoded, in_parts
 

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from question_tables import SPLITS, write_table
 from saccade.errors import ConfigError
+from saccade.families import model_spec, models
 from saccade.families.question.table_data import TableData, TableDataConfig
 from saccade.models.base import ImageModel
-from saccade.families import model_spec, models
 from saccade.tasks.kept_features import KeptFeatures, rests
 
 COMPACT = {"backbone": "compact", "through": "layer2", "queries": 2, "answers": 3, "hidden": 4}

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 from saccade.cli import app
 from saccade.config import to_dict
 from saccade.errors import CheckpointError, ConfigError, MissingExtraError, OutputError
-from saccade.models.base import Raw
 from saccade.families import models
+from saccade.models.base import Raw
 from saccade.models.io.facts import Score
 from saccade.models.io.folder import load_model, save_model
 from saccade.verbs import export as verb

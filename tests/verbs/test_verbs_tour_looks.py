@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from saccade.config import to_dict
-from saccade.families.question import scene_tour as tour_attributes
 from saccade.families import model_spec
+from saccade.families.question import scene_tour as tour_attributes
 from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.models.io.folder import save_model
 from saccade.show.report import Bars

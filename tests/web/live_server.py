@@ -6,7 +6,6 @@ import http.client
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -84,13 +83,12 @@ class LiveServer:
         finally:
             connection.close()
 
-    def raw(self, *pieces: bytes, pause: float = 0.0) -> bytes:
-        """Bytes as they are, with a pause between pieces; what comes back until the server hangs up."""
+    def raw(self, *pieces: bytes) -> bytes:
+        """Bytes as they are; what comes back until the server hangs up."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=20) as connection:
             try:
                 for piece in pieces:
                     connection.sendall(piece)
-                    time.sleep(pause)
             except OSError:
                 pass  # it has hung up on us already; what it said is still there
             return b"".join(iter(lambda: _received(connection), b""))
@@ -103,17 +101,27 @@ def _received(connection: socket.socket) -> bytes:
         return b""
 
 
+class _Announced(uvicorn.Server):
+    """A server that says when it takes requests."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+
 @contextmanager
 def live_server(service: Service, names: tuple[str, ...] = ()) -> Iterator[LiveServer]:
     """``service`` behind a real socket."""
     with listening("127.0.0.1", 0) as open_socket:
         config = uvicorn.Config(create_app(service, names), log_level="critical", access_log=False, ws="none")
-        server = uvicorn.Server(config)
+        server = _Announced(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [open_socket]}, daemon=True)
         thread.start()
-        while not server.started:
-            assert thread.is_alive()
-            time.sleep(0.01)
+        assert server.ready.wait(60)
         try:
             yield LiveServer(open_socket.getsockname()[1], service)
         finally:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import pytest
@@ -56,19 +57,18 @@ def test_memory_stays_flat(tiny_folder: Path) -> None:
 
 
 def test_a_crowd_is_told_to_wait_and_nobody_gets_a_5xx(tiny_folder: Path) -> None:
-    service = Service([tiny_folder / "digits"], "cpu", Limits(waiting=2))
+    service = Service([tiny_folder / "digits"], "cpu", Limits(waiting=2, answer_seconds=120))
     gate = threading.Event()
     with live_server(service) as busy, ThreadPoolExecutor(8) as clients:
         assert busy.post("/api/ask", {"model": "digits", "scene": scene(0), "question": 1}).status == 200
         served = service.models["digits"]
         original = served.predictor
-        served.predictor = lambda: (gate.wait(5), original())[1]  # type: ignore[method-assign]
+        served.predictor = lambda: (gate.wait(60), original())[1]  # type: ignore[method-assign]
         replies = [
             clients.submit(busy.post, "/api/ask", {"model": "digits", "scene": scene(n), "question": 1})
             for n in range(8)
         ]
-        while sum(reply.done() for reply in replies) < 6:
-            pass
+        list(itertools.islice(as_completed(replies, timeout=60), 6))
         gate.set()
         found = [reply.result() for reply in replies]
     assert sorted(reply.status for reply in found) == [200] * 2 + [429] * 6
@@ -77,12 +77,12 @@ def test_a_crowd_is_told_to_wait_and_nobody_gets_a_5xx(tiny_folder: Path) -> Non
 
 
 def test_a_question_about_one_model_does_not_wait_for_another(tiny_folder: Path) -> None:
-    service = Service([tiny_folder / "digits", tiny_folder / "words"], "cpu")
+    service = Service([tiny_folder / "digits", tiny_folder / "words"], "cpu", Limits(answer_seconds=120))
     gate = threading.Event()
     with live_server(service) as shared, ThreadPoolExecutor(1) as client:
         served = service.models["digits"]
         original = served.predictor
-        served.predictor = lambda: (gate.wait(5), original())[1]  # type: ignore[method-assign]
+        served.predictor = lambda: (gate.wait(60), original())[1]  # type: ignore[method-assign]
         waiting = client.submit(shared.post, "/api/ask", {"model": "digits", "scene": scene(1), "question": 1})
         assert shared.post("/api/ask", {"model": "words", "scene": scene(1), "question": "1"}).status == 200
         assert not waiting.done()

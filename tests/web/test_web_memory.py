@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -64,13 +64,16 @@ def test_the_shelf_is_never_over_its_budget(puts: list[tuple[str, int]]) -> None
 
 
 def test_work_is_done_one_after_the_other() -> None:
-    worker, at_once, most = Worker("tiny", 8, 5.0), 0, 0
+    worker, at_once, most, second = Worker("tiny", 8, 60.0), 0, 0, threading.Event()
 
     def work(number: int) -> int:
         nonlocal at_once, most
         at_once += 1
         most = max(most, at_once)
-        time.sleep(0.01)
+        if number:
+            second.set()
+        else:
+            second.wait(0.2)  # in vain: nobody begins while this one is at work
         at_once -= 1
         return number
 
@@ -83,12 +86,11 @@ def test_work_is_done_one_after_the_other() -> None:
 
 
 def test_errors_of_the_work_come_through_and_leave_a_place() -> None:
-    worker = Worker("tiny", 1, 5.0)
+    worker = Worker("tiny", 1, 60.0)
 
     async def twice() -> int:
         with pytest.raises(ZeroDivisionError):
             await worker.run(lambda: 1 // 0)
-        await asyncio.sleep(0.05)  # the count goes down in the loop's own time
         return await worker.run(lambda: 7)
 
     assert run_apart(twice()) == 7
@@ -96,11 +98,11 @@ def test_errors_of_the_work_come_through_and_leave_a_place() -> None:
 
 
 def test_a_full_queue_says_so() -> None:
-    worker, gate = Worker("tiny", 2, 5.0), threading.Event()
+    worker, gate = Worker("tiny", 2, 60.0), threading.Event()
 
     async def three() -> ApiError:
-        waiting = [asyncio.create_task(worker.run(gate.wait)) for _ in range(2)]
-        await asyncio.sleep(0.02)
+        waiting = [asyncio.create_task(worker.run(lambda: gate.wait(20))) for _ in range(2)]
+        await asyncio.sleep(0)  # until both are in hand
         with pytest.raises(ApiError, match="'tiny' has 2 requests in hand") as caught:
             await worker.run(lambda: 0)
         gate.set()
@@ -115,16 +117,18 @@ def test_work_that_takes_too_long_is_given_up_and_what_waited_is_not_begun() -> 
     worker, gate, begun = Worker("tiny", 8, 0.05), threading.Event(), []
 
     async def slow_then_waiting() -> int:
-        slow = asyncio.create_task(worker.run(gate.wait))
-        await asyncio.sleep(0.01)
+        slow = asyncio.create_task(worker.run(lambda: gate.wait(20)))
+        await asyncio.sleep(0)  # until it is in hand
         waiting = asyncio.create_task(worker.run(lambda: begun.append(1)))
         for task in (slow, waiting):
             with pytest.raises(ApiError, match=r"did not answer within 0\.05 s") as caught:
                 await task
             assert caught.value.status == 503
         gate.set()
-        await asyncio.sleep(0.02)
-        return await worker.run(lambda: 7)
+        for _ in range(1000):  # on a busy machine even this may take longer than the worker's 0.05 s
+            with contextlib.suppress(ApiError):
+                return await worker.run(lambda: 7)
+        raise AssertionError("the worker never worked again")
 
     assert run_apart(slow_then_waiting()) == 7
     assert begun == []

@@ -64,7 +64,6 @@ def test_questions_by_key(page: Opened) -> None:
 def test_drag_the_seven_and_attention_follows(page: Opened, tmp_path: Path) -> None:
     page.drag((23, 25), (67, 78))  # free room below the 9 is covered: the 7 lies in front there
     page.settle()
-    page.page.wait_for_timeout(200)
     view = page.record(tmp_path)
     columns = np.nonzero(evidence(view).any(0))[0]
     assert columns.min() > 50  # the digit itself has moved
@@ -82,7 +81,6 @@ def test_recolour_the_target_and_the_answer_flips(page: Opened) -> None:
 def test_recolour_another_digit_and_the_answer_holds(page: Opened, tmp_path: Path) -> None:
     page.part("digit-list").get_by_label("Select the 3").click()
     page.part("colour-list").get_by_label("yellow").click()
-    page.page.wait_for_timeout(300)
     page.settle()
     assert page.answers()[0] == "red"
     page.part("question-list").get_by_text("3", exact=True).click()
@@ -99,7 +97,6 @@ def test_composing_by_keys(page: Opened, tmp_path: Path) -> None:
     page.page.keyboard.press("Shift+ArrowRight")
     page.page.keyboard.press("ArrowDown")
     page.settle()
-    page.page.wait_for_timeout(150)
     assert (box() - before).tolist() == [8, 2, 8, 2]
     page.page.locator(".stage").first.focus()
     page.page.keyboard.press("c")  # from red on to blue
@@ -150,17 +147,18 @@ def test_the_slider_walks_through_the_looks(page: Opened) -> None:
 
 
 def test_play_goes_on_by_itself_and_stops(page: Opened) -> None:
+    page.hold_timers()
     page.part("play").click()
     expect(page.part("act-name")).to_have_text("stage1 (1 of 5)")
+    assert page.tick() == 1
     expect(page.part("act-name")).to_have_text("stage2 (2 of 5)")
     expect(page.part("play")).to_have_accessible_name("Pause the looks")
     page.part("play").click()
     expect(page.part("play")).to_have_text("Play")
     expect(page.part("play")).to_have_accessible_name("Play the looks")
     assert page.part("play").get_attribute("aria-pressed") is None  # the name says it; "Pause, pressed" would not
-    stopped = page.part("act-name").inner_text()
-    page.page.wait_for_timeout(900)
-    assert page.part("act-name").inner_text() == stopped
+    assert page.tick() == 0
+    expect(page.part("act-name")).to_have_text("stage2 (2 of 5)")
 
 
 def test_the_pointer_reads_weights_in_every_lens(page: Opened, tmp_path: Path) -> None:
@@ -186,7 +184,7 @@ def test_opacity_colours_and_cells_change_the_picture(page: Opened) -> None:
         lambda: page.part("outline").check(),
     ):
         change()
-        page.page.wait_for_timeout(80)
+        page.frames()
         shown.append(stage_pixels(page))
     for before, after in itertools.pairwise(shown):
         assert np.abs(before - after).max() > 30

@@ -18,12 +18,6 @@ def focused(page: Opened) -> str | None:
     return name
 
 
-def repainted(page: Opened) -> None:
-    """Wait until what was pressed has been painted and answered."""
-    page.page.wait_for_timeout(100)
-    page.settle()
-
-
 @pytest.fixture
 def low(browser: Any, page_file: Path) -> Iterator[Opened]:
     """One model in a window that is too low for its picture, which therefore stands in the middle of its place."""
@@ -41,7 +35,7 @@ def test_a_button_that_was_pressed_by_key_keeps_the_focus(page: Opened) -> None:
     page.part("digit-list").get_by_label("Select the 3").focus()
     page.page.keyboard.press("Enter")
     expect(page.part("digit-list").locator("[aria-pressed=true]")).to_have_text("3")
-    repainted(page)
+    page.settle()
     assert focused(page) == "Select the 3"
 
 
@@ -50,15 +44,16 @@ def test_the_focus_goes_to_a_neighbour_where_its_button_has_gone(page: Opened) -
     page.part("add-list").get_by_label("Add a 8").focus()  # the last of them
     page.page.keyboard.press("Enter")
     expect(page.part("add-list").locator("button")).to_have_count(4)
-    repainted(page)
+    page.settle()
     assert focused(page) == "Add a 6"
 
 
 def test_what_is_held_down_is_pressed_though_the_looks_play(page: Opened) -> None:
+    page.hold_timers()
     page.part("play").click()
     page.part("digit-list").get_by_label("Select the 3").hover()
     page.page.mouse.down()
-    page.page.wait_for_timeout(800)  # one look further
+    assert page.tick() == 1  # one look further
     page.page.mouse.up()
     expect(page.part("digit-list").locator("[aria-pressed=true]")).to_have_text("3")
 
@@ -85,7 +80,7 @@ def test_a_page_of_records_knows_no_new_scene(page: Opened, browser: Any, tmp_pa
     with opened(browser, saved.as_uri()) as alone:
         alone.wait_for("red", 1)
         alone.page.keyboard.press("n")
-        alone.page.wait_for_timeout(100)
+        alone.settle()
         assert alone.answers() == ["red", "red"]
 
 
@@ -98,7 +93,7 @@ def test_the_pointer_is_where_it_seems_in_a_low_window(low: Opened) -> None:
     left = box["x"] + (box["width"] - box["height"]) / 2
     for x, selected in ((0.72, "3"), (0.02, "3"), (0.23, "7"), (0.98, "7")):  # the margins hold no digit
         low.page.mouse.click(left + x * box["height"], box["y"] + 0.25 * box["height"])
-        repainted(low)
+        low.settle()
         expect(low.part("digit-list").locator("[aria-pressed=true]")).to_have_text(selected)
 
 

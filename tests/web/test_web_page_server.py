@@ -50,8 +50,7 @@ def test_behind_the_digits_lies_what_the_server_draws(page: Opened, tmp_path: Pa
     names = page.part("background").locator("option").evaluate_all("options => options.map(({ value }) => value)")
     photo = next(name for name in names if name.startswith("photo:"))
     page.part("background").select_option(photo)
-    page.page.wait_for_function("() => !document.querySelector('.lens[aria-busy]')")
-    page.page.wait_for_timeout(300)
+    page.settle()
     shown = page.part("stage").first.screenshot()
     pixels = np.array(Image.open(io.BytesIO(shown)).convert("L"))
     assert (pixels > 20).mean() > 0.5  # a photograph, where there was black

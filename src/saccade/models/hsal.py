@@ -50,9 +50,9 @@ from saccade.attention.saliency import InhibitionOfReturn, SaliencyMap, min_max,
 from saccade.attention.sampling import gumbel_noise
 from saccade.models.base import Given, Raw
 from saccade.models.fine_cells import FineCells
+from saccade.models.fixed_input import check_pictures
 from saccade.models.hsal_controller import Controller, Glimpsed, Judged, MetaController
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
-from saccade.models.one_size import check_pictures
 from saccade.trace import Look
 
 

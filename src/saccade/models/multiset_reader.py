@@ -22,7 +22,7 @@ from saccade import geometry
 from saccade.backbones import build_backbone, pretrained
 from saccade.geometry import Size
 from saccade.models.base import Given, PictureModel, Raw, given_argument
-from saccade.models.one_size import check_pictures, check_size
+from saccade.models.fixed_input import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
 
 MOMENT = 1e-6

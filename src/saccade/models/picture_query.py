@@ -6,9 +6,9 @@ the small stack, trained from nothing; Section 5.2 a VGG-16 with ImageNet weight
 
 Deviations from the paper: BatchNorm and dropout before the classifier (the authors' released code has them, the text
 does not), the BatchNorm with torch's usual constants instead of the code's eps 0.01 and averaging 0.5; Xavier-uniform
-initial weights of the small stack (the code's), torch's usual ones elsewhere. The query is a one-hot vector. Of many
-labels each is answered by a sigmoid of its own, which the paper leaves open; for its prior see
-:mod:`saccade.models.query_prior`.
+initial weights of the small stack (the code's), torch's usual ones elsewhere. The query is a one-hot vector. With
+several labels at once each is answered by a sigmoid of its own, which the paper leaves open. It does not say what its
+prior is either; here it is a term of the logits (:class:`QueryPrior`), so that the classifier never sees the query.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from saccade.attention.soft import Attended, soft_look
 from saccade.backbones import Stages, build_backbone, pretrained
-from saccade.models.answer_head import AnswerHead
 from saccade.models.base import QueryModel, Raw
 from saccade.models.quadrants import quadrant_batch
-from saccade.models.query_prior import QueryPrior
 from saccade.trace import Look
 
 TINY = {"queries": 4, "answers": 3, "channels": 8, "depth": 2, "hidden": 8, "dropout": 0.0}
@@ -63,6 +62,43 @@ class PictureQueryConfig:
             raise ValueError(f"dropout is a share, 0 or more and below 1, found {self.dropout}")
         if self.pretrained and self.backbone == "small":
             raise ValueError("pretrained: the small stack has no ImageNet weights; choose another backbone or leave it")
+
+
+class AnswerHead(nn.Module):
+    """Attended feature (B,C) → logits (B,K): normalise, drop, one linear layer.
+
+    The paper has "a single fc layer for classification" (Section 5.1); its authors' released code puts a BatchNorm and
+    a dropout of one half before it, and so does this.
+    """
+
+    def __init__(self, channels: int, answers: int, *, dropout: float = 0.5) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(channels)
+        self.drop = nn.Dropout(dropout)
+        self.classify = nn.Linear(channels, answers)
+
+    def forward(self, feature: Tensor) -> Tensor:
+        """Logits (B,K)."""
+        logits: Tensor = self.classify(self.drop(self.norm(feature)))
+        return logits
+
+
+class QueryPrior(nn.Module):
+    """What the query alone says about the answer ("a banana is yellow"), Section 5.2.
+
+    One-hot queries (B,Q) → a term of the logits (B,K), zero before training.
+
+    >>> QueryPrior(4, 3)(torch.eye(4)[:2]).tolist()
+    [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+
+    def __init__(self, queries: int, answers: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(queries, answers))  # W; no random number is drawn for it
+
+    def forward(self, asked: Tensor) -> Tensor:
+        """W·q: (B,K)."""
+        return asked @ self.weight
 
 
 class PictureQueryModel(QueryModel):

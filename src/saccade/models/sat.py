@@ -48,7 +48,7 @@ from saccade.models.base import Given, ImageModel, Raw, given_argument, marked_g
 from saccade.models.caption_decoder import CaptionDecoder, Kind, Looked, Memory, Pick, Said, Scene
 from saccade.models.caption_decoding import Decoded, decode
 from saccade.models.caption_drawing import draw_captions, repeated
-from saccade.models.one_size import check_pictures, check_size
+from saccade.models.fixed_input import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
 from saccade.trace import AttentionTrace, Look, Output, Role
 

@@ -29,9 +29,9 @@ import torch
 from torch import Tensor
 
 from saccade.attention.spatial_transformer import SpatialTransformer
-from saccade.models.answer_head import AnswerHead
 from saccade.models.base import Given, Raw
 from saccade.models.cropping import LOOK, CroppingConfig, CroppingModel
+from saccade.models.picture_query import AnswerHead
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from saccade.backbones import Stages
 from saccade.config import to_dict
 from saccade.errors import ConfigError
 from saccade.families import model_spec
-from saccade.models.answer_head import AnswerHead
 from saccade.models.hattnet import HAttNetModel
+from saccade.models.picture_query import AnswerHead
 from saccade.models.soft import SoftModel
 from saccade.predict import Predictor
 from saccade.trace import Look

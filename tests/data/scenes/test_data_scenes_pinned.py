@@ -10,9 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from saccade.data.scenes import sampler as scenes_module
 from saccade.data.scenes.distractors import Distractors
-from saccade.data.scenes.glyph_layout import GlyphLayout
 from saccade.data.scenes.glyphs import glyphs_for
-from saccade.data.scenes.layout import SceneSpec
+from saccade.data.scenes.layout import GlyphLayout, SceneSpec
 from saccade.data.scenes.sampler import sample_layout
 from saccade.data.scenes.stream import GlyphStream, SceneStream
 from saccade.families.caption.scenes import CaptionSceneStream, scene_spec

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from saccade.data.scenes.clutter import strewn
-from saccade.data.scenes.glyph_layout import GlyphLayout, join_layouts
 from saccade.data.scenes.glyphs import GlyphSet, glyphs_for
 from saccade.data.scenes.hashing import distinct_below, hash_u32
+from saccade.data.scenes.layout import GlyphLayout, join_layouts
 from saccade.data.scenes.resize import resized
 from saccade.errors import ConfigError, DataError
 from saccade.families.multiset.scenes import MultisetSpec, MultisetStream, paint, sample_multisets

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from multiset_stubs import PACK, Known, short_splits
 from saccade.config import from_dict
+from saccade.families.multiset.batch import at_size, boxes_at_size, read_all, read_objects
 from saccade.families.multiset.data import MultisetBatch, MultisetData, MultisetDataConfig
-from saccade.families.multiset.pictures import at_size, boxes_at_size, read_all, read_objects
 from saccade.families.multiset.scores import MultisetScores, add_answers, in_units_of_energy, score_multisets
 from saccade.models.hsal import HsalConfig, HsalModel
 from stored_summaries import check_summary

@@ -1,4 +1,7 @@
-"""Tables of pictures and their labels: what is read, what a set or a list is, and every row that cannot be used."""
+"""Tables of pictures and their labels: what is read, what a set or a list is, and every row that cannot be used.
+
+Last, the most frequent multiset of a table, and what it scores as a baseline.
+"""
 
 import json
 import subprocess
@@ -6,17 +9,25 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multiset_stubs import PACK, Known, short_splits
+from saccade.config import from_dict
 from saccade.errors import ConfigError, DataError
 from saccade.families import family_of_data
+from saccade.families.multiset.data import MultisetData, MultisetDataConfig
 from saccade.families.multiset.readers import read_multisets
+from saccade.families.multiset.scores import score_multisets
 from saccade.families.multiset.table import (
+    Kind,
+    MultisetRow,
     MultisetTable,
     MultisetTableOptions,
     _boxes,
     _labels,
+    commonest_multiset,
     read_multiset_csv,
     read_multiset_jsonl,
 )
@@ -233,8 +244,59 @@ def test_a_table_without_queries_holds_multisets(folder):
     assert family_of_data("cub:birds").name == "question"
     with pytest.raises(DataError, match="cannot be read"):
         family_of_data(f"csv:{folder / 'gone.csv'}")
-    (folder / "n.csv").write_text("image,tag
-a.png,x
-")
+    (folder / "n.csv").write_text("image,tag\na.png,x\n")
     with pytest.raises(DataError, match="fit no family; needed are question: image, label, query"):
         family_of_data(f"csv:{folder / 'n.csv'}")
+
+
+# ---------------------------------------------------------------- the most frequent multiset
+
+CLASSES = ("a", "b", "c")
+N, STOP = 20, 10
+
+
+def of_rows(*rows: tuple[str, str], kind: Kind = "multiset") -> MultisetTable:
+    """Rows as (split, labels)."""
+    made = tuple(
+        MultisetRow(Path(f"{number}.png"), tuple(labels), split) for number, (split, labels) in enumerate(rows)
+    )
+    return MultisetTable("csv:t.csv", made, CLASSES, 3, kind)
+
+
+def test_the_commonest_of_the_training_pictures_in_any_order():
+    held = of_rows(("train", "ab"), ("train", "c"), ("train", "ba"), ("val", "c"), ("test", "c"))
+    assert commonest_multiset(held, CLASSES) == (0, 1)
+    assert commonest_multiset(held, ("b", "c", "a")) == (0, 2)  # by the numbers of the model's own words
+
+
+def test_a_list_is_as_it_stands():
+    held = of_rows(("train", "ab"), ("train", "ba"), ("train", "ba"), kind="list")
+    assert commonest_multiset(held, CLASSES) == (1, 0)
+
+
+def test_nothing_may_be_the_commonest_and_ties_go_to_the_first():
+    assert commonest_multiset(of_rows(("train", ""), ("train", "a"), ("train", "")), CLASSES) == ()
+    assert commonest_multiset(of_rows(("train", "c"), ("train", "a")), CLASSES) == (2,)
+
+
+def test_without_training_pictures_in_these_words_there_is_none():
+    assert commonest_multiset(of_rows(("test", "a")), CLASSES) is None
+    assert commonest_multiset(of_rows(("train", "ab")), ("b",)) is None
+
+
+@pytest.mark.parametrize("size", [N, 7])
+def test_what_it_scores_stands_beside_the_model(size: int):
+    """Said of every picture, it is right where the picture holds just that."""
+    with short_splits(test=N):
+        data = MultisetData(from_dict(MultisetDataConfig, PACK), "test")
+    batch = data.take(torch.arange(N))
+    habit = batch.labels[3][batch.labels[3] >= 0].tolist()  # what the fourth picture holds
+    model = Known(batch, torch.full((N, 2), STOP), torch.zeros(N, 2, 1).long())
+    found = score_multisets(model, data, (100, 100), habit=habit, batch_size=size).summary()
+    alike = sum(sorted(row[row >= 0].tolist()) == sorted(habit) for row in batch.labels)
+    prior = found["baselines"]["training_prior"]
+    assert prior["exact_match"] == pytest.approx(alike / N)
+    assert prior["exact_match"] > found["metrics"]["exact_match"] == 0  # who says nothing at all
+    assert set(prior) == {"macro_f1", "exact_match", "macro_f1_by_presence"}
+    model.done = 0
+    assert "training_prior" not in score_multisets(model, data, (100, 100)).summary()["baselines"]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from published_weights_fake import publish
 from safetensors.torch import load_file
 from torch import nn
 
+from published_weights_fake import publish
 from saccade.config import to_dict
 from saccade.errors import CheckpointError
 from saccade.models.io.card import model_card

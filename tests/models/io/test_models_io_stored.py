@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from published_weights_fake import publish, withdraw
 from safetensors.torch import load
 
+from published_weights_fake import publish, withdraw
 from saccade.backbones import pretrained
 from saccade.config import to_dict
 from saccade.errors import CheckpointError, MissingExtraError

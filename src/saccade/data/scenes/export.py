@@ -11,8 +11,7 @@ import torch
 from PIL import Image
 
 from saccade.atomic import folder_in_place
-from saccade.data.scenes.glyph_layout import Layout
-from saccade.data.scenes.layout import SceneLayout
+from saccade.data.scenes.layout import Layout, SceneLayout
 from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.stream import GlyphStream
 from saccade.errors import DataError, OutputError

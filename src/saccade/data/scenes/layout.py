@@ -1,17 +1,168 @@
-"""Coloured digits as integers: how their scenes are drawn, and a layout whose objects have colours."""
+"""Scenes as integers: which digits, how large, where, and in which colour; and edits of one object.
+
+A layout is everything there is to know about scenes, hence the truth to score against: boxes, masks, classes and
+scales are read from it, and a scene with one object changed is an edited layout, rendered again.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Protocol, Self, TypeVar
 
+import torch
 from torch import Tensor
 
 from saccade.data.scenes.backgrounds import Background, Black
-from saccade.data.scenes.glyph_layout import GlyphLayout, with_object
+from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.palette import COLOURS, rgb
 from saccade.data.scenes.placement import FRACTION_BITS
+from saccade.data.scenes.render import mask_of, object_masks, occupied_pixels
 from saccade.data.scenes.resize import GLYPH
 from saccade.errors import ConfigError, DataError
+
+
+class PictureSpec(Protocol):
+    """What a layout must know of how its scenes are drawn."""
+
+    @property
+    def size(self) -> int:
+        """Side of the picture in pixels."""
+        ...
+
+    @property
+    def largest(self) -> int:
+        """The largest side of a glyph in whole pixels."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GlyphLayout:
+    """Scenes as integers: B scenes with N object slots; slots beyond ``count`` are not ``present``."""
+
+    spec: PictureSpec
+    glyphs: GlyphSet
+    seed: int
+    index: Tensor
+    """(B,) number of the scene in its stream."""
+    classes: Tensor
+    """(B, N) digit."""
+    glyph: Tensor
+    """(B, N) id in ``glyphs``."""
+    extent: Tensor
+    """(B, N) 28 · scale in 2⁻¹⁶ px."""
+    x: Tensor
+    """(B, N) left edge of the box."""
+    y: Tensor
+    """(B, N) top edge."""
+    present: Tensor
+    """(B, N) bool."""
+    may_overlap: bool = False
+    """True after a move: sampled objects never share a pixel, moved ones may; the later slot is in front."""
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors live."""
+        return self.index.device
+
+    @property
+    def count(self) -> Tensor:
+        """(B,) number of objects present."""
+        return self.present.sum(dim=1)
+
+    @property
+    def side(self) -> Tensor:
+        """(B, N) side of the box in pixels."""
+        return self.extent >> FRACTION_BITS
+
+    @property
+    def scale(self) -> Tensor:
+        """(B, N) float: 1 is 28 px."""
+        return (self.extent.double() / (GLYPH << FRACTION_BITS)).float()
+
+    @property
+    def boxes(self) -> Tensor:
+        """(B, N, 4) int64 xyxy in pixels, right and lower edge excluded; zeros where nothing is present."""
+        corners = torch.stack([self.x, self.y, self.x + self.side, self.y + self.side], dim=-1)
+        return corners * self.present[..., None]
+
+    def masks(self) -> Tensor:
+        """(B, N, H, W) bool: the visible (non-zero) pixels of each object."""
+        return object_masks(self)
+
+    def mask_of(self, obj: Tensor) -> Tensor:
+        """(B, H, W) bool: the visible pixels of object ``obj`` (B,) of each scene."""
+        self._check_objects(obj)
+        return mask_of(self, obj)
+
+    def all_objects(self) -> Tensor:
+        """(B, H, W) bool: the visible pixels of all objects together."""
+        return occupied_pixels(self)
+
+    def __getitem__(self, rows: Tensor | slice) -> Self:
+        """The scenes ``rows``, in that order, repeats allowed."""
+        return replace(self, **{name: value[rows] for name, value in self.tensors().items()})
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same scenes on another device."""
+        moved = {name: value.to(device) for name, value in self.tensors().items()}
+        return replace(self, glyphs=self.glyphs.to(device), **moved)
+
+    def cpu(self) -> Self:
+        """The same scenes in main memory."""
+        return self.to("cpu")
+
+    def remove(self, obj: Tensor) -> Self:
+        """Take object ``obj`` (B,) out of each scene."""
+        self._check_objects(obj)
+        return replace(self, present=with_object(self.present, obj, torch.zeros_like(obj, dtype=torch.bool)))
+
+    def move(self, obj: Tensor, x: Tensor, y: Tensor) -> Self:
+        """Put the upper left corner of object ``obj`` (B,) of each scene at ``x``, ``y`` (B,)."""
+        self._check_objects(obj)
+        room = self.spec.size - self.side.gather(1, obj[:, None]).squeeze(1)  # (B,)
+        outside = (x < 0) | (y < 0) | (x > room) | (y > room)
+        if bool(outside.any()):
+            b = int(outside.nonzero()[0])
+            raise DataError(
+                f"scene {int(self.index[b])}: object {int(obj[b])} moved to ({int(x[b])}, {int(y[b])}) would leave the "
+                f"picture; with its size, x and y may be 0..{int(room[b])}"
+            )
+        return replace(self, x=with_object(self.x, obj, x), y=with_object(self.y, obj, y), may_overlap=True)
+
+    def tensors(self) -> dict[str, Any]:
+        """The columns by name: all fields that have a row for each scene."""
+        values = {column.name: getattr(self, column.name) for column in fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, Tensor)}
+
+    def _check_objects(self, obj: Tensor) -> None:
+        if obj.shape != self.index.shape:
+            raise DataError(f"one object per scene is needed: expected {len(self)} numbers, found {tuple(obj.shape)}")
+        inside = (obj >= 0) & (obj < self.present.shape[1])
+        there = inside & self.present.gather(1, obj.clamp(0, self.present.shape[1] - 1)[:, None]).squeeze(1)
+        if not bool(there.all()):
+            b = int((~there).nonzero()[0])
+            raise DataError(f"scene {int(self.index[b])} has no object {int(obj[b])}; it has {int(self.count[b])}")
+
+
+Layout = TypeVar("Layout", bound=GlyphLayout)
+
+
+def join_layouts(layouts: list[Layout]) -> Layout:
+    """Scenes of one stream, one after the other."""
+    first = layouts[0]
+    columns: dict[str, Any] = {name: torch.cat([getattr(part, name) for part in layouts]) for name in first.tensors()}
+    return replace(first, may_overlap=any(part.may_overlap for part in layouts), **columns)
+
+
+def with_object(values: Tensor, obj: Tensor, new: Tensor) -> Tensor:
+    """``values`` (B, N) with ``new`` (B,) in the places ``obj`` (B,)."""
+    return values.scatter(1, obj[:, None], new[:, None].to(values))
+
+
+# ---------------------------------------------------------------- coloured digits
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from torch import Tensor
 from saccade.data.scenes.resize import by_padding, resized
 
 if TYPE_CHECKING:
-    from saccade.data.scenes.glyph_layout import GlyphLayout
-    from saccade.data.scenes.layout import SceneLayout
+    from saccade.data.scenes.layout import GlyphLayout, SceneLayout
 
 
 @dataclass(frozen=True)

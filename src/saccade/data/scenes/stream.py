@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.ahead import MadeAhead
-from saccade.data.scenes.glyph_layout import GlyphLayout, Layout, PictureSpec, join_layouts
 from saccade.data.scenes.glyphs import GlyphSet
-from saccade.data.scenes.layout import SceneLayout, SceneSpec
+from saccade.data.scenes.layout import GlyphLayout, Layout, PictureSpec, SceneLayout, SceneSpec, join_layouts
 from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import sample_layout
 from saccade.data.tables.numbered import as_rows

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from saccade.config import from_dict
-from saccade.data.tables.left_out import summarised
-from saccade.data.tables.wording import counted
+from saccade.data.tables.wording import counted, summarised
 from saccade.errors import DataError, nearest
 
 

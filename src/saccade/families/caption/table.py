@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from saccade.data.tables.leaks import Placed, check_splits
-from saccade.data.tables.left_out import check_usable
 from saccade.data.tables.rows import (
     Cells,
     FilesFrom,
@@ -35,7 +34,7 @@ from saccade.data.tables.rows import (
     text_in,
 )
 from saccade.data.tables.splits import split_sizes
-from saccade.data.tables.wording import counted
+from saccade.data.tables.wording import check_usable, counted
 from saccade.errors import ConfigError
 from saccade.families.caption.text import tokenise
 

@@ -1,15 +1,23 @@
-"""A batch of pictures and the labels of what is on them: what goes into a model, what should come out, and where."""
+"""A batch of pictures and the labels of what is on them: what goes into a model, what should come out, and where.
+
+A model reads pictures at the size it was built for; its trace is placed on the pictures at their own size.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.data.scenes.glyph_layout import GlyphLayout
 from saccade.data.scenes.hashing import hash_u32
-from saccade.geometry import apply_to_boxes, invert, touched
+from saccade.data.scenes.layout import GlyphLayout
+from saccade.geometry import Size, apply_to_boxes, invert, scale_shift, touched
+from saccade.models.base import PictureModel, Raw
+from saccade.models.multiset_reader import MultisetModel
+from saccade.tasks.forward_passes import at_once, in_parts
+from saccade.trace import AttentionTrace
 
 NO_LABEL = -1
 """Fills the columns of ``labels`` that a picture has no label for."""
@@ -78,3 +86,41 @@ class MultisetBatch:
         """The same pictures on another device."""
         present = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
         return MultisetBatch(**{name: value.to(device) for name, value in present.items()})
+
+
+# ---------------------------------------------------------------- as a model reads them
+
+
+def at_size(images: Tensor, size: Size) -> Tensor:
+    """Pictures (B,3,H,W) at ``size``, as they are if they have it; the paper enlarges 100 × 100 to 224 × 224."""
+    if tuple(images.shape[-2:]) == tuple(size):
+        return images
+    return F.interpolate(images, size, mode="bilinear", align_corners=False, antialias=True).clamp(0, 1)
+
+
+def boxes_at_size(boxes: Tensor, images: Tensor, size: Size) -> Tensor:
+    """Boxes (B,M,4) of pictures (B,3,H,W) where :func:`at_size` puts them."""
+    height, width = images.shape[-2:]
+    x, y = boxes.view(*boxes.shape[:-1], 2, 2).unbind(-1)  # (B,M,2) each
+    return torch.stack([x * (size[1] / width), y * (size[0] / height)], dim=-1).flatten(-2)  # (B,M,4)
+
+
+def read_all(model: PictureModel, images: Tensor, size: Size) -> tuple[Raw, AttentionTrace]:
+    """What ``model`` says of pictures (B,3,H,W), and a trace whose maps lie on them at their own size."""
+    raw = in_parts(model, at_size(images, size))
+    height, width = images.shape[-2:]
+    canvas = scale_shift((width / size[1], height / size[0]), (0.0, 0.0))  # network input → picture
+    trace = model.wrap(raw, size).trace
+    shape = torch.tensor([height, width], device=images.device).expand(len(images), 2)
+    return raw, trace.placed(canvas.to(images.device).expand(len(images), 2, 3), shape)
+
+
+def read_objects(model: MultisetModel, images: Tensor, boxes: Tensor, size: Size) -> Raw:
+    """What the classifier of single objects says of pictures (B,3,H,W), and of each box (B,M,4) on them alone."""
+    network_boxes, network_images = boxes_at_size(boxes, images, size), at_size(images, size)
+    together = at_once(network_images)
+    parts = [
+        model.forward_raw(some, single=True, boxes=theirs)
+        for some, theirs in zip(torch.split(network_images, together), torch.split(network_boxes, together))
+    ]
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from saccade.data.tables.references import Reader, read_reference
-from saccade.data.tables.spellings import warn_of_spellings
+from saccade.data.tables.wording import warn_of_spellings
 from saccade.families.multiset.svhn import SvhnOptions, read_svhn
 from saccade.families.multiset.table import (
     MultisetTable,

@@ -19,7 +19,6 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.clutter import strewn
-from saccade.data.scenes.glyph_layout import GlyphLayout
 from saccade.data.scenes.glyphs import CLASSES, GlyphSet
 from saccade.data.scenes.hashing import (
     State,
@@ -29,6 +28,7 @@ from saccade.data.scenes.hashing import (
     uniform_below,
     uniform_pair_below,
 )
+from saccade.data.scenes.layout import GlyphLayout
 from saccade.data.scenes.placement import FRACTION_BITS
 from saccade.data.scenes.render import inked_pixels
 from saccade.data.scenes.stream import GlyphStream

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from saccade import geometry
 from saccade.errors import DataError
+from saccade.families.multiset.batch import read_all
 from saccade.families.multiset.data import MultisetBatch, MultisetData
-from saccade.families.multiset.pictures import read_all
 from saccade.metrics import (
     at_glimpses,
     at_random,

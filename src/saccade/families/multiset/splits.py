@@ -10,8 +10,8 @@ import torch
 
 from saccade.data.examples import Example, seen_masks
 from saccade.data.scenes.export import check_request, write_stream
-from saccade.data.scenes.glyph_layout import Layout
 from saccade.data.scenes.glyphs import pack_if_missing
+from saccade.data.scenes.layout import Layout
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig, MultisetScenes

@@ -18,13 +18,13 @@ is an error) or a ``list`` (the order is part of the answer).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from saccade.data.tables.leaks import Placed, check_splits
-from saccade.data.tables.left_out import check_usable
 from saccade.data.tables.rows import (
     Box,
     Cells,
@@ -41,7 +41,7 @@ from saccade.data.tables.rows import (
     text_in,
 )
 from saccade.data.tables.splits import split_sizes
-from saccade.data.tables.wording import counted
+from saccade.data.tables.wording import check_usable, counted
 from saccade.errors import ConfigError, DataError
 
 Kind = Literal["multiset", "set", "list"]
@@ -240,3 +240,18 @@ def _refuse_repeats(path: Path, found: Sequence[tuple[str, MultisetRow]]) -> Non
             f"{path}: kind 'set', but a label repeats in {len(repeats):,} row(s): {named}; "
             "remove the repeats, or set kind: multiset"
         )
+
+
+def commonest_multiset(table: MultisetTable, classes: Sequence[str]) -> tuple[int, ...] | None:
+    """The most frequent multiset of the training pictures, as numbers of ``classes``: the baseline that never looks.
+
+    It may be empty. Of equally frequent ones the first in the table is taken. None if no training picture has only
+    labels of ``classes``.
+    """
+    number_of = {label: number for number, label in enumerate(classes)}
+    held: Counter[tuple[int, ...]] = Counter()
+    for row in table.rows:
+        if row.split == "train" and all(label in number_of for label in row.labels):
+            numbers = [number_of[label] for label in row.labels]
+            held[tuple(numbers if table.kind == "list" else sorted(numbers))] += 1
+    return held.most_common(1)[0][0] if held else None

@@ -26,6 +26,7 @@ from saccade.data.tables.references import split_reference
 from saccade.data.tables.splits import Split
 from saccade.data.tables.trainable import check_named, check_trainable
 from saccade.errors import ConfigError
+from saccade.families.multiset.batch import at_size, boxes_at_size, read_all, read_objects
 from saccade.families.multiset.data import ALONE, DIGITS, MultisetData, MultisetDataConfig, MultisetScenes
 from saccade.families.multiset.losses import (
     LOSSES,
@@ -41,10 +42,9 @@ from saccade.families.multiset.losses import (
     ReinforceToGo,
     SingleObject,
 )
-from saccade.families.multiset.pictures import at_size, boxes_at_size, read_all, read_objects
-from saccade.families.multiset.prior import commonest_multiset
 from saccade.families.multiset.readers import MULTISET_READERS, read_multisets
 from saccade.families.multiset.scores import MultisetScores, add_answers, add_glimpses, score_multisets
+from saccade.families.multiset.table import commonest_multiset
 from saccade.losses import (
     count_loss,
     hsal_expected_loss,

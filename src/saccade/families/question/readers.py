@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from saccade.data.tables.references import Reader, read_reference
-from saccade.data.tables.spellings import warn_of_spellings
+from saccade.data.tables.wording import warn_of_spellings
 from saccade.families.question.cub import CubOptions, read_cub
 from saccade.families.question.rows import TableOptions, read_csv, read_jsonl
 from saccade.families.question.table import QuestionTable

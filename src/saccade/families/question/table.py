@@ -10,9 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from saccade.data.tables.left_out import check_usable
 from saccade.data.tables.splits import split_sizes
-from saccade.data.tables.wording import counted
+from saccade.data.tables.wording import check_usable, counted
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,10 @@ from saccade.data.pictures.byte_store import ByteStore
 from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.pictures.prepared import PreparedPictures, prepared_mask
 from saccade.data.pictures.reading import SIDE_LIMIT
-from saccade.data.tables.left_out import summarised
 from saccade.data.tables.numbered import checked_numbers
 from saccade.data.tables.references import split_reference
 from saccade.data.tables.splits import checked_split, split_sizes
-from saccade.data.tables.wording import counted
+from saccade.data.tables.wording import counted, summarised
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.batch import TableBatch
 from saccade.families.question.readers import READERS, read_questions

@@ -16,8 +16,8 @@ from PIL import Image
 from torch import Tensor
 
 from saccade import geometry
+from saccade.families.multiset.batch import read_all
 from saccade.families.multiset.data import SCENES, MultisetBatch, MultisetData, MultisetDataConfig
-from saccade.families.multiset.pictures import read_all
 from saccade.metrics import cells_in_boxes, most_salient
 from saccade.models.base import PictureModel
 from saccade.predict import Predictor, load

@@ -1,4 +1,4 @@
-"""Models that are built for pictures of one size, and how they refuse others."""
+"""Checks of models that are built for a fixed input size: pictures of another size are refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from saccade.geometry import Size
 
 
 def check_size(built_for: Size, size: Size, setting: str) -> None:
-    """Refuse a network input of another ``size`` (height, width); ``setting`` is what the model's size is called."""
+    """Refuse a network input of another ``size`` (height, width); ``setting`` is the model's setting for it."""
     if tuple(size) != tuple(built_for):
         built, found = ("×".join(map(str, each)) for each in (built_for, size))
         raise DataError(f"this model reads pictures of {built} pixels only, found {found}; set {setting} to {[*size]}")
