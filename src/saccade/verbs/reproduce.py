@@ -23,6 +23,7 @@ from saccade.verbs.reproduction.multiset_table import DATA as MULTISETS
 from saccade.verbs.reproduction.multiset_table import LEGEND as MULTISET_LEGEND
 from saccade.verbs.reproduction.multiset_table import MultisetTable, multiset_page, training_figures
 from saccade.verbs.reproduction.page import hattnet_page
+from saccade.verbs.reproduction.people import people_table
 from saccade.verbs.reproduction.projections import projection_table, study_projections
 from saccade.verbs.reproduction.reading_figures import reading_figures
 from saccade.verbs.reproduction.table1 import DATA, LEGEND, Protocol, Table1
@@ -126,7 +127,7 @@ def reproduce(
     if table == "sat-table1":
         told = CaptionTable.of_references(recorded_runs(), data, OFFICIAL if protocol == "all" else protocol)
         told = told if folder is None else told.with_runs(recorded_runs(folder / RESULTS))
-        return _captions(told.with_runs(trained(told.missing(seeds))), folder, started)
+        return _captions(told.with_runs(trained(told.missing(seeds))), folder, started, progress)
     shown = Table1(recorded_runs(), tuple(data or DATA), cast(Protocol, protocol))
     shown = shown if folder is None else shown.with_runs(recorded_runs(folder / RESULTS))
     shown = shown.with_runs(trained(missing_jobs(shown, seeds)))
@@ -187,8 +188,8 @@ def _multisets(shown: MultisetTable, folder: Path | None, device: str, started: 
     )
 
 
-def _captions(shown: CaptionTable, folder: Path | None, started: float) -> Reproduction:
-    """Table 1 of Xu et al. (2015), and its curve, from the records."""
+def _captions(shown: CaptionTable, folder: Path | None, started: float, progress: Progress) -> Reproduction:
+    """Table 1 of Xu et al. (2015), and its curve, from the records; people, where the captions are at hand."""
     figures: list[Path] = []
     report = None
     if folder is not None:
@@ -197,9 +198,11 @@ def _captions(shown: CaptionTable, folder: Path | None, started: float) -> Repro
         report = caption_page(shown, drawings).save(folder / "report.html")
     beside = [found for name in shown.data if (found := shown.beside(name)).rows]
     scenes = [found for found in (shown.scenes(),) if found.rows]
+    each = (people_table(name, source, shown.protocol, progress) for name, source in shown.sources.items())
+    people = [found for found in each if found is not None]
     return Reproduction(
         table="sat-table1",
-        tables=[*(shown.printed(name) for name in shown.data), *beside, *scenes],
+        tables=[*(shown.printed(name) for name in shown.data), *people, *beside, *scenes],
         cells=[cell.to_json() for cell in shown.cells()],
         confirmed=[],
         figures=figures,
