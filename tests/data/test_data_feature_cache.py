@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from saccade.data import feature_cache
-from saccade.data.feature_cache import FeatureCache, feature_key, files_digest, weights_digest
+from saccade.data.feature_cache import FeatureCache, feature_key, weights_digest
 from saccade.errors import ConfigError, DataError, OutputError, ShapeError
 
 SHAPE, COUNT = (3, 4), 10
@@ -237,20 +237,6 @@ def test_wrong_shapes_numbers_and_places(tmp_path):
 
 
 # ---------------------------------------------------------------- keys
-
-
-def test_a_digest_of_files_changes_with_them(tmp_path):
-    paths = [tmp_path / name for name in ("a.png", "b.png")]
-    for path in paths:
-        path.write_bytes(b"12")
-        os.utime(path, ns=(5, 5))
-    before = files_digest(paths)
-    assert files_digest(paths) == before
-    assert files_digest(paths[::-1]) != before
-    os.utime(paths[0], ns=(5, 6))
-    assert files_digest(paths) != before
-    with pytest.raises(DataError, match="cannot be read"):
-        files_digest([tmp_path / "nowhere.png"])
 
 
 def test_a_digest_of_weights_changes_with_them():

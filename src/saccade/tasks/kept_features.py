@@ -16,7 +16,8 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from saccade.backbones import Stages
 from saccade.cache import cache_home
-from saccade.data.feature_cache import FeatureCache, feature_key, files_digest, weights_digest
+from saccade.data.content_digest import files_digest
+from saccade.data.feature_cache import FeatureCache, feature_key, weights_digest
 from saccade.errors import ConfigError
 from saccade.models.base import SeeingModel
 from saccade.tasks.forward_passes import at_once, encoded
