@@ -14,7 +14,7 @@ from saccade.engine.phases import trainable_names
 from saccade.engine.recipe import Recipe, Select, load_recipe, packaged_recipes, read_recipe
 from saccade.engine.recipe_versions import migrate_recipe
 from saccade.errors import ConfigError
-from saccade.families import family, model_spec
+from saccade.families import family, model_spec, models
 from saccade.families.question.scene_data import SPECS, SceneDataConfig
 from saccade.models.base import ImageModel
 from saccade.models.io.facts import read_facts

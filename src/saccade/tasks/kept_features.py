@@ -16,7 +16,8 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from saccade.backbones import Stages
 from saccade.cache import cache_home
-from saccade.data.pictures.feature_cache import FeatureCache, feature_key, files_digest, weights_digest
+from saccade.data.pictures.content_digest import files_digest
+from saccade.data.pictures.feature_cache import FeatureCache, feature_key, weights_digest
 from saccade.errors import ConfigError
 from saccade.models.base import ImageModel
 from saccade.tasks.forward_passes import at_once, encoded

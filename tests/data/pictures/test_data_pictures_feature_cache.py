@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from saccade.data.pictures import feature_cache
-from saccade.data.pictures.feature_cache import FeatureCache, feature_key, files_digest, weights_digest
+from saccade.data.pictures.feature_cache import FeatureCache, feature_key, weights_digest
+from saccade.data.pictures.reading import feature_cache
 from saccade.errors import ConfigError, DataError, OutputError, ShapeError
 
 SHAPE, COUNT = (3, 4), 10
@@ -140,7 +140,7 @@ def test_facts_that_do_not_fit_start_it_anew(tmp_path, facts):
 def test_shards_are_whole_or_not_there_when_the_process_is_killed(tmp_path):
     code = f"""
 import os, torch
-from saccade.data.pictures import feature_cache
+from saccade.data.pictures.reading import feature_cache
 feature_cache.SHARD_BYTES = {3 * EACH}
 cache = feature_cache.FeatureCache({str(tmp_path)!r}, shape={SHAPE}, count={COUNT}, key="k", limit_bytes={PLENTY})
 cache.fill(lambda numbers: os._exit(9) if 3 in numbers else torch.ones(len(numbers), 3, 4))
@@ -237,20 +237,6 @@ def test_wrong_shapes_numbers_and_places(tmp_path):
 
 
 # ---------------------------------------------------------------- keys
-
-
-def test_a_digest_of_files_changes_with_them(tmp_path):
-    paths = [tmp_path / name for name in ("a.png", "b.png")]
-    for path in paths:
-        path.write_bytes(b"12")
-        os.utime(path, ns=(5, 5))
-    before = files_digest(paths)
-    assert files_digest(paths) == before
-    assert files_digest(paths[::-1]) != before
-    os.utime(paths[0], ns=(5, 6))
-    assert files_digest(paths) != before
-    with pytest.raises(DataError, match="cannot be read"):
-        files_digest([tmp_path / "nowhere.png"])
 
 
 def test_a_digest_of_weights_changes_with_them():

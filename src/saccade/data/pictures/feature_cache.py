@@ -17,7 +17,7 @@ import math
 import os
 import shutil
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ SHARD_BYTES = 32 << 20
 """Features of a shard at most; at least one is in it."""
 
 _FACTS = "facts.json"
-_SCHEMA = 1
+_SCHEMA = 2  # of schema 1 the key held names and times of pictures in place of their contents
 _DIGEST_BYTES = 32
 _LARGEST = float(torch.finfo(torch.float16).max)
 
@@ -46,25 +46,13 @@ def feature_key(*, pictures: str, backbone: str, weights: str, stage: str, size:
     """All that the features of pictures depend on, as text.
 
     Args:
-        pictures: which pictures, in which order: :func:`files_digest`, or what says how they are generated.
+        pictures: which pictures, in which order: :func:`saccade.data.pictures.content_digest.files_digest` of them.
         backbone: name of the network.
         weights: :func:`weights_digest` of it.
         stage: where in it the features are taken.
         size: (height, width) of its input.
     """
     return f"{backbone} {stage} at {size[0]}×{size[1]}, weights {weights}, pictures {pictures}"
-
-
-def files_digest(paths: Iterable[Path]) -> str:
-    """A digest of names, sizes and times of files, in their order: it changes when a picture does, and reads none."""
-    digest = hashlib.sha256()
-    for path in paths:
-        try:
-            found = path.stat()
-        except OSError as error:
-            raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
-        digest.update(json.dumps([path.name, found.st_size, found.st_mtime_ns]).encode())
-    return digest.hexdigest()[:32]
 
 
 def weights_digest(tensors: Mapping[str, Tensor]) -> str:

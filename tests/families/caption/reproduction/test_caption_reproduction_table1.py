@@ -156,3 +156,28 @@ def test_reproduce_prints_writes_and_tells_json(tmp_path: Path, monkeypatch) -> 
     assert cells["sat-soft", "bleu_1_nobp"]["mean"] == 0.66
     assert cells["sat-hard", "meteor"]["published"] == 0.2030
     assert ("sat-soft", "cider") not in cells  # neither measured nor printed
+
+
+def test_people_stand_beside_the_models_where_their_captions_are_at_hand(tmp_path: Path, monkeypatch) -> None:
+    """Two dev pictures of three captions, and no test pictures: under "dev" the dev pictures are tested on."""
+    (tmp_path / "Images").mkdir()
+    said = {
+        "t.jpg": ["A cat ."] * 3,
+        "a.jpg": ["A dog's ball .", "a dog 's ball", "a ball"],
+        "b.jpg": ["Two birds"] * 3,
+    }
+    for name in said:
+        (tmp_path / "Images" / name).write_bytes(b"not read")
+    lines = [f"{name}#{turn}\t{text}" for name, texts in said.items() for turn, text in enumerate(texts)]
+    (tmp_path / "Flickr8k.token.txt").write_text("\n".join(lines))
+    (tmp_path / "Flickr_8k.trainImages.txt").write_text("t.jpg")
+    (tmp_path / "Flickr_8k.devImages.txt").write_text("a.jpg\nb.jpg")
+    monkeypatch.setattr(verb, "recorded_runs", lambda folder=None: ())
+    monkeypatch.setattr("saccade.metrics.text.people.meteor_missing", lambda: "not here")
+    shown, people = verb.reproduce("sat-table1", data=[f"flickr8k:{tmp_path}"], protocol="dev").tables
+    assert people.title == "people against people, BLEU without brevity penalty, % on Flickr8k"
+    assert people.columns[:7] == ["", *shown.columns[1:], "length"]
+    assert people.rows[0][:2] == ["People", "100.00"]  # every word of everybody is in a caption of the others
+    assert people.rows[0][5] == "–"  # METEOR, without Java
+    assert "Each of 3 captions of 2 pictures" in people.note
+    assert len(verb.reproduce("sat-table1", data=[f"flickr8k:{tmp_path}"]).tables) == 1  # no test pictures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from saccade.families.caption.reproduction.people import people_table
 from saccade.families.caption.reproduction.table1 import (
     LEGEND,
     OFFICIAL,
@@ -16,7 +17,7 @@ from saccade.verbs.reproduction.result import Reproduction
 
 
 def reproduce(request: Request) -> Reproduction:
-    """Table 1 and its curve from the records; the scores of captions of scenes below."""
+    """Table 1 and its curve from the records; people beside it where the captions are at hand; scenes below."""
     protocol = OFFICIAL if request.protocol == ALL else request.protocol
     shown = request.completed(CaptionTable.of_references(recorded_runs(), request.data, protocol))
     drawings: list[Drawing] = []
@@ -26,8 +27,10 @@ def reproduce(request: Request) -> Reproduction:
         page = caption_page(shown, drawings)
     beside = [found for name in shown.data if (found := shown.beside(name)).rows]
     scenes = [found for found in (shown.scenes(),) if found.rows]
+    each = (people_table(name, source, shown.protocol, request.progress) for name, source in shown.sources.items())
+    people = [found for found in each if found is not None]
     return request.result(
-        [*(shown.printed(name) for name in shown.data), *beside, *scenes],
+        [*(shown.printed(name) for name in shown.data), *people, *beside, *scenes],
         [cell.to_json() for cell in shown.cells()],
         LEGEND,
         drawings=drawings,
