@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from saccade.data.pictures.feature_cache import FeatureCache, feature_key, weights_digest
-from saccade.data.pictures.reading import feature_cache
+from saccade.data.pictures import feature_cache
 from saccade.errors import ConfigError, DataError, OutputError, ShapeError
 
 SHAPE, COUNT = (3, 4), 10
@@ -140,7 +140,7 @@ def test_facts_that_do_not_fit_start_it_anew(tmp_path, facts):
 def test_shards_are_whole_or_not_there_when_the_process_is_killed(tmp_path):
     code = f"""
 import os, torch
-from saccade.data.pictures.reading import feature_cache
+from saccade.data.pictures import feature_cache
 feature_cache.SHARD_BYTES = {3 * EACH}
 cache = feature_cache.FeatureCache({str(tmp_path)!r}, shape={SHAPE}, count={COUNT}, key="k", limit_bytes={PLENTY})
 cache.fill(lambda numbers: os._exit(9) if 3 in numbers else torch.ones(len(numbers), 3, 4))

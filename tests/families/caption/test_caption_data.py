@@ -341,13 +341,14 @@ def test_what_is_fine_warns_of_nothing(table):
 
 
 def test_written_scenes_are_read_again(tmp_path):
-    from saccade.data.scenes.export import write_captions
+    from saccade.families.caption.splits import write_split
 
-    config = CaptionDataConfig(glyphs="pack", seed=3)
-    out = write_captions(config, "val", 6, tmp_path / "made", start=2)
+    settings = {"name": "scenes", "glyphs": "pack", "seed": 3}
+    config = CaptionDataConfig(**settings)
+    out = write_split(settings, "val", 6, tmp_path / "made", start=2)
     again = CaptionData(CaptionDataConfig(f"jsonl:{out / 'scenes.jsonl'}", size=(100, 100), at_least=1), "val")
     batch, made = again.pictures(torch.arange(6)), CaptionData(config, "val").pictures(torch.arange(2, 8))
     assert np.abs(batch.images.numpy() - made.images.numpy()).max() == 0
     assert [again.references(n) for n in range(6)] == [CaptionData(config, "val").references(n) for n in range(2, 8)]
     with pytest.raises(DataError, match="read, not generated"):
-        write_captions(CaptionDataConfig("csv:x"), "val", 1, tmp_path / "more")
+        write_split({"name": "csv:x"}, "val", 1, tmp_path / "more")

@@ -298,11 +298,12 @@ def test_an_empty_split_says_which_have_pictures(folder):
 
 
 def test_written_scenes_are_read_again(tmp_path):
-    from saccade.data.scenes.export import write_multisets
+    from saccade.families.multiset.splits import write_split
 
-    config = MultisetDataConfig("mnist-multiset", glyphs="pack", options={"empty_held_out": 0.2})
+    settings = {"name": "mnist-multiset", "glyphs": "pack", "options": {"empty_held_out": 0.2}}
+    config = MultisetDataConfig(**settings)
     seen = []
-    out = write_multisets(config, "test", 20, tmp_path / "out", start=5, progress=lambda *report: seen.append(report))
+    out = write_split(settings, "test", 20, tmp_path / "out", start=5, progress=lambda *report: seen.append(report))
     assert seen == [(20, 20)]
     first = json.loads((out / "scenes.jsonl").read_text().splitlines()[0])
     assert (first["index"], first["split"], first["glyphs"]) == (5, "test", "pack-test-600")
@@ -316,9 +317,9 @@ def test_written_scenes_are_read_again(tmp_path):
     assert (made.present.sum(1) == 0).any()
     assert torch.equal(back.boxes.nan_to_num(-1), made.boxes.nan_to_num(-1))
     with pytest.raises(DataError, match="read, not generated"):
-        write_multisets(read.config, "test", 1, tmp_path / "more")
+        write_split({"name": read.config.name}, "test", 1, tmp_path / "more")
     with pytest.raises(DataError, match=r"mnist-multiset test has 10000 scenes, asked for 9999\.\.10000"):
-        write_multisets(config, "test", 2, tmp_path / "more", start=9_999)
+        write_split(settings, "test", 2, tmp_path / "more", start=9_999)
 
 
 # ---------------------------------------------------------------- variation

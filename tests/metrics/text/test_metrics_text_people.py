@@ -3,7 +3,8 @@
 import pytest
 
 from saccade.errors import DataError
-from saccade.metrics import bleu, caption_people, cider, rouge_l
+from saccade.metrics import bleu, cider, rouge_l
+from saccade.metrics.text import people
 from saccade.metrics.text.people import people_scores
 
 CAPTIONS = [
@@ -15,7 +16,7 @@ CAPTIONS = [
 
 @pytest.fixture(autouse=True)
 def _without_java(monkeypatch):
-    monkeypatch.setattr(caption_people, "meteor_missing", lambda: "not here")
+    monkeypatch.setattr(people, "meteor_missing", lambda: "not here")
 
 
 def test_each_person_in_turn_against_the_others():
@@ -38,8 +39,8 @@ def test_each_person_in_turn_against_the_others():
 
 
 def test_meteor_is_there_where_it_can_run(monkeypatch):
-    monkeypatch.setattr(caption_people, "meteor_missing", lambda: None)
-    monkeypatch.setattr(caption_people, "meteor_jar", lambda said, known: len(known[0]) / 10)
+    monkeypatch.setattr(people, "meteor_missing", lambda: None)
+    monkeypatch.setattr(people, "meteor_jar", lambda said, known: len(known[0]) / 10)
     assert people_scores(CAPTIONS).metrics["meteor"] == pytest.approx(0.2)
 
 

@@ -172,12 +172,12 @@ def test_people_stand_beside_the_models_where_their_captions_are_at_hand(tmp_pat
     (tmp_path / "Flickr8k.token.txt").write_text("\n".join(lines))
     (tmp_path / "Flickr_8k.trainImages.txt").write_text("t.jpg")
     (tmp_path / "Flickr_8k.devImages.txt").write_text("a.jpg\nb.jpg")
-    monkeypatch.setattr(verb, "recorded_runs", lambda folder=None: ())
+    monkeypatch.setattr("saccade.families.caption.reproduction.recorded_runs", lambda folder=None: ())
     monkeypatch.setattr("saccade.metrics.text.people.meteor_missing", lambda: "not here")
-    shown, people = verb.reproduce("sat-table1", data=[f"flickr8k:{tmp_path}"], protocol="dev").tables
+    shown, people = reproduce("sat-table1", data=[f"flickr8k:{tmp_path}"], protocol="dev").tables
     assert people.title == "people against people, BLEU without brevity penalty, % on Flickr8k"
     assert people.columns[:7] == ["", *shown.columns[1:], "length"]
     assert people.rows[0][:2] == ["People", "100.00"]  # every word of everybody is in a caption of the others
     assert people.rows[0][5] == "–"  # METEOR, without Java
     assert "Each of 3 captions of 2 pictures" in people.note
-    assert len(verb.reproduce("sat-table1", data=[f"flickr8k:{tmp_path}"]).tables) == 1  # no test pictures
+    assert len(reproduce("sat-table1", data=[f"flickr8k:{tmp_path}"]).tables) == 1  # no test pictures
