@@ -59,6 +59,11 @@ def _as_mapping(text: str, known: Mapping[str, type]) -> str:
     return f"; numbers have names, as in {{name: {name}, {numbers[0]}: …}}" if numbers else ""
 
 
+def loss_name(loss: Any, known: Mapping[str, type]) -> str:
+    """What a recipe calls the loss that :func:`build_loss` built."""
+    return next(name for name, kind in known.items() if type(loss) is kind)
+
+
 def check_weight(name: str, value: float) -> None:
     """Refuse a weight that is below 0 or not finite."""
     if not 0 <= value < math.inf:

@@ -219,7 +219,7 @@ def test_the_loss_of_a_phase_is_built_from_its_settings(model: str, loss: dict |
         ({"name": "default", "penalty": 1}, "loss 'default' has no settings, found penalty"),
         ("self_critical", "the loss 'self_critical' and data 'own_words' go together"),
         ("hard", "this model draws no cells; take model 'sat-hard'"),
-        ({"name": "hard_code", "entropy": 1}, "this model draws no cells"),
+        ({"name": "hard_code", "entropy": 1}, "loss 'hard_code': this model draws no cells"),
     ],
 )
 def test_losses_that_cannot_be_are_refused(loss: dict | str, complaint: str) -> None:

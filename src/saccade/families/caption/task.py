@@ -48,6 +48,7 @@ from saccade.metrics import bleu, same_caption
 from saccade.models.io.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
+from saccade.tasks.losses import loss_name
 from saccade.tasks.picture_task import Batch, PictureTask
 from saccade.tasks.wanted import Wanted, settings_wanted
 
@@ -171,7 +172,8 @@ class CaptionTask(PictureTask):
         if isinstance(loss, SelfCritical) != (data == OWN_WORDS):
             raise ConfigError(f"the loss 'self_critical' and data '{OWN_WORDS}' go together; give both, or neither")
         if isinstance(loss, Hard) and not draws:
-            raise ConfigError("this model draws no cells; take model 'sat-hard', or loss 'soft'")
+            name = loss_name(loss, LOSSES)
+            raise ConfigError(f"loss '{name}': this model draws no cells; take model 'sat-hard', or loss 'soft'")
         if isinstance(loss, SelfCritical) and self.data_config.is_generated:
             raise ConfigError(ONE_TRUTH)
         return loss

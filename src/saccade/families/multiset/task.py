@@ -66,6 +66,7 @@ from saccade.models.io.facts import ModelFacts
 from saccade.models.multiset_counts import MultisetCountsModel
 from saccade.models.multiset_reader import MultisetModel
 from saccade.tasks.forward_passes import answers_of
+from saccade.tasks.losses import loss_name
 from saccade.tasks.picture_task import Batch, PictureTask, in_batches
 from saccade.tasks.wanted import Wanted, settings_wanted
 
@@ -171,7 +172,7 @@ class MultisetTask(PictureTask):
 
     def checked_loss(self, loss: Loss, data: str) -> Loss:
         """Refuse a loss that the material, the model or the data is not made for."""
-        name = next(name for name, kind in LOSSES.items() if type(loss) is kind)
+        name = loss_name(loss, LOSSES)
         if data == OBJECTS and name not in OF_OBJECTS:
             raise ConfigError(f"loss '{name}': data '{OBJECTS}' is taught by {' or '.join(OF_OBJECTS)}")
         if isinstance(loss, EachObject) and data != OBJECTS:
