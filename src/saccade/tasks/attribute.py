@@ -22,6 +22,7 @@ from saccade.errors import ConfigError
 from saccade.models.base import QueryModel
 from saccade.models.facts import ModelFacts
 from saccade.tasks.attribute_scores import score_attributes
+from saccade.tasks.learned_data import Entries, glyph_entries, photograph_entries
 from saccade.tasks.query_task import QueryTask
 from saccade.tasks.wanted import Wanted
 
@@ -54,6 +55,14 @@ class AttributeTask(QueryTask):
         side = SPECS[self.data_config.name].size
         chosen = str(self.data_config.protocol)
         super().__init__(model=model, model_config=model_config, size=(side, side), protocol=chosen, seed=seed)
+
+    def learned_data(self) -> dict[str, Entries]:
+        """The glyphs of the scenes, and the photographs behind them."""
+        config = self.data_config
+        found = {"glyphs": glyph_entries(config.glyphs)}
+        if config.name == "mbg":
+            found["backgrounds"] = photograph_entries(config.backgrounds, self.tell)
+        return found
 
     def make_split(self, name: str) -> AttributeData:
         """One split of the scenes, on the device; fresh training scenes are drawn anew for each seed."""

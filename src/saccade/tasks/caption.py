@@ -47,6 +47,7 @@ from saccade.tasks.caption_losses import HARD, SELF_CRITICAL, AskedLoss, asked_l
 from saccade.tasks.caption_rewards import ONE_TRUTH, JudgedPictures
 from saccade.tasks.caption_scores import captions_of, score_captions, sentences
 from saccade.tasks.forward_passes import encoded
+from saccade.tasks.learned_data import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
 from saccade.tasks.picture_task import Batch, PictureTask
 from saccade.tasks.scoring import numbers_in_batches
 from saccade.tasks.trainable_tables import check_named, check_trainable
@@ -108,6 +109,18 @@ class CaptionTask(PictureTask):
     def described(self) -> str:
         """What the table holds, in one line; nothing of scenes."""
         return "" if self.table is None else self.table.described(len(self.vocabulary.words))
+
+    def learned_data(self) -> dict[str, Entries]:
+        """The captions of train and val with their pictures, or the glyphs of scenes; and the words."""
+        words = {"vocabulary": word_entries(word=self.vocabulary.words)}
+        if self.table is None:
+            return {"glyphs": glyph_entries(self.data_config.glyphs), **words}
+        rows = [row for row in self.table.rows if row.split in LEARNED]
+        return {
+            "rows": row_entries((row.image, "", (row.split, row.captions)) for row in rows),
+            "pictures": picture_entries((row.image for row in rows), self.tell),
+            **words,
+        }
 
     def make_split(self, name: str) -> CaptionData:
         """One split of the captions."""

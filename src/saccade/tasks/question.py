@@ -25,6 +25,7 @@ from saccade.errors import ConfigError
 from saccade.models.base import QueryModel
 from saccade.models.facts import ModelFacts
 from saccade.tasks.kept_features import rests
+from saccade.tasks.learned_data import LEARNED, Entries, picture_entries, row_entries, word_entries
 from saccade.tasks.picture_task import Batch, in_batches
 from saccade.tasks.query_task import QueryTask
 from saccade.tasks.question_features import QuestionFeatures
@@ -71,6 +72,15 @@ class QuestionTask(QueryTask):
     def described(self) -> str:
         """What the table holds, in one line."""
         return self.table.described()
+
+    def learned_data(self) -> dict[str, Entries]:
+        """The questions of train and val, their pictures, and the words."""
+        rows = [row for row in self.table.rows if row.split in LEARNED]
+        return {
+            "rows": row_entries((row.image, row.query, (row.split, row.labels)) for row in rows),
+            "pictures": picture_entries((row.image for row in rows), self.tell),
+            "vocabulary": word_entries(query=self.table.queries, answer=self.table.answers),
+        }
 
     def make_split(self, name: str) -> QuestionData | QuestionFeatures:
         """One split of the table, its pictures on the device where they fit; or SPLIT/kept: what is kept of them."""
