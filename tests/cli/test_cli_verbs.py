@@ -63,7 +63,7 @@ def test_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("saccade.data.pictures.reading.find_pictures", interrupted)
+    monkeypatch.setattr("saccade.data.pictures.find_pictures", interrupted)
     result = run("look", "x.png")
     assert result.exit_code == 130
     assert "Traceback" not in result.output
@@ -186,9 +186,11 @@ def test_train_passes_everything_on(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert called["recipe"] == "soft-mref"
     assert called["overrides"] == ["seed=1", "a.b=2"]
     assert called["out"] == tmp_path
-    assert called["resume"] is True
+    assert (called["resume"], called["accept_changed_data"]) == (True, False)
     assert called["max_minutes"] == 1.5
     assert called["seed"] is None
+    run("train", "--out", tmp_path, "--resume", "--accept-changed-data")
+    assert (called["resume"], called["accept_changed_data"]) == (True, True)
     assert run("train", "soft-mref").exit_code == 2  # no --out
     stopped = SimpleNamespace(stopped="signal", model=None)
     monkeypatch.setitem(saccade.__dict__, "train", lambda recipe, **options: stopped)

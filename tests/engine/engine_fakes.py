@@ -65,6 +65,7 @@ class TinyTask:
         self.validations = 0
         self.scripted: list[float] | None = None
         self.told = ""
+        self.parts = {"settings": [("seed", str(seed))]}
         self.signal_at: int | None = None
         self.crash_at: int | None = None
         self.built: list[tuple[Scaled | Double, tuple[str, ...]]] = []
@@ -109,6 +110,9 @@ class TinyTask:
 
     def described(self) -> str:
         return self.told
+
+    def data_parts(self) -> dict[str, list[tuple[str, str]]]:
+        return self.parts
 
     def steps_per_epoch(self, batch_size: int) -> int | None:
         return None if self.epoch_samples is None else self.epoch_samples // batch_size

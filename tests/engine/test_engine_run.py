@@ -23,7 +23,7 @@ def test_folder_holds_what_it_promises(tmp_path):
     recipe = tiny_recipe()
     result = fit(TinyTask(), recipe, tmp_path / "a" / "run", **QUIET)
     names = sorted(path.name for path in result.out.iterdir())
-    assert names == ["checkpoints", "config.yaml", "log.txt", "metrics.jsonl", "model"]
+    assert names == ["checkpoints", "config.yaml", "data.json", "log.txt", "metrics.jsonl", "model"]
     config = yaml.safe_load((result.out / "config.yaml").read_text())
     assert from_dict(Recipe, config["recipe"]) == recipe
     assert config["run"]["versions"]["torch"] == str(torch.__version__)

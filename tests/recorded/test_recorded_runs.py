@@ -97,6 +97,15 @@ def test_a_run_is_kept_and_reads_back(tmp_path):
     assert keep(evaluation, tmp_path / "run", **options, revision="r2").training["revision"] == "r2"
 
 
+def test_a_record_says_that_the_data_changed_on_the_way(tmp_path):
+    evaluation = finished_run(tmp_path / "run")
+    config = json.loads((tmp_path / "run" / "model" / "config.json").read_text())
+    config["training"]["data_changes"] = ["from step 2 on: rows: 1 changed"]
+    (tmp_path / "run" / "model" / "config.json").write_text(json.dumps(config))
+    kept = keep(evaluation, tmp_path / "run", name="soft-mref-x-seed0", command="c", folder=tmp_path / "results")
+    assert kept.training["data_changes"] == ["from step 2 on: rows: 1 changed"]
+
+
 def test_an_unfinished_run_and_a_strange_evaluation_are_refused_and_nothing_is_written(tmp_path):
     with pytest.raises(CheckpointError, match="not a finished run"):
         keep({}, tmp_path, name="x", command="c", folder=tmp_path / "results")

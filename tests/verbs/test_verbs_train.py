@@ -54,7 +54,9 @@ def metrics(out: Path, kind: str) -> list[tuple[int, dict[str, float]]]:
 
 
 def test_a_run_folder_holds_what_the_contract_says(run: Path) -> None:
-    assert {path.name for path in run.iterdir()} == {"config.yaml", "metrics.jsonl", "log.txt", "checkpoints", "model"}
+    assert {path.name for path in run.iterdir()} == {
+        "config.yaml", "data.json", "metrics.jsonl", "log.txt", "checkpoints", "model",
+    }  # fmt: skip
     config = yaml.safe_load((run / "config.yaml").read_text())
     recipe = config["recipe"]
     assert (recipe["name"], recipe["protocol"], recipe["batch_size"]) == ("soft-mref", "unlimited", 8)

@@ -49,6 +49,12 @@ def train(
         ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.", show_default="off")] = False,
+    accept_changed_data: Annotated[
+        bool,
+        typer.Option(
+            "--accept-changed-data", help="With --resume: go on although the data changed.", show_default="off"
+        ),
+    ] = False,
     max_minutes: Annotated[
         float | None, typer.Option("--max-minutes", help="Stop cleanly after this long.", show_default="no limit")
     ] = None,
@@ -75,6 +81,7 @@ def train(
         overrides=overrides or [],
         out=out,
         resume=resume,
+        accept_changed_data=accept_changed_data,
         max_minutes=max_minutes,
         devices=devices,
         nodes=nodes,

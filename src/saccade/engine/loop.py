@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 
+from saccade.engine.data_note import Compared, DataNote, Parts, compared
 from saccade.engine.progress import ProgressMode, Reporter, make_reporter
 from saccade.engine.protocol import Trainable
 from saccade.engine.ranks import on_first_rank, part_company
@@ -33,6 +34,7 @@ def fit(
     out: str | Path,
     *,
     resume: bool = False,
+    accept_changed_data: bool = False,
     max_minutes: float | None = None,
     device: str = "auto",
     devices: int = 1,
@@ -48,6 +50,8 @@ def fit(
         recipe: what to do; resolved, as `load_recipe` gives it.
         out: a new or empty folder; with ``resume`` the folder of the run to continue.
         resume: go on from the newest whole checkpoint, bit for bit on the CPU.
+        accept_changed_data: with ``resume``, go on although the data is not what the run began with; every model that
+            is saved from there on says so.
         max_minutes: stop cleanly after this long; the run can be resumed.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1`` or ``mps``.
         devices: how many, on each of ``nodes`` machines.
@@ -61,6 +65,7 @@ def fit(
 
     Raises:
         ConfigError: the recipe does not fit the task, or not the run to resume.
+        DataError: the data cannot be used, or is not what the run to resume began with.
         OutputError: ``out`` cannot be written, or already holds something.
         TrainingStopped: the loss or a gradient stopped being finite.
     """
@@ -72,7 +77,9 @@ def fit(
         raise ConfigError(f"max_minutes must be above 0, found {max_minutes}")
     folder = RunFolder(Path(out), keep_checkpoints=recipe.keep_checkpoints)
     fabric = _fabric(recipe, folder.path, device, devices, nodes, strategy)
-    sealed: _Sealed = fabric.launch(_Run(task, recipe, folder, resume, max_minutes, progress))
+    if accept_changed_data and not resume:
+        raise ConfigError("changed data can be accepted for a run that goes on: add --resume")
+    sealed: _Sealed = fabric.launch(_Run(task, recipe, folder, resume, accept_changed_data, max_minutes, progress))
     return sealed.result
 
 
@@ -92,11 +99,13 @@ class _Run:
         recipe: Recipe,
         folder: RunFolder,
         resume: bool,
+        accept_changed_data: bool,
         max_minutes: float | None,
         progress: ProgressMode,
     ) -> None:
         self.task, self.recipe, self.folder, self.resume = task, recipe, folder, resume
-        self.max_minutes, self.progress = max_minutes, progress
+        self.accept_changed_data, self.max_minutes, self.progress = accept_changed_data, max_minutes, progress
+        self._parts: Parts = {}
 
     def __call__(self, fabric: Fabric) -> _Sealed:
         on_first_rank(fabric, lambda: self._prepare_folder(fabric))
@@ -112,9 +121,13 @@ class _Run:
         reporter = make_reporter(self.progress) if fabric.is_global_zero else Reporter()
         with StopRequest(self.max_minutes) as stop, reporter:
             try:
+                self.task.tell = reporter.preparing
+                found = on_first_rank(fabric, self._check_data)
                 trainer = Trainer(fabric, self.task, self.recipe, self.folder, reporter, stop)
                 if self.resume:
                     trainer.resume()
+                    trainer.say_of_data(found)
+                trainer.data_changes = on_first_rank(fabric, lambda: self._note_data(found, trainer.at.step))
                 return trainer.run()
             except (ConfigError, DataError):
                 if fabric.is_global_zero and not self.resume:
@@ -127,6 +140,18 @@ class _Run:
             return
         run = {"seed": self.recipe.seed, "device": str(fabric.device), "processes": fabric.world_size}
         self.folder.create(self.recipe, {**run, "versions": versions()})
+
+    def _check_data(self) -> Compared:
+        """Compare what the task learns from with what the run began with, and remember it."""
+        self._parts = self.task.data_parts()
+        return compared(self.folder.path, self._parts, accept=self.accept_changed_data) if self.resume else Compared()
+
+    def _note_data(self, found: Compared, step: int) -> tuple[str, ...]:
+        """Write down what the run learns from, where that is new; all changes that were accepted so far."""
+        note = DataNote(self._parts, found.accepted_by(step))
+        if not self.resume or found.remark or found.changes:
+            note.write(self.folder.path)
+        return note.accepted
 
 
 def _fabric(recipe: Recipe, out: Path, device: str, devices: int, nodes: int, strategy: str) -> Fabric:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -54,6 +54,13 @@ class Trainable(Protocol):
 
     def described(self) -> str:
         """What is learnt from, in one line for the person who waits; empty where there is nothing to tell."""
+        ...
+
+    def data_parts(self) -> Mapping[str, Sequence[tuple[str, str]]]:
+        """What is learned from, part by part, as names and values in order; see :mod:`saccade.engine.data_note`.
+
+        Asked once when a run begins or goes on, before anything else and on one process only.
+        """
         ...
 
     def steps_per_epoch(self, batch_size: int) -> int | None:

@@ -3,6 +3,7 @@
 ::
 
     config.yaml     the resolved recipe and what it ran with
+    data.json       what it learns from, see `saccade.engine.data_note`
     metrics.jsonl   one JSON object a line: step, phase, kind, values, images_per_second, seconds
     log.txt         what happened, with times
     checkpoints/    see `saccade.engine.checkpoint`
@@ -67,7 +68,7 @@ class RunFolder:
         found = {entry.name for entry in self.path.iterdir()}
         return (
             "config.yaml" in found
-            and found <= {"config.yaml", "log.txt", "checkpoints"}
+            and found <= {"config.yaml", "data.json", "log.txt", "checkpoints"}
             and not any(self.checkpoints.steps())
         )
 

@@ -19,6 +19,7 @@ import torch
 
 from saccade.config import to_dict
 from saccade.engine.checkpoint import Checkpoint
+from saccade.engine.data_note import Compared
 from saccade.engine.ema import WeightAverage
 from saccade.engine.health import Fault, TrainingStopped, origin
 from saccade.engine.learner import Learner
@@ -91,6 +92,8 @@ class Trainer:
             phase.total_steps(self.epoch)
             self.losses.append(task.loss_of(phase, learning))
         self.at = Position()
+        self.data_changes: tuple[str, ...] = ()
+        """Changes of the data that were accepted since the run began, in words."""
         self._loaded: Checkpoint | None = None
         self._saved: Path | None = None
         self._started = time.monotonic()
@@ -107,6 +110,13 @@ class Trainer:
         self._loaded, self._saved = checkpoint, checkpoint.path
         on_first_rank(self.fabric, lambda: self.folder.rewind(self.at.step))
         self._say(f"resumed at step {self.at.step} from {checkpoint.path}")
+
+    def say_of_data(self, found: Compared) -> None:
+        """Say what is to be known of the data of a run that goes on."""
+        if found.remark:
+            self._say(found.remark)
+        if found.changes:
+            self._say(f"warning: the data changed, which was accepted: {'; '.join(found.changes)}")
 
     def run(self) -> RunResult:
         """Go through the phases from wherever the run stands."""
@@ -254,6 +264,7 @@ class Trainer:
             "versions": versions(),
             "revision": versions()["revision"],
         }
+        facts |= {"data_changes": list(self.data_changes)} if self.data_changes else {}
         with self._averaged():
             on_first_rank(
                 self.fabric, lambda: publish_model(self.task, self.learner, replica, self.folder.model, facts)

@@ -23,6 +23,7 @@ from saccade.models.base import ImageModel
 from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.models.io.folder import save_model
 from saccade.models.io.start import take_over
+from saccade.tasks.learned_data import Entries, backbone_entries, settings_entries
 from saccade.tasks.losses import PhaseSettings, build_loss
 
 Batch = dict[str, Any]
@@ -104,6 +105,19 @@ class PictureTask(ABC):
     def described(self) -> str:
         """What is learnt from, in one line, where these are files; nothing is said of scenes that are made."""
         return ""
+
+    @abstractmethod
+    def learned_data(self) -> dict[str, Entries]:
+        """What this task learns from besides its settings, part by part; see :mod:`saccade.tasks.learned_data`."""
+
+    def data_parts(self) -> dict[str, Entries]:
+        """All that a run learns from, part by part: settings, what the task adds, and where features come from."""
+        settings = settings_entries(self.kept(to_dict(self.data_config)))
+        return {
+            "settings": [*settings, ("seed of the run", str(self.seed))],
+            **self.learned_data(),
+            "feature source": backbone_entries(self.model.config),
+        }
 
     @property
     @abstractmethod

@@ -33,6 +33,7 @@ def train(
     overrides: Sequence[str] = (),
     seed: int | None = None,
     resume: bool = False,
+    accept_changed_data: bool = False,
     max_minutes: float | None = None,
     device: str = "auto",
     devices: int = 1,
@@ -53,7 +54,8 @@ def train(
         phases: train these phases of the recipe alone, by name; none: all of them.
         overrides: ``key=value`` texts, e.g. ``phases.0.steps=100``; values are read as YAML.
         seed: another seed than the recipe's.
-        resume: go on where the run stopped, exactly.
+        resume: go on where the run stopped, exactly; refused when the data is not what the run began with.
+        accept_changed_data: with ``resume``, go on although the data changed; the model's card says so.
         max_minutes: stop cleanly after this long.
         device: auto, cpu, cuda, cuda:N or mps.
         devices: how many of them on each of ``nodes`` machines.
@@ -85,6 +87,7 @@ def train(
         resolved,
         out,
         resume=resume,
+        accept_changed_data=accept_changed_data,
         max_minutes=max_minutes,
         device=device,
         devices=devices,

@@ -175,7 +175,8 @@ def test_processes_that_write_at_once_leave_a_whole_index(tmp_path, index):
     paths = written(tmp_path / "a", [f"{number}".encode() for number in range(40)])
     expected = [hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest() for path in paths]
     code = (
-        "import sys; from pathlib import Path; from saccade.data.pictures import content_digest as c; c._SETTLED_NS = 0\n"
+        "import sys; from pathlib import Path\n"
+        "from saccade.data.pictures import content_digest as c; c._SETTLED_NS = 0\n"
         "for path in sys.argv[1:]: c.content_digests([Path(path)])"
     )
     others = [subprocess.Popen([sys.executable, "-c", code, *map(str, paths[start::2])]) for start in range(2)]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from saccade.data.pictures.feature_cache import FeatureCache, feature_key, weights_digest
 from saccade.data.pictures import feature_cache
+from saccade.data.pictures.feature_cache import FeatureCache, feature_key, weights_digest
 from saccade.errors import ConfigError, DataError, OutputError, ShapeError
 
 SHAPE, COUNT = (3, 4), 10

@@ -101,7 +101,7 @@ def test_references_are_the_words_that_scores_compare(tmp_path: Path) -> None:
         rows += [(f"{number}.png", f'"{caption}"', "val" if number == 2 else "train") for caption in said]
     (tmp_path / "t.csv").write_text("\n".join(",".join(row) for row in rows))
     task = on_files(f"csv:{tmp_path / 't.csv'}")
-    judged = task.training_split(SELF_CRITICAL)
+    judged = task.training_split(OWN_WORDS)
     assert isinstance(judged, JudgedPictures)
     number = task.vocabulary.number
     a, fox = number("a"), number("fox")

@@ -23,7 +23,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -45,20 +45,44 @@ _Entries = dict[bytes, bytes]
 """Where and when a file was → its digest, in the order in which they were used last."""
 
 
-def content_digests(paths: Sequence[Path]) -> list[str]:
+def content_digests(
+    paths: Sequence[Path],
+    *,
+    unreadable: str | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[str]:
     """A digest of the bytes of each file, 32 hexadecimal digits, in the order of ``paths``.
+
+    Args:
+        paths: the files.
+        unreadable: what stands in for the digest of a file that cannot be read; None: that is an error.
+        progress: called with files done and files in all.
 
     Raises:
         DataError: a file cannot be read, or is no regular file.
     """
     index = cache_home() / _INDEX
     known = _read_index(index)
+    digests: list[str] = []
+    fresh: _Entries = {}
+
+    def found(path: Path) -> tuple[bytes | None, bytes | None]:
+        try:
+            return _digest(path, known)
+        except DataError:
+            if unreadable is None:
+                raise
+            return None, None
+
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        found = list(pool.map(lambda path: _digest(path, known), paths))
-    fresh = {key: digest for key, digest, is_new in found if is_new and key is not None}
+        for key, digest in pool.map(found, paths):
+            digests.append(str(unreadable) if digest is None else digest.hex())
+            if key is not None and digest is not None and key not in known:
+                fresh[key] = digest
+            progress(len(digests), len(paths))
     if fresh:
         _add_to_index(index, fresh)
-    return [digest.hex() for _, digest, _ in found]
+    return digests
 
 
 def files_digest(paths: Iterable[Path]) -> str:
@@ -66,15 +90,15 @@ def files_digest(paths: Iterable[Path]) -> str:
     return hashlib.sha256(json.dumps(content_digests(list(paths))).encode()).hexdigest()[:32]
 
 
-def _digest(path: Path, known: _Entries) -> tuple[bytes | None, bytes, bool]:
-    """Where and when the file was (None: it must not be remembered), its digest, and whether that was just read."""
+def _digest(path: Path, known: _Entries) -> tuple[bytes | None, bytes]:
+    """Where and when the file was (None: it must not be remembered), and its digest."""
     try:
         before = path.stat()
         if not stat.S_ISREG(before.st_mode):
             raise DataError(f"{path}: not a regular file; name a picture")
         key = _key(path, before)
         if key in known:
-            return key, known[key], False
+            return key, known[key]
         with path.open("rb") as file:
             digest = hashlib.blake2b(digest_size=_EACH)
             while chunk := file.read(_CHUNK):
@@ -84,7 +108,7 @@ def _digest(path: Path, known: _Entries) -> tuple[bytes | None, bytes, bool]:
         raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
     changed = max(after.st_mtime_ns, after.st_ctime_ns)
     is_settled = _key(path, after) == key and changed <= time.time_ns() - _SETTLED_NS
-    return key if is_settled else None, digest.digest(), True
+    return key if is_settled else None, digest.digest()
 
 
 def _key(path: Path, found: os.stat_result) -> bytes:

@@ -122,6 +122,12 @@ def photographs_for(split: Split, folder: str | Path | None = None) -> Photograp
     return photographs
 
 
+def photograph_files(split: Split, folder: str | Path | None = None) -> list[Path]:
+    """The files of :func:`photographs_for`, in their order, whether they can be read or not."""
+    base, _ = _folder(folder)
+    return _share(base, split)
+
+
 def _folder(named: str | Path | None) -> tuple[Path, str]:
     """The folder to read, and what to call it."""
     if named is None:

@@ -81,7 +81,7 @@ def _in_words(captions: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Tens
     −1 where a picture has fewer captions than another, or a caption fewer words.
     """
     ids = [[[*map(vocabulary.number, words), END] for words in map(ptb_tokens, said) if words] for said in captions]
-    most, longest = max(map(len, ids)), max(len(each) for said in ids for each in said)
+    most, longest = max(map(len, ids)), max((len(each) for said in ids for each in said), default=0)
     found = torch.full((len(ids), most, longest), NO_WORD)  # (P,R,T)
     for picture, said in enumerate(ids):
         for turn, each in enumerate(said):

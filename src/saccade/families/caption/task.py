@@ -48,6 +48,7 @@ from saccade.metrics import bleu, same_caption
 from saccade.models.io.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
+from saccade.tasks.learned_data import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
 from saccade.tasks.losses import loss_name
 from saccade.tasks.picture_task import Batch, PictureTask
 from saccade.tasks.wanted import Wanted, settings_wanted
@@ -113,6 +114,18 @@ class CaptionTask(PictureTask):
     def described(self) -> str:
         """What the table holds, in one line; nothing of scenes."""
         return "" if self.table is None else self.table.described(len(self.vocabulary.words))
+
+    def learned_data(self) -> dict[str, Entries]:
+        """The captions of train and val with their pictures, or the glyphs of scenes; and the words."""
+        words = {"vocabulary": word_entries(word=self.vocabulary.words)}
+        if self.table is None:
+            return {"glyphs": glyph_entries(self.data_config.glyphs), **words}
+        rows = [row for row in self.table.rows if row.split in LEARNED]
+        return {
+            "rows": row_entries((row.image, "", (row.split, row.captions)) for row in rows),
+            "pictures": picture_entries((row.image for row in rows), self.tell),
+            **words,
+        }
 
     def make_split(self, name: str) -> CaptionData:
         """One split of the captions."""

@@ -1,8 +1,8 @@
 """Captions as the words that a model learns to say: lower case, no punctuation, clitics on their own.
 
 Scores cut captions by the full rules of the COCO evaluation (:mod:`saccade.metrics.text.ptb_tokens`). This is the part
-of those rules that a model should learn: ``dog's`` is ``dog 's``, ``isn't`` is ``is n't``, hyphens stay inside a word and
-marks stay inside a number.
+of those rules that a model should learn: ``dog's`` is ``dog 's``, ``isn't`` is ``is n't``, hyphens stay inside a
+word and marks stay inside a number.
 
 What scored words have and these do not: symbols (``#``, ``&``, ``%``) and brackets (``-lrb-``), the full stop of
 ``mr.`` and ``u.s.``, the cut in ``can not`` and ``gon na``, and whole ``o'clock`` and ``'n'``. That concerns 41 of the

@@ -66,6 +66,7 @@ from saccade.models.io.facts import ModelFacts
 from saccade.models.multiset_counts import MultisetCountsModel
 from saccade.models.multiset_reader import MultisetModel
 from saccade.tasks.forward_passes import answers_of
+from saccade.tasks.learned_data import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
 from saccade.tasks.losses import loss_name
 from saccade.tasks.picture_task import Batch, PictureTask, in_batches
 from saccade.tasks.wanted import Wanted, settings_wanted
@@ -122,6 +123,18 @@ class MultisetTask(PictureTask):
     def described(self) -> str:
         """What the table holds, in one line; nothing of scenes."""
         return "" if self.table is None else self.table.described()
+
+    def learned_data(self) -> dict[str, Entries]:
+        """The labels of train and val with their pictures, or the glyphs of scenes; and the words."""
+        words = {"vocabulary": word_entries(label=self.classes)}
+        if self.table is None:
+            return {"glyphs": glyph_entries(self.data_config.glyphs), **words}
+        rows = [row for row in self.table.rows if row.split in LEARNED]
+        return {
+            "rows": row_entries((row.image, "", (row.split, row.labels, row.boxes, row.crop)) for row in rows),
+            "pictures": picture_entries((row.image for row in rows), self.tell),
+            **words,
+        }
 
     def make_split(self, name: str) -> MultisetData:
         """One split of the pictures, or SPLIT/SCENES: that of other generated scenes."""

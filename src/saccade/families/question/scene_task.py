@@ -23,6 +23,7 @@ from saccade.families.question.scene_scores import score_scenes
 from saccade.families.question.task import QuestionTask
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
+from saccade.tasks.learned_data import Entries, glyph_entries, photograph_entries
 from saccade.tasks.wanted import Wanted
 
 
@@ -52,6 +53,14 @@ class SceneTask(QuestionTask):
         side = SPECS[self.data_config.name].size
         chosen = str(self.data_config.protocol)
         super().__init__(model=model, model_config=model_config, size=(side, side), protocol=chosen, seed=seed)
+
+    def learned_data(self) -> dict[str, Entries]:
+        """The glyphs of the scenes, and the photographs behind them."""
+        config = self.data_config
+        found = {"glyphs": glyph_entries(config.glyphs)}
+        if config.name == "mbg":
+            found["backgrounds"] = photograph_entries(config.backgrounds, self.tell)
+        return found
 
     def make_split(self, name: str) -> SceneData:
         """One split of the scenes, on the device; fresh training scenes are drawn anew for each seed."""

@@ -31,6 +31,7 @@ from saccade.families.question.task import QuestionTask
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.kept_features import rests
+from saccade.tasks.learned_data import LEARNED, Entries, picture_entries, row_entries, word_entries
 from saccade.tasks.picture_task import Batch, in_batches
 from saccade.tasks.wanted import Wanted
 
@@ -70,6 +71,15 @@ class TableTask(QuestionTask):
     def described(self) -> str:
         """What the table holds, in one line."""
         return self.table.described()
+
+    def learned_data(self) -> dict[str, Entries]:
+        """The questions of train and val, their pictures, and the words."""
+        rows = [row for row in self.table.rows if row.split in LEARNED]
+        return {
+            "rows": row_entries((row.image, row.query, (row.split, row.labels)) for row in rows),
+            "pictures": picture_entries((row.image for row in rows), self.tell),
+            "vocabulary": word_entries(query=self.table.queries, answer=self.table.answers),
+        }
 
     def make_split(self, name: str) -> TableData | QuestionFeatures:
         """One split of the table, its pictures on the device where they fit; or SPLIT/kept: what is kept of them."""

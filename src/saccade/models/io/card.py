@@ -47,7 +47,8 @@ def model_card(facts: ModelFacts) -> str:
         *_pairs("data", facts.data),
         *_pairs("", {"protocol": facts.protocol, "seed": facts.seed}),
         *_recipe(facts.recipe),
-        *_pairs("", {**facts.training, "revision": facts.revision}),
+        *_pairs("", {**facts.training, "revision": facts.revision, "data_changes": None}),
+        *(f"- the data changed during training, which was accepted: {each}" for each in _changes(facts)),
         "",
         "The whole recipe, as it was resolved, stands in `config.json`.",
         "",
@@ -99,6 +100,12 @@ def _mean_of(parts: tuple[Part, ...]) -> list[str]:
         told = f"{part.share:.4g} of `{part.name}`, SHA-256 `{part.sha256}`"
         lines.append(f"  - {told}" + (f", with {differing}" if differing else ""))
     return lines
+
+
+def _changes(facts: ModelFacts) -> list[str]:
+    """Changes of the data between two sittings of a run, in words."""
+    found = facts.training.get("data_changes")
+    return [str(each) for each in found] if isinstance(found, list) else []
 
 
 def _answers(facts: ModelFacts) -> str:

@@ -1,0 +1,102 @@
+"""What a task learns from, as names and values: rows, contents of pictures, words, settings, glyphs, photographs.
+
+The engine notes them when a run begins, and compares them when it goes on (:mod:`saccade.engine.data_note`). Only what
+is learned from counts: the splits train, and val, which chooses the model. A value that begins with ``#`` is a digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from saccade.backbones.pretrained import weights_digest
+from saccade.data.pictures.content_digest import content_digests
+from saccade.data.scenes.glyphs import GlyphPolicy, GlyphSet, glyphs_for
+from saccade.data.scenes.photographs import photograph_files
+from saccade.data.tables.splits import Split
+
+Entries = list[tuple[str, str]]
+"""Names and values, in order."""
+LEARNED: tuple[Split, ...] = ("train", "val")
+"""Splits that a run learns from."""
+
+_LIMITS = ("cache_mb", "features_mb")  # settings that say where data is kept, not what it is
+_DIGITS = 16
+
+
+def settings_entries(settings: Mapping[str, Any], prefix: str = "") -> Entries:
+    """Settings by dotted name, but for those that only bound memory and disk."""
+    found: Entries = []
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            found += settings_entries(value, f"{prefix}{name}.")
+        elif name not in _LIMITS:
+            found.append((f"{prefix}{name}", json.dumps(value, ensure_ascii=False, default=str)))
+    return found
+
+
+def row_entries(rows: Iterable[tuple[Path, str, Any]]) -> Entries:
+    """Rows of a table: the picture, what tells rows about it apart, and all that is learned from the row."""
+    return [(" ".join(filter(None, (_short(image), which))), _digest(content)) for image, which, content in rows]
+
+
+def picture_entries(images: Iterable[Path], tell: Callable[[str, int, int], None]) -> Entries:
+    """The contents of pictures, each once, in order; one that cannot be read is left out of training too.
+
+    Args:
+        images: the files.
+        tell: called with "contents", files read and files in all.
+    """
+    paths = list(dict.fromkeys(images))
+    nothing = "-" * _DIGITS  # the digest of what cannot be read
+    found = content_digests(paths, unreadable=nothing, progress=lambda done, total: tell("contents", done, total))
+    return [(_short(path), f"#{digest[:_DIGITS]}") for path, digest in zip(paths, found)]
+
+
+def word_entries(**words: Sequence[str]) -> Entries:
+    """Words by kind and number: ``answer 3``."""
+    return [(f"{kind} {number}", word) for kind, each in words.items() for number, word in enumerate(each)]
+
+
+def glyph_entries(policy: GlyphPolicy) -> Entries:
+    """The digits that scenes are made of, by split."""
+    return [(split, _glyph_digest(glyphs_for(split, policy))) for split in LEARNED]
+
+
+def photograph_entries(folder: str | None, tell: Callable[[str, int, int], None]) -> Entries:
+    """The photographs behind the digits of scenes, split by split."""
+    return picture_entries((path for split in LEARNED for path in photograph_files(split, folder)), tell)
+
+
+def backbone_entries(config: Any) -> Entries:
+    """Where features come from: the backbone, its last stage, and the ImageNet weights that it began with.
+
+    ``config`` is that of a model.
+    """
+    name = getattr(config, "backbone", None)
+    if name is None:
+        return []
+    found = [("backbone", str(name)), ("through", str(getattr(config, "through", None)))]
+    if getattr(config, "pretrained", False):
+        found.append(("ImageNet weights", f"#{weights_digest(name)[:_DIGITS]}"))
+    return found
+
+
+def _short(path: Path) -> str:
+    """A file by its name and that of its folder: the data may be moved as a whole."""
+    return "/".join(path.parts[-2:])
+
+
+def _digest(content: Any) -> str:
+    text = json.dumps(content, ensure_ascii=False)
+    return f"#{hashlib.blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=_DIGITS // 2).hexdigest()}"
+
+
+def _glyph_digest(glyphs: GlyphSet) -> str:
+    digest = hashlib.blake2b(digest_size=_DIGITS // 2)
+    for tensor in (glyphs.images, glyphs.labels):
+        digest.update(tensor.cpu().contiguous().numpy().data)
+    return f"#{digest.hexdigest()}"
