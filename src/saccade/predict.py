@@ -31,7 +31,7 @@ def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predi
     folder = resolve(name_or_path)
     model, facts = load_model(folder, device)
     own_name = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/
-    return Predictor(model, facts, name=facts.name or own_name)  # type: ignore[arg-type]  # the catalog has no others
+    return Predictor(model, facts, name=facts.name or own_name)
 
 
 @dataclass(frozen=True, eq=False)

@@ -105,7 +105,8 @@ class Family:
     data: Mapping[str, DataEntry]
     """Generators and readers by name. A reader such as ``csv`` may belong to several families: see ``columns``."""
     task: str
-    """``module:Class``: trains and scores a model; the engine knows it as a ``Trainable``."""
+    """``module:Class``: trains and scores a model; the engine knows it as a ``Trainable``. Its ``losses`` are the names
+    that a phase may be taught by, each with the dataclass of its numbers."""
     splits: str
     """``module`` with ``open_split``, and ``write_split`` where it has generators; see ``families/splits.py``."""
     decode: str

@@ -10,7 +10,8 @@ import torch
 from PIL import Image
 
 from saccade.atomic import write_bytes
-from saccade.predict import Question, load
+from saccade.families.responder import Question
+from saccade.predict import load
 from saccade.show.contact_sheet import contact_sheet
 from saccade.show.png import png_bytes
 from saccade.show.report_sources import report_from_records

@@ -9,7 +9,8 @@ from typing import Any
 
 from saccade.atomic import make_folder
 from saccade.errors import ConfigError, DataError
-from saccade.predict import Predictor, Question
+from saccade.families.responder import Question
+from saccade.predict import Predictor
 from saccade.sighting import Sighting
 
 

@@ -30,7 +30,7 @@ def open_split(
 ) -> Opened:
     """Generated scenes, or the pictures of a table; for a model's own look, scenes do without MNIST."""
     config = config_of(MultisetDataConfig, settings)
-    words = {} if facts is None else {"classes": facts.answers}
+    words: dict[str, Any] = {} if facts is None else {"classes": facts.answers}
     if config.is_generated:
         settings, remark = (settings, "") if facts is None else pack_if_missing(settings, split)
         config = config_of(MultisetDataConfig, settings)

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from saccade.families.question.query_model import query_model
 from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.scene_scores import SceneScores, score_scenes
 from saccade.metrics.answers.accuracy import SCALE_EDGES
@@ -42,7 +43,7 @@ def scene_stop(name: str, *, quick: bool, device: str, progress: Progress) -> St
     data = SceneData(config, "test", device=predictor.device, allow_pack=True)
     limit = QUICK if quick else FULL
     scores = score_scenes(
-        predictor.model,
+        query_model(predictor),
         data,
         limit=limit,
         sweeps=SWEEPS[quick],
@@ -83,7 +84,7 @@ def _data_config(predictor: Predictor) -> SceneDataConfig:
 
 
 def _about(predictor: Predictor) -> str:
-    height, width = predictor.facts.preprocessing.size
+    height, width = predictor.responder.input_size or (100, 100)
     seen = predictor.look(torch.zeros(3, height, width), ask=predictor.facts.queries[0])
     acts = ", then ".join(_in_words(look) for look in seen.trace.looks)
     return (

@@ -34,7 +34,7 @@ def open_split(
         return Opened(lambda many: scene_examples(scenes, many), remark)
     config = config_of(TableDataConfig, settings)
     table = read_questions(config.name, config.options)
-    words = {} if facts is None else {"queries": facts.queries, "answers": facts.answers}
+    words: dict[str, Any] = {} if facts is None else {"queries": facts.queries, "answers": facts.answers}
     shown = table if count is None else table.some(split, count)
     data = TableData(config, split, table=shown, progress=progress, **words)
     return Opened(lambda many: table_examples(data, many), table.described())

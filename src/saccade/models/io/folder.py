@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError
@@ -103,7 +103,7 @@ def _apart(facts: ModelFacts, place: Path) -> dict[str, Any]:
     return values
 
 
-def load_model(folder: Path | str, device: str | torch.device = "cpu") -> tuple[nn.Module, ModelFacts]:
+def load_model(folder: Path | str, device: str | torch.device = "cpu") -> tuple[AttentionModel, ModelFacts]:
     """The model in ``folder``, ready to answer (eval mode, no gradients), and its facts."""
     folder = Path(folder)
     chosen = pick_device(device)
@@ -130,10 +130,10 @@ def _parsed(data: bytes, where: str) -> dict[str, Tensor]:
         raise CheckpointError(f"{where}: not a safetensors file ({error}); get the folder again") from error
 
 
-def _build(folder: Path, facts: ModelFacts) -> nn.Module:
+def _build(folder: Path, facts: ModelFacts) -> AttentionModel:
     try:
         with torch.random.fork_rng(devices=[]):  # building draws weights; the caller's random numbers stay as they were
-            model = model_spec(facts.architecture).build(facts.model)
+            model = cast(AttentionModel, model_spec(facts.architecture).build(facts.model))
     except (ConfigError, ValueError, RuntimeError, MemoryError) as error:
         raise CheckpointError(f"{folder / CONFIG}: its model cannot be built: {error}") from error
     said = dict.fromkeys(("answers", "classes", "vocabulary"), facts.answers)
