@@ -129,10 +129,7 @@ def _by_columns(reader: str, path: Path, candidates: list[Family]) -> Family:
     }
     best = max(fits.values())
     if not best:
-        wanted = "; ".join(
-            f"{each.name}: {', '.join(sorted(min(each.columns, key=lambda needed: len(needed))))}"
-            for each in candidates
-        )
+        wanted = "; ".join(f"{each.name}: {', '.join(sorted(each.columns[0]))}" for each in candidates if each.columns)
         raise DataError(
             f"{path}: its columns {', '.join(sorted(found)) or '(none)'} fit no family; needed are {wanted}"
         )

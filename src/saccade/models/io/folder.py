@@ -21,6 +21,7 @@ from saccade.config import from_dict, to_dict
 from saccade.devices import pick_device
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 from saccade.families import model_spec
+from saccade.models.base import AttentionModel
 from saccade.models.io.card import model_card
 from saccade.models.io.facts import (
     CARD,
