@@ -11,7 +11,7 @@ import torch
 from hypothesis import settings
 from torch import Tensor
 
-from saccade.data import content_digest
+from saccade.data.pictures import content_digest
 
 torch.backends.cuda.matmul.allow_tf32 = False
 torch.backends.cudnn.allow_tf32 = False

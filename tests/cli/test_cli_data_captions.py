@@ -55,18 +55,16 @@ def test_what_the_table_holds_is_said(tmp_path: Path) -> None:
 
 def test_captions_are_in_the_list() -> None:
     listed = json.loads(run("data", "list", "--json").stdout)
-    captions = {name for name, entry in listed.items() if entry["task"] == "caption"}
-    assert captions == {"scenes", "flickr8k", "flickr30k", "coco"}
+    captions = {name for name, entry in listed.items() if "caption" in entry["family"]}
+    assert captions == {"scenes", "flickr8k", "flickr30k", "coco", "csv", "jsonl"}
 
 
 @pytest.mark.parametrize(
     ("args", "word"),
     [
-        (["data", "show", "scenes", "--protocol", "authors"], "2,000 val and 5,000 test"),
+        (["data", "show", "scenes", "--protocol", "authors"], "protocol: 'scenes' has no such setting; leave it out"),
         (["data", "show", "scenes", "--option", "captions=3"], "scenes have none"),
-        (["data", "show", "mnist-set", "--empty", "0.5"], "--empty: is for 'scenes' alone, found 0.5 for 'mnist-set'"),
-        (["data", "make", "mref", "--empty", "1", "--out", "x"], "--empty: is for 'scenes' alone"),
-        (["data", "show", "csv:x.csv", "--empty", "0.1"], "--empty: is for 'scenes' alone"),
+        (["data", "make", "mref", "--empty", "1", "--out", "x"], "empty: 'mref' has no such setting; leave it out"),
         (["data", "show", "scenes", "--empty", "1.5"], "Invalid value for '--empty'"),
         (["data", "show", "flickr8k:nowhere"], "not a folder"),
         (["data", "show", "coco:nowhere"], "no such file or folder"),
