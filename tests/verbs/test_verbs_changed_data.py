@@ -21,7 +21,7 @@ import saccade
 from caption_stubs import captioned_files
 from question_tables import write_table
 from saccade.cli import app
-from saccade.data import glyphs
+from saccade.data.scenes import glyphs
 from saccade.errors import DataError
 
 QUESTIONS = (
