@@ -78,7 +78,7 @@ _HOMES = {
     "compare": "verbs.compare",
     "evaluate": "verbs.evaluate",
     "load": "predict",
-    "read_picture": "data.pictures",
+    "read_picture": "data.pictures.reading",
     "read_record": "record",
     "tour": "verbs.tour",
     "train": "verbs.train",
