@@ -378,7 +378,7 @@ def test_the_model_folder_says_how_it_was_made(tmp_path):
     assert all(torch.equal(value, task.model.state_dict()[name]) for name, value in model.state_dict().items())
     expected = {"name": "mref", "glyphs": "pack", "backgrounds": None, "protocol": "unlimited", "asks": 1}
     assert facts.data == expected | {"augment": None, "seed": 0}
-    assert (facts.architecture, facts.family, facts.seed, facts.protocol) == ("soft", "attribute", 2, "unlimited")
+    assert (facts.architecture, facts.family, facts.seed, facts.protocol) == ("soft", "question", 2, "unlimited")
     assert facts.model["channels"] == 4
     assert (facts.recipe, facts.revision) == ({"name": "r"}, "abc")
     assert facts.training == {"step": 7, "minutes": 0.5}
