@@ -46,5 +46,5 @@ def test_values_have_means_and_intervals_over_what_is_defined():
 def test_fewer_values_than_examples_are_those_of_the_first():
     kept = Values()
     kept.add_values({"deletion": torch.tensor([0.25, 0.75])})
-    found = kept.intervals(torch.tensor([4, 5, 6]))["deletion"]
-    assert (found.n, found.images) == (2, 2)
+    found = kept.intervals(torch.tensor([4, 4, 6]))["deletion"]
+    assert (found.n, found.images) == (2, 1)

@@ -447,15 +447,17 @@ def test_what_stands_at_steps_that_do_not_count_does_not_matter():
         dirty.add(broken, evidence, objects=objects, steps=counts)
 
 
-def test_a_batch_without_a_step_that_counts_adds_nothing_but_names():
+@pytest.mark.parametrize("frame", [FRAME, FRAME.expand(4, 2, 3)])
+def test_a_batch_without_a_step_that_counts_adds_nothing_but_names(frame):
     maps, evidence, objects, counts = stepped()
+    given_all = {"objects": objects, "grids": Grids((Grid(frame, CELLS),)), "groups": torch.arange(4)}
     scorer, alone = MapScorer(), MapScorer()
-    scorer.add(maps, evidence, objects=objects, grids=GRIDS, steps=torch.zeros_like(counts), groups=torch.arange(4))
+    scorer.add(maps, evidence, steps=torch.zeros_like(counts), **given_all)
     assert set(scorer.total.means()) == set(SCORES) - {"pr_auc"}
     assert all(math.isnan(mean) for mean in scorer.total.means().values())
     assert scorer.baselines.keys() == set(BASELINES) - {"shuffled"}
     for each in (scorer, alone):
-        each.add(maps, evidence, objects=objects, grids=GRIDS, steps=counts, groups=torch.arange(4))
+        each.add(maps, evidence, steps=counts, **given_all)
     assert scorer.intervals() == alone.intervals()
     assert scorer.baselines["grid_oracle"].means() == alone.baselines["grid_oracle"].means()
 
