@@ -16,13 +16,14 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 import saccade
-from saccade.verbs.tour import LIVE
+from saccade.families import families
 from saccade.web.page import offline_page
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 from chromium import ARGUMENTS, found
 
 BYTES, FRAMES = 400_000, 5.0
+LIVE = tuple(name for each in families().values() for name in each.live)
 
 DRAG = """async (seconds) => {
   const stage = document.querySelector('[data-part="stage"]');

@@ -21,11 +21,12 @@ from playwright.sync_api import sync_playwright
 from small_png import small_png
 
 import saccade
-from saccade.verbs.tour import LIVE
+from saccade.families import families
 from saccade.web.page import offline_page
 from saccade.web.serve import serve
 
 CAPTIONS = "sat-soft-scenes"
+LIVE = tuple(name for each in families().values() for name in each.live)
 FOLDER = Path(__file__).parent.parent / "docs" / "images"
 
 

@@ -44,8 +44,9 @@ def browser() -> Iterator[object]:
 @pytest.fixture(scope="session")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page as a file, with the two models of the tour inside."""
+    from carried_models import LIVE
+
     import saccade
-    from saccade.verbs.tour import LIVE
     from saccade.web.page import offline_page
 
     path = tmp_path_factory.mktemp("page") / "page.html"

@@ -21,8 +21,8 @@ from saccade.families import models
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.models.io.facts import Preprocessing
 from saccade.predict import Predictor
+from saccade.web.family_page import page_model
 from saccade.web.views import view_of
-from saccade.web.weights import page_model
 from tiny_models import tiny_facts
 
 pytestmark = pytest.mark.skipif(not page_engine.RUNTIMES, reason="neither node nor Chromium is there to run the engine")
@@ -141,7 +141,7 @@ def test_the_view_is_that_of_the_server(tmp_path: Path) -> None:
     theirs = json.loads(json.dumps(view_of(predictor.look(image, ask="north"), family="question")))
     assert ours.keys() == theirs.keys()
     assert ours["picture"].keys() == theirs["picture"].keys()
-    alike = ("schema", "model", "task", "question", "answer", "labels", "words", "evidence", "scores")
+    alike = ("schema", "model", "family", "question", "answer", "kind", "labels", "words", "evidence", "scores")
     assert {key: ours[key] for key in alike} == {key: theirs[key] for key in alike}
     assert ours["confidence"] == pytest.approx(theirs["confidence"], abs=1e-5)
     assert [word for word, _ in ours["alternatives"]] == [word for word, _ in theirs["alternatives"]]

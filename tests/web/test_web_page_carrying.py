@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from carried_models import LIVE
 from page_browser import Opened, expect, opened
 from PIL import Image
 
 import saccade
-from saccade.verbs.tour import LIVE
 
 pytestmark = [pytest.mark.web, pytest.mark.slow]
 CTX, _ = LIVE

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from carried_models import LIVE
 from PIL import Image
 
 import saccade
@@ -18,7 +19,6 @@ from saccade.errors import ConfigError
 from saccade.predict import Predictor
 from saccade.show.report import Report, Section
 from saccade.show.report_live import Live, policy
-from saccade.verbs.tour import LIVE
 from saccade.web.bundle import bundle
 from saccade.web.page import STATIC, live_part, offline_page
 
@@ -57,16 +57,40 @@ def test_modules_come_after_what_they_import_and_once(tmp_path: Path) -> None:
         tmp_path,
         main='import { twice } from "./twice.js";\nimport { one as single } from "./one.js";\n\ntwice(single);\n',
         twice='import { one } from "./one.js";\n\n/** Doc. */\nexport function twice(x) {\n  // why\n'
-        "  return one + x;\n}\n",
+        "  return one + x; // more;\n}\n",
         one="// The number.\n\nexport const one = 1;\n",
     )
     assert bundle(entry) == (
         '"use strict";\n'
         "const module0 = (() => {\nconst one = 1;\nreturn { one };\n})();\n"
-        "const module1 = (() => {\nconst { one } = module0;\nfunction twice(x) {\nreturn one + x;\n}\n"
+        "const module1 = (() => {\nconst { one } = module0;\nfunction twice(x) {return one + x;}\n"
         "return { twice };\n})();\n"
         "const module2 = (() => {\nconst { twice } = module1;\nconst { one: single } = module0;\n"
         "twice(single);\nreturn {  };\n})();\n"
+    )
+
+
+def test_a_comment_that_may_be_text_stays_and_ends_its_line(tmp_path: Path) -> None:
+    text = (
+        'const a = "b // c";\nconst d = 1; // a "quotation",\nconst e = [\n  d,\n  a,\n];\nconst f = a // g,\n  + d;\n'
+    )
+    written = bundle(write(tmp_path, main=text)).splitlines()[2:-2]
+    assert written == [
+        'const a = "b // c";',
+        'const d = 1; // a "quotation",',
+        "const e = [",
+        "d,a,];const f = a",
+        "+ d;",
+    ]
+
+
+def test_modules_that_are_loaded_later_are_carried_by_their_address(tmp_path: Path) -> None:
+    entry = write(tmp_path, main="start();\n", later="export function panel(place) {\n  place.append(1);\n}\n")
+    assert bundle(entry, {"families/a%22b/panel.js": tmp_path / "later.js"}) == (
+        '"use strict";\n'
+        "const module0 = (() => {\nfunction panel(place) {place.append(1);}\nreturn { panel };\n})();\n"
+        'globalThis.saccadeModules = { "families/a%22b/panel.js": module0 };\n'
+        "const module1 = (() => {\nstart();\nreturn {  };\n})();\n"
     )
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from carried_models import LIVE
 from page_browser import Opened, expect, floats, opened, stage_pixels
 from PIL import Image
 
 import saccade
 from saccade.show.report import Report, Section
-from saccade.verbs.tour import LIVE
 from saccade.web.page import live_part
 
 pytestmark = [pytest.mark.web, pytest.mark.slow]

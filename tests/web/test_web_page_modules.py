@@ -15,6 +15,7 @@ from page_browser import floats, opened, served
 from PIL import Image
 
 from saccade import geometry
+from saccade.answer import Answer
 from saccade.data.pictures.reading import Picture
 from saccade.data.scenes.pack import load_pack
 from saccade.data.scenes.palette import _RGB, COLOURS
@@ -291,7 +292,7 @@ def sighting(total: str) -> Sighting:
     canvas = geometry.fit_inside((1200, 1600), (100, 100)).canvas[None]
     trace = AttentionTrace(looks, canvas=canvas, image_size=torch.tensor([[1200, 1600]]), total=total)  # type: ignore[arg-type]
     picture = Picture(Image.effect_noise((1600, 1200), 60).convert("RGB"), "a.png")
-    return Sighting("red", 0.75, (("blue", 0.25),), "7", picture, trace, "tiny")
+    return Sighting(Answer("red", 0.75, alternatives=(("blue", 0.25),)), "7", picture, trace, "tiny")
 
 
 @pytest.mark.parametrize("total", ["product", "mean", "last"])
@@ -308,7 +309,7 @@ def test_a_saved_look_becomes_the_view_that_the_server_makes(run: Run, tmp_path:
     )
     found, expected = run("saved_look", body, given), view_of(seen)
     assert (found["picture"]["width"], found["picture"]["height"]) == (1024, 768)
-    for name in ("schema", "model", "question", "answer", "confidence", "alternatives"):
+    for name in ("schema", "model", "question", "answer", "kind", "confidence", "alternatives"):
         assert found[name] == expected[name]
     for mine, theirs in zip(found["looks"], expected["looks"], strict=True):
         assert [mine[key] for key in ("name", "kind", "role", "steps", "grid", "weights")] == [

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from page_browser import Opened, expect, opened, served
+from tiny_trained import facts_of, save_trained
 
 from saccade.config import to_dict
+from saccade.web.family_page import page_entry
 from saccade.web.page import STATIC
-from saccade.web.scene_kinds import trained_scenes
-from tiny_models import save_tiny, tiny_facts
 
 pytestmark = [pytest.mark.web, pytest.mark.slow]
 DIGITS = tuple(str(digit) for digit in range(10))
@@ -20,7 +20,7 @@ KINDS = {"asked": "mref", "outside": "mbg", "captioned": "scenes", "reads": "mni
 
 
 def trained(data: str, **more: Any) -> dict[str, Any]:
-    found = trained_scenes(tiny_facts(data={"name": data, **more}))
+    found = page_entry(facts_of(data, **more)).scenes
     assert found is not None
     return to_dict(found)
 
@@ -128,9 +128,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     from saccade.web.service import Service
 
     folder = tmp_path_factory.mktemp("kinds")
-    folders = [
-        save_tiny(folder / name, name=name, queries=DIGITS[:4], data={"name": data}) for name, data in KINDS.items()
-    ]
+    folders = [save_trained(folder / name, data, name, DIGITS[:4]) for name, data in KINDS.items()]
     with live_server(Service(folders, "cpu")) as server:
         yield f"http://127.0.0.1:{server.port}/"
 
@@ -226,7 +224,7 @@ def test_it_opens_with_the_scene_of_its_first_model(browser: Any, tmp_path: Path
 
     from saccade.web.service import Service
 
-    folder = save_tiny(tmp_path / "captioned", name="captioned", queries=DIGITS[:4], data={"name": "scenes"})
+    folder = save_trained(tmp_path / "captioned", "scenes", "captioned")
     with live_server(Service([folder], "cpu")) as server, opened(browser, f"http://127.0.0.1:{server.port}/") as page:
         page.settle()
         expect(page.part("example")).to_have_value("Two digits")

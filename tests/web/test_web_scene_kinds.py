@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 import torch
+from tiny_trained import facts_of, save_trained
 
 import saccade
 from saccade.data.scenes.pack import load_pack
 from saccade.data.scenes.sampler import sample_layout
+from saccade.families import families
 from saccade.families.caption.scenes import sample_captioned, scene_spec
 from saccade.families.multiset.scenes import MultisetSpec, sample_multisets
 from saccade.families.question.scene_data import SPECS
-from saccade.web.scene_kinds import CANVAS, TrainedScenes, trained_scenes
-from saccade.web.weights import page_model
+from saccade.web.family_page import page_entry, page_model
+from saccade.web.scene_kinds import CANVAS, TrainedScenes
 from saccade.zoo import shipped
 from tiny_models import save_tiny, tiny_facts
 
@@ -22,7 +24,7 @@ SCENES = 300
 
 
 def kind(name: str, **more: object) -> TrainedScenes:
-    found = trained_scenes(tiny_facts(data={"name": name, **more}))
+    found = page_entry(facts_of(name, **more)).scenes
     assert found is not None
     return found
 
@@ -62,15 +64,16 @@ def test_backgrounds_and_colours() -> None:
     assert kind("mnist-multiset").colours == ("white",)
 
 
-@pytest.mark.parametrize("data", [{}, {"name": "cub"}, {"name": ["mref"]}, {"name": None}])
-def test_a_model_of_other_pictures_tells_of_no_scenes(data: dict) -> None:
-    assert trained_scenes(tiny_facts(data=data)) is None
+@pytest.mark.parametrize("data", [{}, {"name": "cub"}, {"name": ["mref", "scenes"]}, {"name": None}])
+@pytest.mark.parametrize("family", families())
+def test_a_model_of_other_pictures_tells_of_no_scenes(family: str, data: dict) -> None:
+    assert page_entry(tiny_facts(family=family, data=data)).scenes is None
 
 
 def test_the_models_that_ship_tell_of_theirs() -> None:
     from saccade.models.io.facts import read_facts
 
-    told = {name: trained_scenes(read_facts(folder)) for name, folder in shipped().items()}
+    told = {name: page_entry(read_facts(folder)).scenes for name, folder in shipped().items()}
     assert told["crown-cub"] is None
     assert told["soft-mbg"] == kind("mbg")
     assert told["sat-hard-scenes"] == kind("scenes", empty=0.03)
@@ -93,7 +96,7 @@ def test_the_api_tells_it_and_says_null_where_there_is_nothing_to_tell(tmp_path:
     from saccade.web.service import Service
 
     folders = [
-        save_tiny(tmp_path / "reader", name="reader", data={"name": "mnist-set"}),
+        save_trained(tmp_path / "reader", "mnist-set", "reader"),
         save_tiny(tmp_path / "other", name="other"),
     ]
     with live_server(Service(folders, "cpu")) as server:

@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 
 from saccade import geometry
+from saccade.answer import Answer
 from saccade.data.pictures.reading import Picture
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace, Look
@@ -22,15 +23,8 @@ from saccade.web.views import TOTAL_SIDE, mask_url, picture_url, view_of
 def sighting(*looks: Look, size: tuple[int, int] = (40, 60), canvas: torch.Tensor | None = None, **more) -> Sighting:
     trace_values = {key: more.pop(key) for key in ("total", "meta") if key in more}
     trace = AttentionTrace(looks, canvas=canvas, image_size=torch.tensor([size]), **trace_values)
-    values = {
-        "answer": "red",
-        "confidence": 0.75,
-        "alternatives": (("blue", 0.25),),
-        "question": "7",
-        "picture": Picture(Image.new("RGB", (size[1], size[0])), "a.png"),
-        "model": "tiny",
-    }
-    return Sighting(trace=trace, **{**values, **more})
+    said = Answer("red", 0.75, alternatives=(("blue", 0.25),), **more)
+    return Sighting(said, "7", Picture(Image.new("RGB", (size[1], size[0])), "a.png"), trace, "tiny")
 
 
 def soft(weights: torch.Tensor, frame: torch.Tensor | None = None, **more) -> Look:
@@ -51,7 +45,8 @@ def decoded(url: str) -> np.ndarray:
 def test_an_answer_in_plain_values() -> None:
     view = view_of(sighting(soft(torch.full((1, 2, 6), 1 / 12))), family="question")
     assert view["schema"] == "saccade.view/1"
-    assert (view["model"], view["task"], view["question"], view["answer"]) == ("tiny", "attribute", "7", "red")
+    assert (view["model"], view["family"], view["question"], view["answer"]) == ("tiny", "question", "7", "red")
+    assert view["kind"] == "label"
     assert view["picture"] == {"name": "a.png", "width": 60, "height": 40, "png": None}
     assert view["confidence"] == 0.75
     assert view["alternatives"] == [["blue", 0.25]]
@@ -145,11 +140,12 @@ def test_slots_have_texts_instead_of_a_grid() -> None:
 
 def test_words_of_a_caption_stand_beside_their_shares() -> None:
     look = soft(torch.rand(1, 2, 2, 2))
-    labels = (("a", 0.5), ("cat", 0.25))
-    assert view_of(sighting(look, labels=labels, log_probability=-2.0))["words"] == ["a", "cat"]
-    view = view_of(sighting(look, labels=labels))  # a multiset
-    assert view["words"] is None
-    assert view["labels"] == [["a", 0.5], ["cat", 0.25]]
+    parts = (("a", 0.5), ("cat", 0.25))
+    sentence = view_of(sighting(look, parts=parts, kind="sentence", log_probability=-2.0))
+    labels = view_of(sighting(look, parts=parts, kind="labels"))
+    assert (sentence["kind"], sentence["words"]) == ("sentence", ["a", "cat"])
+    assert (labels["kind"], labels["words"]) == ("labels", None)
+    assert labels["labels"] == sentence["labels"] == [["a", 0.5], ["cat", 0.25]]
 
 
 def test_evidence_and_pictures_come_back_as_they_were() -> None:

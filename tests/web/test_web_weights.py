@@ -19,7 +19,8 @@ from saccade.errors import ConfigError
 from saccade.families import models
 from saccade.models.io.facts import Preprocessing
 from saccade.predict import Predictor
-from saccade.web.weights import _matrix, page_model
+from saccade.web.family_page import page_model
+from saccade.web.weights import matrix
 from tiny_models import tiny_facts
 
 
@@ -74,15 +75,15 @@ def test_the_model_itself_stays_as_it_was() -> None:
 
 
 def test_half_precision_is_kept_bit_by_bit() -> None:
-    matrix = torch.tensor([[1.0, -0.333251953125], [6e-8, 65504.0]])  # the second is a third, rounded to half
-    matrix[1, 0] = 2.0**-24  # the smallest that half precision has
-    stored = _matrix(matrix)
+    numbers = torch.tensor([[1.0, -0.333251953125], [6e-8, 65504.0]])  # the second is a third, rounded to half
+    numbers[1, 0] = 2.0**-24  # the smallest that half precision has
+    stored = matrix(numbers)
     assert stored["type"] == "float16"
-    assert torch.equal(restored(stored), matrix.double())
+    assert torch.equal(restored(stored), numbers.double())
 
 
 def test_full_precision_becomes_integers_of_a_row() -> None:
-    stored = _matrix(torch.tensor([[1 / 3, -1.0], [0.0, 0.0], [1e-9, 1e-10]]))
+    stored = matrix(torch.tensor([[1 / 3, -1.0], [0.0, 0.0], [1e-9, 1e-10]]))
     assert stored["type"] == "int16"
     found = restored(stored)
     torch.testing.assert_close(found[0], torch.tensor([10922 / 32767, -1.0]).double(), atol=1e-7, rtol=0)
@@ -94,9 +95,9 @@ def test_full_precision_becomes_integers_of_a_row() -> None:
     st.lists(st.lists(st.floats(-1e6, 1e6, width=32), min_size=3, max_size=3), min_size=1, max_size=4),
 )
 def test_no_number_is_off_by_more_than_half_a_step_of_its_row(rows: list[list[float]]) -> None:
-    matrix = torch.tensor(rows)
-    off = (restored(_matrix(matrix)) - matrix.double()).abs()
-    step = matrix.double().abs().amax(1, keepdim=True) / 32767
+    numbers = torch.tensor(rows)
+    off = (restored(matrix(numbers)) - numbers.double()).abs()
+    step = numbers.double().abs().amax(1, keepdim=True) / 32767
     assert bool((off <= step * 0.501 + 1e-37).all())
 
 

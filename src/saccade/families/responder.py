@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -23,6 +23,8 @@ from saccade.models.io.facts import ModelFacts
 from saccade.trace import AttentionTrace
 
 Question = int | str
+Asks = Literal["choice", "text", "none"]
+"""How a model is asked: one question of its list, any text, or nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,11 @@ class Responder:
         if word.casefold() not in self._ids or isinstance(ask, bool):
             raise DataError(f"'{self.name}' cannot be asked '{ask}': {nearest(str(ask), self.facts.queries)}")
         return self._ids[word.casefold()]
+
+    @staticmethod
+    def asks(facts: ModelFacts) -> Asks:
+        """How a model with these facts is asked; :meth:`query` takes nothing else."""
+        return "choice" if facts.queries else "none"
 
     def asked(self, query: Any) -> str | None:
         """A query in words, as sightings tell it; None where nothing was asked."""

@@ -7,13 +7,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from fastapi import FastAPI
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from saccade import __version__
+from saccade.families import families
 from saccade.web.api import api_of
-from saccade.web.errors import install_error_handlers
+from saccade.web.errors import ApiError, install_error_handlers
+from saccade.web.family_page import panel_file
 from saccade.web.guard import Guard
 from saccade.web.page import offline_page
 from saccade.web.service import Service
@@ -50,6 +52,15 @@ def create_app(service: Service, names: Iterable[str] = ()) -> ASGIApp:
     def viewer() -> HTMLResponse:
         """A page without models, which the page fills with what it shows when that is to be taken along."""
         return HTMLResponse(offline_page())
+
+    @app.get("/families/{name}/panel.js", include_in_schema=False)
+    def panel(name: str) -> Response:
+        """The controls of one family; a name that declares none leads to no file."""
+        family = families().get(name)
+        file = None if family is None else panel_file(family)
+        if file is None:
+            raise ApiError(404, "unknown_panel", "no family of this name has a panel")
+        return Response(file.read_bytes(), media_type="text/javascript; charset=utf-8")
 
     if STATIC.is_dir():
         app.mount("/", StaticFiles(directory=STATIC, html=True))

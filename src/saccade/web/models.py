@@ -11,9 +11,9 @@ from saccade.families import headline, model_spec
 from saccade.models.io.facts import ModelFacts, read_facts
 from saccade.predict import Encoded, Predictor, load
 from saccade.web.errors import ApiError, problem_of
+from saccade.web.family_page import page_entry
 from saccade.web.limits import Limits
 from saccade.web.pictures import KeptPicture
-from saccade.web.scene_kinds import trained_scenes
 from saccade.web.schemas import ModelEntry, ScoreEntry
 from saccade.web.shelf import Shelf
 from saccade.web.worker import Worker
@@ -27,6 +27,7 @@ class ServedModel:
 
     def __init__(self, folder: Path, facts: ModelFacts, name: str, device: str, limits: Limits) -> None:
         self.facts, self.name = facts, name
+        self._told = page_entry(facts)  # now: a family that tells it wrongly must not be found out by the page
         self._folder, self._device = folder, device
         self._predictor: Predictor | None = None
         self._problem: str | None = None
@@ -47,6 +48,17 @@ class ServedModel:
                 raise
         return self._predictor
 
+    def reading_pictures(self) -> ServedModel:
+        """The model itself, where it reads what this server can be sent; otherwise an ApiError."""
+        if self.facts.preprocessing is None:
+            raise ApiError(
+                422,
+                "reads_no_pictures",
+                f"'{self.name}' reads no pictures (but: {self._told.reads}), and nothing else can be sent to this "
+                "server; ask it with 'saccade look'",
+            )
+        return self
+
     def encoded(self, predictor: Predictor, kept: KeptPicture) -> Encoded:
         """What the model makes of a picture before any question: computed once, asked many times."""
         found = self._encodings.get(kept.id)
@@ -60,16 +72,15 @@ class ServedModel:
         facts = self.facts
         return ModelEntry(
             name=self.name,
-            task=facts.family,
+            **vars(self._told),
             architecture=facts.architecture,
             summary=_summary(facts),
             queries=list(facts.queries),
             answers=[] if facts.sentences else list(facts.answers),
             sentences=facts.sentences,
-            size=facts.preprocessing.size,
+            size=None if facts.preprocessing is None else facts.preprocessing.size,
             parameters=facts.parameters,
             score=_headline(facts),
-            scenes=trained_scenes(facts),
             problem=self._problem,
         )
 

@@ -2,6 +2,21 @@
 
 The same parts make a page of its own (:func:`offline_page`) and the living part of a report (:func:`live_part`). A page
 without models is a viewer: it shows the views that it carries, and opens saved records.
+
+A family may bring controls of its own: ``Family.panel`` names an ES module in its folder. The server gives it to the
+page as ``families/NAME/panel.js``, and a page without a server has it inside. The module is one file that imports
+nothing and exports ``function panel(place, page)``, which the page calls when a model of the family is chosen:
+
+=====================  =============================================================================================
+``place``              an empty element of the side panel, to be filled
+``page.model``         the model as ``/api/models`` tells it: ``name, family, queries, answers, scenes …``
+``page.element``       makes elements, as ``element("button", {text: "7", onclick: …}, child, …)``; text stays text
+``page.ask``           asks another question, as ``ask("7")``
+=====================  =============================================================================================
+
+It may return an object with two functions: ``answered(view)`` is called with every answer of the model, as
+``saccade.view/1`` (see :mod:`saccade.web.views`), and ``closed()`` when the model is no longer shown. The page removes
+``place`` itself. In a page without a server a module may use the forms of export that :mod:`saccade.web.bundle` knows.
 """
 
 from __future__ import annotations
@@ -19,9 +34,10 @@ from saccade.predict import Predictor
 from saccade.show.png import data_url
 from saccade.show.report_live import Live, policy
 from saccade.web.bundle import bundle
-from saccade.web.weights import page_model
+from saccade.web.family_page import page_model, panel_address, panel_file
 
 STATIC = Path(__file__).parent / "static"
+MAIN = STATIC / "js" / "main.js"
 _STYLESHEET = re.compile(r'<link rel="stylesheet" href="(css/[\w.-]+)">')
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _BLANK = re.compile(r"\s*\n\s*")
@@ -37,14 +53,15 @@ def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str,
         predictors: models to carry; those that cannot run inside a page are a ConfigError.
         views: shown when the page opens, in place of a scene.
     """
+    script = _script(predictors)
     data = {
-        "policy": policy(_style(), script=_script()),
+        "policy": policy(_style(), script=script),
         "weights": [page_model(predictor) for predictor in predictors],
         "worker": _worker() if predictors else None,
         "glyphs": _glyphs() if predictors else None,
         "views": list(views),
     }
-    return Live(_markup(), _style(), _script(), _inside_script(data))
+    return Live(_markup(), _style(), script, _inside_script(data))
 
 
 def offline_page(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str, Any]] = ()) -> str:
@@ -92,9 +109,16 @@ def _style() -> str:
     return _SPARE.sub("", _JOINED.sub("", _BLANK.sub("\n", _COMMENT.sub("", sheets))))
 
 
+def _script(predictors: Sequence[Predictor]) -> str:
+    """The page's modules and the panels of the models' families."""
+    declared = {panel_address(each.family): panel_file(each.family) for each in predictors}
+    panels = {address: file for address, file in declared.items() if file is not None}
+    return bundle(MAIN, panels) if panels else _plain_script()
+
+
 @lru_cache
-def _script() -> str:
-    return bundle(STATIC / "js" / "main.js")
+def _plain_script() -> str:
+    return bundle(MAIN)
 
 
 @lru_cache

@@ -17,9 +17,8 @@ from torch import Tensor
 
 from saccade.data.pictures.reading import Picture, find_pictures, read_picture
 from saccade.data.scenes.backgrounds import Background, Black
-from saccade.data.scenes.clutter import strewn
+from saccade.data.scenes.clutter import Clutter
 from saccade.data.scenes.distractors import Distractors
-from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.layout import SceneLayout, SceneSpec
 from saccade.data.scenes.pack import load_pack
 from saccade.data.scenes.palette import COLOURS
@@ -29,7 +28,6 @@ from saccade.data.scenes.render import render
 from saccade.data.scenes.resize import GLYPH
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError, nearest
-from saccade.families.multiset.scenes import MultisetSpec
 from saccade.web.scene_kinds import CANVAS
 from saccade.web.schemas import LEAST, MOST, Digit, Scene
 
@@ -66,19 +64,6 @@ class Composed:
     """As asked for, its digits filled in."""
     picture: Picture
     truth: Truth
-
-
-@dataclass(frozen=True)
-class Clutter:
-    """Bits of digits on black, as behind the scenes of multisets; a background."""
-
-    name: str = "clutter"
-
-    def __call__(self, glyphs: GlyphSet, seed: int, indices: Tensor, size: int) -> Tensor:
-        """Grey clutter in all three channels."""
-        spec = MultisetSpec(size)
-        grey = strewn(glyphs, seed, indices, size, count=spec.clutter, patch=spec.patch)  # (B,size,size)
-        return grey[:, None].repeat(1, 3, 1, 1)  # (B,3,size,size)
 
 
 _PHOTO = "photo:"

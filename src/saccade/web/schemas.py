@@ -6,8 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from saccade.answer import AnswerKind
 from saccade.data.scenes.glyphs import CLASSES
 from saccade.data.scenes.palette import COLOURS
+from saccade.families.responder import Asks
 from saccade.web.scene_kinds import CANVAS, TrainedScenes
 
 LEAST, MOST = 7, CANVAS
@@ -108,16 +110,20 @@ class ModelEntry(BaseModel):
     """What can be asked of one model."""
 
     name: str
-    task: str
+    family: str
     architecture: str
     summary: str
+    reads: str = Field(description="what it reads, in a word, such as picture")
+    asks: Asks = Field(description="how it is asked: one of its queries, any text, or nothing")
+    prompt: str | None = Field(None, description="how a question begins that its queries end")
     queries: list[str]
     answers: list[str]
     sentences: bool
-    size: tuple[int, int]
+    size: tuple[int, int] | None = Field(description="height and width of its input; null where it reads no pictures")
     parameters: int
     score: ScoreEntry | None
     scenes: TrainedScenes | None = Field(None, description="what it learned from, where those are scenes like ours")
+    panel: str | None = Field(None, description="address of its family's own controls, an ES module")
     problem: str | None = Field(description="why it cannot be asked here, once that is known")
 
 
@@ -183,10 +189,11 @@ class View(BaseModel):
     model_config = ConfigDict(extra="allow")
     schema_: Literal["saccade.view/1"] = Field(serialization_alias="schema")
     model: str
-    task: str
-    picture: dict[str, Any]
+    family: str
+    picture: dict[str, Any] | None = Field(description="null where the model read something else")
     question: str | None
     answer: str
+    kind: AnswerKind = Field(description="one label, labels said one after the other, or the words of a sentence")
     confidence: float | None
     alternatives: list[tuple[str, float | None]]
     labels: list[tuple[str, float | None]] | None

@@ -37,7 +37,7 @@ class Service:
 
     async def encode(self, data: bytes, name: str, model: str | None) -> Encoding:
         """Keep a picture; with a model, encode it for that one at once."""
-        served = None if model is None else self.models[model]
+        served = None if model is None else self.models[model].reading_pictures()
         kept = await self.studio.run(lambda: self.pictures.read(data, name))
         if served is not None:
             await served.run(lambda predictor: served.encoded(predictor, kept))
@@ -49,7 +49,7 @@ class Service:
 
     async def ask(self, asked: Question) -> Json:
         """One answer, as a view."""
-        served = self.models[asked.model]
+        served = self.models[asked.model].reading_pictures()
 
         def answer(predictor: Predictor) -> Json:
             predictor.question(asked.question)  # before the picture is drawn and encoded: the cheaper mistake first
@@ -61,12 +61,12 @@ class Service:
 
     async def ask_all(self, asked: Questions) -> list[Json]:
         """An answer to every question that the model knows, as views of answer and looks alone; none is kept."""
-        served = self.models[asked.model]
+        served = self.models[asked.model].reading_pictures()
 
         def answer(predictor: Predictor) -> list[Json]:
             kept = self._picture(asked)
             found = predictor.ask_all(served.encoded(predictor, kept))
-            return [view_of(each, task=served.facts.family, total=False) for each in found]
+            return [view_of(each, family=served.facts.family, total=False) for each in found]
 
         return await served.run(answer)
 
@@ -87,7 +87,7 @@ class Service:
         scores = None
         if truth is not None and evidence is not None:
             scores = scores_of(sighting.trace, evidence, truth.objects)
-        view = view_of(sighting, task=served.facts.family, png=png, evidence=evidence, scores=scores)
+        view = view_of(sighting, family=served.facts.family, png=png, evidence=evidence, scores=scores)
         return self.records.keep(sighting, view)
 
 

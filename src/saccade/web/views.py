@@ -1,8 +1,12 @@
 """A sighting as the JSON that the page draws: ``saccade.view/1``.
 
 Weights travel as they are, never rescaled: base64 of little-endian floats, (T, h, w) for a look on a picture and (T, S)
-for one over slots, each with the frame that lays its cells over the original picture. The total has no cells of its
-own and travels at the picture's resolution, or a smaller one where the picture is large.
+for one over slots, each with the frame that lays its cells over the original picture, or with the texts of its slots.
+The total has no cells of its own and travels at the picture's resolution, or a smaller one where the picture is large.
+
+What the page draws follows from the ``kind`` of the answer (``label``, ``labels`` or ``sentence``) and from the looks.
+``picture`` is null where the model read something else. ``family`` is there to be shown, and for nothing else. Views
+from before ``kind`` was told have ``words`` where the answer is a sentence and ``labels`` where it is several.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ Json = dict[str, Any]
 def view_of(
     sighting: Sighting,
     *,
-    task: str = "",
+    family: str = "",
     png: str | None = None,
     evidence: Tensor | None = None,
     scores: Mapping[str, Any] | None = None,
@@ -42,31 +46,36 @@ def view_of(
 
     Args:
         sighting: of any model.
-        task: what kind of question the model answers.
+        family: name of the model's family.
         png: the picture as a data address; None leaves it out, for a page that has it already.
         evidence: (H,W) bool, the pixels of the picture that hold the answer, where they are known.
         scores: how the attention compares with baselines, where there is evidence.
         total: whether the looks are laid over each other, which takes longer than everything else.
     """
-    height, width = sighting.picture.size
-    trace = sighting.trace
-    words = [word for word, _ in sighting.labels or ()] if sighting.is_caption else None
+    image, trace, kind = sighting.source.image, sighting.trace, sighting.said.kind
+    size = (1, 1) if image is None else (image.height, image.width)
+    words = [word for word, _ in sighting.labels or ()] if kind == "sentence" else None
     return {
         "schema": SCHEMA,
         "model": sighting.model,
-        "task": task,
-        "picture": {"name": sighting.picture.name, "width": width, "height": height, "png": png},
+        "family": family,
+        "picture": None if image is None else _picture(sighting.source.name, size, png),
         "question": sighting.question,
         "answer": sighting.answer,
+        "kind": kind,
         "confidence": _finite(sighting.confidence),
         "alternatives": _shares(sighting.alternatives),
         "labels": None if sighting.labels is None else _shares(sighting.labels),
         "words": words,
-        "looks": [_look(trace, look, (height, width)) for look in trace.looks],
-        "total": _total(trace, (height, width)) if total else None,
+        "looks": [_look(trace, look, size) for look in trace.looks],
+        "total": _total(trace, size) if total and image is not None else None,
         "evidence": None if evidence is None else {"mask_png": mask_url(evidence)},
         "scores": None if scores is None else dict(scores),
     }
+
+
+def _picture(name: str, size: geometry.Size, png: str | None) -> Json:
+    return {"name": name, "width": size[1], "height": size[0], "png": png}
 
 
 def picture_url(image: Image.Image) -> str:

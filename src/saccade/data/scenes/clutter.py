@@ -7,6 +7,8 @@ of a grid as fine as they are, so that none lies over another. Many are blank, a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -23,6 +25,25 @@ from saccade.data.scenes.hashing import (
 from saccade.data.scenes.resize import GLYPH
 
 _SOURCE, _CELL = range(BACKGROUND_DRAWS, BACKGROUND_DRAWS + 2)
+PATCHES = 8
+"""Patches in a picture, as in the released generator."""
+
+
+def patch_side(size: int) -> int:
+    """Side of a patch in a picture of side ``size``."""
+    return size // 20
+
+
+@dataclass(frozen=True)
+class Clutter:
+    """Bits of digits on black: a :class:`~saccade.data.scenes.backgrounds.Background`."""
+
+    name: str = "clutter"
+
+    def __call__(self, glyphs: GlyphSet, seed: int, indices: Tensor, size: int) -> Tensor:
+        """Grey clutter in all three channels."""
+        grey = strewn(glyphs, seed, indices, size, count=PATCHES, patch=patch_side(size))  # (B,size,size)
+        return grey[:, None].repeat(1, 3, 1, 1)  # (B,3,size,size)
 
 
 def strewn(glyphs: GlyphSet, seed: int, indices: Tensor, size: int, *, count: int, patch: int) -> Tensor:

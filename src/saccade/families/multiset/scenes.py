@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from saccade.data.scenes.clutter import strewn
+from saccade.data.scenes.clutter import PATCHES, patch_side, strewn
 from saccade.data.scenes.glyphs import CLASSES, GlyphSet
 from saccade.data.scenes.hashing import (
     State,
@@ -49,7 +49,7 @@ class MultisetSpec:
     """Whether a digit may be there twice: a multiset; else a set."""
     alone: bool = False
     """Show one of a scene's digits only."""
-    clutter: int = 8
+    clutter: int = PATCHES
     """Patches of clutter."""
     empty: float = 0.0
     """Share of scenes without a digit."""
@@ -77,7 +77,7 @@ class MultisetSpec:
     @property
     def patch(self) -> int:
         """Side of a patch of clutter."""
-        return self.size // 20
+        return patch_side(self.size)
 
     @property
     def slots(self) -> int:

@@ -1,5 +1,6 @@
 // Asking a source about what is on the page, and what its answer rests on.
 
+import { askedOf } from "./asking.js";
 import { maskOfView, pictureOfPixels, pictureOfView } from "./pictures.js";
 import { renderScene } from "./scene.js";
 
@@ -12,18 +13,18 @@ export function subjectOf({ mode, scene, picture }, glyphs) {
 
 /** {view, picture, evidence, masks, digits}, or null where a newer question took its place. */
 export async function answerOf(source, model, subject, question) {
-  const asked = model.queries?.length ? question : null;
+  const asked = askedOf(model, question);
   const view = await source.look(model, subject, asked);
   if (!view) return null;
-  const picture = view.picture.png ? await pictureOfView(view) : subject.picture;
+  const picture = view.picture?.png ? await pictureOfView(view) : subject.picture;
   const evidence = await evidenceOf(view, subject, asked, picture);
   return { view, picture, evidence, masks: subject.masks ?? null, digits: subject.scene?.digits ?? [] };
 }
 
 /** A saved view in the same form. */
 export async function answerOfRecord(view) {
-  const picture = await pictureOfView(view);
-  return { view, picture, evidence: await maskOfView(view, picture), masks: null, digits: [] };
+  const picture = view.picture && (await pictureOfView(view));
+  return { view, picture, evidence: picture && (await maskOfView(view, picture)), masks: null, digits: [] };
 }
 
 /** The pixels that hold the answer: as the source tells them, or those of the digit that was asked for. */

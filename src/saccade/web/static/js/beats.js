@@ -29,8 +29,18 @@ export function nameInBeat(look, step, steps) {
   return steps > 1 ? `${name} ${(step % steps) + 1}` : name;
 }
 
+/** Whether the answer is one "label", "labels" said one after the other, or a "sentence"; older views show it. */
+export function kindOf(view) {
+  return view.kind ?? (view.words ? "sentence" : view.labels ? "labels" : "label");
+}
+
+/** The words or labels of an answer that was said one after the other; null for one label. */
+export function spokenIn(view) {
+  return view.words ?? view.labels?.map(([word]) => word) ?? null;
+}
+
 /** The word or label of a beat, the end behind the last of them; undefined where nothing is said. */
 export function saidAt(view, beat) {
-  const said = view.words ?? view.labels?.map(([label]) => label);
+  const said = spokenIn(view);
   return said?.[beat] ?? (beat === said?.length ? END : undefined);
 }

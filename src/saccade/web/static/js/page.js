@@ -2,6 +2,7 @@
 
 import { TOTAL } from "./acts.js";
 import { answerOf, answerOfRecord, subjectOf } from "./answers.js";
+import { refusalOf } from "./asking.js";
 import { Composer } from "./composer.js";
 import { Controls } from "./controls.js";
 import { element, part } from "./dom.js";
@@ -10,6 +11,7 @@ import { listen } from "./keyboard.js";
 import { Latest } from "./latest.js";
 import { Notices } from "./notices.js";
 import { listenForFiles } from "./opening.js";
+import { Panels } from "./panels.js";
 import { Player } from "./player.js";
 import { Questions } from "./questions.js";
 import { savePage, savePng, saveRecord } from "./share.js";
@@ -47,6 +49,10 @@ export class Page {
     this.composer = new Composer(root, this.store);
     this.questions = new Questions(root, this.store);
     this.controls = new Controls(root, this.store);
+    this.panels = new Panels(root, {
+      ask: (question) => this.store.set({ question: String(question) }),
+      wrong: (error) => this.notices.say(error),
+    });
     this.lenses = part(root, "lenses");
     this.adder = part(root, "compare");
     this.adder.addEventListener("change", () => this.#setModels([...this.store.state.models, this.adder.value]));
@@ -167,8 +173,9 @@ export class Page {
 
   async #ask(entry, { subject, question }) {
     const model = this.#model(entry.model);
-    if (!knows(model, question)) {
-      entry.lens.refuse(`It knows no “${question}”; it can be asked ${model.queries.slice(0, 10).join(", ")}.`);
+    const refusal = refusalOf(model, question);
+    if (refusal) {
+      entry.lens.refuse(refusal);
       this.notices.settled(entry);
       return this.#paint();
     }
@@ -198,6 +205,7 @@ export class Page {
   #take(entry, answer) {
     entry.picture = answer.picture;
     entry.lens.take(answer);
+    this.panels.answered(answer.view);
   }
 
   // ------------------------------------------------------------ showing
@@ -228,8 +236,9 @@ export class Page {
     for (const { lens, model, picture } of this.entries) {
       lens.offer(offered ?? [{ name: model }], model, this.entries.length === 1 || !offered);
       this.#advise(lens, model, state);
-      if (picture) lens.paint({ picture, act: state.act, pointer: state.pointer, selection, ...this.#style() });
+      if (picture || lens.view) lens.paint({ picture, act: state.act, pointer: state.pointer, selection, ...this.#style() });
     }
+    this.panels.show(offered ? this.entries.map(({ model }) => this.#model(model)) : []);
     if (offered) this.#paintPanel(state, offered);
   }
 
@@ -249,11 +258,6 @@ export class Page {
     this.adder.value = "";
     this.adder.disabled = state.models.length >= MOST_LENSES;
   }
-}
-
-/** Whether `model` can be asked `question`; one that takes no question can always be asked. */
-function knows(model, question) {
-  return !model.queries?.length || model.queries.includes(question);
 }
 
 /** The digits of a composed scene; null where what is on the picture is not known. */

@@ -1,5 +1,6 @@
-// Asking: a button for every question that the model knows, or a field where there are too many.
+// Asking: a button for every question that the model knows, or a field where there are too many or any can be asked.
 
+import { asksOf } from "./asking.js";
 import { element, part } from "./dom.js";
 
 const BUTTONS = 24;
@@ -17,7 +18,7 @@ export class Questions {
   /** `question`, or another one where `model` does not know it: about something present, if it can be. */
   known(model, question, present) {
     const questions = model?.queries ?? NONE;
-    if (questions.length === 0 || questions.includes(question)) return question;
+    if (asksOf(model) !== "choice" || questions.includes(question)) return question;
     return questions.find((word) => present?.includes(word)) ?? questions[0];
   }
 
@@ -26,14 +27,13 @@ export class Questions {
     const questions = model?.queries ?? NONE;
     const isAboutDigits = questions.some((word) => /^[0-9]$/.test(word));
     const present = isAboutDigits ? digits : null;
-    this.title.textContent = model?.task === "attribute" ? "What colour is the …" : "Ask";
-    this.group.hidden = questions.length === 0;
+    this.title.textContent = model?.prompt ?? "Ask";
+    this.group.hidden = asksOf(model) === "none";
     const asked = this.store.state.question;
-    if (this.shown !== questions) {
-      this.shown = questions;
-      this.list.replaceChildren(
-        ...(questions.length > BUTTONS ? this.#field(questions) : questions.map((word) => this.#button(word))),
-      );
+    if (this.shown !== model) {
+      this.shown = model;
+      const isField = asksOf(model) === "text" || questions.length > BUTTONS;
+      this.list.replaceChildren(...(isField ? this.#field(questions) : questions.map((word) => this.#button(word))));
     }
     for (const button of this.list.querySelectorAll("button")) {
       const word = button.textContent;

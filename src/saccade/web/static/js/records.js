@@ -55,7 +55,7 @@ export function checkedViews(content, name) {
 }
 
 function check(view) {
-  const { width, height } = view.picture;
+  const { width, height } = view.picture ?? { width: 1, height: 1 }; // of a model that read something else
   if (!(width >= 1 && height >= 1 && width <= 4096 && height <= 4096))
     throw new Error(`a picture of ${width}×${height} pixels`);
   if (typeof view.model !== "string" || typeof view.answer !== "string") throw new Error("no model or no answer");

@@ -20,21 +20,23 @@ export async function viewOfSavedLook(content, buffer) {
   const tensors = readTensors(buffer);
   const picture = await pictureOf(tensors);
   const toPicture = wayToPicture(tensors, picture);
-  const looks = content.looks.map((entry, number) => lookOf(entry, number, tensors, toPicture));
+  const texts = content.meta?.slots ?? [];
+  const looks = content.looks.map((entry, number) => lookOf(entry, number, tensors, { toPicture, texts }));
   const { info } = content;
   return {
     schema: "saccade.view/1",
     model: info.model ?? "a model",
-    task: "",
+    family: "",
     picture,
     question: info.question ?? null,
     answer: info.answer ?? "",
+    kind: info.kind ?? (info.words ? "sentence" : info.labels ? "labels" : "label"),
     confidence: info.confidence ?? null,
     alternatives: info.alternatives ?? [],
     labels: info.labels ?? null,
     words: info.words?.map(({ word }) => word) ?? null,
     looks: looks.map(written),
-    total: written(totalOf(looks, content.total, picture)),
+    total: picture && written(totalOf(looks, content.total, picture)),
     evidence: null,
     scores: null,
   };
@@ -48,6 +50,7 @@ async function checkDigest(buffer, expected) {
 }
 
 async function pictureOf({ picture, image_size: size }) {
+  if (!picture && !size) return null; // the model read something else
   if (!picture) return { width: size.values[1], height: size.values[0], png: null };
   const [height, width] = picture.shape;
   const rgba = new Uint8ClampedArray(4 * width * height).fill(255);
@@ -57,6 +60,7 @@ async function pictureOf({ picture, image_size: size }) {
 
 /** Network input → the picture as the record keeps it, which may be smaller than the original. */
 function wayToPicture({ canvas, image_size: size }, picture) {
+  if (!picture) return IDENTITY;
   const original = size ? { width: size.values[1], height: size.values[0] } : picture;
   const stretch = [
     [picture.width / original.width, 0, 0],
@@ -65,7 +69,7 @@ function wayToPicture({ canvas, image_size: size }, picture) {
   return compose(stretch, canvas ? frameOf(canvas) : IDENTITY);
 }
 
-function lookOf({ name, kind, role, norm, grid }, number, tensors, toPicture) {
+function lookOf({ name, kind, role, norm, grid }, number, tensors, { toPicture, texts }) {
   const held = (field) => tensors[`looks.${number}.${field}`];
   const list = (field) => (held(field) ? Array.from(held(field).values) : null);
   const weights = held("weights");
@@ -75,10 +79,15 @@ function lookOf({ name, kind, role, norm, grid }, number, tensors, toPicture) {
   const look = { name, kind, role, norm, steps, weights: weights ? Float32Array.from(weights.values) : null };
   Object.assign(look, { gain: list("gain"), choice: list("choice"), emits: list("emits"), box: null });
   look.active = list("active")?.map(Boolean) ?? null;
-  if (isSlots) return { ...look, slots: Array.from({ length: cells[0] }, (_, slot) => String(slot + 1)) };
+  if (isSlots) return { ...look, slots: slotsOf(cells[0], texts) };
   const frame = compose(toPicture, frameOf(held("frame")));
   const box = kind === "crop" ? [...apply(frame, 0, 0), ...apply(frame, cells[1], cells[0])] : null;
   return { ...look, grid: cells, frame, box };
+}
+
+/** The texts of `count` slots, or their numbers. */
+function slotsOf(count, texts) {
+  return Array.from({ length: count }, (_, slot) => (texts.length === count ? texts[slot] : String(slot + 1)));
 }
 
 /** The last frame (2,3) of a tensor with any batch axis before it. */

@@ -26,10 +26,14 @@ async function wholeViews(lenses) {
   return Promise.all(
     lenses.map(async ({ lens, picture }) => ({
       ...lens.view,
-      picture: { ...lens.view.picture, width: picture.width, height: picture.height, png: await asPng(picture) },
+      picture: picture && { ...lens.view.picture, ...(await wholePicture(picture)) },
       evidence: lens.evidence ? { mask_png: await maskAsPng(lens.evidence) } : null,
     })),
   );
+}
+
+async function wholePicture(picture) {
+  return { width: picture.width, height: picture.height, png: await asPng(picture) };
 }
 
 function fileName(lenses, ending) {

@@ -11,7 +11,9 @@ const FONT = "system-ui, sans-serif";
 
 /** A canvas with the rows of `lenses`, painted as the page shows them. */
 export function stripCanvas(lenses, { style, outline }) {
-  const rows = lenses.map(({ lens, picture }) => ({
+  const painted = lenses.filter(({ picture }) => picture);
+  if (!painted.length) throw new Error("these looks lie on no picture; save them as a record or as a page");
+  const rows = painted.map(({ lens, picture }) => ({
     lens,
     picture,
     acts: [null, ...lens.acts.filter((act) => act.map || act.box)],

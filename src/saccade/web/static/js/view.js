@@ -2,6 +2,7 @@
 
 import { actsOf, measuresOf, TOTAL } from "./acts.js";
 import { barList } from "./bars.js";
+import { kindOf, spokenIn } from "./beats.js";
 import { element, percent, weight } from "./dom.js";
 import { cellAt } from "./frames.js";
 import { maskNamed } from "./named.js";
@@ -30,6 +31,7 @@ export class Lens {
       "aria-label": "Close this model",
       onclick: on.close,
     });
+    this.frame = element("div", { class: "stage-frame" }, this.stage.element);
     this.about = element("p", { class: "about" });
     this.readout = element("p", { class: "readout" });
     this.answer = element("p", { class: "answer", "aria-live": "polite" });
@@ -47,7 +49,7 @@ export class Lens {
       { class: "lens" },
       element("div", { class: "lens-head" }, this.chooser, this.closer),
       this.about,
-      element("div", { class: "stage-frame" }, this.stage.element),
+      this.frame,
       this.readout,
       element("div", { class: "lens-body" }, words, this.scores),
       this.slots,
@@ -85,19 +87,20 @@ export class Lens {
   /** Take a new view; `masks` are those of all objects, where they are known, and `digits` what they are. */
   take({ view, evidence, masks, digits }) {
     Object.assign(this, { view, evidence, masks, digits, acts: actsOf(view), scored: undefined });
+    const isSentence = kindOf(view) === "sentence";
+    const spoken = spokenIn(view) ?? [];
     const shares = [[view.answer, view.confidence ?? 0], ...view.alternatives].slice(0, ANSWERS_SHOWN);
     this.answer.replaceChildren(
       ...(view.question === null ? [] : [element("span", { class: "asked", text: `${view.question} → ` })]),
-      view.words?.length
-        ? element("strong", {}, ...this.#lighting(view.words))
+      isSentence && spoken.length
+        ? element("strong", {}, ...this.#lighting(spoken))
         : element("strong", { text: view.answer }),
       element("span", { class: "sure", text: view.confidence === null ? "" : ` ${percent(view.confidence)} sure` }),
     );
     const ordered = shares.map(([label, value], rank) => ({ label, value, own: rank === 0 }));
     this.confidences.replaceChildren(...(view.alternatives.length ? [barList(ordered, "confidence")] : []));
-    const labels = view.words ? [] : (view.labels ?? []);
-    this.said.hidden = labels.length === 0;
-    this.said.replaceChildren(...this.#lighting(labels.map(([word]) => word)));
+    this.said.hidden = isSentence || spoken.length === 0;
+    this.said.replaceChildren(...(isSentence ? [] : this.#lighting(spoken)));
   }
 
   /** `spoken` with spaces between; each lights its beat when hovered or focused. */
@@ -116,18 +119,21 @@ export class Lens {
     if (within.length) this.on.act((found ?? within[0]).key);
   }
 
-  /** Paint what the page shows now: {picture, act (key), style, outline, selection, pointer}. */
+  /** Paint what the page shows now: {picture (null: it read something else), act (key), style, outline, pointer …}. */
   paint(shown) {
     const act = this.acts.find(({ key }) => key === shown.act) ?? null;
     const cell = act?.map && shown.pointer ? cellAt(act.map, shown.pointer.x, shown.pointer.y) : null;
     const named = this.#named(act);
     this.shown = act;
-    this.stage.paint({ ...shown, act, cell, evidence: shown.outline ? (named ?? this.evidence) : null });
-    this.stage.describe(this.#described(act), shown.selection);
+    this.frame.hidden = this.strip.element.hidden = !shown.picture;
+    if (shown.picture) {
+      this.stage.paint({ ...shown, act, cell, evidence: shown.outline ? (named ?? this.evidence) : null });
+      this.stage.describe(this.#described(act), shown.selection);
+      this.strip.paint(shown, this.acts, this.view?.labels);
+    }
     this.readout.textContent = this.#read(shown, act, cell);
     for (const word of this.element.querySelectorAll(".word"))
       word.setAttribute("aria-current", String(word.dataset.beat === String(act?.beat)));
-    this.strip.paint(shown, this.acts, this.view?.labels);
     this.#score(act, named);
     const slots = this.acts.filter((candidate) => candidate.slots);
     this.slots.replaceChildren(...(slots.length ? [slotTable(slots, shown.act, shown.style.palette)] : []));

@@ -14,10 +14,11 @@ export function viewOf(facts, question, { logits, weights }) {
   return {
     schema: VIEW_SCHEMA,
     model: facts.model,
-    task: facts.task,
+    family: facts.family,
     picture: { name: null, width: facts.size[1], height: facts.size[0], png: null },
     question: facts.queries[question],
     answer: best[0],
+    kind: "label",
     confidence: best[1],
     alternatives: others,
     labels: null,

@@ -1,0 +1,23 @@
+"""What the live page knows of multisets: the scenes that its models learned from."""
+
+from __future__ import annotations
+
+from saccade.families.multiset.scenes import MultisetSpec
+from saccade.models.io.facts import ModelFacts
+from saccade.web.scene_kinds import CANVAS, TrainedScenes
+
+SPECS = {
+    "mnist-multiset": MultisetSpec(CANVAS),
+    "mnist-set": MultisetSpec(CANVAS, repeats=False),
+    "mnist-single": MultisetSpec(CANVAS, repeats=False, alone=True),
+}
+"""Generated data by name: how its scenes are drawn at the size of a composed one."""
+
+
+def trained_scenes(facts: ModelFacts) -> TrainedScenes | None:
+    """The scenes of the model's training; None for one that learned from other pictures, or does not say."""
+    if (spec := SPECS.get(str(facts.data.get("name")))) is None:
+        return None
+    fewest = 0 if facts.data.get("empty") and not spec.alone else 1
+    sizes = ((spec.smallest, spec.largest),)
+    return TrainedScenes((fewest, spec.slots), sizes, "clutter", colours=("white",), repeats=spec.repeats)

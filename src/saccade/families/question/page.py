@@ -1,0 +1,100 @@
+"""What the live page knows of questions: how they begin, the scenes of training, and the models that it can run.
+
+The engine (``web/static/js/engine``) computes the small stack of SOFT and HAttNet. Any other model answers behind
+``saccade serve`` only.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+
+from saccade.data.scenes.placement import FRACTION_BITS
+from saccade.errors import ConfigError
+from saccade.families.question.scene_data import SPECS
+from saccade.models.hattnet import HAttNetModel
+from saccade.models.io.facts import ModelFacts
+from saccade.models.soft import SoftModel
+from saccade.predict import Predictor
+from saccade.web.scene_kinds import Behind, TrainedScenes
+from saccade.web.weights import BLOCK, convolution, head, input_size, norm, page_facts, scorer
+
+KINDS: dict[type, str] = {SoftModel: "soft", HAttNetModel: "hattnet"}
+"""The models that the engine computes, and what it calls them."""
+_BEHIND: dict[str, Behind] = {"mref": "black", "mdist": "distractors", "mbg": "photo"}
+_COLOURS = (*_BEHIND, "cub")  # data whose questions are about colours
+
+
+def prompt(facts: ModelFacts) -> str | None:
+    """How a question begins that the model's queries end; None where its data does not say."""
+    return "What colour is the …" if str(facts.data.get("name")) in _COLOURS else None
+
+
+def trained_scenes(facts: ModelFacts) -> TrainedScenes | None:
+    """The scenes of the model's training; None for one that learned from other pictures, or does not say."""
+    name = str(facts.data.get("name"))
+    if name not in _BEHIND:
+        return None
+    spec = SPECS[name]
+    return TrainedScenes(spec.count, ((spec.extents[0] >> FRACTION_BITS, spec.largest),), _BEHIND[name])
+
+
+# ---------------------------------------------------------------- models inside the page
+
+
+def page_model(predictor: Predictor) -> dict[str, Any]:
+    """The facts and weights of ``predictor``'s model as plain values, which ``load`` of the engine takes.
+
+    Raises:
+        ConfigError: for a model that the engine cannot compute.
+    """
+    model = copy.deepcopy(_computable(predictor)).cpu().float().requires_grad_(False)
+    trace = model(torch.zeros(1, 3, *input_size(predictor)), torch.zeros(1, dtype=torch.long)).trace
+    return {
+        **page_facts(predictor, KINDS[type(model)], trace),
+        "stages": _stages(model),
+        "attention": scorer(model.attention.scorer),
+        "head": head(model.head),
+    }
+
+
+def _computable(predictor: Predictor) -> SoftModel | HAttNetModel:
+    """The model, where the engine has all of its layers; otherwise a ConfigError that says what it lacks."""
+    model = predictor.model
+    if not isinstance(model, (SoftModel, HAttNetModel)):
+        raise ConfigError(
+            f"'{predictor.name}' ({predictor.facts.architecture}) does not run inside a page; soft and hattnet do, "
+            "any other model runs behind 'saccade serve'"
+        )
+    config = model.config
+    for what, is_so in {
+        f"has the backbone {config.backbone}": config.backbone != "small",
+        "answers with several labels at once": config.multi_label,
+        "has a prior": config.prior,
+        f"has {config.channels} channels and {config.hidden} hidden units, no multiples of {BLOCK}": (
+            config.channels % BLOCK or config.hidden % BLOCK
+        ),
+    }.items():
+        if is_so:
+            raise ConfigError(f"'{predictor.name}' {what}, which the page cannot compute; use 'saccade serve'")
+    return model
+
+
+def _stages(model: SoftModel | HAttNetModel) -> list[dict[str, Any]]:
+    """Every stage: the norm before it, its convolution, the gate behind it."""
+    gates, norms = (dict(model.gates), dict(model.norms)) if isinstance(model, HAttNetModel) else ({}, {})
+    stages: list[dict[str, Any]] = []
+    before = None
+    for name in model.backbone.names:
+        layers = model.backbone.stages[name].modules()
+        stages.append(
+            {
+                "norm": None if before is None else norm(before),  # type: ignore[arg-type]
+                "convolution": convolution(next(layer for layer in layers if isinstance(layer, torch.nn.Conv2d))),
+                "gate": scorer(gates[name].scorer) if name in gates else None,  # type: ignore[arg-type]
+            }
+        )
+        before = norms.get(name)
+    return stages

@@ -1,0 +1,19 @@
+// How a model is asked, as it says itself: one question of its list, any text, or nothing.
+
+/** "choice", "text" or "none"; a model that does not say it has a list of questions or takes none. */
+export function asksOf(model) {
+  return model?.asks ?? (model?.queries?.length ? "choice" : "none");
+}
+
+/** What is sent to `model` when `question` is asked on the page; null where it takes no question. */
+export function askedOf(model, question) {
+  return asksOf(model) === "none" ? null : question;
+}
+
+/** Why `model` cannot be asked `question` about a picture; null where it can. */
+export function refusalOf(model, question) {
+  if (model.size === null) return `It reads no pictures (but: ${model.reads}); ask it with “saccade look”.`;
+  if (asksOf(model) === "text" && !question) return "Ask it something.";
+  if (asksOf(model) !== "choice" || model.queries.includes(question)) return null;
+  return `It knows no “${question}”; it can be asked ${model.queries.slice(0, 10).join(", ")}.`;
+}

@@ -1,0 +1,71 @@
+"""Families of somebody else, as small as they can be: one with free questions and a panel, one that reads stories."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from saccade.families.contract import Family, ModelSpec
+from saccade.families.responder import Asks, Responder
+from saccade.models.io.facts import ModelFacts
+
+PANEL = """// One line of text, the questions as buttons, and the last answer.
+export function panel(place, { model, element, ask }) {
+  const said = element("p", { text: `<i>Lines</i> of ${model.name}`, class: "line" }); // text, not markup
+  const buttons = model.queries.map((word) => element("button", { text: `ask ${word}`, onclick: () => ask(word) }));
+  place.append(said, ...buttons);
+  return {
+    answered: (view) => said.setAttribute("data-answer", `${view.question}: ${view.answer}`),
+    closed: () => document.body.setAttribute("data-closed", model.name),
+  };
+}
+"""
+
+
+class FreeResponder(Responder):
+    """Takes any question, and answers as if it had been asked its first."""
+
+    @staticmethod
+    def asks(facts: ModelFacts) -> Asks:
+        """Any text."""
+        return "text"
+
+    def query(self, ask: Any) -> Any:
+        """The question itself is told; the model sees the first one it knows."""
+        super().query(self.facts.queries[0])
+        self.text = ask
+        return 0
+
+    def asked(self, query: Any) -> str:
+        """As it was put."""
+        return str(self.text)
+
+
+class Stories:
+    """How stories would be read; only its name is needed here."""
+
+    thing = "story"
+
+
+STORIES = Stories()
+
+
+def lines(folder: Path, panel: str | None = "panel.js", **changes: Any) -> Family:
+    """Like questions about pictures, with a panel that lies in ``folder``."""
+    if panel == "panel.js":
+        (folder / panel).write_text(PANEL, encoding="utf-8")
+    values = {
+        "name": "lines",
+        "title": "a picture in, a line out",
+        "folder": folder,
+        "reads": "saccade.families.pictures:PICTURES",
+        "models": {"line-soft": ModelSpec("saccade.models.soft:SoftModel", "draws lines", "nobody")},
+        "data": {},
+        "task": "saccade.families.question.task:QuestionTask",
+        "splits": "saccade.families.question.splits",
+        "decode": "saccade.families.question.decode:decode",
+        "headline": ("accuracy",),
+        "page": "saccade.families.question.page",
+        "panel": panel,
+    }
+    return Family(**{**values, **changes})

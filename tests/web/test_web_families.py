@@ -1,0 +1,378 @@
+"""The page and its server know no family: what they show of one, the family says, and anybody may add one."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from other_families import lines
+
+import saccade.web
+from saccade.errors import ConfigError
+from saccade.families import families
+from saccade.models.io.facts import Preprocessing, read_facts
+from saccade.predict import load
+from saccade.web.family_page import page_entry, page_model
+from saccade.web.page import STATIC, offline_page
+from saccade.zoo import shipped
+from tiny_models import save_tiny, tiny_facts
+
+WEB = Path(saccade.web.__file__).parent
+NAMES = {*families(), "attribute"} - {"question"}
+"""Of families, also as tasks were called before; a "question" is what is asked, too."""
+
+COMPARED = re.compile(
+    r"""(["'`])(?P<name>"""
+    + "|".join(sorted(NAMES))
+    + r""")\1                          # a family's name as a text of its own
+    |\b(?:family|task)\s*[!=]=         # compared
+    |\[[\w.?]*\b(?:family|task)\]      # looked up
+    |\bswitch\s*\([^)]*\b(?:family|task)\b""",
+    re.VERBOSE,
+)
+
+
+def asks_which_family(text: str) -> list[str]:
+    """Lines of a script that do something else for one family than for another."""
+    return [line.strip() for line in text.splitlines() if COMPARED.search(line)]
+
+
+def knows_a_family(text: str) -> list[str]:
+    """What of a Python module does so: names of families as texts, models by class, imports from inside a family."""
+    wrong = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and node.value in NAMES | {"question"}:
+            wrong.append(f"line {node.lineno}: '{node.value}'")
+        inside = re.match(r"saccade\.families\.(\w+)", str(node.module)) if isinstance(node, ast.ImportFrom) else None
+        if inside is not None and inside[1] in families():
+            wrong.append(f"line {node.lineno}: imports {inside[0]}")
+        if isinstance(node, ast.Call) and re.fullmatch(r"isinstance\(.*\w+Model\b.*\)", ast.unparse(node)):
+            wrong.append(f"line {node.lineno}: {ast.unparse(node)}")
+    return wrong
+
+
+def test_no_script_asks_which_family_it_is() -> None:
+    texts = {path.name: path.read_text("utf-8") for path in (STATIC / "js").rglob("*.js")}
+    assert len(texts) > 20  # or they were looked for in the wrong place
+    wrong = [f"{name}: {line}" for name, text in texts.items() for line in asks_which_family(text)]
+    assert not wrong, "\n".join(["", *wrong])
+    for bad in ('if (view.kind === "caption") {', "const title = TITLES[model.family];", "model?.task === TASK",
+                "switch (model.family) {", "case 'multiset':", "({ attribute: 1 })[view.task]"):  # fmt: skip
+        assert asks_which_family(bad), bad
+    assert not asks_which_family('  "A multiset": example("3", [')  # a scene, by its name
+
+
+def test_no_module_of_the_server_knows_a_family() -> None:
+    texts = {path.name: path.read_text("utf-8") for path in WEB.glob("*.py")}
+    assert len(texts) > 15
+    wrong = [f"{name}: {what}" for name, text in texts.items() for what in knows_a_family(text)]
+    # "question" is a key of views and requests, wherever it stands in these.
+    wrong = [line for line in wrong if not re.fullmatch(r"(views|records|service)\.py: line \d+: 'question'", line)]
+    assert not wrong, "\n".join(["", *wrong])
+    for bad in ("x = {'caption': 1}", "from saccade.families.multiset.scenes import MultisetSpec",
+                "isinstance(model, SoftModel)", "if family == 'question': pass"):  # fmt: skip
+        assert knows_a_family(bad), bad
+
+
+# ---------------------------------------------------------------- what a family says
+
+
+def test_models_that_ship_say_how_they_are_asked() -> None:
+    told = {name: page_entry(read_facts(folder)) for name, folder in shipped().items()}
+    asked = {name for name, entry in told.items() if entry.asks == "choice"}
+    assert asked == {name for name, folder in shipped().items() if read_facts(folder).queries}
+    assert {told[name].asks for name in told.keys() - asked} == {"none"}
+    assert {entry.reads for entry in told.values()} == {"picture"}
+    assert {entry.panel for entry in told.values()} == {None}
+    prompted = {name for name, entry in told.items() if entry.prompt is not None}
+    assert prompted == asked  # all of them are asked for colours
+    assert told["soft-mref"].prompt == "What colour is the …"
+
+
+def test_questions_about_ones_own_pictures_have_no_known_beginning() -> None:
+    assert page_entry(tiny_facts(data={"name": "csv"})).prompt is None
+
+
+def test_a_family_that_is_not_installed_is_listed_all_the_same() -> None:
+    entry = page_entry(tiny_facts(family="gone", architecture="gone-1"))
+    assert (entry.family, entry.reads, entry.asks, entry.scenes) == ("gone", "picture", "choice", None)
+    assert page_entry(tiny_facts(family="gone", preprocessing=None, queries=())).asks == "none"
+
+
+def test_a_family_needs_no_page_module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(families(), "lines", lines(tmp_path, page=None, panel=None))
+    entry = page_entry(tiny_facts(family="lines", data={"name": "mref"}))
+    assert (entry.prompt, entry.scenes, entry.panel) == (None, None, None)
+    folder = save_tiny(tmp_path / "m", family="lines", architecture="line-soft")
+    with pytest.raises(ConfigError, match="'tiny' does not run inside a page: the family 'lines' has no models"):
+        page_model(load(folder, "cpu"))
+
+
+def test_a_page_module_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(families(), "lines", lines(tmp_path, page="no.such.module"))
+    with pytest.raises(ConfigError, match=r"family 'lines': its page module 'no\.such\.module' does not load"):
+        page_entry(tiny_facts(family="lines"))
+
+
+@pytest.mark.parametrize(
+    ("panel", "text", "said"),
+    [
+        ("../secret.js", "export function panel(place) {}\n", "no file of the family's folder"),
+        ("/etc/hostname", None, "no file of the family's folder"),
+        ("gone.js", None, "no file of the family's folder"),
+        ("a.js", 'import { b } from "./b.js";\nexport function panel(place) {}\n', "imports something"),
+        ("a.js", "export const panel = 3;\n", "has no 'export function panel"),
+    ],
+)
+def test_a_panel_that_could_not_work_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, panel: str, text: str | None, said: str
+) -> None:
+    folder = tmp_path / "family"
+    folder.mkdir()
+    if text is not None:
+        (folder / panel).write_text(text, encoding="utf-8")
+    monkeypatch.setitem(families(), "lines", lines(folder, panel))
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        page_entry(tiny_facts(family="lines"))
+
+
+# ---------------------------------------------------------------- the server
+
+
+@pytest.fixture
+def model_of_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Path]:
+    """A model of the family "lines", made with the given changes of the family."""
+
+    def made(**changes: Any) -> Path:
+        monkeypatch.setitem(families(), "lines", lines(tmp_path, **changes))
+        size = Preprocessing((34, 34))  # a page without a server shows its models square pictures
+        return save_tiny(tmp_path / "m", name="liner", family="lines", architecture="line-soft", preprocessing=size)
+
+    return made
+
+
+@pytest.mark.web
+def test_the_server_gives_declared_panels_and_nothing_else(model_of_lines: Callable[..., Path], tmp_path: Path) -> None:
+    pytest.importorskip("fastapi")
+    from live_server import live_server
+
+    from saccade.web.service import Service
+
+    folder = model_of_lines()
+    (tmp_path / "secret.js").write_text("// export function panel(place) {}", encoding="utf-8")
+    with live_server(Service([folder], "cpu")) as server:
+        (entry,) = server.get("/api/models").json["models"]
+        assert entry["panel"] == "families/lines/panel.js"
+        reply = server.get(f"/{entry['panel']}")
+        assert reply.body == (tmp_path / "panel.js").read_bytes()
+        assert reply.headers["content-type"] == "text/javascript; charset=utf-8"
+        assert "script-src 'self'" in reply.headers["content-security-policy"]
+        assert server.get("/families/question/panel.js").code == "unknown_panel"
+        assert server.get("/families/nobody/panel.js").code == "unknown_panel"
+        for path in ("/families/lines/secret.js", "/families/lines/../lines/secret.js", "/families/lines/m/config.json",
+                     "/families/..%2Flines/panel.js", "/families/lines/%2e%2e/panel.js", "/families/lines/",
+                     "/families/lines/panel.js/..%2f..%2fsecret.js", "/families/%00/panel.js"):  # fmt: skip
+            assert server.get(path).status == 404, path
+
+
+@pytest.mark.web
+def test_a_model_that_reads_no_pictures_is_listed_and_refused_in_words(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("fastapi")
+    from live_server import live_server
+
+    from saccade.web.service import Service
+
+    tales = lines(tmp_path, None, name="tales", reads="other_families:STORIES", page=None)
+    monkeypatch.setitem(families(), "tales", tales)
+    folder = save_tiny(tmp_path / "m", name="teller", family="tales", architecture="line-soft", preprocessing=None)
+    with live_server(Service([folder], "cpu")) as server:
+        (entry,) = server.get("/api/models").json["models"]
+        assert (entry["family"], entry["reads"], entry["size"], entry["asks"]) == ("tales", "story", None, "choice")
+        encoding = server.post("/api/scene", {"seed": 1}).json["encoding"]
+        for path, body in (
+            ("ask", {"model": "teller", "scene": {"seed": 1}, "question": "1"}),
+            ("ask", {"model": "teller", "encoding": encoding, "question": "1"}),
+            ("ask_all", {"model": "teller", "encoding": encoding}),
+            ("encode", {"model": "teller", "picture": "data:image/png;base64,AAAA"}),
+        ):
+            reply = server.post(f"/api/{path}", body)
+            assert (reply.status, reply.code) == (422, "reads_no_pictures")
+            assert "'teller' reads no pictures (but: story)" in reply.message
+
+
+# ---------------------------------------------------------------- the page
+
+
+@pytest.mark.web
+@pytest.mark.slow
+def test_a_panel_works_on_a_server(browser: Any, model_of_lines: Callable[..., Path], tmp_path: Path) -> None:
+    from live_server import live_server
+    from page_browser import expect, opened
+
+    from saccade.web.service import Service
+
+    other = save_tiny(tmp_path / "other", name="other")
+    with (
+        live_server(Service([model_of_lines(), other], "cpu")) as server,
+        opened(browser, f"http://127.0.0.1:{server.port}/") as page,
+    ):
+        panel = page.part("family-panels")
+        expect(panel.locator(".line")).to_have_text("<i>Lines</i> of liner")
+        panel.get_by_role("button", name="ask north").click()
+        expect(page.lens().locator(".asked")).to_have_text("north → ")
+        page.settle()
+        expect(panel.locator(".line")).to_have_attribute("data-answer", f"north: {page.answers()[0]}")
+        page.part("compare").select_option("other")
+        expect(page.page.locator(".lens")).to_have_count(2)
+        expect(panel.locator(".group")).to_have_count(1)  # the other one's family has none
+        page.lens().locator("select").select_option("other")
+        expect(panel.locator(".group")).to_have_count(0)
+        expect(page.page.locator("body")).to_have_attribute("data-closed", "liner")
+        assert [url for url in page.asked if "/families/" in url] == [
+            f"http://127.0.0.1:{server.port}/families/lines/panel.js"
+        ]
+
+
+@pytest.mark.web
+@pytest.mark.slow
+def test_a_page_without_a_server_has_the_panel_inside(
+    browser: Any, model_of_lines: Callable[..., Path], tmp_path: Path
+) -> None:
+    from page_browser import expect, opened
+
+    path = tmp_path / "page.html"
+    path.write_text(offline_page([load(model_of_lines(), "cpu")]), encoding="utf-8")
+    with opened(browser, path.as_uri()) as page:
+        expect(page.part("family-panels").locator(".line")).to_have_text("<i>Lines</i> of liner")
+        page.part("family-panels").get_by_role("button", name="ask 2").click()
+        expect(page.lens().locator(".asked")).to_have_text("2 → ")
+        page.settle()
+        answer = page.answers()[0]
+        expect(page.part("family-panels").locator(".line")).to_have_attribute("data-answer", f"2: {answer}")
+        saved = page.download("save-page", tmp_path)
+    with opened(browser, saved.as_uri()) as alone:  # its record needs no panel, as it needs no family
+        alone.wait_for(answer)
+        expect(alone.part("family-panels").locator(".group")).to_have_count(0)
+
+
+@pytest.mark.web
+@pytest.mark.slow
+def test_a_panel_that_fails_is_named_and_the_page_goes_on(
+    browser: Any, model_of_lines: Callable[..., Path], tmp_path: Path
+) -> None:
+    from page_browser import expect, opened
+
+    (tmp_path / "bad.js").write_text('export function panel(place) {\n  throw new Error("no line");\n}\n', "utf-8")
+    path = tmp_path / "page.html"
+    path.write_text(offline_page([load(model_of_lines(panel="bad.js"), "cpu")]), encoding="utf-8")
+    with opened(browser, path.as_uri()) as page:
+        expect(page.part("notice-text")).to_have_text("The panel of liner failed: no line")
+        page.settle()
+        assert page.answers()[0] in ("red", "green", "blue")
+
+
+@pytest.mark.web
+@pytest.mark.slow
+def test_a_model_that_takes_any_question_has_a_field(
+    browser: Any, model_of_lines: Callable[..., Path], tmp_path: Path
+) -> None:
+    from live_server import live_server
+    from page_browser import expect, opened
+
+    from saccade.web.service import Service
+
+    folder = model_of_lines(responder="other_families:FreeResponder", panel=None)
+    with live_server(Service([folder], "cpu")) as server, opened(browser, f"http://127.0.0.1:{server.port}/") as page:
+        page.settle()
+        expect(page.part("question-title")).to_have_text("Ask")
+        field = page.part("question-list").get_by_role("combobox", name="question")
+        field.fill("what is there?")
+        field.press("Enter")
+        expect(page.lens().locator(".asked")).to_have_text("what is there? → ")
+        field.fill("")
+        field.press("Enter")
+        expect(page.lens().locator(".answer")).to_have_text("Ask it something.")
+
+
+@pytest.mark.web
+@pytest.mark.slow
+def test_the_page_says_that_a_model_reads_no_pictures(
+    browser: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from live_server import live_server
+    from page_browser import expect, opened
+
+    from saccade.web.service import Service
+
+    tales = lines(tmp_path, None, name="tales", reads="other_families:STORIES", page=None)
+    monkeypatch.setitem(families(), "tales", tales)
+    folder = save_tiny(tmp_path / "m", name="teller", family="tales", architecture="line-soft", preprocessing=None)
+    other = save_tiny(tmp_path / "other", name="other")
+    service = Service([folder, other], "cpu")
+    with live_server(service) as server, opened(browser, f"http://127.0.0.1:{server.port}/") as page:
+        expect(page.lens().locator(".answer")).to_have_text(
+            "It reads no pictures (but: story); ask it with “saccade look”."
+        )
+        assert not [url for url in page.asked if url.endswith("/api/ask")]
+        page.lens().locator("select").select_option("other")
+        page.settle()
+        assert page.answers()[0] in ("red", "green", "blue")
+
+
+@pytest.mark.web
+@pytest.mark.slow
+def test_a_look_at_a_story_is_shown_without_a_picture(browser: Any, tmp_path: Path) -> None:
+    """From a view, and from the two files that `saccade look` writes."""
+    from page_browser import expect, opened
+
+    from saccade.web.views import view_of
+
+    seen = story()
+    (record, *_) = [path for path in seen.save(tmp_path, "tale") if path.suffix == ".json"]
+    view = view_of(seen, family="tales")
+    assert (view["picture"], view["total"], view["kind"]) == (None, None, "label")
+    path = tmp_path / "page.html"
+    path.write_text(offline_page(views=[json.loads(json.dumps(view, allow_nan=False))]), encoding="utf-8")
+    with opened(browser, path.as_uri()) as page:
+
+        def shown() -> list[str]:
+            page.wait_for("garden")
+            expect(page.lens().locator(".stage")).to_be_hidden()
+            expect(page.lens().locator(".strip")).to_be_hidden()
+            assert page.lens().locator("table.slots tbody th").all_inner_texts() == ["Mary left.", "<b>John</b> sat."]
+            return page.lens().locator("table.slots td").all_inner_texts()
+
+        assert shown() == ["0.900", "0.200", "0.100", "0.800"]
+        again = page.record(tmp_path)
+        assert (again["picture"], again["answer"]) == (None, "garden")
+        page.part("save-png").click()
+        expect(page.part("notice-text")).to_have_text(
+            "These looks lie on no picture; save them as a record or as a page"
+        )
+        page.part("record-file").set_input_files([record, record.with_suffix(".safetensors")])
+        expect(page.part("notice")).to_be_hidden()
+        assert shown() == ["0.900", "0.200", "0.100", "0.800"]
+
+
+def story() -> Any:
+    """A sighting of a model that read two sentences and looked at them twice."""
+    import torch
+
+    from saccade.answer import Answer
+    from saccade.sighting import Sighting
+    from saccade.trace import AttentionTrace, Look
+
+    class Tale:
+        name, stem, notes, image = "tale.txt", "tale", (), None
+
+    weights = torch.tensor([[[0.9, 0.1], [0.2, 0.8]]])  # (1,T,S)
+    look = Look("hop", "slots", "multiplier", weights, norm="softmax")
+    trace = AttentionTrace((look,), total="last", meta={"slots": ["Mary left.", "<b>John</b> sat."]})
+    return Sighting(Answer("garden", 0.75), "Where is Mary?", Tale(), trace, "teller")
