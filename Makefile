@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 
-.PHONY: run test quick lint bench tables chromium install clean
+.PHONY: run test test-extras quick lint bench tables chromium install clean
 
 run: $(STAMP)  ## install, then show what saccade does: tour/report.html
 	$(BIN)/saccade tour --quick --out tour
@@ -13,7 +13,11 @@ run: $(STAMP)  ## install, then show what saccade does: tour/report.html
 test: $(DEV) lint  ## lint, types, and every test; those that need ImageNet weights are skipped without them
 	-$(BIN)/saccade data get mobilenetv2-imagenet --quiet
 	-$(BIN)/saccade data get efficientnet-lite0-imagenet --quiet
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --cov --cov-report=
+	@$(BIN)/coverage report | awk 'NR <= 12 || /^TOTAL/'  # the ten files that are covered least
+
+test-extras: $(DEV)  ## what needs timm, in an environment of its own; says why where timm cannot be had
+	tools/test_extras.sh
 
 quick: $(DEV)  ## the tests that take seconds
 	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
@@ -46,4 +50,4 @@ $(DEV): pyproject.toml | $(VENV)/bin/python
 	@touch $@ $(STAMP)
 
 clean:
-	rm -rf $(VENV) tour build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-extras .coverage tour build dist .pytest_cache .mypy_cache .ruff_cache

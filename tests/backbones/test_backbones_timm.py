@@ -1,9 +1,11 @@
-"""The timm adapter against a stand-in with timm's interface: chains, single maps, frames, and what can go wrong."""
+"""The timm adapter: against a stand-in with timm's interface, and (marked ``extras``) against timm itself."""
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections import OrderedDict
+from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -15,6 +17,13 @@ from saccade import geometry
 from saccade.backbones import build_backbone
 from saccade.backbones.pretrained import imagenet_weights, load_imagenet
 from saccade.errors import ConfigError, MissingExtraError
+from saccade.models.soft import SoftConfig, SoftModel
+
+
+def with_timm(test: Callable[..., None]) -> Callable[..., None]:
+    """For a test that needs timm itself, which ``make test-extras`` installs."""
+    missing = importlib.util.find_spec("timm") is None
+    return pytest.mark.extras(pytest.mark.skipif(missing, reason="needs timm: make test-extras")(test))
 
 
 class Features(nn.ModuleDict):
@@ -189,3 +198,45 @@ def test_with_a_torchvision_that_does_not_fit(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(MissingExtraError, match=r"does not fit torch .*nms does not exist.*built for this torch"):
         build_backbone("timm:resnet18")
+
+
+# ---------------------------------------------------------------- timm itself
+
+
+@with_timm
+@pytest.mark.parametrize(
+    ("name", "stages", "cell"),
+    [
+        ("resnet18", ("act1", "layer1", "layer2", "layer3", "layer4"), 32),
+        ("convnext_atto", ("stages_0", "stages_1", "stages_2", "stages_3"), 32),
+        ("vit_tiny_patch16_224", ("features",), 16),
+    ],
+)
+def test_models_of_timm_become_stages(name: str, stages: tuple[str, ...], cell: int) -> None:
+    backbone = build_backbone(f"timm:{name}").eval()
+    assert backbone.names == stages
+    features = backbone(torch.rand(1, 3, 224, 224))
+    assert features.shape == (1, backbone.channels[stages[-1]], *backbone.grid((224, 224))[stages[-1]])
+    assert features.shape[-1] == 224 // cell
+    assert features.isfinite().all()
+
+
+@with_timm
+@pytest.mark.parametrize("stage", ["act1", "layer1", "layer2", "layer3"])
+def test_frames_of_a_model_of_timm_are_where_the_gradient_is(stage: str) -> None:
+    backbone = build_backbone("timm:resnet18")
+    images = torch.zeros(1, 3, 389, 386, dtype=torch.float64, requires_grad=True)
+    features = made_linear(backbone).between(images, to=stage)
+    row, column = features.shape[-2] // 2, features.shape[-1] // 2
+    expected = geometry.apply(backbone.frames[stage], torch.tensor([column + 0.5, row + 0.5]))
+    assert gradient_centre(images, features, row, column) == pytest.approx(tuple(expected.tolist()), abs=1e-3)
+
+
+@with_timm
+def test_a_model_on_a_backbone_of_timm_looks() -> None:
+    config = SoftConfig(queries=4, answers=3, backbone="timm:resnet18", through="layer3")
+    model, images = SoftModel(config).eval(), torch.rand(2, 3, 100, 90)
+    trace = model(images, torch.tensor([0, 3])).trace.validate()
+    assert trace.image_map().shape == (2, 100, 90)
+    with pytest.raises(ConfigError, match="has no model 'resnet1': did you mean 'resnet1"):
+        build_backbone("timm:resnet1")
