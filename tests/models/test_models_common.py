@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict, to_dict
 from saccade.errors import ConfigError, ShapeError
-from saccade.families import model_spec, models
+from saccade.families import families, family_of_model, model_spec, models
 from saccade.losses import (
     caption_cross_entropy,
     count_loss,
@@ -199,7 +199,7 @@ def test_the_entry_is_complete(name: str) -> None:
     assert dataclasses.is_dataclass(cls.Config)
     assert cls.Config.__dataclass_params__.frozen  # type: ignore[attr-defined]
     assert name == name.lower().replace("_", "-")
-    assert spec.task
+    assert family_of_model(name).name in families()
     assert spec.summary
     assert spec.paper
 

@@ -81,6 +81,13 @@ class DataEntry:
     """Name to pass to ``saccade data get``, where there is something to fetch."""
 
 
+def own_tables(columns: str) -> dict[str, DataEntry]:
+    """The readers of CSV and JSON-lines tables of one's own, for a family whose tables have these ``columns``."""
+    get = "name it {}:PATH; pictures are found from the table's folder"
+    described = {"csv": f"a CSV with {columns}", "jsonl": "the same as csv with one JSON object in each line"}
+    return {name: DataEntry("reader", text, "yours", get.format(name)) for name, text in described.items()}
+
+
 @dataclass(frozen=True)
 class PaperTable:
     """A table of a paper that ``saccade reproduce`` makes anew."""

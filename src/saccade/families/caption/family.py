@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable
-
-_MNIST_LICENCE = "generator Apache-2.0; MNIST glyphs CC BY-SA 3.0 (LeCun, Cortes, Burges)"
-_MADE_ON_THE_FLY = "made on the fly; training on MNIST's own glyphs needs `saccade data get mnist`"
+from saccade.data.scenes import origin
+from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable, own_tables
 
 MODELS = {
     "sat-soft": ModelSpec(
@@ -28,9 +26,9 @@ DATA = {
         kind="generator",
         description="one or two coloured digits, 100 × 100, and the one sentence that is true of them: "
         "a small red seven above a large white two",
-        licence=_MNIST_LICENCE,
-        get=_MADE_ON_THE_FLY,
-        download="mnist",
+        licence=origin.LICENCE,
+        get=origin.GET,
+        download=origin.DOWNLOAD,
     ),
     "flickr8k": DataEntry(
         kind="reader",
@@ -50,18 +48,7 @@ DATA = {
         licence="captions CC BY 4.0; pictures under the terms of Flickr",
         get="download train2014, val2014 and annotations (or dataset_coco.json), unpack, name it coco:FOLDER",
     ),
-    "csv": DataEntry(
-        kind="reader",
-        description="captions of your own pictures: a CSV with image, caption; optional split",
-        licence="yours",
-        get="name it csv:PATH; pictures are found from the table's folder",
-    ),
-    "jsonl": DataEntry(
-        kind="reader",
-        description="the same as csv with one JSON object in each line",
-        licence="yours",
-        get="name it jsonl:PATH; pictures are found from the table's folder",
-    ),
+    **own_tables("image, caption; optional split"),
 }
 
 TABLES = {

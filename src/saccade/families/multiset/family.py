@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable
-
-_MNIST_LICENCE = "generator Apache-2.0; MNIST glyphs CC BY-SA 3.0 (LeCun, Cortes, Burges)"
-_MADE_ON_THE_FLY = "made on the fly; training on MNIST's own glyphs needs `saccade data get mnist`"
+from saccade.data.scenes import origin
+from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable, own_tables
 
 MODELS = {
     "hsal": ModelSpec(
@@ -26,23 +24,23 @@ DATA = {
     "mnist-multiset": DataEntry(
         kind="generator",
         description="1 to 4 MNIST digits of 20 to 50 px among clutter, 100 × 100; which digits, and how often each?",
-        licence=_MNIST_LICENCE,
-        get=_MADE_ON_THE_FLY,
-        download="mnist",
+        licence=origin.LICENCE,
+        get=origin.GET,
+        download=origin.DOWNLOAD,
     ),
     "mnist-set": DataEntry(
         kind="generator",
         description="the scenes of mnist-multiset with no digit twice",
-        licence=_MNIST_LICENCE,
-        get=_MADE_ON_THE_FLY,
-        download="mnist",
+        licence=origin.LICENCE,
+        get=origin.GET,
+        download=origin.DOWNLOAD,
     ),
     "mnist-single": DataEntry(
         kind="generator",
         description="one digit of a scene of mnist-set, among clutter: what a backbone learns digits from",
-        licence=_MNIST_LICENCE,
-        get=_MADE_ON_THE_FLY,
-        download="mnist",
+        licence=origin.LICENCE,
+        get=origin.GET,
+        download=origin.DOWNLOAD,
     ),
     "svhn": DataEntry(
         kind="reader",
@@ -50,18 +48,7 @@ DATA = {
         licence="pictures for non-commercial use only",
         get="download train.tar.gz and test.tar.gz (format 1) from its page at Stanford, unpack, name it svhn:FOLDER",
     ),
-    "csv": DataEntry(
-        kind="reader",
-        description="the multiset of labels on each of your pictures: a CSV with image, labels; optional split, boxes",
-        licence="yours",
-        get="name it csv:PATH; pictures are found from the table's folder",
-    ),
-    "jsonl": DataEntry(
-        kind="reader",
-        description="the same as csv with one JSON object in each line",
-        licence="yours",
-        get="name it jsonl:PATH; pictures are found from the table's folder",
-    ),
+    **own_tables("image, labels: the multiset of labels on each picture; optional split, boxes"),
 }
 
 TABLES = {

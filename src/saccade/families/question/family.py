@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable
-
-_MNIST_LICENCE = "generator Apache-2.0; MNIST glyphs CC BY-SA 3.0 (LeCun, Cortes, Burges)"
-_MADE_ON_THE_FLY = "made on the fly; training on MNIST's own glyphs needs `saccade data get mnist`"
+from saccade.data.scenes import origin
+from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable, own_tables
 
 MODELS = {
     "stn": ModelSpec(
@@ -62,23 +60,23 @@ DATA = {
     "mref": DataEntry(
         kind="generator",
         description="5 to 9 coloured MNIST digits on black, 100 × 100; which colour has the digit asked for?",
-        licence=_MNIST_LICENCE,
-        get=_MADE_ON_THE_FLY,
-        download="mnist",
+        licence=origin.LICENCE,
+        get=origin.GET,
+        download=origin.DOWNLOAD,
     ),
     "mdist": DataEntry(
         kind="generator",
         description="the scenes of mref with 17 coloured bits of digits behind them as distractors",
-        licence=_MNIST_LICENCE,
-        get=_MADE_ON_THE_FLY,
-        download="mnist",
+        licence=origin.LICENCE,
+        get=origin.GET,
+        download=origin.DOWNLOAD,
     ),
     "mbg": DataEntry(
         kind="generator",
         description="the scenes of mref with photographs behind them",
         licence="as mref; photographs: yours, or the nine that ship (CC0, public domain, CC BY 2.0)",
         get="made on the fly; put photographs into backgrounds/ of the cache, or set data.backgrounds=FOLDER",
-        download="mnist",
+        download=origin.DOWNLOAD,
     ),
     "cub": DataEntry(
         kind="reader",
@@ -92,18 +90,7 @@ DATA = {
         licence="CC BY 4.0",
         get="download image_data, attributes and both picture archives of Visual Genome, unpack, name it vg:FOLDER",
     ),
-    "csv": DataEntry(
-        kind="reader",
-        description="your own pictures: a CSV with image, query, label (or labels); optional split, box, point, mask",
-        licence="yours",
-        get="name it csv:PATH; pictures are found from the table's folder",
-    ),
-    "jsonl": DataEntry(
-        kind="reader",
-        description="the same as csv with one JSON object in each line",
-        licence="yours",
-        get="name it jsonl:PATH; pictures are found from the table's folder",
-    ),
+    **own_tables("image, query, label (or labels); optional split, box, point, mask"),
 }
 
 TABLES = {
