@@ -202,7 +202,7 @@ def test_a_run_goes_on_only_as_it_began(run: Path, tmp_path: Path) -> None:
         (["--set", "bach_size=8"], "unknown setting 'bach_size': did you mean 'batch_size'"),
         (["--set", "model.config.chanels=4"], "unknown setting 'model.config.chanels': did you mean 'channels'"),
         (["--set", "model.name=sfot"], "no model 'sfot': did you mean 'soft'"),
-        (["--set", "task=atribute"], "no task 'atribute': did you mean 'attribute'"),
+        (["--set", "family=qestion"], "no family 'qestion': did you mean 'question'"),
         (["--set", "data.glyphs=pakc"], "data.glyphs: found 'pakc'; did you mean 'pack'"),
         (["--set", "phases.0.loss=hinge"], "loss 'hinge'"),
         (["--set", "batch_size"], "expected key=value"),

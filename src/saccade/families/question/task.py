@@ -48,12 +48,13 @@ class QuestionTask(PictureTask):
 
     @classmethod
     def for_data(cls, name: str) -> type[QuestionTask]:
-        """The task for the data called ``name``: generated scenes, or a table that READER:PATH names."""
-        from saccade.families.question.scene_data import SPECS
+        """The task for the data called ``name``: a table (READER:PATH, or its reader alone), or generated scenes."""
+        from saccade.families.question.readers import READERS
         from saccade.families.question.scene_task import SceneTask
         from saccade.families.question.table_task import TableTask
 
-        return SceneTask if name in SPECS else TableTask
+        is_table = not name or ":" in name or name in READERS
+        return TableTask if is_table else SceneTask
 
     @property
     def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
