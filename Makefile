@@ -4,17 +4,19 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
+COVER  ?= --cov --cov-report=
 
 .PHONY: run test test-extras quick lint bench tables chromium install clean
 
 run: $(STAMP)  ## install, then show what saccade does: tour/report.html
 	$(BIN)/saccade tour --quick --out tour
 
-test: $(DEV) lint  ## lint, types, and every test; those that need ImageNet weights are skipped without them
+test: $(DEV) lint  ## lint, types, every test (without ImageNet weights some are skipped) and coverage (COVER= for none)
 	-$(BIN)/saccade data get mobilenetv2-imagenet --quiet
 	-$(BIN)/saccade data get efficientnet-lite0-imagenet --quiet
-	$(BIN)/pytest -n 2 --dist loadfile --cov --cov-report=
-	@$(BIN)/coverage report | awk 'NR <= 12 || /^TOTAL/'  # the ten files that are covered least
+	COVERAGE_CORE=$$($(BIN)/python -c 'import sys; print("sysmon" if sys.version_info >= (3, 12) else "ctrace")') \
+	  $(BIN)/pytest -n 2 --dist loadfile $(COVER)
+	$(if $(COVER),@$(BIN)/coverage report | awk 'NR <= 12 || /^TOTAL/')
 
 test-extras: $(DEV)  ## what needs timm, in an environment of its own; says why where timm cannot be had
 	tools/test_extras.sh

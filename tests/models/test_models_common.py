@@ -604,6 +604,7 @@ def learnt(name: str, known: dict[str, nn.Module]) -> nn.Module:
 
 
 @every_model
+@pytest.mark.no_cover
 def test_one_batch_can_be_learnt(name: str, overfitted: dict[str, nn.Module]) -> None:
     (inputs, labels), model = batch(name, BATCH), learnt(name, overfitted)
     with torch.no_grad():
@@ -612,6 +613,7 @@ def test_one_batch_can_be_learnt(name: str, overfitted: dict[str, nn.Module]) ->
 
 
 @pytest.mark.parametrize("name", models_that_are(QueryModel))
+@pytest.mark.no_cover
 def test_the_query_matters(name: str, overfitted: dict[str, nn.Module]) -> None:
     """After learning, the same pictures with other queries get other answers; from a blind model, the same."""
     inputs, labels = batch(name, BATCH)
@@ -641,6 +643,7 @@ class _Raw(nn.Module):
 
 
 @every_model
+@pytest.mark.no_cover
 def test_export_for_any_batch_size(name: str) -> None:
     model, (inputs, _) = build(name).eval(), batch(name, 3)
     some = torch.export.Dim("batch", min=1, max=64)
@@ -651,6 +654,7 @@ def test_export_for_any_batch_size(name: str) -> None:
 
 
 @every_model
+@pytest.mark.no_cover
 def test_forward_raw_is_one_graph(name: str) -> None:
     """Compiling must not break the graph; the backend that only captures needs no compiler."""
     model, (inputs, _) = build(name).eval(), batch(name)
