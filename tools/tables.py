@@ -18,7 +18,7 @@ from saccade.families.multiset.reproduction.table1 import MultisetTable
 from saccade.families.question.reproduction.ablations import ablation_table, penalty_curve, penalty_table
 from saccade.families.question.reproduction.projections import ProjectionStudy, projection_table
 from saccade.families.question.reproduction.table1 import LEGEND, Table1
-from saccade.recorded import RecordedRun, recorded_runs
+from saccade.recorded import RecordedRun, recorded_runs, superseded_runs
 from saccade.verbs.plain_table import PlainTable
 from saccade.verbs.reproduction.cells import measured_text
 
@@ -164,6 +164,15 @@ def projections() -> str:
     return titled(*(projection_table(from_dict(ProjectionStudy, each)) for each in found))
 
 
+def superseded() -> str:
+    """Records that no table shows any more, with what they said and why that does not count."""
+    rows = []
+    for run in superseded_runs(RESULTS):
+        score = next((name for name in SCORES if run.value(name) is not None), SCORES[0])
+        rows.append([run.name, f"{score} {_percent(run.value(score))}", f"{run.evaluation.n:,}", run.superseded])
+    return PlainTable("", ("run", "what it said, %", "n", "why it no longer counts"), rows).markdown()
+
+
 TABLES = {
     "table1-short": table1_short,
     "table1": table1,
@@ -176,6 +185,7 @@ TABLES = {
     "projections": projections,
     "variants": variants,
     "settings": settings,
+    "superseded": superseded,
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from saccade.config import from_dict
 from saccade.engine.recipe import Recipe, load_recipe
-from saccade.recorded import RecordedRun, recorded_runs, results_folder
+from saccade.recorded import RecordedRun, recorded_runs, results_folder, superseded_runs
 
 
 def trained_by(command: str) -> tuple[str, list[str], str | None] | None:
@@ -23,7 +23,7 @@ def trained_by(command: str) -> tuple[str, list[str], str | None] | None:
 
 
 def all_runs() -> list[RecordedRun]:
-    return [*recorded_runs(), *recorded_runs(variants=True)]
+    return [*recorded_runs(), *recorded_runs(variants=True), *superseded_runs()]
 
 
 def test_a_recorded_recipe_is_read_as_one_of_today() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from fake_runs import fake_run, run_values, write_run
 from saccade.errors import CheckpointError, ConfigError, DataError
-from saccade.recorded import keep, read_run, recorded_runs, results_folder
+from saccade.recorded import keep, read_run, recorded_runs, results_folder, superseded_runs
 
 
 def test_the_shipped_results_are_found_and_all_of_them_read():
@@ -122,3 +122,10 @@ def test_runs_come_by_name(tmp_path):
     assert [run.seed for run in recorded_runs(tmp_path)] == [0, 1, 2]
     assert [run.seed for run in recorded_runs(tmp_path, variants=True)] == [9]
     assert recorded_runs(tmp_path / "nowhere") == ()
+
+
+def test_superseded_runs_say_why_and_stand_in_no_table() -> None:
+    old = superseded_runs()
+    assert old
+    assert all(run.superseded for run in old)
+    assert not any(run.superseded for run in (*recorded_runs(), *recorded_runs(variants=True)))

@@ -4,7 +4,7 @@ They come with the package, so that a table can be printed where nothing can be 
 """
 
 from saccade.recorded.keep import keep
-from saccade.recorded.runs import RecordedRun, read_run, recorded_runs, results_folder
+from saccade.recorded.runs import RecordedRun, read_run, recorded_runs, results_folder, superseded_runs
 from saccade.recorded.seeds import Difference, Measured, difference, measure
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "read_run",
     "recorded_runs",
     "results_folder",
+    "superseded_runs",
 ]

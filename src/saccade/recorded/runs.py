@@ -19,6 +19,8 @@ from saccade.models.io.facts import Score
 
 VARIANTS = "variants"
 """Sub-folder of runs with other settings than their recipe's."""
+SUPERSEDED = "superseded"
+"""Sub-folder of runs whose numbers no table shows any more; each says why."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class RecordedRun:
     training: dict[str, Any]
     """Minutes, machine, versions, steps, digest of the weights; of a mean of runs, whose (``mean_of``)."""
     evaluation: Score
+    superseded: str = ""
+    """Why its numbers stand in no table any more; empty for a run that counts."""
     course: tuple[dict[str, Any], ...] = ()
     """Its validations in the order of their steps, as rows of a metrics.jsonl; () of runs that did not keep them."""
 
@@ -110,7 +114,16 @@ def read_run(path: Path) -> RecordedRun:
 def recorded_runs(folder: Path | None = None, *, variants: bool = False) -> tuple[RecordedRun, ...]:
     """Every run in ``folder`` (by default those that come with saccade), by name; or those of other settings."""
     folder = results_folder() if folder is None else folder
-    return tuple(read_run(path) for path in sorted((folder / VARIANTS if variants else folder).glob("*.json")))
+    return _read_all(folder / VARIANTS if variants else folder)
+
+
+def superseded_runs(folder: Path | None = None) -> tuple[RecordedRun, ...]:
+    """Every run whose numbers no table shows any more, by name."""
+    return _read_all((results_folder() if folder is None else folder) / SUPERSEDED)
+
+
+def _read_all(folder: Path) -> tuple[RecordedRun, ...]:
+    return tuple(read_run(path) for path in sorted(folder.glob("*.json")))
 
 
 def results_folder() -> Path:
