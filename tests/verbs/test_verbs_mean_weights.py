@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from saccade.config import to_dict
-from saccade.families import model_spec
+from saccade.families import family_of_model, model_spec
 from saccade.models.io.facts import WEIGHTS, ModelFacts, Part, Preprocessing, StoredType
 from saccade.models.io.folder import load_model, save_model
 from saccade.verbs.mean_weights import least_alike, mean_model
@@ -33,7 +33,7 @@ def save(folder: Path, architecture: str, change: Callable[[Tensor], None], dtyp
     facts = ModelFacts(
         architecture=architecture,
         model=to_dict(config),
-        task=spec.task,
+        family=family_of_model(architecture).name,
         queries=tuple(map(str, range(getattr(config, "queries", 0)))),
         answers=tuple(map(str, range(said))),
         preprocessing=Preprocessing(getattr(config, "input_size", (31, 34))),

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from saccade.cli import app
-from saccade.data.examples import examples_of
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
+from saccade.families.question.splits import scene_examples
 from saccade.show.report import Gallery
 from saccade.show.report_scores import TITLE as SCORES
 from saccade.verbs.report import report
@@ -24,7 +24,7 @@ def test_a_run_shows_where_its_model_looks(run: Path) -> None:
     section = next(section for section in page.sections if section.title == TITLE)
     (gallery,) = section.blocks
     assert isinstance(gallery, Gallery)
-    truths = examples_of(SceneData(SceneDataConfig(glyphs="pack"), "val"), 2)
+    truths = scene_examples(SceneData(SceneDataConfig(glyphs="pack"), "val"), 2)
     told = [picture.caption for picture in gallery.pictures]
     assert len(told) == 2
     for caption, example in zip(told, truths):

@@ -10,10 +10,11 @@ import pytest
 import saccade
 from saccade import zoo
 from saccade.errors import CheckpointError, OutputError
+from saccade.families import families
+from saccade.families.contract import load_target
 from saccade.families.question import scene_tour as tour_attributes
 from saccade.models.io.facts import read_facts
-from saccade.tasks import TASKS
-from saccade.verbs.tour import _GUIDES, FEATURED, HEADLINE, TourResult
+from saccade.verbs.tour import HEADLINE, TourResult, featured
 
 SCENES = 40
 
@@ -60,7 +61,7 @@ def test_the_page_is_self_contained(page: str) -> None:
 
 def test_the_page_tells_of_every_model_beside_the_published_number(page: str) -> None:
     for name in zoo.shipped():
-        assert (f"{name}:" if name in FEATURED else f">{name}<") in page
+        assert (f"{name}:" if name in featured() else f">{name}<") in page
     assert f"n = {SCENES} questions about scenes of mnist-test" in page
     assert "n = 2 questions" in page  # deletion and insertion rest on fewer, and say so
     assert "82.9" in page
@@ -92,7 +93,7 @@ def test_the_tables_are_of_plain_text(toured: tuple[TourResult, list]) -> None:
 
 
 def test_progress_reaches_the_end(toured: tuple[TourResult, list]) -> None:
-    assert {what for what, _, _ in toured[1]} == set(zoo.shipped()) & set(FEATURED)
+    assert {what for what, _, _ in toured[1]} == set(zoo.shipped()) & set(featured())
     last = {what: (done, total) for what, done, total in toured[1]}
     assert last["soft-mref"] == last["hattnet-ctx-sparse-mref"] == (SCENES, SCENES)
 
@@ -102,8 +103,9 @@ def test_quick_is_shorter() -> None:
     assert tour_attributes.SWEEPS[True] < tour_attributes.SWEEPS[False]
 
 
-def test_every_task_has_a_guide() -> None:
-    assert set(_GUIDES) == set(TASKS)
+def test_every_family_has_a_guide_and_features_what_ships() -> None:
+    assert all(callable(load_target(each.tour)) for each in families().values() if each.tour)
+    assert set(featured()) <= set(zoo.shipped())
 
 
 def test_a_place_that_cannot_be_written_is_found_before_the_scoring(

@@ -35,9 +35,7 @@ def stop(architecture: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         preprocessing=Preprocessing((100, 100)),
     )
     save_model(model, tmp_path / "model", facts)
-    return tour_attributes.attribute_stop(
-        str(tmp_path / "model"), quick=True, device="cpu", progress=lambda *told: None
-    )
+    return tour_attributes.scene_stop(str(tmp_path / "model"), quick=True, device="cpu", progress=lambda *told: None)
 
 
 def test_the_tour_says_how_it_looks_and_leaves_out_what_there_is_not(architecture: str, stop: Stop) -> None:

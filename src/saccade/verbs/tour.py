@@ -62,9 +62,9 @@ def tour(
         raise CheckpointError("no models are shipped with this copy of saccade: there is nothing to tour")
     folder_of_page = make_folder(Path(out))  # before the scoring, so that a wrong place is found at once
     facts = {name: read_facts(folder) for name, folder in models.items()}
-    featured = [name for each in families().values() for name in each.featured if name in models] if quick else []
-    guided = [name for name in models if families()[facts[name].family].tour is not None]
-    visited = featured or guided
+    guided = [name for name in models if family(facts[name].family).tour is not None]
+    visited = [name for name in featured() if name in guided] if quick else guided
+    visited = visited or guided
     stops = [_guide(facts[name])(name, quick=quick, device=device, progress=progress) for name in visited]
     others = [_recorded_row(name, facts[name]) for name in models if name not in visited]
     page = Report(
@@ -89,6 +89,11 @@ def _live(names: Sequence[str]) -> Live | None:
     from saccade.web.page import live_part
 
     return live_part([load(name, "cpu") for name in names]) if names else None
+
+
+def featured() -> list[str]:
+    """Shipped models at which a quick tour stops, a few of each family; of the others it tells the records."""
+    return [name for each in families().values() for name in each.featured]
 
 
 def _guide(facts: ModelFacts) -> Callable[..., Stop]:

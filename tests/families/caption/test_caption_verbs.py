@@ -197,7 +197,7 @@ def test_evaluate_prints_one_object_of_fractions(run: Path) -> None:
 
 
 def test_only_captions_are_searched_for(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="'soft' says no captions"):
+    with pytest.raises(ConfigError, match="beam: the family 'question' has no such option"):
         saccade.evaluate(save_tiny(tmp_path / "tiny"), beam=3, device="cpu")
 
 
@@ -265,7 +265,7 @@ RECORD = Score(data="flickr8k", split="test", n=1000, metrics={"bleu_4_nobp": 0.
 
 def test_the_tour_stops_at_captioners(run: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
-    monkeypatch.setattr("saccade.verbs.tour.FEATURED", ("sat-soft-scenes", "sat-soft-flickr8k"))
+    monkeypatch.setattr("saccade.verbs.tour.featured", lambda: ("sat-soft-scenes", "sat-soft-flickr8k"))
     for limit in ("QUICK", "LOOKED_AT"):
         monkeypatch.setattr(f"saccade.families.caption.tour.{limit}", 6)
     model, facts = load_model(run / "model")
@@ -295,7 +295,9 @@ def test_a_caption_that_is_right_is_shown_with_what_it_names_and_recoloured(tmp_
 
     def truthful(predictor, batch):
         truths = [vocabulary.decode(words) for words in batch.words.tolist()]
-        return [replace(seen, answer=truth) for seen, truth in zip(real(predictor, batch), truths)]
+        return [
+            replace(seen, said=replace(seen.said, text=truth)) for seen, truth in zip(real(predictor, batch), truths)
+        ]
 
     monkeypatch.setattr(guide, "_look", truthful)
     gallery = guide._strips(predictor)

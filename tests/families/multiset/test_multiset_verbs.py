@@ -16,10 +16,10 @@ import saccade
 from multiset_stubs import short_splits
 from saccade import zoo
 from saccade.cli import app
-from saccade.data.examples import examples_of
 from saccade.engine.loop import RunResult
 from saccade.engine.stop import StopRequest
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
+from saccade.families.multiset.splits import examples
 from saccade.models.io.facts import Score, read_facts
 from saccade.models.io.folder import load_model, save_model
 from saccade.verbs.run_looks import run_looks
@@ -159,7 +159,7 @@ RECORD = Score(
 
 def test_the_tour_stops_at_readers_of_multisets(run: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
-    monkeypatch.setattr("saccade.verbs.tour.FEATURED", ("hsal-mnist-multiset", "hsal-svhn"))
+    monkeypatch.setattr("saccade.verbs.tour.featured", lambda: ("hsal-mnist-multiset", "hsal-svhn"))
     for limit in ("QUICK", "LOOKED_AT"):
         monkeypatch.setattr(f"saccade.families.multiset.tour.{limit}", 8)
     model, facts = load_model(run / "model")
@@ -181,7 +181,7 @@ def test_the_report_shows_what_was_read(run: Path) -> None:
     section = run_looks(run, 2, "cpu")
     assert section is not None
     (gallery,) = section.blocks
-    val = examples_of(MultisetData(MultisetDataConfig(glyphs="pack"), "val"), 2)
+    val = examples(MultisetData(MultisetDataConfig(glyphs="pack"), "val"), 2)
     assert [picture.caption.partition("true: ")[2] for picture in gallery.pictures] == [each.truth for each in val]
     assert all(len(each.masks) == each.truth.count(",") + 1 for each in val)
 
