@@ -94,8 +94,8 @@ def test_wrong_options_are_named(run: Path, options: dict, error: type[Exception
 def test_wrong_models_are_refused(run: Path, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="did you mean 'soft-mref'"):
         saccade.evaluate("soft-mrf")
-    with pytest.raises(ConfigError, match="no task 'attributes': did you mean 'attribute'"):
-        scored(save_tiny(tmp_path / "foreign", task="attributes"))
+    with pytest.raises(ConfigError, match="no family 'questions': did you mean 'question'"):
+        scored(save_tiny(tmp_path / "foreign", family="questions"))
     damaged = tmp_path / "damaged"
     shutil.copytree(run / "model", damaged)
     weights = damaged / "model.safetensors"

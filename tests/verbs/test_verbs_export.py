@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from typer.testing import CliRunner
 
 from saccade.cli import app
 from saccade.config import to_dict
 from saccade.errors import CheckpointError, ConfigError, MissingExtraError, OutputError
-from saccade.families import models
+from saccade.families import family_of_model, models
 from saccade.models.base import Raw
 from saccade.models.io.facts import Score
 from saccade.models.io.folder import load_model, save_model
@@ -42,7 +42,9 @@ def saved(folder: Path, name: str, **changes: Any) -> Path:
     model = spec.resolve()(dataclasses.replace(spec.tiny(), **changes))
     inputs, _ = spec.resolve().example_batch(8, 0)
     model.train()(**inputs)
-    save_model(model, folder, tiny_facts(architecture=name, model=to_dict(model.config), scores=(SCORE,)))
+    asked = {} if "query" in inputs else {"queries": ()}
+    facts = {"architecture": name, "family": family_of_model(name).name, "model": to_dict(model.config), **asked}
+    save_model(model, folder, tiny_facts(**facts, scores=(SCORE,)))
     return folder
 
 
@@ -227,8 +229,8 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_model_that_searches_for_its_answer_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = tiny_facts(architecture="sat-soft")
-    monkeypatch.setattr(verb, "load", lambda *_: SimpleNamespace(model=nn.Linear(1, 1), facts=facts, name="teller"))
+    facts, model = tiny_facts(architecture="sat-soft"), SimpleNamespace(answers_in_one_pass=False)
+    monkeypatch.setattr(verb, "load", lambda *_: SimpleNamespace(model=model, facts=facts, name="teller"))
     with pytest.raises(CheckpointError, match=r"'teller' \(sat-soft\) cannot be exported yet"):
         export("teller", tmp_path / "out")
 
