@@ -237,7 +237,7 @@ def test_a_model_without_looks_says_so() -> None:
 # ---------------------------------------------------------------- what else holds
 
 
-@pytest.mark.parametrize("name", [name for name in models() if models()[name].task == "attribute"])
+@pytest.mark.parametrize("name", [name for name in models() if family_of_model(name).name == "question"])
 def test_several_questions_in_a_row_have_attention_of_their_own(name: str) -> None:
     model, inputs = doubled(name)
     assert isinstance(model, QueryModel)

@@ -22,7 +22,7 @@ from tiny_models import OneHotModel
 Near = Callable[..., None]
 
 DEEP = {"backbone": "mobilenetv2", "through": "block4"}
-ASKED = {name for name in models() if models()[name].task == "attribute"}
+ASKED = {name for name in models() if family_of_model(name).name == "question"}
 every_model = pytest.mark.parametrize("name", sorted(ASKED))
 
 
