@@ -66,7 +66,7 @@ def make(
 
     part = checked_split(split)
     family = family_of_data(name)
-    write = getattr(_splits(family), "write_split", None)
+    write = getattr(family.load_splits(), "write_split", None)
     if write is None:
         raise DataError(f"'{name}' is read, not generated; there is nothing to make")
     settings = _settings(name, glyphs=glyphs, protocol=protocol, seed=seed, empty=empty)
@@ -106,7 +106,7 @@ def show(
     seeded = None if is_read else seed
     settings = _settings(name, glyphs=glyphs, protocol=protocol, seed=seeded, empty=empty, options=options or None)
     with bar("decoding", None, shown=is_read and not quiet) as update:
-        opened = _splits(family).open_split(settings, part, count=count, progress=update)
+        opened = family.load_splits().open_split(settings, part, count=count, progress=update)
     if opened.summary and not quiet:
         remark(opened.summary)
     examples = opened.examples(count)
@@ -129,13 +129,6 @@ def get(name: Name, quiet: Quiet = False) -> None:
         folder = fetch(wanted, progress=lambda _, done, total: update(done, total))
     if not quiet:
         remark(f"{wanted} is in {folder}")
-
-
-def _splits(family: Any) -> Any:
-    """The module of a family that opens and writes splits."""
-    from importlib import import_module
-
-    return import_module(family.splits)
 
 
 def _settings(name: str, **given: Any) -> dict[str, Any]:

@@ -48,7 +48,8 @@ from saccade.metrics import bleu, same_caption
 from saccade.models.io.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
-from saccade.tasks.picture_task import Batch, PictureTask
+from saccade.tasks.picture_task import PictureTask
+from saccade.tasks.task import Batch
 from saccade.tasks.wanted import Wanted, settings_wanted
 
 OWN_WORDS = "own_words"

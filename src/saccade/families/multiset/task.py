@@ -66,7 +66,8 @@ from saccade.models.io.facts import ModelFacts
 from saccade.models.multiset_counts import MultisetCountsModel
 from saccade.models.multiset_reader import MultisetModel
 from saccade.tasks.forward_passes import answers_of
-from saccade.tasks.picture_task import Batch, PictureTask, in_batches
+from saccade.tasks.picture_task import PictureTask
+from saccade.tasks.task import Batch, in_batches
 from saccade.tasks.wanted import Wanted, settings_wanted
 
 OBJECTS = "objects"

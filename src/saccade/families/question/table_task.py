@@ -31,7 +31,7 @@ from saccade.families.question.task import QuestionTask
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.kept_features import rests
-from saccade.tasks.picture_task import Batch, in_batches
+from saccade.tasks.task import Batch, in_batches
 from saccade.tasks.wanted import Wanted
 
 KEPT = "/kept"

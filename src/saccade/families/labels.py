@@ -1,4 +1,4 @@
-"""From logits to an answer: the likeliest label, and the others behind it."""
+"""From logits to one label: the likeliest, and the others behind it. The ``decode`` of a family that declares none."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from saccade.answer import Answer
-from saccade.models.base import QueryModel
+from saccade.models.base import AttentionModel
 from saccade.models.io.facts import ModelFacts
 from saccade.trace import Output
 
 
-def decode(model: QueryModel, output: Output, facts: ModelFacts) -> list[Answer]:
+def decode(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Answer]:
     """The answer to each example, from logits (B,K)."""
     shares = model.probabilities(output.logits.float()).cpu()  # (B,K)
     return [ranked(each, facts.answers) for each in shares]
