@@ -92,10 +92,11 @@ def show(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """A contact sheet: pictures, questions, answers, and the evidence outlined."""
+    """A contact sheet: pictures, questions, answers, and the evidence outlined; other inputs are listed."""
     from saccade.atomic import write_bytes
     from saccade.data.tables.splits import checked_split
     from saccade.families import family_of_data
+    from saccade.families.contract import load_target
     from saccade.show.contact_sheet import contact_sheet
     from saccade.show.marks import Mask
     from saccade.show.png import png_bytes
@@ -110,6 +111,11 @@ def show(
     if opened.summary and not quiet:
         remark(opened.summary)
     examples = opened.examples(count)
+    items = [load_target(family.reads).read(example.source) for example in examples[:1]]
+    if any(item.image is None for item in items):
+        rows = [(" ".join(map(str, each.source)), each.question, each.truth) for each in examples]
+        print_table(f"{name} {split}", (load_target(family.reads).thing, "asked", "true"), rows)
+        return
     marks = [[Mask(mask.numpy()) for mask in example.masks] for example in examples]
     sheet = contact_sheet([each.source for each in examples], [each.caption for each in examples], marks=marks)
     write_bytes(out, png_bytes(sheet))
