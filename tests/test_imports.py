@@ -19,54 +19,57 @@ import saccade
 PACKAGE = Path(saccade.__file__).parent
 
 # Room → rooms it may import from (lazily or not); every room may import from itself. A room is a folder or a file of
-# the package. Families are layered by file: "families" is the registry and what declares a family, read without torch;
-# "families shared" is what all of them build on; "families/*" is the inside of one, which only that family may import.
+# the package. The folder of families has four, see room_of_module.
 CORE = {"errors", "config", "atomic", "cache", "geometry", "trace", "record", "devices", "answer"}
 NETWORKS = {"attention", "backbones", "models"}
 AROUND = {"data", "losses", "metrics", "show"}
-HELD = {"zoo", "recorded", "sighting", "predict"}
-REGISTRY, SHARED, INSIDE = "families", "families shared", "families/*"
-SHARED_FILES = {"reading", "pictures", "responder", "splits"}
+FAMILIES = {"families", "families/shared"}
+HELD = {"tasks", "engine", "zoo", "recorded", "sighting", "predict"}
+TOP = {"tour", "scene_tour", "page", "query_model", "reproduction"}
+"""Files and folders of a family that stand above the rest of it."""
 ALLOWED: dict[str, set[str]] = {
-    # the floor: numbers, files and the result types
+    # the floor: numbers, files and the one result type
     "errors": set(),
     "config": {"errors"},
     "atomic": {"errors"},
     "cache": {"errors"},
     "devices": {"errors"},
     "geometry": {"errors"},
-    "answer": set(),
     "trace": {"errors", "geometry"},
     "record": {"errors", "config", "atomic", "geometry", "trace"},
+    "answer": set(),
+    # networks: mechanisms, then what they are composed into
+    "attention": CORE,
+    "backbones": CORE | {"attention"},
+    "models": CORE | {"attention", "backbones", "families"},
     # what stands around the networks and reads traces; none of these knows a model
     "data": CORE,
     "losses": CORE,
     "metrics": CORE,
     "show": CORE,
-    # which families there are; the columns of a table tell whose it is
-    REGISTRY: {"errors", "config", "data"},
-    # networks: mechanisms, then what they are composed into
-    "attention": CORE,
-    "backbones": CORE | {"attention"},
-    "models": CORE | {"attention", "backbones", REGISTRY},
+    # what declares families, and what they share: how inputs are read, answers put into words, splits opened
+    "families": {"errors", "config", "data"},
+    "families/shared": CORE | {"families", "data", "models"},
     # where they meet; the engine knows tasks by protocol only
-    SHARED: CORE | NETWORKS | {"data", REGISTRY},
-    "tasks": CORE | NETWORKS | AROUND | {REGISTRY},
-    "engine": CORE | {REGISTRY},
+    "tasks": CORE | NETWORKS | AROUND | FAMILIES,
+    "engine": CORE | {"families"},
+    # a family: its data, losses, scores, task
+    "families/*": CORE | NETWORKS | AROUND | FAMILIES | {"tasks"},
     # what a user holds
-    "zoo": CORE | {"models"},
+    "zoo": CORE | NETWORKS | AROUND | {"tasks", "engine"},
     "recorded": CORE | {"models", "engine"},
-    "sighting": CORE | AROUND | {SHARED},
-    "predict": CORE | NETWORKS | AROUND | {REGISTRY, SHARED, "zoo", "sighting"},
-    "web": CORE | NETWORKS | AROUND | {REGISTRY, SHARED, "tasks", "engine"} | HELD,
-    "verbs": CORE | NETWORKS | AROUND | {REGISTRY, SHARED, "tasks", "engine", "web"} | HELD,
-    # the inside of a family may use all that a user holds, but no other family
-    INSIDE: CORE | NETWORKS | AROUND | {REGISTRY, SHARED, "tasks", "engine", "web", "verbs"} | HELD,
+    "sighting": CORE | AROUND | FAMILIES,
+    "predict": CORE | NETWORKS | AROUND | FAMILIES | {"zoo", "sighting"},
+    "web": CORE | NETWORKS | AROUND | FAMILIES | HELD,
+    "verbs": CORE | NETWORKS | AROUND | FAMILIES | HELD | {"web"},
+    # what a family adds to the tour, the page and the tables of papers uses all of that; nobody imports it by name
+    "families/top": CORE | NETWORKS | AROUND | FAMILIES | HELD | {"families/*", "web", "verbs"},
     # the doors
-    "cli": CORE | NETWORKS | AROUND | {REGISTRY, SHARED, "tasks", "engine", "verbs", "web"} | HELD,
+    "cli": CORE | NETWORKS | AROUND | FAMILIES | HELD | {"web", "verbs"},
     "__main__": {"cli"},
 }
 NO_ROOM = {"__version__"}  # names of the package itself
+
 
 # ---------------------------------------------------------------- what a file is
 
@@ -77,13 +80,18 @@ def room(path: str) -> str:
 
 
 def room_of_module(parts: list[str]) -> str:
-    """The room of a module, given by the parts of its name below saccade."""
-    if parts[0] != REGISTRY or len(parts) == 1:
+    """The room of a module, given by the parts of its name below saccade.
+
+    In ``families``, the registry, the contract and each ``family.py`` are the floor; other files beside them are shared
+    by families; of a family's folder, :data:`TOP` stands above the rest.
+    """
+    if parts[0] != "families" or len(parts) == 1:
         return parts[0]
-    if parts[1] in SHARED_FILES:
-        return SHARED
-    inside = (PACKAGE / "families" / parts[1]).is_dir() and parts[2:3] != ["family"]
-    return INSIDE if inside else REGISTRY
+    folder, name = PACKAGE / "families", parts[1]
+    if (folder / name).is_dir():
+        own = parts[2] if len(parts) > 2 else ""
+        return "families" if own == "family" else "families/top" if own in TOP else "families/*"
+    return "families/shared" if name != "contract" and (folder / f"{name}.py").is_file() else "families"
 
 
 def imported_modules(tree: ast.AST) -> set[str]:
@@ -123,12 +131,12 @@ def imports_point_one_way(path: str, text: str, tree: ast.Module) -> Iterator[st
 
 def families_keep_to_themselves(path: str, text: str, tree: ast.Module) -> Iterator[str]:
     parts = path.split("/")
-    if room(path) != INSIDE:
+    if room(path) not in {"families/*", "families/top"}:
         return
     for name in sorted(imported_modules(tree)):
         found = name.split(".")
-        is_other = found[:2] == ["saccade", REGISTRY] and len(found) > 2 and found[2] != parts[1]
-        if is_other and (PACKAGE / REGISTRY / found[2]).is_dir():
+        is_other = found[:2] == ["saccade", "families"] and len(found) > 2 and found[2] != parts[1]
+        if is_other and (PACKAGE / "families" / found[2]).is_dir():
             yield f"the family '{parts[1]}' must not know '{found[2]}'"
 
 
@@ -198,8 +206,15 @@ BROKEN: dict[Rule, list[tuple[str, str]]] = {
         ("engine/x.py", "def f():\n    from saccade import predict"),
         ("families/contract.py", "from saccade.models.soft import SoftModel"),
         ("families/question/family.py", "from saccade.families.question.task import QuestionTask"),
+        ("families/reading.py", "from saccade.families.question.task import QuestionTask"),
+        ("families/contract.py", "from saccade.families.reading import Reads"),
         ("families/question/task.py", "from saccade.cli import main"),
+        ("families/question/task.py", "from saccade.predict import load"),
+        ("families/question/task.py", "from saccade.families.question.tour import stop"),
+        ("families/question/tour.py", "from saccade.cli import main"),
+        ("models/soft.py", "from saccade.families.reading import Reads"),
         ("predict.py", "from saccade.families.question.task import QuestionTask"),
+        ("verbs/tour.py", "from saccade.families.question.tour import stop"),
         ("garage/x.py", ""),
     ],
     families_keep_to_themselves: [
@@ -270,15 +285,22 @@ def test_the_reader_of_imports_sees_all_forms() -> None:
     assert imported_modules(ast.parse("from . import x")) == {"..x"}
 
 
-def test_files_that_declare_families_are_a_room_of_their_own() -> None:
+def test_the_folder_of_families_has_four_rooms() -> None:
     declare = ["families/__init__.py", "families/contract.py", "families/question/family.py"]
     assert {room(path) for path in declare} == {"families"}
-    inside = ["families/question/__init__.py", "families/question/task.py", "families/caption/reproduction/table1.py"]
+    shared = ["families/reading.py", "families/responder.py", "families/pictures.py", "families/labels.py"]
+    assert {room(path) for path in shared} == {"families/shared"}
+    inside = ["families/question/__init__.py", "families/question/task.py", "families/caption/splits.py"]
     assert {room(path) for path in inside} == {"families/*"}
+    above = ["families/question/tour.py", "families/caption/reproduction/table1.py", "families/multiset/page.py"]
+    assert {room(path) for path in above} == {"families/top"}
     assert imported_rooms(ast.parse("from saccade.families.contract import Family")) == {"families"}
     assert imported_rooms(ast.parse("from saccade.families import contract, FAMILIES")) == {"families"}
+    assert imported_rooms(ast.parse("from saccade.families import family, families")) == {"families"}
     assert imported_rooms(ast.parse("from saccade.families import question")) == {"families/*"}
+    assert imported_rooms(ast.parse("from saccade.families import reading")) == {"families/shared"}
     assert imported_rooms(ast.parse("from saccade.families.question.task import QuestionTask")) == {"families/*"}
+    assert imported_rooms(ast.parse("from saccade.families.question.tour import stop")) == {"families/top"}
     assert room("data/tables/rows.py") == "data"
     assert room("predict.py") == "predict"
     assert room("__init__.py") == "__init__"

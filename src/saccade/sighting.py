@@ -79,8 +79,9 @@ class Sighting:
         """The picture with a look (or the total) over it; options as in :func:`saccade.show.overlay.overlay`."""
         from saccade.show.overlay import overlay
 
+        image = self.picture.image
         attention = self.total_map if look == "total" else self.trace.image_map(look)[0]  # (H,W) or (T,H,W)
-        return overlay(self.picture.image, attention if attention.dim() == 2 else attention.mean(0), **options)
+        return overlay(image, attention if attention.dim() == 2 else attention.mean(0), **options)
 
     def filmstrip(self, **options: Any) -> Image.Image:
         """Every look side by side; options as in :func:`saccade.show.filmstrip.filmstrip`.
@@ -118,6 +119,14 @@ class Sighting:
         weights = self.trace.looks[-1].weights
         count = 0 if weights is None else weights.shape[-1]
         return list(told) if told else [str(number + 1) for number in range(count)]
+
+    @property
+    def top_slot(self) -> str | None:
+        """The text with the most weight in the last step of a look over slots; None where it looked at a picture."""
+        weights = None if self.is_spatial else self.trace.looks[-1].weights  # (1,S) or (1,T,S)
+        if weights is None:
+            return None
+        return self.slots[int(weights.flatten(0, -2)[-1][: len(self.slots)].argmax())]
 
     @cached_property
     def total_map(self) -> Tensor:

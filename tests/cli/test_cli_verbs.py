@@ -63,7 +63,7 @@ def test_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("saccade.families.pictures.find_pictures", interrupted)
+    monkeypatch.setattr("saccade.families.reading.find_files", interrupted)
     result = run("look", "x.png")
     assert result.exit_code == 130
     assert "Traceback" not in result.output

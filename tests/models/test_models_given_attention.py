@@ -16,7 +16,7 @@ from torch import Tensor
 
 from saccade import geometry
 from saccade.errors import ConfigError, ShapeError
-from saccade.families import models
+from saccade.families import family_of_model, models
 from saccade.models.base import AttentionModel, QueryModel
 from saccade.models.hsal import HsalModel
 from saccade.models.sat import SatModel

@@ -63,7 +63,7 @@ def lines(folder: Path, panel: str | None = "panel.js", **changes: Any) -> Famil
         "data": {},
         "task": "saccade.families.question.task:QuestionTask",
         "splits": "saccade.families.question.splits",
-        "decode": "saccade.families.question.decode:decode",
+        "decode": "saccade.families.labels:decode",
         "headline": ("accuracy",),
         "page": "saccade.families.question.page",
         "panel": panel,

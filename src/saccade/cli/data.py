@@ -66,7 +66,7 @@ def make(
 
     part = checked_split(split)
     family = family_of_data(name)
-    write = getattr(_splits(family), "write_split", None)
+    write = getattr(family.load_splits(), "write_split", None)
     if write is None:
         raise DataError(f"'{name}' is read, not generated; there is nothing to make")
     settings = _settings(name, glyphs=glyphs, protocol=protocol, seed=seed, empty=empty)
@@ -92,10 +92,11 @@ def show(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """A contact sheet: pictures, questions, answers, and the evidence outlined."""
+    """A contact sheet: pictures, questions, answers, and the evidence outlined; other inputs are listed."""
     from saccade.atomic import write_bytes
     from saccade.data.tables.splits import checked_split
     from saccade.families import family_of_data
+    from saccade.families.contract import load_target
     from saccade.show.contact_sheet import contact_sheet
     from saccade.show.marks import Mask
     from saccade.show.png import png_bytes
@@ -106,10 +107,15 @@ def show(
     seeded = None if is_read else seed
     settings = _settings(name, glyphs=glyphs, protocol=protocol, seed=seeded, empty=empty, options=options or None)
     with bar("decoding", None, shown=is_read and not quiet) as update:
-        opened = _splits(family).open_split(settings, part, count=count, progress=update)
+        opened = family.load_splits().open_split(settings, part, count=count, progress=update)
     if opened.summary and not quiet:
         remark(opened.summary)
     examples = opened.examples(count)
+    items = [load_target(family.reads).read(example.source) for example in examples[:1]]
+    if any(item.image is None for item in items):
+        rows = [(" ".join(map(str, each.source)), each.question, each.truth) for each in examples]
+        print_table(f"{name} {split}", (load_target(family.reads).thing, "asked", "true"), rows)
+        return
     marks = [[Mask(mask.numpy()) for mask in example.masks] for example in examples]
     sheet = contact_sheet([each.source for each in examples], [each.caption for each in examples], marks=marks)
     write_bytes(out, png_bytes(sheet))
@@ -129,13 +135,6 @@ def get(name: Name, quiet: Quiet = False) -> None:
         folder = fetch(wanted, progress=lambda _, done, total: update(done, total))
     if not quiet:
         remark(f"{wanted} is in {folder}")
-
-
-def _splits(family: Any) -> Any:
-    """The module of a family that opens and writes splits."""
-    from importlib import import_module
-
-    return import_module(family.splits)
 
 
 def _settings(name: str, **given: Any) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def look(
     device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Answer, confidence, and where the model looked; a model of multisets or captions needs no --ask.
+    """Answer, confidence, and where the model looked; a model that takes no question needs no --ask.
 
     With --out, each picture gets its looks (PNG) and a record (JSON + safetensors). --json prints one object a line.
     Pictures that cannot be read are reported on stderr and skipped; the exit code is 2 only if none could be read.
@@ -61,7 +61,8 @@ def look(
         if len(files) > 1:  # one picture alone ends in the error line
             warn(f"skipped: {error}")
         if json:
-            print_json({"picture": str(source), "error": str(error)}, indent=None)
+            key = "source" if predictor.facts.preprocessing is None else "picture"  # as in an answer
+            print_json({key: str(source), "error": str(error)}, indent=None)
 
     sightings = look_at(
         predictor,
@@ -91,7 +92,8 @@ def look(
         )
         raise DataError(only)
     if not json:
-        columns = (predictor.reads.thing, "asked", "answer", "confidence", "next best", "looked at x, y")
+        looked_at = "looked at x, y" if predictor.facts.preprocessing is not None else "looked at"
+        columns = (predictor.reads.thing, "asked", "answer", "confidence", "next best", looked_at)
         used = [place for place in range(len(columns)) if any(row[place] is not None for row in rows)]
         shown = [[row[place] for place in used] for row in rows[:ROWS_SHOWN]]
         print_table(f"{predictor.name} ({predictor.facts.architecture})", [columns[place] for place in used], shown)
@@ -106,7 +108,7 @@ def _rows(seen: Sighting) -> list[tuple[object, ...]]:
             (seen.source.name, None, each.answer, f"{each.confidence:.1%}", None, None) for each in (seen, *seen.others)
         ]
     second = f"{seen.alternatives[0][0]} {seen.alternatives[0][1]:.1%}" if seen.alternatives else None
-    looked_at = places(seen.looked_at) if seen.looked_at else None
+    looked_at = places(seen.looked_at) if seen.looked_at else seen.top_slot
     return [(seen.source.name, seen.question, seen.answer, f"{seen.confidence:.1%}", second, looked_at)]
 
 

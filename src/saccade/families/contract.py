@@ -4,9 +4,9 @@ A family is one folder. Its ``family.py`` holds one :class:`Family`; everything 
 ``module:attribute`` and imported on first use, so that listing families costs no import of torch.
 
 ==============  ==================================================================================================
-required        ``name, title, reads, models, data, task, splits, decode, headline, folder``
-optional        ``responder`` (more than one pass to an answer), ``options``, ``columns``, ``tables``, ``published``,
-                ``tour``, ``panel``, ``page``, ``featured``
+required        ``name, title, reads, models, data, task, headline, folder``
+with a default  ``decode`` (one label), ``splits`` (the task has them), ``responder`` (one pass to an answer)
+optional        ``options, columns, tables, published, tour, featured, live, page, panel``
 ==============  ==================================================================================================
 
 How an answer is drawn and exported follows from its trace and from :class:`~saccade.answer.Answer`, so a record can be
@@ -32,9 +32,10 @@ RECIPES = "recipes"
 
 
 def load_target(target: str) -> Any:
-    """What ``module:attribute`` names."""
+    """What ``module:attribute``, or ``module`` alone, names."""
     module, _, name = target.partition(":")
-    return getattr(importlib.import_module(module), name)
+    found = importlib.import_module(module)
+    return getattr(found, name) if name else found
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class ModelSpec:
     """What is known of a model before it is built."""
 
     target: str
-    """``module:Class``; the class has ``Config``, ``tiny()`` and ``example_batch(count, seed)``."""
+    """``module:Class``; the class has ``Config``, and for saccade's own tests ``tiny()`` and ``example_batch``."""
     summary: str
     paper: str
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -112,14 +113,15 @@ class Family:
     data: Mapping[str, DataEntry]
     """Generators and readers by name. A reader such as ``csv`` may belong to several families: see ``columns``."""
     task: str
-    """``module:Class``: trains and scores a model; the engine knows it as a ``Trainable``. Its ``losses`` are the names
+    """``module:Class``, a :class:`saccade.tasks.task.Task`: trains and scores a model. Its ``losses`` are the names
     that a phase may be taught by, each with the dataclass of its numbers."""
-    splits: str
-    """``module`` with ``open_split``, and ``write_split`` where it has generators; see ``families/splits.py``."""
-    decode: str
-    """``module:function`` (model, output, facts) → an :class:`~saccade.answer.Answer` for each example."""
     headline: tuple[str, ...]
     """Metrics that a model may be known by: the first of these that its score has."""
+    splits: str | None = None
+    """``module`` with ``open_split``, and ``write_split`` where it has generators (``families/splits.py``); None: the
+    task has them."""
+    decode: str = "saccade.families.labels:decode"
+    """``module:function`` (model, output, facts) → an :class:`~saccade.answer.Answer` for each example."""
     responder: str = "saccade.families.responder:Responder"
     """``module:Class``, a :class:`saccade.families.responder.Responder`."""
     options: tuple[str, ...] = ()
@@ -140,6 +142,10 @@ class Family:
     """``module``: what the live page knows of it, such as the scenes that its models learned from."""
     panel: str | None = None
     """An ES module in ``folder`` that the page loads, for controls that no other family has."""
+
+    def load_splits(self) -> Any:
+        """What has ``open_split``, and ``write_split`` where there are generators."""
+        return load_target(self.splits or self.task)
 
     def recipes(self) -> dict[str, Path]:
         """Its recipes by name."""

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 
 import torch
 
-from saccade.data.pictures.reading import Picture, Source, find_pictures, prepare, read_picture, stream_pictures
+from saccade.data.pictures.reading import SUFFIXES, Picture, Source, prepare, read_picture, stream_pictures
 from saccade.errors import CheckpointError, DataError
-from saccade.families.reading import Prepared
+from saccade.families.reading import Prepared, Reads
 from saccade.models.io.facts import ModelFacts
 
 
-class Pictures:
-    """How pictures are read; see :class:`saccade.families.reading.Reads`."""
+class Pictures(Reads):
+    """How pictures are read."""
 
     thing = "picture"
-
-    def find(self, paths: Iterable[str]) -> list[Path]:
-        """The picture files meant by ``paths``."""
-        return find_pictures(paths)
+    suffixes = SUFFIXES
 
     def read(self, source: Source) -> Picture:
         """One picture."""
@@ -29,7 +25,7 @@ class Pictures:
     def stream(
         self, sources: Iterable[Source], batch: int, on_bad: Callable[[Source, DataError], None] | None = None
     ) -> Iterator[Sequence[Picture]]:
-        """Pictures in lists of at most ``batch``."""
+        """Pictures in lists of at most ``batch``, fewer when they are very large."""
         return stream_pictures(sources, batch, on_bad)
 
     def prepare(self, items: Sequence[Picture], facts: ModelFacts) -> Prepared:

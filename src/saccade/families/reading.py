@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from PIL import Image
 from torch import Tensor
 
+from saccade.data.files import find_files
 from saccade.errors import DataError
 from saccade.models.io.facts import ModelFacts
 
@@ -48,22 +50,42 @@ class Prepared:
     """For each item the texts that a look over slots lies on, such as the sentences of a story."""
 
 
-class Reads(Protocol):
-    """How one kind of input is read."""
+class Reads(ABC):
+    """How one kind of input is read: a subclass says :meth:`read` and :meth:`prepare`."""
 
-    thing: str
+    thing: ClassVar[str]
     """What one item is called, as in "picture"."""
+    suffixes: ClassVar[frozenset[str]]
+    """Of the files that are looked for in folders, as in ".txt"."""
+
+    @abstractmethod
+    def read(self, source: Any) -> Item:
+        """The item in a path or a Python value, or a DataError that says what is wrong with it."""
+
+    @abstractmethod
+    def prepare(self, items: Sequence[Any], facts: ModelFacts) -> Prepared:
+        """The inputs of a model for these items."""
 
     def find(self, paths: Iterable[str]) -> list[Path]:
         """The files meant by ``paths``; folders and globs are spelt out."""
-
-    def read(self, source: Any) -> Item:
-        """The item in a path or a Python value, or a DataError that says what is wrong with it."""
+        return find_files(paths, self.suffixes, self.thing)
 
     def stream(
         self, sources: Iterable[Any], batch: int, on_bad: Callable[[Any, DataError], None] | None = None
     ) -> Iterator[Sequence[Item]]:
         """Items in lists of at most ``batch``; one that cannot be read goes to ``on_bad`` and the rest goes on."""
-
-    def prepare(self, items: Sequence[Any], facts: ModelFacts) -> Prepared:
-        """The inputs of a model for these items."""
+        if batch < 1:
+            raise DataError(f"a batch holds 1 {self.thing} or more, found {batch}")
+        gathered: list[Item] = []
+        for source in sources:
+            try:
+                gathered.append(self.read(source))
+            except DataError as error:
+                if on_bad is None:
+                    raise
+                on_bad(source, error)
+            if len(gathered) == batch:
+                yield gathered
+                gathered = []
+        if gathered:
+            yield gathered

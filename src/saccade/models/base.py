@@ -65,6 +65,15 @@ class AttentionModel(nn.Module, ABC):
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """The looks, in order, of a result of ``forward_raw``."""
 
+    def forward_raw(self, *inputs: Any, **named: Any) -> Raw:
+        """What ``encode`` takes, and ``query`` and ``attention`` as ``respond`` takes them → plain tensors."""
+        query, attention = named.pop("query", None), named.pop("attention", None)
+        return self.respond(self.encode(*inputs, **named), query, **given_argument(attention))
+
+    def forward(self, *inputs: Any, **named: Any) -> Output:
+        """The same with its meaning: logits, trace and the tensors behind them."""
+        return marked_given(self.wrap(self.forward_raw(*inputs, **named)), named.get("attention"))
+
     def logits_and_answer(self, raw: Raw) -> tuple[Tensor, Tensor]:
         """Logits (B,K) and the ids (B,) that they answer; of what is said step by step (B,T,K) and (B,T)."""
         return raw["logits"], raw["logits"].argmax(-1)

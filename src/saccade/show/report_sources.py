@@ -28,7 +28,7 @@ _NEITHER_IS_BETTER = ("lr", "gradient_norm", "entropy", "gate", "length_ratio", 
 _CURVES_SHOWN = 9
 _DRAWN = (
     "question", "answer", "confidence", "alternatives", "sentences", "supporting", "captions", "looks", "labels",
-    "words", "other_captions",
+    "words", "other_captions", "slots",
 )  # fmt: skip
 
 
@@ -69,9 +69,9 @@ def report_from_run(folder: str | Path, looks: Section | None = None, scored: Se
 def report_from_records(records: Sequence[Record]) -> Report:
     """Answers with what was looked at, one section a record.
 
-    Of a record's ``info`` the keys question, answer, labels, words, confidence, alternatives, sentences, supporting
-    (numbers of sentences) and captions (by look, as in a filmstrip) are drawn; every other plain value is listed, and
-    so are size (height, width) and peak (x, y) of the picture.
+    Of a record's ``info`` the keys question, answer, labels, words, confidence, alternatives, sentences (or slots),
+    supporting (numbers of sentences) and captions (by look, as in a filmstrip) are drawn; every other plain value is
+    listed, and so are size (height, width) and peak (x, y) of the picture.
     """
     if not records:
         raise DataError("report: no records came; there is nothing to show")
@@ -232,7 +232,7 @@ def _record_section(number: int, record: Record, *, name_model: bool) -> Section
     if spatial and record.picture is not None:
         strip = _strip(record, question, sure)
         blocks.append(Picture(strip, _looks_in_words(spatial), f"Filmstrip of {len(spatial)} looks; answer {answer}"))
-    sentences = info.get("sentences")
+    sentences = info.get("sentences") or info.get("slots")
     for look in trace.looks:
         if not look.is_spatial and isinstance(sentences, Sequence) and sentences:
             support = info.get("supporting") or ()
@@ -242,8 +242,8 @@ def _record_section(number: int, record: Record, *, name_model: bool) -> Section
     if facts:
         blocks.append(Table(("about this answer", ""), facts))
     asked = " → ".join(part for part in (question, answer) if part) or f"Record {number}"
-    picture = info.get("picture")  # with its folders it is among the facts
-    title = f"{Path(picture).name}: {asked}" if isinstance(picture, str) and picture else asked
+    source = info.get("picture") or info.get("source")  # with its folders it is among the facts
+    title = f"{Path(source).name}: {asked}" if isinstance(source, str) and source else asked
     return Section(f"{title} ({info['model']})" if name_model and info.get("model") else title, blocks=blocks)
 
 

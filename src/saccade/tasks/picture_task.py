@@ -1,47 +1,19 @@
-"""Training a model on pictures, whatever it answers: what all tasks on pictures share.
-
-Batches are a function of their number alone, which is what makes resuming exact: a finite split is visited in an order
-that (seed, epoch) decides, and only in whole batches, so that every step has the same shapes.
-"""
+"""Training a model on pictures, whatever it answers: what all tasks on pictures share."""
 
 from __future__ import annotations
 
-import itertools
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
-import torch
-from torch import Tensor, nn
-
-from saccade.config import to_dict
-from saccade.errors import ConfigError, DataError, nearest
-from saccade.families import model_spec
+from saccade.errors import ConfigError
 from saccade.geometry import Size
 from saccade.models.base import ImageModel
-from saccade.models.io.facts import ModelFacts, Preprocessing
-from saccade.models.io.folder import save_model
-from saccade.models.io.start import take_over
-from saccade.tasks.learned_data import Entries, backbone_entries, settings_entries
-from saccade.tasks.losses import PhaseSettings, build_loss
-
-Batch = dict[str, Any]
-"""Tensors by name, example axis first; plain values for what holds of the whole batch."""
+from saccade.models.io.facts import Preprocessing
+from saccade.tasks.task import Task
 
 
-def _check_batch(together: int, size: int | None) -> None:
-    """Refuse a batch that the training examples do not fill once, with one that they fill twice as a way out."""
-    if size is not None and size < together:
-        smaller = 1 << max(0, size.bit_length() - 2)
-        raise DataError(
-            f"a batch of {together} is larger than the {size} training examples; make it smaller, "
-            f"as with --set batch_size={smaller}, or add pictures"
-        )
-
-
-class PictureTask(ABC):
-    """Trains one model on pictures; the engine knows it as a ``Trainable``.
+class PictureTask(Task):
+    """Trains one model on pictures.
 
     Args:
         model: catalog name of the model.
@@ -51,134 +23,24 @@ class PictureTask(ABC):
         seed: of the weights and of the order of a finite training set.
     """
 
-    name: ClassVar[str]
-    model_kind: ClassVar[type[ImageModel]]
-    """What a model must be for this task to train and score it."""
-    model_does: ClassVar[str]
-    """The same in words, after "a model that …"."""
-    sentences: ClassVar[bool] = False
-    """Whether the answers are words of which the model makes sentences."""
-    losses: ClassVar[Mapping[str, type]]
-    """What a phase may be taught by: names of losses and their dataclasses."""
-    materials: ClassVar[tuple[str, ...]] = ("default",)
-    """What a phase may learn from; the first is the examples as they are."""
+    model_kind: ClassVar[type] = ImageModel
     keeps_features: ClassVar[bool] = False
     """Whether a phase can learn from kept features of a frozen encoder."""
-    data_config: Any
-
-    @classmethod
-    def for_data(cls, name: str) -> type[PictureTask]:
-        """The task for the data called ``name``, where a family has several kinds of data."""
-        return cls
+    model: ImageModel
 
     def __init__(
         self, *, model: str, model_config: Mapping[str, Any], size: Size, protocol: str | None, seed: int
     ) -> None:
-        if not 0 <= seed < 1 << 32:
-            raise ConfigError(f"seed: must lie in 0 .. 2^32 - 1, found {seed}")
-        self.tell: Callable[[str, int, int], None] = _nobody_listens
-        self._start: tuple[Mapping[str, Tensor], str] | None = None
-        self.architecture, self.model_config, self.size = model, dict(model_config), size
-        self.protocol, self.seed = protocol, seed
-        self.model = self.new_model(seed)
+        super().__init__(model=model, model_config=model_config, protocol=protocol, seed=seed)
+        self.size = size
         self.model.check_input(size)
-        self.device = torch.device("cpu")
-        self._splits: dict[str, Any] = {}
-        self._shuffled: tuple[tuple[Any, int, int], Tensor] | None = None
-
-    @abstractmethod
-    def make_split(self, name: str) -> Any:
-        """A split of the data on the device: has ``size`` (None when it has no end), ``split`` and ``take``."""
-
-    @abstractmethod
-    def batch(self, data: Any, indices: Tensor, number: int) -> Batch:
-        """The examples ``indices`` (B,) of ``data`` for training; ``number`` counts the batches of all ranks."""
-
-    @abstractmethod
-    def checked_loss(self, loss: Any, data: str) -> Any:
-        """``loss``, once it is clear that the material ``data`` and the model can be taught by it."""
-
-    @abstractmethod
-    def measures(self) -> tuple[str, ...]:
-        """Names of all that validation may tell; the first is what a recipe calls ``score``."""
-
-    def described(self) -> str:
-        """What is learnt from, in one line, where these are files; nothing is said of scenes that are made."""
-        return ""
-
-    @abstractmethod
-    def learned_data(self) -> dict[str, Entries]:
-        """What this task learns from besides its settings, part by part; see :mod:`saccade.tasks.learned_data`."""
-
-    def data_parts(self) -> dict[str, Entries]:
-        """All that a run learns from, part by part: settings, what the task adds, and where features come from."""
-        settings = settings_entries(self.kept(to_dict(self.data_config)))
-        return {
-            "settings": [*settings, ("seed of the run", str(self.seed))],
-            **self.learned_data(),
-            "feature source": backbone_entries(self.model.config),
-        }
 
     @property
-    @abstractmethod
-    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What the model is asked (nothing, perhaps) and what it answers, each in the order of its ids."""
+    def preprocessing(self) -> Preprocessing:
+        """Pictures are laid inside the network input."""
+        return Preprocessing(size=self.size)
 
-    def kept(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings of the data as the model folder keeps them: of READER:PATH the path is nobody else's business."""
-        return {**data, "name": data["name"].partition(":")[0]} if "name" in data else dict(data)
-
-    def new_model(self, seed: int) -> ImageModel:
-        """A freshly initialised model, a function of ``seed`` and of the weights that it starts from, if any."""
-        spec = model_spec(self.architecture)
-        if not issubclass(spec.resolve(), self.model_kind):
-            raise ConfigError(f"model '{self.architecture}': the task '{self.name}' needs one that {self.model_does}")
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            model = cast(ImageModel, spec.build(self.model_config, where="model.config"))
-        if getattr(model.config, "pretrained", False):
-            model.start_pretrained()
-        if self._start is not None:
-            take_over(model, *self._start)
-        return model
-
-    def begin_with(self, weights: Mapping[str, Tensor], where: str) -> tuple[str, ...]:
-        """Let every model of this task begin with those of ``weights`` that fit; the places that keep their own."""
-        left = take_over(self.model, weights, where)
-        self._start = weights, where
-        return left
-
-    def to(self, device: torch.device) -> None:
-        """Make batches on ``device`` from now on."""
-        self.device = torch.device(device)
-        self._splits.clear()
-        self._shuffled = None
-
-    def split(self, name: str) -> Any:
-        """One split of the data, on the device."""
-        if name not in self._splits:
-            self._splits[name] = self.make_split(name)
-        return self._splits[name]
-
-    # ------------------------------------------------------------ training
-
-    def loss_of(self, phase: PhaseSettings, learning: Sequence[str] = ()) -> Any:
-        """The loss of a phase as a dataclass; refuses what cannot be learnt from, kept or taught.
-
-        Args:
-            phase: what a recipe says of it.
-            learning: names of the parameters that it trains.
-        """
-        try:
-            if phase.data not in self.materials:
-                raise ConfigError(f"data '{phase.data}': {nearest(phase.data, self.materials)}")
-            if phase.features == "kept":
-                self._check_kept(phase.data, learning)
-            return self.checked_loss(build_loss(phase.loss, self.losses), phase.data)
-        except ConfigError as error:
-            raise ConfigError(f"phase '{phase.name}': {error}") from error
-
-    def _check_kept(self, data: str, learning: Sequence[str]) -> None:
+    def check_kept(self, data: str, learning: Sequence[str]) -> None:
         """Refuse to keep features where a step needs more than those of an encoder that stays as it is."""
         if not self.keeps_features or data != "default":
             what = f"the task '{self.name}'" if not self.keeps_features else f"data '{data}'"
@@ -196,88 +58,3 @@ class PictureTask(ABC):
                 f"features 'kept': the encoder must stay as it is, but {trained[0]} learns; freeze it, as in "
                 "freeze: [backbone.*], or take features: fresh"
             )
-
-    def training_split(self, data: str = "default", features: str = "auto") -> Any:
-        """What a phase learns from that says this of its ``data`` and ``features``."""
-        return self.split("train")
-
-    def steps_per_epoch(self, batch_size: int) -> int | None:
-        """Whole batches in one pass; None when the data has no end."""
-        size: int | None = self.split("train").size
-        _check_batch(batch_size, size)
-        return None if size is None else size // batch_size
-
-    def train_batches(
-        self,
-        start: int,
-        *,
-        batch_size: int,
-        rank: int = 0,
-        world_size: int = 1,
-        data: str = "default",
-        features: str = "auto",
-    ) -> Iterator[Batch]:
-        """Batches ``start``, ``start + 1``, … of a phase, each a function of its number."""
-        split = self.training_split(data, features)
-        together = batch_size * world_size
-        _check_batch(together, split.size)
-        mine = slice(rank * batch_size, (rank + 1) * batch_size)
-        for number in itertools.count(start):
-            yield self.batch(split, self._members(split, number, together)[mine], number * world_size + rank)
-
-    def _members(self, data: Any, number: int, together: int) -> Tensor:
-        """Which examples make up global batch ``number``: (together,)."""
-        if data.size is None:
-            return torch.arange(number * together, (number + 1) * together)
-        per_epoch = data.size // together
-        epoch, place = divmod(number, per_epoch)
-        asked = (data, epoch, together)  # of the very data: a phase in the middle of an epoch has an order of its own
-        if self._shuffled is None or self._shuffled[0] != asked:  # the last order asked for is kept
-            self._shuffled = asked, self.order(data, epoch, together)
-        return self._shuffled[1][place * together : (place + 1) * together]
-
-    def order(self, data: Any, epoch: int, together: int) -> Tensor:
-        """The examples of one epoch, to be cut into batches of ``together``: (size,); shuffled by (seed, epoch)."""
-        generator = torch.Generator().manual_seed((self.seed << 20) + epoch)
-        return torch.randperm(data.size, generator=generator)
-
-    # ------------------------------------------------------------ keeping
-
-    def save_model(self, model: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
-        """Write the model folder, with what this run knows of it."""
-        queries, answers = self.words
-        recipe = dict(facts.get("recipe", {}))
-        if "data" in recipe:
-            recipe["data"] = self.kept(recipe["data"])
-        save_model(
-            model,
-            folder,
-            ModelFacts(
-                architecture=self.architecture,
-                model=to_dict(model.config),
-                family=self.name,
-                queries=queries,
-                answers=answers,
-                preprocessing=Preprocessing(size=self.size),
-                sentences=self.sentences,
-                data=self.kept(to_dict(self.data_config)),
-                protocol=self.protocol,
-                seed=self.seed,
-                recipe=recipe,
-                dtype=recipe.get("stored", "float32"),
-                revision=facts.get("revision"),
-                training={key: value for key, value in facts.items() if key not in ("recipe", "revision")},
-            ),
-        )
-
-
-def in_batches(data: Any, batch_size: int) -> Iterator[Any]:
-    """A finite split from beginning to end."""
-    if data.size is None:
-        raise DataError(f"split '{data.split}' has no end; name a finite one (val, test)")
-    for start in range(0, data.size, batch_size):
-        yield data.take(torch.arange(start, min(start + batch_size, data.size), device=data.device))
-
-
-def _nobody_listens(what: str, done: int, total: int) -> None:
-    """How far something is, before the engine says where to tell it; no lambda, as tasks go to other processes."""

@@ -14,6 +14,7 @@ _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?[^;]*?(?:;.*extra\s
 def doctor() -> dict[str, Any]:
     """What there is, as plain values; ``problems`` lists what keeps saccade from working."""
     from saccade import __version__
+    from saccade.families import broken_families, families
 
     core, extras = _requirements()
     missing = [name for name, version in core.items() if version is None]
@@ -31,8 +32,10 @@ def doctor() -> dict[str, Any]:
         "programs": {"METEOR 1.5": _meteor()},
         "cache": _cache(),
         "zoo": zoo,
+        "families": list(families()),
         "problems": [f"{name} is not installed: pip install saccade" for name in missing]
-        + [f"{name}: {state}" for name, state in zoo.items() if state != "whole"],
+        + [f"{name}: {state}" for name, state in zoo.items() if state != "whole"]
+        + [f"the family {name} does not load: {reason}" for name, reason in broken_families().items()],
     }
 
 

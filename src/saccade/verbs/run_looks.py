@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,5 @@ def _shown(predictor: Predictor, example: Example) -> Picture:
 def _opened(predictor: Predictor, data: dict[str, Any], count: int) -> Opened:
     """The validation split of a run; a model forgets where its files were, the recipe of the run does not."""
     settings = {**predictor.facts.data, "name": data.get("name", predictor.facts.data["name"])}
-    opened: Opened = import_module(predictor.family.splits).open_split(
-        settings, SPLIT, facts=predictor.facts, count=count
-    )
+    opened: Opened = predictor.family.load_splits().open_split(settings, SPLIT, facts=predictor.facts, count=count)
     return opened

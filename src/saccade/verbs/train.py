@@ -18,7 +18,7 @@ from saccade.families.contract import load_target
 if TYPE_CHECKING:
     from saccade.engine.loop import RunResult
     from saccade.engine.protocol import Trainable
-    from saccade.tasks.picture_task import PictureTask
+    from saccade.tasks.task import Task
 
 
 def train(
@@ -115,7 +115,7 @@ def _begin(task: Trainable, start: str, parts: Sequence[str]) -> None:
     weights = load_model(resolve(start))[0].state_dict()
     check_patterns(parts, list(weights), where="start_parts")
     wanted = {name: tensor for name, tensor in weights.items() if fits(name, parts)}
-    left = cast("PictureTask", task).begin_with(wanted, start)
+    left = cast("Task", task).begin_with(wanted, start)
     unasked = [name for name in left if fits(name, parts)]
     if unasked:
         warnings.warn(f"start: {start} has nothing for {', '.join(unasked)}; this begins anew", stacklevel=3)

@@ -19,7 +19,7 @@ from saccade.families.question.losses import CrossEntropy, Default, Reinforce
 from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.table_task import TableTask
 from saccade.models.io.folder import load_model
-from saccade.tasks.picture_task import in_batches
+from saccade.tasks.task import in_batches
 
 SMALL = {"channels": 4, "hidden": 4, "dropout": 0.0}
 TRIPLES = 50
@@ -354,7 +354,7 @@ def test_a_model_that_answers_no_queries_is_refused(monkeypatch):
         def resolve(self):
             return nn.Linear
 
-    monkeypatch.setattr("saccade.tasks.picture_task.model_spec", lambda name: Spec())
+    monkeypatch.setattr("saccade.tasks.task.model_spec", lambda name: Spec())
     with pytest.raises(ConfigError, match="needs one that answers queries"):
         new_task()
 

@@ -10,7 +10,6 @@ to 8 bits, not clipped; of an animation the first frame is taken. ``Picture.note
 
 from __future__ import annotations
 
-import glob
 import io
 import os
 import stat
@@ -27,6 +26,7 @@ import torch.nn.functional as F
 from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
+from saccade.data.files import find_files, local_path
 from saccade.errors import DataError, ShapeError
 from saccade.geometry import MOST_PIXELS, Size, fit_inside
 
@@ -80,7 +80,7 @@ def read_picture(source: Source, *, name: str | None = None, pixels: int = PIXEL
     if isinstance(source, Picture):
         return source
     if isinstance(source, (str, os.PathLike)):
-        return _from_path(_on_this_machine(os.fspath(source)), name, pixels)
+        return _from_path(local_path(os.fspath(source), "picture"), name, pixels)
     if isinstance(source, (bytes, bytearray, memoryview)):
         return _decode(io.BytesIO(source), name or "picture", pixels)
     if isinstance(source, Image.Image):
@@ -123,28 +123,8 @@ def as_float(images: Tensor) -> Tensor:
 
 
 def find_pictures(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """The picture files meant by ``paths``: files as they are, folders through and through, globs spelt out.
-
-    In folders, files with the suffix of an image count and hidden ones do not; each file comes once, in order.
-    """
-    found: dict[Path, None] = {}
-    asked = [os.fspath(path) for path in paths]
-    for text in asked:
-        path = _on_this_machine(text)
-        if path.is_dir():
-            members = sorted(file for file in path.rglob("*") if _is_picture_file(file, path))
-        elif path.exists():
-            members = [path]
-        elif glob.has_magic(text):
-            matches = (Path(match) for match in sorted(glob.glob(text, recursive=True)))
-            members = [file for file in matches if file.is_file()]
-        else:
-            raise DataError(f"{path}: no such file or folder; check the path")
-        found.update(dict.fromkeys(members))
-    if not found:
-        suffixes = " ".join(sorted(SUFFIXES))
-        raise DataError(f"no pictures in {', '.join(asked) or 'an empty list of paths'}; looked for {suffixes}")
-    return list(found)
+    """The picture files meant by ``paths``; see :func:`saccade.data.files.find_files`."""
+    return find_files(paths, SUFFIXES, "picture")
 
 
 def stream_pictures(
@@ -175,21 +155,7 @@ def stream_pictures(
         yield gathered
 
 
-def _is_picture_file(file: Path, folder: Path) -> bool:
-    hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-    return file.suffix.lower() in SUFFIXES and not hidden and file.is_file()
-
-
 # ---------------------------------------------------------------- files
-
-
-def _on_this_machine(text: str) -> Path:
-    """``text`` as a path, unless it is none: an empty one would mean the folder one happens to be in."""
-    if not text:
-        raise DataError("an empty path came where a picture was expected; name a file, a folder or a glob")
-    if text.startswith(("http://", "https://")):
-        raise DataError(f"{text}: an address, not a file; saccade fetches no pictures, download it first")
-    return Path(text)
 
 
 def _from_path(path: Path, name: str | None, pixels: int) -> Picture:

@@ -50,7 +50,8 @@ from saccade.models.sat import SatModel
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
 from saccade.tasks.learned_data import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
 from saccade.tasks.losses import loss_name
-from saccade.tasks.picture_task import Batch, PictureTask
+from saccade.tasks.picture_task import PictureTask
+from saccade.tasks.task import Batch
 from saccade.tasks.wanted import Wanted, settings_wanted
 
 OWN_WORDS = "own_words"

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from saccade.data.examples import Example, seen_masks
-from saccade.data.scenes.export import check_request, write_stream
+from saccade.data.pictures.export import check_request
+from saccade.data.scenes.export import write_stream
 from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.layout import Layout
 from saccade.data.tables.splits import Split

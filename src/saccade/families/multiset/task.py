@@ -68,7 +68,8 @@ from saccade.models.multiset_reader import MultisetModel
 from saccade.tasks.forward_passes import answers_of
 from saccade.tasks.learned_data import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
 from saccade.tasks.losses import loss_name
-from saccade.tasks.picture_task import Batch, PictureTask, in_batches
+from saccade.tasks.picture_task import PictureTask
+from saccade.tasks.task import Batch, in_batches
 from saccade.tasks.wanted import Wanted, settings_wanted
 
 OBJECTS = "objects"

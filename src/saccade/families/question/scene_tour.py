@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from saccade.families.question.decode import query_model
+from saccade.families.question.query_model import query_model
 from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.scene_scores import SceneScores, score_scenes
 from saccade.metrics.answers.accuracy import SCALE_EDGES

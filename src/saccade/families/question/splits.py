@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from saccade.data.examples import Example, seen_masks
-from saccade.data.scenes.export import check_request, object_facts, write_stream
+from saccade.data.pictures.export import check_request
+from saccade.data.scenes.export import object_facts, write_stream
 from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.tables.splits import Split

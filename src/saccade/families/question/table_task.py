@@ -32,7 +32,7 @@ from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.kept_features import rests
 from saccade.tasks.learned_data import LEARNED, Entries, picture_entries, row_entries, word_entries
-from saccade.tasks.picture_task import Batch, in_batches
+from saccade.tasks.task import Batch, in_batches
 from saccade.tasks.wanted import Wanted
 
 KEPT = "/kept"

@@ -14,7 +14,8 @@ from saccade.losses import binary_cross_entropy, cross_entropy, log_likelihood_o
 from saccade.metrics import weighted_map
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import in_parts
-from saccade.tasks.picture_task import Batch, PictureTask, in_batches
+from saccade.tasks.picture_task import PictureTask
+from saccade.tasks.task import Batch, in_batches
 
 VALIDATION_BATCH = 500
 

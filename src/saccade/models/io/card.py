@@ -32,7 +32,8 @@ def model_card(facts: ModelFacts) -> str:
         "```python",
         "import saccade",
         "",
-        f'seen = saccade.load("{name}").look("scene.png"' + (f', ask="{facts.queries[0]}")' if facts.queries else ")"),
+        f'seen = saccade.load("{name}").look("{_sample(facts)}"'
+        + (f', ask="{facts.queries[0]}")' if facts.queries else ")"),
         "seen.answer, seen.confidence",
         'seen.save("out")',
         "```",
@@ -70,6 +71,11 @@ def _lead(facts: ModelFacts) -> str:
     except SaccadeError:  # a card can be written for a model of another catalog
         return f"Architecture `{facts.architecture}`, family `{facts.family}`."
     return f"Architecture `{facts.architecture}` ({spec.summary}; {spec.paper}), family `{facts.family}`."
+
+
+def _sample(facts: ModelFacts) -> str:
+    """The path in the example of use."""
+    return "path/to/input" if facts.preprocessing is None else "scene.png"
 
 
 def _input(facts: ModelFacts) -> list[str]:

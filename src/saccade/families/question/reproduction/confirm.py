@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import hypot
 from typing import Any
 
-from saccade.families.question.decode import query_model
+from saccade.families.question.query_model import query_model
 from saccade.families.question.reproduction.table1 import DATA
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.families.question.scene_scores import SceneScores, score_scenes

@@ -14,8 +14,8 @@ from statistics import fmean, stdev
 import torch
 from matplotlib.figure import Figure
 
-from saccade.families.question.decode import query_model
 from saccade.families.question.published import OTHER_PHOTOGRAPHS
+from saccade.families.question.query_model import query_model
 from saccade.families.question.reproduction.ablations import PenaltyPoint
 from saccade.families.question.reproduction.confirm import Confirmation
 from saccade.families.question.reproduction.table1 import LABELS, Table1

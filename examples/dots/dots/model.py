@@ -1,0 +1,52 @@
+"""The model: convolutions, one soft attention, two layers. The more dots, the more of the weight lies on dots."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from saccade.attention.given import grid_of
+from saccade.attention.soft import SoftAttention, soft_look
+from saccade.backbones import build_backbone
+from saccade.models.base import Given, PictureModel, Raw
+from saccade.models.picture_query import act
+from saccade.trace import Look
+
+
+@dataclass(frozen=True)
+class DotsConfig:
+    """Sizes."""
+
+    answers: int = 6
+    channels: int = 16
+    hidden: int = 32
+
+
+class DotsModel(PictureModel):
+    """Pictures (B,3,H,W) → logits (B,K) and one look."""
+
+    Config = DotsConfig
+    look_names = ("dots",)
+
+    def __init__(self, config: DotsConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.backbone = build_backbone("small", channels=config.channels, depth=2)
+        self.query = nn.Parameter(torch.ones(1, 1))  # nothing is asked: what to look for is learnt
+        self.attention = SoftAttention(config.channels, 1, hidden=config.hidden)
+        self.hidden = nn.Linear(config.channels, config.hidden)
+        self.head = nn.Linear(config.hidden, config.answers)
+
+    def encode(self, images: Tensor) -> Tensor:
+        """Features (B,C,h,w)."""
+        return self.backbone(images)
+
+    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
+        """Attend, then classify what was attended."""
+        weights = self.given(attention, "dots", grid_of(encoding))  # (B,h,w), or None: the model's own
+        attended = self.attention.attend(encoding, self.query.expand(len(encoding), -1), weights=weights)
+        return {"logits": self.head(self.hidden(attended.context).relu()), **act("dots", encoding, attended)}
+
+    def looks(self, raw: Raw) -> tuple[Look, ...]:
+        """The look, with the frame that lays its cells over the picture."""
+        return (soft_look("dots", raw["dots.weights"], raw["dots.scores"], self.backbone.frames["stage2"]),)

@@ -1,0 +1,50 @@
+"""Files that paths, folders and globs mean."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from saccade.errors import DataError
+
+
+def find_files(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[str], thing: str) -> list[Path]:
+    """The files meant by ``paths``: files as they are, folders through and through, globs spelt out.
+
+    In folders, files with one of the ``suffixes`` count and hidden ones do not; each file comes once, in order.
+    ``thing`` is what messages call one of them.
+    """
+    found: dict[Path, None] = {}
+    asked = [os.fspath(path) for path in paths]
+    for text in asked:
+        path = local_path(text, thing)
+        if path.is_dir():
+            members = sorted(file for file in path.rglob("*") if _counts(file, path, suffixes))
+        elif path.exists():
+            members = [path]
+        elif glob.has_magic(text):
+            matches = (Path(match) for match in sorted(glob.glob(text, recursive=True)))
+            members = [file for file in matches if file.is_file()]
+        else:
+            raise DataError(f"{path}: no such file or folder; check the path")
+        found.update(dict.fromkeys(members))
+    if not found:
+        where = ", ".join(asked) or "an empty list of paths"
+        raise DataError(f"no {thing}s in {where}; looked for {' '.join(sorted(suffixes))}")
+    return list(found)
+
+
+def local_path(text: str, thing: str) -> Path:
+    """``text`` as a path on this machine; an empty one would mean the folder one happens to be in."""
+    if not text:
+        raise DataError(f"an empty path came where a {thing} was expected; name a file, a folder or a glob")
+    if text.startswith(("http://", "https://")):
+        raise DataError(f"{text}: an address, not a file; saccade fetches no {thing}s, download it first")
+    return Path(text)
+
+
+def _counts(file: Path, folder: Path, suffixes: Collection[str]) -> bool:
+    hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+    return file.suffix.lower() in suffixes and not hidden and file.is_file()

@@ -1,0 +1,82 @@
+"""Generated pictures with one label each, and where it can be seen: picture i is a function of (seed, i).
+
+A family writes a subclass of :class:`DrawnPictures` that says how pictures are drawn. Its settings are the fields of
+the dataclass; :class:`DrawnSplit` is one split of them. Draw by counter (:mod:`saccade.data.scenes.hashing`), so that a
+picture does not depend on the batch it is made in.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from saccade.data.pictures.reading import SIDE_LIMIT
+from saccade.data.scenes.hashing import derive_seed
+from saccade.data.tables.numbered import checked_numbers, sent
+from saccade.data.tables.splits import SPLITS, Split
+from saccade.geometry import Size
+
+SIZES: dict[Split, int | None] = {"train": None, "val": 1_000, "test": 2_000}
+"""Pictures of each split; training never ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledBatch:
+    """Pictures, their labels, and where these can be seen."""
+
+    images: Tensor
+    """(B,3,H,W) float in 0..1."""
+    label: Tensor
+    """(B,) number of the right answer."""
+    evidence: Tensor | None = None
+    """(B,H,W) bool: the pixels that show it; None where nobody knows."""
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+
+@dataclass(frozen=True)
+class DrawnPictures(ABC):
+    """Settings of generated pictures, and how they are drawn."""
+
+    name: str
+    """Of the generator, as users name it."""
+    seed: int = 0
+    side: int = 64
+    """Of a picture, in pixels."""
+
+    answers: ClassVar[tuple[str, ...]]
+    """What the labels are called, by number."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < 1 << 63:
+            raise ValueError(f"seed must lie in 0 .. 2^63 - 1, found {self.seed}")
+        if not 1 <= self.side <= SIDE_LIMIT:
+            raise ValueError(f"side must lie in 1 .. {SIDE_LIMIT}, found {self.side}")
+
+    @abstractmethod
+    def draw(self, seed: int, numbers: Tensor) -> LabelledBatch:
+        """The pictures ``numbers`` (B,) of the stream ``seed``, on the device of ``numbers``."""
+
+    @property
+    def size(self) -> Size:
+        """(height, width) of a picture."""
+        return self.side, self.side
+
+
+class DrawnSplit:
+    """One split of generated pictures, by number."""
+
+    def __init__(self, pictures: DrawnPictures, split: Split, device: torch.device | str = "cpu") -> None:
+        self.pictures, self.split, self.device = pictures, split, torch.device(device)
+        self.size = SIZES[split]
+        self._seed = derive_seed(pictures.seed, SPLITS.index(split))
+
+    def take(self, indices: Tensor) -> LabelledBatch:
+        """The pictures ``indices`` (B,), in that order."""
+        numbers = checked_numbers(indices, self.size, self.split, "pictures")
+        return self.pictures.draw(self._seed, sent(numbers, self.device))

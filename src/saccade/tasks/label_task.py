@@ -1,0 +1,238 @@
+"""One label for a picture, and no question: training, scoring and showing a classifier of generated pictures.
+
+A family declares a subclass with its name and its pictures::
+
+    class DotsTask(LabelTask):
+        name = "dots"
+        pictures = Dots
+
+The subclass can also be the family's ``splits``, for ``saccade data`` and for reports: it opens and writes them.
+Pictures that are read from files need :meth:`LabelTask.make_split` and :meth:`LabelTask.evaluate` of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from saccade.config import from_dict
+from saccade.data.examples import Example, seen_masks
+from saccade.data.pictures.export import Written, check_request, write_pictures
+from saccade.data.pictures.labelled import DrawnPictures, DrawnSplit
+from saccade.data.tables.splits import Split, checked_split
+from saccade.errors import ConfigError, DataError
+from saccade.families.splits import Opened, Progress, config_of
+from saccade.losses import cross_entropy
+from saccade.metrics.columns import Columns, Values
+from saccade.metrics.maps.scorer import MapScorer
+from saccade.metrics.summary import summarise
+from saccade.models.base import PictureModel
+from saccade.models.io.facts import ModelFacts
+from saccade.tasks.forward_passes import BATCH, answers_of, in_parts, numbers_in_batches
+from saccade.tasks.picture_task import PictureTask
+from saccade.tasks.task import Batch, in_batches
+
+VALIDATION_BATCH = 500
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    """Cross-entropy of the label."""
+
+
+class LabelTask(PictureTask):
+    """Trains one model that gives a picture one label.
+
+    Args:
+        model: catalog name of the model, a ``PictureModel`` whose Config has ``answers``, how many labels there are.
+        model_config: settings of the model; ``answers`` comes from the data.
+        data: settings of :attr:`pictures`.
+        protocol: the recipe's name for its splits; kept with the model.
+        seed: of the weights and of fresh training pictures. Validation and test pictures do not depend on it.
+    """
+
+    pictures: ClassVar[type[DrawnPictures]]
+    """The settings of the data, which say how pictures are drawn."""
+    model_kind = PictureModel
+    model_does = "says by itself what it sees"
+    losses: ClassVar[Mapping[str, type]] = {"default": CrossEntropy, "cross_entropy": CrossEntropy}
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        model_config: Mapping[str, Any],
+        data: Mapping[str, Any],
+        protocol: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.data_config: DrawnPictures = from_dict(self.pictures, data, where="data")
+        labels = len(self.data_config.answers)
+        if (found := model_config.get("answers", labels)) != labels:
+            raise ConfigError(f"model.config.answers: found {found}, but the data has {labels}; leave it out")
+        super().__init__(
+            model=model,
+            model_config={**model_config, "answers": labels},
+            size=self.data_config.size,
+            protocol=protocol,
+            seed=seed,
+        )
+
+    @property
+    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Nothing is asked; what the labels are called."""
+        return (), self.data_config.answers
+
+    def make_split(self, name: str) -> DrawnSplit:
+        """One split of the pictures, on the device; training pictures are drawn anew for each seed."""
+        config = self.data_config
+        if name == "train":
+            config = replace(config, seed=config.seed + self.seed)
+        return DrawnSplit(config, cast(Split, name), self.device)
+
+    # ------------------------------------------------------------ training
+
+    def batch(self, data: DrawnSplit, indices: Tensor, number: int) -> Batch:
+        """The pictures ``indices`` (B,) with their labels."""
+        made = data.take(indices)
+        return {"images": made.images, "label": made.label}
+
+    def inputs(self, batch: Batch) -> dict[str, Any]:
+        """Keyword arguments of ``forward_raw``."""
+        return {"images": batch["images"]}
+
+    def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Any) -> dict[str, Tensor]:
+        """Cross-entropy of the label, and the share of right answers."""
+        logits, label = raw["logits"], batch["label"]  # (B,K), (B,)
+        return {"loss": cross_entropy(logits, label), "accuracy": (logits.argmax(-1) == label).float().mean()}
+
+    def measures(self) -> tuple[str, ...]:
+        """What :meth:`validate` tells."""
+        return ("accuracy", "loss")
+
+    @torch.no_grad()
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """Accuracy and loss on the validation split."""
+        scores = Values()
+        for batch in in_batches(self.split("val"), VALIDATION_BATCH):
+            logits = in_parts(cast(PictureModel, model), batch.images)["logits"]  # (B,K)
+            surprise = torch.nn.functional.cross_entropy(logits, batch.label, reduction="none")  # (B,)
+            scores.add_values({"accuracy": logits.argmax(-1) == batch.label, "loss": surprise})
+        return scores.means()
+
+    # ------------------------------------------------------------ scoring
+
+    @classmethod
+    @torch.no_grad()
+    def evaluate(
+        cls,
+        model: nn.Module,
+        data: Mapping[str, Any],
+        split: str,
+        *,
+        limit: int | None = None,
+        sweeps: int = 0,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> dict[str, Any]:
+        """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
+
+        Beside the accuracy stands that of whoever always gives the commonest label of the scored pictures.
+        """
+        if sweeps:
+            raise ConfigError(f"sweeps: the family '{cls.name}' has no deletion and insertion; found {sweeps}")
+        if not isinstance(model, PictureModel):
+            raise ConfigError(f"the family '{cls.name}' scores models that say by themselves what they see")
+        config = config_of(cls.pictures, data)
+        chosen = DrawnSplit(config, checked_split(split), next(model.parameters()).device)
+        if chosen.size is None:
+            raise DataError(f"split '{split}' has no end; score val or test")
+        answers, maps, columns = Values(), MapScorer(), Columns()
+        total, done = min(limit or chosen.size, chosen.size), 0
+        for numbers in numbers_in_batches(total, BATCH):
+            batch = chosen.take(numbers)
+            trace = model.wrap(in_parts(model, batch.images), config.size).trace
+            answers.add_values({"accuracy": answers_of(trace) == batch.label})
+            columns.keep(label=batch.label, picture=numbers)
+            if batch.evidence is not None and any(look.is_spatial for look in trace.looks):
+                maps.add_trace(trace, batch.evidence, groups=numbers)
+            done += len(batch)
+            progress(done, total)
+        commonest = torch.bincount(columns["label"]).max() / total
+        return {
+            "data": config.name,
+            "split": split,
+            "seed": config.seed,
+            **summarise(
+                n=total,
+                metrics=answers.means(),
+                maps=maps,
+                measured=[(answers, columns["picture"])],
+                baselines={"commonest_label": {"accuracy": float(commonest)}},
+            ),
+        }
+
+    # ------------------------------------------------------------ showing
+
+    @classmethod
+    def open_split(
+        cls,
+        settings: Mapping[str, Any],
+        split: Split,
+        *,
+        facts: ModelFacts | None = None,
+        count: int | None = None,
+        progress: Progress | None = None,
+    ) -> Opened:
+        """The pictures of a split with their labels, to be looked at."""
+        chosen = DrawnSplit(config_of(cls.pictures, settings), split)
+
+        def examples(many: int) -> list[Example]:
+            made = chosen.take(torch.arange(many if chosen.size is None else min(many, chosen.size)))
+            masks = [()] * len(made) if made.evidence is None else [seen_masks(mask[None]) for mask in made.evidence]
+            truths = [chosen.pictures.answers[label] for label in made.label.tolist()]
+            return [Example(*each) for each in zip(made.images, truths, masks)]
+
+        return Opened(examples)
+
+    @classmethod
+    def write_split(
+        cls,
+        settings: Mapping[str, Any],
+        split: Split,
+        count: int,
+        out: Path,
+        *,
+        start: int = 0,
+        progress: Progress | None = None,
+    ) -> Path:
+        """Write pictures as PNGs, and ``scenes.jsonl``: image, label, box of the evidence, seed, split and index."""
+        config = config_of(cls.pictures, settings)
+        check_request(count, start, out)
+        chosen = DrawnSplit(config, split)
+
+        def make(numbers: range) -> Written:
+            made = chosen.take(torch.tensor(numbers))
+
+            def facts(at: int, file: str) -> dict[str, Any]:
+                named = {"image": file, "label": config.answers[int(made.label[at])]}
+                box = None if made.evidence is None else _box(made.evidence[at])
+                return {**named, "box": box, "seed": config.seed, "split": split, "index": numbers[at]}
+
+            return Written((made.images * 255).round().byte(), facts)
+
+        numbers = range(start, start + count)
+        return write_pictures(make, f"{config.name} {split}", numbers, Path(out), progress, length=chosen.size)
+
+
+def _box(mask: Tensor) -> list[int] | None:
+    """[x0, y0, x1, y1] around a mask (H,W); None where it shows nothing."""
+    if not bool(mask.any()):
+        return None
+    ends = [axis.nonzero().flatten()[[0, -1]].tolist() for axis in (mask.any(0), mask.any(1))]  # of x, of y
+    (left, right), (top, bottom) = ends
+    return [left, top, right + 1, bottom + 1]

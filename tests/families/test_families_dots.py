@@ -1,0 +1,289 @@
+"""``examples/dots``: a family from another package, found by its entry point, goes through every verb.
+
+The package is not installed here. A folder on the path holds the metadata that an installation would write, so that a
+fresh interpreter finds it. Two interpreters run the verbs: the first trains and stops, the second does the rest. One
+test installs the package with pip.
+"""
+
+from __future__ import annotations
+
+import http.client
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from PIL import Image
+
+from saccade.record import read_record
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "examples" / "dots"
+ENTRY_POINTS = "[saccade.families]\ndots = dots.family:FAMILY\n"
+TINY = ["--set", "phases.0.steps=6", "--set", "phases.0.validate_every=3", "--set", "batch_size=8", "--device", "cpu"]
+HAS_ONNX = all(importlib.util.find_spec(name) for name in ("onnx", "onnxscript", "onnxruntime"))
+
+DRIVER = """
+import json, sys
+from typer.testing import CliRunner
+from saccade.cli import app
+found = []
+for words in json.load(sys.stdin):
+    result = CliRunner().invoke(app, words)
+    found.append([result.exit_code, result.stdout, result.stderr, repr(result.exception)])
+print(json.dumps(found))
+"""
+
+
+class Done(NamedTuple):
+    """What a verb said."""
+
+    code: int
+    out: str
+    said: str
+    exception: str
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of an interpreter in which the package counts as installed."""
+    site = tmp_path_factory.mktemp("site")
+    info = site / "saccade_dots-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: saccade-dots\nVersion: 0.1.0\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text(ENTRY_POINTS, encoding="utf-8")
+    return with_path(str(site), str(PACKAGE))
+
+
+def with_path(*folders: str) -> dict[str, str]:
+    path = os.pathsep.join([*folders, str(ROOT / "src")])
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def verbs(commands: dict[str, list[str]], folder: Path, environment: dict[str, str]) -> dict[str, Done]:
+    """Every verb in one fresh interpreter, in order."""
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER],
+        input=json.dumps(list(commands.values())),
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    return {name: Done(*each) for name, each in zip(commands, json.loads(done.stdout.splitlines()[-1]))}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("dots")
+
+
+@pytest.fixture(scope="module")
+def done(folder: Path, environment: dict[str, str]) -> dict[str, Done]:
+    """All verbs, each with a name; the run was stopped before its second step and went on in another interpreter."""
+    stopped = {"train": ["train", "dots", "--out", "run", *TINY, "--max-minutes", "1e-9"]}
+    found = verbs(stopped, folder, environment)
+    assert not (folder / "run" / "model").exists()
+    commands = {
+        "resume": ["train", "--resume", "--out", "run", "--device", "cpu"],
+        "whole": ["train", "dots", "--out", "whole", *TINY],
+        "evaluate": ["evaluate", "run", "--limit", "60", "--json"],
+        "tables": ["evaluate", "run", "--limit", "60"],
+        "make": ["data", "make", "dots", "--out", "made", "--count", "3"],
+        "show": ["data", "show", "dots", "--out", "sheet.png", "--count", "6"],
+        "look": ["look", "made", "--model", "run", "--out", "looks", "--json"],
+        "row": ["look", "made/00000001.png", "--model", "run", "--filmstrip", "--cells", "--out", "strips"],
+        "asked": ["look", "made/00000001.png", "--model", "run", "--ask", "7"],
+        "compare": ["compare", "run", "whole", "--image", "made/00000001.png", "--out", "both", "--html"],
+        "report": ["report", "run", "--looks", "2", "--out", "run.html"],
+        "records": ["report", "looks", "--out", "looks.html"],
+        "list": ["list", "--json"],
+        "doctor": ["doctor", "--json"],
+        "misspelt": ["train", "dots", "--out", "no", "--set", "data.sides=3"],
+    }
+    commands |= {"export": ["export", "run", "--out", "onnx"]} if HAS_ONNX else {}
+    return found | verbs(commands, folder, environment)
+
+
+# ---------------------------------------------------------------- the verbs
+
+
+def test_every_verb_ends_well(done: dict[str, Done]) -> None:
+    wrong = {name: each for name, each in done.items() if each.code and name not in ("asked", "misspelt")}
+    assert not wrong
+
+
+def test_a_resumed_run_has_the_weights_of_an_uninterrupted_one(folder: Path, done: dict[str, Done]) -> None:
+    run, whole = (json.loads((folder / name / "model" / "config.json").read_text("utf-8")) for name in ("run", "whole"))
+    assert run["sha256"] == whole["sha256"]
+    assert (run["family"], run["architecture"], run["answers"]) == ("dots", "dots", list("012345"))
+    assert run["training"]["step"] == whole["training"]["step"]  # that of the better validation
+    rows = [json.loads(line) for line in (folder / "run" / "metrics.jsonl").read_text("utf-8").splitlines()]
+    assert max(row["step"] for row in rows) == 6
+
+
+def test_the_model_is_scored_beside_baselines(done: dict[str, Done]) -> None:
+    scores = json.loads(done["evaluate"].out)
+    assert (scores["data"], scores["split"], scores["n"]) == ("dots", "test", 60)
+    assert 0 <= scores["metrics"]["accuracy"] <= 1
+    assert 1 / 6 < scores["baselines"]["commonest_label"]["accuracy"] < 0.5
+    assert scores["baselines"].keys() >= {"uniform", "centre_gaussian", "shuffled", "grid_oracle"}
+    assert scores["attention"].keys() - {"by_look"} == scores["baselines"]["uniform"].keys()
+    assert scores["counts"]["pointing"] < 60  # a picture without dots has no evidence
+    assert "commonest label" in done["tables"].out
+
+
+def test_pictures_are_written_with_their_truth(folder: Path, done: dict[str, Done]) -> None:
+    lines = [json.loads(line) for line in (folder / "made" / "scenes.jsonl").read_text("utf-8").splitlines()]
+    assert [line["index"] for line in lines] == [0, 1, 2]
+    for line in lines:
+        with Image.open(folder / "made" / line["image"]) as image:
+            box = image.convert("L").point(lambda value: 255 * (value > 70)).getbbox()
+        assert line["box"] == (None if box is None else list(box))
+        assert (line["label"] == "0") == (box is None)
+    with Image.open(folder / "sheet.png") as sheet:
+        assert sheet.width > 1000
+
+
+def test_looks_are_answers_files_and_rows(folder: Path, done: dict[str, Done]) -> None:
+    seen = [json.loads(line) for line in done["look"].out.splitlines()]
+    assert [Path(each["picture"]).name for each in seen] == [f"0000000{number}.png" for number in range(3)]
+    assert all(each["question"] is None and each["answer"] in set("012345") for each in seen)
+    assert {Path(name).suffix for name in os.listdir(folder / "looks")} == {".png", ".json", ".safetensors"}
+    record = read_record(folder / "looks" / "00000001.json")
+    assert record.trace.look("dots").weights.shape == (1, 10, 10)
+    assert "looked at x, y" in " ".join(done["row"].out.split())
+    with (
+        Image.open(folder / "looks" / "00000001.png") as overlay,
+        Image.open(folder / "strips" / "00000001.png") as strip,
+    ):
+        assert overlay.width == overlay.height
+        assert strip.size != overlay.size
+    assert done["asked"].code == 2
+    assert "takes no question" in done["asked"].said
+
+
+def test_runs_and_records_become_pages(folder: Path, done: dict[str, Done]) -> None:
+    run = (folder / "run.html").read_text("utf-8")
+    assert "Where it looks" in run
+    assert "cannot be shown" not in run
+    assert "Count dots with one soft attention" in run
+    assert "3 answers" in (folder / "looks.html").read_text("utf-8")
+    assert "by run, whole" in (folder / "both" / "00000001-compare.html").read_text("utf-8")
+
+
+def test_it_is_listed_with_the_families_of_the_package(done: dict[str, Done]) -> None:
+    listed = json.loads(done["list"].out)
+    assert listed["models"]["dots"]["family"] == "dots"
+    assert listed["recipes"]["dots"]["title"] == "Count dots with one soft attention"
+    assert {"dots", "mref"} <= listed["data"].keys()
+    assert json.loads(done["doctor"].out)["families"] == ["question", "multiset", "caption", "dots"]
+
+
+def test_a_wrong_setting_is_named(done: dict[str, Done]) -> None:
+    assert done["misspelt"].code == 2
+    assert "did you mean 'side'" in done["misspelt"].said
+
+
+@pytest.mark.skipif(not HAS_ONNX, reason="needs the extra export")
+def test_it_is_exported(folder: Path, done: dict[str, Done]) -> None:
+    sidecar = json.loads((folder / "onnx" / "model.json").read_text("utf-8"))
+    assert sidecar["outputs"].keys() == {"answer", "probabilities", "logits", "dots.weights"}
+    assert (sidecar["queries"], sidecar["answers"]) == ([], list("012345"))
+
+
+@pytest.mark.web
+def test_it_is_served(folder: Path, done: dict[str, Done], environment: dict[str, str]) -> None:
+    pytest.importorskip("fastapi")
+    command = [sys.executable, "-m", "saccade", "serve", "run", "--port", "0", "--device", "cpu", "--quiet"]
+    with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            port = int(server.stdout.readline().strip().rstrip("/").rpartition(":")[2])
+            (model,) = fetched(port, "GET", "/api/models")["models"]
+            assert (model["name"], model["queries"], model["answers"]) == ("run", [], list("012345"))
+            picture = (folder / "made" / "00000001.png").read_bytes()
+            kept = fetched(port, "POST", "/api/encode", *form(picture))
+            asked = json.dumps({"model": "run", "encoding": kept["encoding"]}).encode()
+            view = fetched(port, "POST", "/api/ask", asked, "application/json")
+            told = json.loads(done["look"].out.splitlines()[1])
+            assert view["answer"] == told["answer"]
+            assert view["confidence"] == pytest.approx(told["confidence"], abs=1e-5)
+            assert [(look["name"], look["grid"]) for look in view["looks"]] == [("dots", [10, 10])]
+        finally:
+            server.terminate()
+
+
+def form(picture: bytes) -> tuple[bytes, str]:
+    """The body and the type of a form with one picture."""
+    head = '--mark\r\nContent-Disposition: form-data; name="picture"; filename="a.png"\r\nContent-Type: image/png'
+    body = head.encode() + b"\r\n\r\n" + picture + b"\r\n--mark--\r\n"
+    return body, "multipart/form-data; boundary=mark"
+
+
+def fetched(port: int, method: str, path: str, body: bytes = b"", kind: str = "") -> Any:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request(method, path, body or None, {"Content-Type": kind} if kind else {})
+    reply = connection.getresponse()
+    said = reply.read()
+    connection.close()
+    assert reply.status == 200, said
+    return json.loads(said)
+
+
+# ---------------------------------------------------------------- the package
+
+
+def test_it_is_short() -> None:
+    """What a family from outside costs: everything in the package, its metadata and its recipe."""
+    files = [path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix in {".py", ".toml", ".yaml"}]
+    lines = {path.name: len(path.read_text("utf-8").splitlines()) for path in files}
+    assert lines.keys() == {"pyproject.toml", "__init__.py", "family.py", "data.py", "model.py", "dots.yaml"}
+    assert sum(lines.values()) <= 150
+
+
+@pytest.fixture
+def data(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    monkeypatch.syspath_prepend(str(PACKAGE))
+    yield import_module("dots.data")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "dots"]:
+        del sys.modules[name]
+
+
+def test_a_picture_has_as_many_dots_as_its_label_says(data: ModuleType) -> None:
+    ndimage = pytest.importorskip("scipy.ndimage")
+    batch = data.DotsTask.open_split({"name": "dots"}, "val").examples(60)
+    found = [str(ndimage.label(sum(each.masks).numpy())[1]) if each.masks else "0" for each in batch]
+    assert found == [each.truth for each in batch]
+    assert set(found) == set("012345")
+
+
+def test_a_picture_does_not_depend_on_its_batch(data: ModuleType) -> None:
+    from saccade.data.pictures.labelled import DrawnSplit
+
+    split = DrawnSplit(data.Dots(), "test")
+    together, alone = split.take(torch.tensor([3, 9, 4])), split.take(torch.tensor([9]))
+    assert torch.equal(together.images[1], alone.images[0])
+    assert torch.equal(together.evidence[1], alone.evidence[0])
+    assert together.label[1] == alone.label[0]
+    assert not torch.equal(DrawnSplit(data.Dots(seed=1), "test").take(torch.tensor([9])).images, alone.images)
+
+
+@pytest.mark.slow
+def test_it_is_found_once_pip_has_installed_it(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling")
+    place = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target", str(tmp_path / "site")]
+    installed = subprocess.run([sys.executable, *place, str(PACKAGE)], capture_output=True, text=True)
+    assert installed.returncode == 0, installed.stderr
+    command = [sys.executable, "-m", "saccade", "list", "recipes", "--json"]
+    environment = with_path(str(tmp_path / "site"))
+    listed = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert "dots" in json.loads(listed.stdout)["recipes"], listed.stderr

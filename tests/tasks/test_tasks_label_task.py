@@ -1,0 +1,172 @@
+"""Pictures with one label: training, scoring and showing come with the task."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from saccade import geometry
+from saccade.data.pictures.labelled import DrawnPictures, LabelledBatch
+from saccade.engine.recipe import Phase
+from saccade.errors import ConfigError, DataError
+from saccade.families.contract import ModelSpec
+from saccade.models.base import PictureModel, Raw
+from saccade.tasks.label_task import CrossEntropy, LabelTask
+from saccade.trace import Look
+
+
+@dataclass(frozen=True)
+class Sides(DrawnPictures):
+    """A bright left or right half; two pictures of three are left."""
+
+    name: str = "sides"
+    side: int = 8
+    shown: bool = True
+    answers: ClassVar = ("left", "right")
+
+    def draw(self, seed: int, numbers: Tensor) -> LabelledBatch:
+        label = (numbers % 3 == 2).long()
+        columns = torch.arange(self.side, device=numbers.device) >= self.side // 2  # (W,)
+        half = (columns == label.bool()[:, None])[:, None].expand(-1, self.side, -1)  # (B,H,W)
+        return LabelledBatch(half[:, None].repeat(1, 3, 1, 1).float(), label, half if self.shown else None)
+
+
+@dataclass(frozen=True)
+class Config:
+    answers: int = 2
+    turned: bool = False
+
+
+class Halves(PictureModel):
+    """Looks at the brighter half; ``turned`` says the other one."""
+
+    Config = Config
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.config = config
+        self.gain = nn.Parameter(torch.ones(()))
+
+    def encode(self, images: Tensor) -> Tensor:
+        return images.mean(1).unflatten(2, (2, -1)).mean((1, 3))  # (B,2)
+
+    def answer(self, encoding: Tensor) -> Raw:
+        logits = encoding * self.gain * (-1 if self.config.turned else 1)
+        return {"logits": logits, "weights": encoding.softmax(-1)[:, None]}  # (B,1,2)
+
+    def looks(self, raw: Raw) -> tuple[Look, ...]:
+        frame = geometry.scale_shift((4.0, 8.0), (0.0, 0.0))
+        return (Look("half", "soft", "multiplier", raw["weights"], norm="softmax", frame=frame),)
+
+
+class SidesTask(LabelTask):
+    name = "sides"
+    pictures = Sides
+
+
+@pytest.fixture(autouse=True)
+def catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("saccade.tasks.task.model_spec", lambda name: ModelSpec(f"{__name__}:Halves", "", ""))
+
+
+def new_task(**changes: Any) -> SidesTask:
+    settings: dict[str, Any] = {"model": "halves", "model_config": {}, "data": {"name": "sides"}}
+    return SidesTask(**{**settings, **changes})
+
+
+def evaluated(turned: bool = False, limit: int | None = 90, split: str = "test", **data: Any) -> dict[str, Any]:
+    model = Halves(Config(turned=turned)).eval()
+    return SidesTask.evaluate(model, {"name": "sides", **data}, split, limit=limit)
+
+
+def test_batches_are_a_function_of_their_number() -> None:
+    first = list(itertools.islice(new_task().train_batches(0, batch_size=6), 3))
+    (again,) = itertools.islice(new_task().train_batches(2, batch_size=6), 1)
+    assert torch.equal(first[2]["images"], again["images"])
+    assert first[0]["label"].tolist() == [0, 0, 1, 0, 0, 1]
+    assert new_task().steps_per_epoch(6) is None
+
+
+def test_the_answers_come_from_the_data_and_a_wrong_number_is_refused() -> None:
+    task = new_task()
+    assert task.words == ((), ("left", "right"))
+    assert task.model.config.answers == 2
+    assert task.preprocessing.size == (8, 8)
+    with pytest.raises(ConfigError, match=r"model\.config\.answers: found 3, but the data has 2"):
+        new_task(model_config={"answers": 3})
+    with pytest.raises(ConfigError, match="side must lie in 1"):
+        new_task(data={"name": "sides", "side": 0})
+    with pytest.raises(ConfigError, match="seed must lie in"):
+        new_task(data={"name": "sides", "seed": -1})
+
+
+def test_the_loss_falls_as_the_right_logit_grows() -> None:
+    task = new_task()
+    loss = task.loss_of(Phase(steps=1))
+    assert loss == CrossEntropy()
+    (batch,) = itertools.islice(task.train_batches(0, batch_size=6), 1)
+    found = task.loss(task.model.forward_raw(**task.inputs(batch)), batch, loss)
+    assert found["accuracy"] == 1
+    assert found["loss"].item() == pytest.approx(math.log1p(math.exp(-1)))
+    with pytest.raises(ConfigError, match="features 'kept': the task 'sides' learns from pictures"):
+        task.loss_of(Phase(steps=1, features="kept"))
+
+
+def test_validation_is_the_accuracy_and_the_loss() -> None:
+    task = new_task()
+    assert task.measures() == ("accuracy", "loss")
+    told = task.validate(task.model)
+    assert told["accuracy"] == 1
+    assert told["loss"] == pytest.approx(0.3133, abs=1e-4)
+
+
+def test_scores_stand_beside_the_commonest_label_and_baselines_of_maps() -> None:
+    found = evaluated()
+    assert (found["data"], found["split"], found["seed"], found["n"]) == ("sides", "test", 0, 90)
+    assert found["metrics"] == {"accuracy": 1.0}
+    assert found["baselines"]["commonest_label"]["accuracy"] == pytest.approx(2 / 3)
+    assert found["attention"]["pointing"] == 1
+    assert 0.5 < found["attention"]["true_positive_strength"] < 0.7311  # σ(1), less what smoothing spreads
+    assert found["baselines"]["uniform"]["true_positive_strength"] == pytest.approx(0.5)
+    assert found["counts"]["accuracy"] == 90
+    assert evaluated(turned=True)["metrics"] == {"accuracy": 0.0}
+
+
+def test_without_evidence_no_map_is_scored() -> None:
+    found = evaluated(shown=False)
+    assert found["attention"] == {}
+    assert found["baselines"].keys() == {"commonest_label"}
+
+
+def test_what_cannot_be_scored_is_refused() -> None:
+    with pytest.raises(DataError, match="has no end; score val or test"):
+        evaluated(split="train")
+    with pytest.raises(DataError, match="no split 'tset'"):
+        evaluated(split="tset")
+    with pytest.raises(ConfigError, match="sideways: 'sides' has no such setting"):
+        evaluated(sideways=1)
+    with pytest.raises(ConfigError, match="scores models that say by themselves"):
+        SidesTask.evaluate(nn.Linear(1, 1), {"name": "sides"}, "test")
+    with pytest.raises(ConfigError, match="no deletion and insertion; found 3"):
+        SidesTask.evaluate(Halves(Config()), {"name": "sides"}, "test", sweeps=3)
+
+
+def test_splits_are_opened_and_written(tmp_path: Path) -> None:
+    opened = SidesTask.open_split({"name": "sides"}, "test")
+    assert [each.caption for each in opened.examples(3)] == ["left", "left", "right"]
+    assert opened.examples(3)[2].masks[0].sum() == 32
+    assert len(opened.examples(9_999)) == 2_000
+    assert SidesTask.open_split({"name": "sides", "shown": False}, "test").examples(1)[0].masks == ()
+    SidesTask.write_split({"name": "sides"}, "test", 2, tmp_path / "made", start=1)
+    lines = (tmp_path / "made" / "scenes.jsonl").read_text("utf-8").splitlines()
+    assert '"label": "left", "box": [0, 0, 4, 8], "seed": 0, "split": "test", "index": 1' in lines[0]
+    assert '"label": "right", "box": [4, 0, 8, 8]' in lines[1]
+    with pytest.raises(DataError, match=r"sides test has 2000 scenes, asked for 1999\.\.2000"):
+        SidesTask.write_split({"name": "sides"}, "test", 2, tmp_path / "more", start=1_999)
