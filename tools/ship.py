@@ -50,9 +50,9 @@ def leaning_on(name: str) -> dict[Path, tuple[nn.Module, ModelFacts]]:
     return {folder: load_model(folder) for folder, base in bases.items() if base is not None and base.name == name}
 
 
-def put(model: nn.Module, folder: Path, facts: ModelFacts, beside: str | None) -> None:
+def put(model: nn.Module, folder: Path, facts: ModelFacts, beside: str | None, *, whole: bool = False) -> None:
     """Save the model and say how large it is there."""
-    kept = save_model(model, folder, facts, beside=beside)
+    kept = save_model(model, folder, facts, beside=beside, whole=whole)
     shared = f", the rest is in {kept.beside.name}" if kept.beside is not None else ""
     print(f"{folder.name}: {(folder / WEIGHTS).stat().st_size:,} bytes{shared}")
 
@@ -63,6 +63,10 @@ def main() -> None:
     parser.add_argument("result", type=Path, help="its file in docs/results")
     parser.add_argument("--name", required=True)
     parser.add_argument("--note", action="append", default=[], help="what else its card should say under deviations")
+    parser.add_argument(
+        "--whole", action="store_true", help="write the ImageNet weights too, so that it loads anywhere"
+    )
+    parser.add_argument("--licence", help="of the weights, where their data asks for another than the code's")
     parser.add_argument("--beside", metavar="NAME", help="a shipped model that it shares weights with")
     options = parser.parse_args()
     leaning = leaning_on(options.name)
@@ -83,9 +87,10 @@ def main() -> None:
         scores=(score,),
         deviations=(*deviations(facts.architecture), *options.note),
         revision=result["training"]["revision"],
+        licence=options.licence or facts.licence,
         training={**training, "command": result["command"]},
     )
-    put(model, ZOO / options.name, facts, options.beside)
+    put(model, ZOO / options.name, facts, options.beside, whole=options.whole)
     for folder, (other, told) in leaning.items():
         put(other, folder, told, options.name)
 

@@ -19,12 +19,15 @@ from saccade.models.io.folder import store_as
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dtype", choices=get_args(StoredType))
+    parser.add_argument(
+        "--whole", action="store_true", help="write the ImageNet weights too, so that it loads anywhere"
+    )
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN")
     options = parser.parse_args()
     for run in options.runs:
         weights = run / "model" / WEIGHTS
         before = weights.stat().st_size
-        store_as(run / "model", options.dtype)
+        store_as(run / "model", options.dtype, whole=options.whole)
         print(f"{run}: {before:,} → {weights.stat().st_size:,} bytes")
 
 

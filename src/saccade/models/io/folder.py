@@ -39,7 +39,9 @@ from saccade.models.io.facts import (
 from saccade.models.io.stored import from_stored, to_stored
 
 
-def save_model(model: nn.Module, folder: Path | str, facts: ModelFacts, *, beside: str | None = None) -> ModelFacts:
+def save_model(
+    model: nn.Module, folder: Path | str, facts: ModelFacts, *, beside: str | None = None, whole: bool = False
+) -> ModelFacts:
     """Write the model folder, replacing an old one in one move.
 
     Args:
@@ -48,6 +50,7 @@ def save_model(model: nn.Module, folder: Path | str, facts: ModelFacts, *, besid
         facts: what is known of it besides its weights.
         beside: a model folder with the same parent, whose bit-equal tensors are left out and read from there when the
             model is loaded; without one, nothing but ImageNet weights is left out.
+        whole: write the ImageNet weights too, so that the model loads where they are not.
 
     Returns:
         The facts as written.
@@ -55,7 +58,7 @@ def save_model(model: nn.Module, folder: Path | str, facts: ModelFacts, *, besid
     folder = Path(folder)
     facts = from_dict(ModelFacts, to_dict(facts))  # checked as it will be when it is read
     neighbour, known = (None, {}) if beside is None else _neighbour(folder, beside)
-    stored = to_stored(model, facts.dtype, known)
+    stored = to_stored(model, facts.dtype, known, whole=whole)
     data = save(stored.tensors)
     facts = dataclasses.replace(
         facts,
@@ -73,14 +76,15 @@ def save_model(model: nn.Module, folder: Path | str, facts: ModelFacts, *, besid
     return facts
 
 
-def store_as(folder: Path | str, dtype: StoredType) -> ModelFacts:
+def store_as(folder: Path | str, dtype: StoredType, *, whole: bool = False) -> ModelFacts:
     """Rewrite the model in ``folder`` with its parameters in another type, so that what is scored next is what ships.
 
-    Scores that it had were of other weights and are taken out.
+    Scores that it had were of other weights and are taken out. ``whole`` as in :func:`save_model`.
     """
     model, facts = load_model(folder)
     changed = dataclasses.replace(facts, dtype=dtype, scores=())
-    return save_model(model, folder, changed, beside=None if facts.beside is None else facts.beside.name)
+    beside = None if facts.beside is None else facts.beside.name
+    return save_model(model, folder, changed, beside=beside, whole=whole)
 
 
 def _neighbour(folder: Path, name: str) -> tuple[Beside, dict[str, Tensor]]:

@@ -37,16 +37,18 @@ class Stored(NamedTuple):
     """Whether the model beside has some of the others."""
 
 
-def to_stored(model: nn.Module, dtype: StoredType, beside: Mapping[str, Tensor] | None = None) -> Stored:
+def to_stored(
+    model: nn.Module, dtype: StoredType, beside: Mapping[str, Tensor] | None = None, *, whole: bool = False
+) -> Stored:
     """The tensors to be written, without those that the ImageNet weights or the model ``beside`` have.
 
-    Parameters are written as ``dtype``; buffers, among them the running statistics of norms, as they are: a variance
+    With ``whole`` those of ImageNet are written too, so that the model loads where they are not. Parameters are written as ``dtype``; buffers, among them the running statistics of norms, as they are: a variance
     may be beyond what float16 holds, and they are few.
     """
     tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     _check_finite(tensors, "the model to be saved", "the training diverged")
     parameters = _parameter_names(model)
-    base, published = _base_of(model)
+    base, published = (None, {}) if whole else _base_of(model)
     neighbour = _fitting(beside or {}, model, "the model beside")
     written: Tensors = {}
     left_out: set[str] = set()
