@@ -63,9 +63,7 @@ def main() -> None:
     parser.add_argument("result", type=Path, help="its file in docs/results")
     parser.add_argument("--name", required=True)
     parser.add_argument("--note", action="append", default=[], help="what else its card should say under deviations")
-    parser.add_argument(
-        "--whole", action="store_true", help="write the ImageNet weights too, so that it loads anywhere"
-    )
+    parser.add_argument("--whole", action="store_true", help="write the ImageNet weights too: it loads anywhere")
     parser.add_argument("--licence", help="of the weights, where their data asks for another than the code's")
     parser.add_argument("--beside", metavar="NAME", help="a shipped model that it shares weights with")
     options = parser.parse_args()

@@ -19,9 +19,7 @@ from saccade.models.io.folder import store_as
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dtype", choices=get_args(StoredType))
-    parser.add_argument(
-        "--whole", action="store_true", help="write the ImageNet weights too, so that it loads anywhere"
-    )
+    parser.add_argument("--whole", action="store_true", help="write the ImageNet weights too: it loads anywhere")
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN")
     options = parser.parse_args()
     for run in options.runs:

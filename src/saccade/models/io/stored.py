@@ -42,8 +42,9 @@ def to_stored(
 ) -> Stored:
     """The tensors to be written, without those that the ImageNet weights or the model ``beside`` have.
 
-    With ``whole`` those of ImageNet are written too, so that the model loads where they are not. Parameters are written as ``dtype``; buffers, among them the running statistics of norms, as they are: a variance
-    may be beyond what float16 holds, and they are few.
+    With ``whole`` those of ImageNet are written too, so that the model loads where they are not. Parameters are written
+    as ``dtype``; buffers, among them the running statistics of norms, as they are: a variance may be beyond what
+    float16 holds, and they are few.
     """
     tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     _check_finite(tensors, "the model to be saved", "the training diverged")
