@@ -6,14 +6,17 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 import typer
 from typer.core import TyperGroup
+from typer.testing import CliRunner
 
+import saccade
 from saccade.cli import app
 from saccade.engine.recipe import load_recipe
 from saccade.zoo import shipped
@@ -28,12 +31,12 @@ def test_tables_are_current():
 
 def test_readme_python_block_runs(tmp_path, monkeypatch, capsys):
     """The block of the README, word for word, on a generated scene."""
-    from saccade.data.scenes.export import write_scenes
     from saccade.families.question.scene_data import SceneData, SceneDataConfig
+    from saccade.families.question.splits import write_split
 
     monkeypatch.chdir(tmp_path)
     config = SceneDataConfig(name="mref", glyphs="pack")
-    write_scenes(config, "test", 1, tmp_path / "scenes")
+    write_split({"name": "mref", "glyphs": "pack"}, "test", 1, tmp_path / "scenes")
     next((tmp_path / "scenes").glob("**/*.png")).rename(tmp_path / "scene.png")
     block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
     exec(compile(block, "README.md", "exec"), {})
@@ -60,9 +63,10 @@ def test_the_guide_scores_a_method_of_ones_own(capsys):
     assert names["found"]["attention"]["true_positive_strength"] == pytest.approx(marked, abs=5e-4)
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", "TESTING.md", "docs/guide.md", "docs/papers.md", "docs/results.md"]
-)
+PAGES = ("README.md", "CONTRIBUTING.md", "TESTING.md", *(f"docs/{name}.md" for name in ("guide", "papers", "results")))
+
+
+@pytest.mark.parametrize("page", [*PAGES, "docs/architecture.md"])
 def test_links_and_named_files_exist(page):
     text = (ROOT / page).read_text()
     for target in re.findall(r"\]\(([^)#]+)\)", text):
@@ -103,3 +107,57 @@ def test_commands_name_verbs_options_recipes_phases_and_models_that_there_are(pa
         models = [told.get("model"), told.get("start"), *(told.get("models") or [])]
         named = {model for model in models if isinstance(model, str) and not model.startswith("runs/")}
         assert named <= {*shipped()}, words
+
+
+# ---------------------------------------------------------------- the walks of docs/architecture.md
+
+DECLARED = {"answer.py", "families/question/family.py", "families/question/losses.py"}
+"""Files that hold declarations and dataclasses: a walk passes them, and calls no function in them."""
+
+
+def named_in(section: str) -> set[str]:
+    """The files of the package that a section of docs/architecture.md names."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition(f"\n## {section}\n")[2]
+    return set(re.findall(r"`([\w/]+\.py)`", text.partition("\n## ")[0]))
+
+
+def called_by(run: Callable[[], object]) -> set[str]:
+    """The files of the package in which ``run`` calls a function."""
+    package, found = f"{Path(saccade.__file__).parent}/", set[str]()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_name != "<module>":
+            found.add(frame.f_code.co_filename.removeprefix(package))
+
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def test_a_look_passes_the_files_that_its_walk_names(tmp_path):
+    from saccade.families.question.splits import write_split
+
+    write_split({"name": "mref", "glyphs": "pack"}, "test", 1, tmp_path / "scenes")
+    place = ["--model", "soft-mref", "--out", str(tmp_path / "out")]
+    command = ["look", str(tmp_path / "scenes" / "00000000.png"), "--ask", "7", *place]
+    passed = called_by(lambda: CliRunner().invoke(app, command, catch_exceptions=False))
+    named = named_in("One picture through `saccade look`")
+    assert len(named) > 20
+    assert sorted(named - passed - DECLARED) == []
+
+
+@pytest.mark.slow
+def test_a_training_step_passes_the_files_that_its_walk_names(tmp_path, monkeypatch):
+    from saccade.families.question.task import QuestionTask
+
+    monkeypatch.setattr(QuestionTask, "validate", lambda task, model: {"accuracy": 0.0, "loss": 0.0})
+    tiny = ["data.glyphs=pack", "phases.0.steps=1", "batch_size=8"]
+    passed = called_by(
+        lambda: saccade.train("soft-mref", out=tmp_path / "run", overrides=tiny, device="cpu", quiet=True)
+    )
+    named = named_in("One training step of `soft-mref`")
+    assert len(named) > 25
+    assert sorted(named - passed - DECLARED) == []

@@ -29,6 +29,7 @@ ASKS = {
 
 RIVALS = {
     "training_prior": "always the commonest answer of training",
+    "commonest_label": "always the commonest label of the scored pictures",
     "training_prior_by_query": "the commonest answer of training to each question",
     "uniform": "attention spread evenly; pixels in random order",
     "centre_gaussian": "a blob in the middle of the picture",
