@@ -228,24 +228,6 @@ def test_captions_without_a_known_word_are_no_pairs_but_stay_references(table):
         CaptionData(config, "train", vocabulary=Vocabulary(("dog",)))
 
 
-def test_all_that_was_said_of_pictures_in_words(table):
-    """Two captions of each, three of the first, in their order; what has no known word is not among them."""
-    data = opened(table, at_least=1)
-    found = data.source.references_in_words(torch.tensor([2, 0, 2]))
-    assert found.shape == (3, 3, 7)
-    said = [[data.vocabulary.decode(row) for row in rows] for rows in found.tolist()]
-    assert said[1] == ["a red picture", "a red picture", "a red picture on this page"]
-    assert said[0] == said[2] == ["a green picture", "a green picture", ""]
-    assert (found[0, 2] == -1).all()
-    assert (found[0, :2, 3] == 0).all()  # their ends
-    assert data.source.references_in_words(torch.tensor([1])).shape == (1, 2, 4)  # no longer than need be
-    known = Vocabulary(("blue",))
-    with pytest.warns(UserWarning, match="no known word"):
-        data = CaptionData(CaptionDataConfig(f"jsonl:{table}", size=(32, 32)), "train", vocabulary=known)
-    numbers = data.source.captions(torch.tensor([0]))[1]
-    assert data.source.references_in_words(numbers).tolist() == [[[1, 2, 1, 0]] * 2]
-
-
 # ---------------------------------------------------------------- varied pictures
 
 VARIED = {"area": (0.5, 0.6), "mirror": True, "brightness": 0.2}

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor
 
 from caption_stubs import captioned_files, short_splits
-from saccade.data.caption_text import tokenise
 from saccade.data.vocabulary import END, UNKNOWN
 from saccade.errors import ConfigError
 from saccade.losses import self_critical_loss
 from saccade.metrics import MeteorWords, bleu_of_words, cider_each, meteor_of_words
+from saccade.metrics.ptb_tokens import ptb_tokens
 from saccade.tasks.caption import DECODER, DRAWS, CaptionTask
 from saccade.tasks.caption_losses import SELF_CRITICAL
 from saccade.tasks.caption_rewards import JudgedPictures
@@ -64,11 +65,11 @@ def test_the_truth_earns_what_the_score_of_sentences_says(table: str) -> None:
     judged = task.training_split(SELF_CRITICAL)
     assert isinstance(judged, JudgedPictures)
     numbers = torch.arange(data.picture_count)
-    references = judged.source.references_in_words(numbers)  # (P,R,T)
+    references = judged.references(numbers)  # (P,R,T)
     found = judged.rewards(references[:, :1], references)[:, 0]
 
     def closed(caption: str) -> str:
-        return " ".join([*tokenise(caption), "end"])
+        return " ".join([*ptb_tokens(caption), "end"])
 
     texts = [tuple(map(closed, data.references(number))) for number in numbers.tolist()]
     expected = cider_each([each[0] for each in texts], texts)
@@ -87,7 +88,29 @@ def test_a_batch_holds_pictures_and_all_that_was_said_of_them(table: str) -> Non
     for image, references in zip(batch["images"], batch["references"]):
         (number,) = [row for row, other in enumerate(every.images) if torch.equal(image, other)]
         said = [data.vocabulary.decode(row) for row in references.tolist()]
-        assert said == [" ".join(tokenise(caption)) for caption in data.references(number)]
+        assert said == [" ".join(ptb_tokens(caption)) for caption in data.references(number)]
+
+
+def test_references_are_the_words_that_scores_compare(tmp_path: Path) -> None:
+    """Pictures 0 and 1 train; "#" and "mr." are scored words that no model says, and so the unknown word."""
+    captions = {0: ["Mr. Fox's # 7.", "A fox"], 1: ["A cannot-do fox", "a fox , a fox", "fox"], 2: ["A fox"]}
+    rows = [("image", "caption", "split")]
+    for number, said in captions.items():
+        Image.new("RGB", (20, 24), (40 * number, 0, 0)).save(tmp_path / f"{number}.png")
+        rows += [(f"{number}.png", f'"{caption}"', "val" if number == 2 else "train") for caption in said]
+    (tmp_path / "t.csv").write_text("\n".join(",".join(row) for row in rows))
+    task = on_files(f"csv:{tmp_path / 't.csv'}")
+    judged = task.training_split(SELF_CRITICAL)
+    assert isinstance(judged, JudgedPictures)
+    number = task.vocabulary.number
+    a, fox = number("a"), number("fox")
+    assert "mr" in task.vocabulary
+    first = [[UNKNOWN, fox, number("'s"), UNKNOWN, number("7"), END], [a, fox, END, -1, -1, -1]]
+    assert judged.references(torch.tensor([0])).tolist() == [first]
+    nothing = [-1] * 6
+    second = [[a, number("cannot-do"), fox, END, -1, -1], [a, fox, a, fox, END, -1], [fox, END, -1, -1, -1, -1]]
+    assert judged.references(torch.tensor([1, 0])).tolist() == [second, [*first, nothing]]
+    assert judged.references(torch.tensor([1])).shape == (1, 3, 5)  # no larger than it needs to be
 
 
 def test_an_epoch_is_as_long_as_any_other_and_sees_every_picture(table: str) -> None:

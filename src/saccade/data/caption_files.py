@@ -102,14 +102,6 @@ class CaptionFiles:
         """What people said of the picture ``number``."""
         return self.rows[number].captions
 
-    def references_in_words(self, numbers: Tensor) -> Tensor:
-        """The captions of the pictures ``numbers`` (B,) that training knows: (B,R,T), −1 where a picture has fewer."""
-        turn = torch.arange(int(self._many[numbers].max()))  # (R,)
-        there = turn < self._many[numbers, None]  # (B,R)
-        caption = torch.where(there, self._first[numbers, None] + turn, 0)  # (B,R)
-        lengths = torch.where(there, self.lengths[caption], 0)  # (B,R)
-        return self._words(self._start[caption].flatten(), lengths.flatten()).reshape(*caption.shape, -1)
-
     def _batch(self, words: Tensor, picture: Tensor) -> CaptionBatch:
         picture = picture.to(self.device)
         place = self._place[picture]
@@ -139,8 +131,6 @@ class CaptionFiles:
         self._all_words = torch.tensor([word for each in ids for word in each], dtype=torch.int32)
         self._start = torch.tensor([0, *accumulate(lengths)], dtype=torch.long)[:-1]  # (N,)
         self._picture = torch.tensor(pictures, dtype=torch.long)  # (N,)
-        self._many = torch.bincount(self._picture, minlength=len(self.rows))  # (P,) captions of each picture …
-        self._first = self._many.cumsum(0) - self._many  # (P,) … which stand together, from here on
         self.lengths = torch.tensor(lengths, dtype=torch.long)
         """(N,) steps of each caption: its words and the end."""
 

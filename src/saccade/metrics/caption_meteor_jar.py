@@ -102,9 +102,9 @@ def _places() -> Iterator[_Files]:
 
 
 def _write(file: Path, captions: list[Words]) -> None:
-    """One caption a line; what UTF-8 cannot hold (half a surrogate pair) becomes a question mark."""
+    """One caption a line."""
     lines = (f"{' '.join(words)}\n" for words in captions)
-    file.write_text("".join(lines), encoding="utf-8", errors="replace", newline="\n")
+    file.write_text("".join(lines), encoding="utf-8", newline="\n")
 
 
 def _final_score(command: list[str], timeout_seconds: float) -> float:

@@ -1,9 +1,9 @@
 """Captions as words and n-grams: what every score of captions starts from, and the checks they share.
 
-A caption is a string of words with white space between them. As in the reference evaluation (Chen et al. 2015,
-arXiv:1504.00325) the scores do not tokenise: the caller brings hypotheses and references into lower case without
-punctuation first, both by the same rule. A full stop that is left in both is a word that is always right, and lifts
-every score.
+A caption is text as people write it. Hypotheses and references are cut into words here and nowhere else, both by the
+rules of the COCO caption evaluation (:mod:`.ptb_tokens`): lower case, no punctuation, "'s" a word of its own. So a
+caption that repeats a reference word for word is right, and a full stop, which both have, is no word and lifts no
+score.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from saccade.errors import DataError
+from saccade.metrics.ptb_tokens import ptb_tokens
 
 Words = list[str]
 NGram = tuple[str, ...]
@@ -28,7 +29,7 @@ class Judged(NamedTuple):
 
 
 def judged_captions(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[Judged]:
-    """Hypotheses beside their references, in words.
+    """Hypotheses beside their references, cut into words.
 
     A reference without a word is left out; a hypothesis without one is kept, and every score of it is 0.
 
@@ -61,7 +62,7 @@ def _judged(index: int, said: str, references: Sequence[str]) -> Judged:
     for caption in (said, *references):
         if not isinstance(caption, str):
             raise DataError(f"captions of picture {index}: expected strings, found {type(caption).__name__}")
-    known = [words for words in (caption.split() for caption in references) if words]
+    known = [words for words in map(ptb_tokens, references) if words]
     if not known:
         raise DataError(f"picture {index} has no reference with a word in it; leave the picture out")
-    return Judged(said.split(), known)
+    return Judged(ptb_tokens(said), known)

@@ -3,18 +3,24 @@
 For self-critical training (Rennie et al. 2017, arXiv:1612.00563): the reward of a caption is CIDEr-D by the training
 captions of its picture, with the document frequencies of all training captions, counted once; beside it BLEU-4 and
 METEOR, as much of each as is asked for.
+
+References are cut into words as the scores cut them (:mod:`saccade.metrics.ptb_tokens`), so that a reward is what the
+score of the same words would be. A word that the model cannot say is the unknown word here.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from saccade.data.caption_files import CaptionFiles
 from saccade.data.captions import CaptionData
-from saccade.data.vocabulary import END, UNKNOWN
+from saccade.data.vocabulary import END, NO_WORD, UNKNOWN, Vocabulary
 from saccade.errors import ConfigError
 from saccade.metrics import MeteorWords, NGramRarity, bleu_of_words, cider_of_words, meteor_of_words
+from saccade.metrics.ptb_tokens import ptb_tokens
 
 ONE_TRUTH = (
     "loss 'self_critical': a generated scene has one true sentence and no others to agree with; "
@@ -36,14 +42,22 @@ class JudgedPictures:
             raise ConfigError(ONE_TRUTH)
         self.data, self.source, self.split, self.device = data, data.source, data.split, data.device
         self.size = self.source.size
-        words, pictures = self.source.captions(torch.arange(self.size))  # (N,T), (N,)
-        self.rarity = NGramRarity(words.to(self.device), pictures.to(self.device), len(data.vocabulary))
+        self._references = _in_words([row.captions for row in self.source.rows], data.vocabulary)  # (P,R,T)
+        there = self._references[..., 0] != NO_WORD  # (P,R)
+        words, pictures = self._references[there].to(self.device), there.nonzero()[:, 0].to(self.device)  # (N,T), (N,)
+        self.rarity = NGramRarity(words, pictures, len(data.vocabulary))
         self.words = MeteorWords(data.vocabulary.entries, end=END, unknown=UNKNOWN, device=self.device)
 
     def take(self, indices: Tensor, *, augment_seed: int | None = None) -> tuple[Tensor, Tensor]:
         """Pictures (B,3,H,W) of the captions ``indices`` (B,), and all that was said of each (B,R,T), on the device."""
         batch = self.data.take(indices, augment_seed=augment_seed)
-        return batch.images, self.source.references_in_words(batch.picture.cpu()).to(self.device)
+        return batch.images, self.references(batch.picture.cpu()).to(self.device)
+
+    def references(self, pictures: Tensor) -> Tensor:
+        """What people said of ``pictures`` (B,), as numbers of words: (B,R,T), no larger than they need."""
+        found = self._references[pictures]  # (B,R,T)
+        there = found != NO_WORD
+        return found[:, : int(there.any(2).sum(1).max()), : int(there.sum(2).max())]
 
     def rewards(
         self, said: Tensor, references: Tensor, *, bleu_weight: float = 0.0, meteor_weight: float = 0.0
@@ -59,3 +73,17 @@ class JudgedPictures:
         if meteor_weight:
             earned = earned + meteor_weight * meteor_of_words(said, references, self.words)
         return earned
+
+
+def _in_words(captions: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Tensor:
+    """What was said of P pictures, as numbers of the words that scores compare, each with its end: (P,R,T).
+
+    −1 where a picture has fewer captions than another, or a caption fewer words.
+    """
+    ids = [[[*map(vocabulary.number, words), END] for words in map(ptb_tokens, said) if words] for said in captions]
+    most, longest = max(map(len, ids)), max(len(each) for said in ids for each in said)
+    found = torch.full((len(ids), most, longest), NO_WORD)  # (P,R,T)
+    for picture, said in enumerate(ids):
+        for turn, each in enumerate(said):
+            found[picture, turn, : len(each)] = torch.tensor(each)
+    return found

@@ -1,0 +1,120 @@
+"""Captions of our own making that are hard to cut into words: five of each picture.
+
+They hold what people write and tokenisers stumble over: clitics, possessives, quotes, brackets, hyphens and dashes,
+numbers, prices, abbreviations, symbols, smileys, foreign letters. Used by ``caption_fixture.py``.
+"""
+
+PICTURES: list[list[str]] = [
+    [
+        "A dog's ball isn't in the dog's mouth.",
+        "The dogs' ball is not in the dog 's mouth .",
+        "It's a ball; it isn't in the dog’s mouth!",
+        "A ball that's near the dog's mouth, isn't it?",
+        "THE DOG'S MOUTH DOESN'T HOLD THE BALL",
+    ],
+    [
+        'A man in a T-shirt that says "Go!" runs.',
+        "A man in a t-shirt that says “Go!” is running...",
+        "A man whose tee-shirt says 'Go' runs…",
+        "A man runs in a ``Go'' t-shirt .",
+        'A runner, in a "Go!!" shirt.',
+    ],
+    [
+        "Two kids (boys) play on a merry-go-round.",
+        "Two boys [kids] play on a merry - go - round",
+        "Two {small} children play on a merry–go–round",
+        "Two kids—boys—play on a merry-go-round",
+        "Kids (two) play on the merry-go-round :)",
+    ],
+    [
+        "Player #28 jumps over player # 7 at 5:30 p.m.",
+        "Player number 28 jumps over number 7 at 5:30pm",
+        "No. 28 jumps over No. 7, at half past 5.",
+        "#28 & #7 jump at 5:30 P.M.",
+        "Players 28 and 7 jump at 17:30.",
+    ],
+    [
+        "Mr. Smith and Dr. Jones stand on St. John's Ave. in the U.S.",
+        "Mr Smith and Dr Jones stand on an avenue in the U.S.A.",
+        "Mr. Smith stands with Mrs. Jones in the US.",
+        "Smith Jr. and Jones Sr. stand in Washington D.C. today",
+        "Two men, e.g. Smith, stand on St. John’s Ave.",
+    ],
+    [
+        "The price of 2.5 kg is $10,000.50, i.e. 50% off.",
+        "2.5kg cost US$10,000.50, 50 % off",
+        "2 1/2 kg cost £10,000, that is ½ off",
+        "2.5 kg cost €10,000; -50% !",
+        "A price: 10,000.50 dollars for 2.5-kg bags",
+    ],
+    [
+        "They cannot run, they're gonna walk.",
+        "They can not run so they are going to walk",
+        "They can't run; they'll walk 'cause they've got to",
+        "They couldn't run, 'tis clear: they wanna walk",
+        "THEY CAN'T RUN BUT THEY'D WALK",
+    ],
+    [
+        "A 10-year-old girl in a '90s snow-covered town",
+        "A ten year old girl in a snow covered town of the 1990s",
+        "A 10 - year - old girl in a town covered by snow in the '90s .",
+        "A girl, 10, in a snow-covered town of the 90's",
+        "A girl of ten years in a snow-covered town (1990s)",
+    ],
+    [
+        "Rock 'n' roll band at O'Brien's at eight o'clock",
+        "A rock'n'roll band plays at O'Brien's bar",
+        "The band plays rock and roll at 8 o'clock at O'Brien 's",
+        "A rock-and-roll band at 8:00 at O'Brien's",
+        "A band of rock & roll at O'Brien’s",
+    ],
+    [
+        "A black/white dog and/or a black-and-white cat",
+        "A black and white dog or a black & white cat",
+        "a black / white dog and a black+white cat",
+        "a b&w dog w/ a b/w cat",
+        "A dog, black-white; a cat, black_white",
+    ],
+    [
+        "The café's façade -- señor José naïvely waits",
+        "José waits at the café façade",
+        "A señor waits --- at the café ---",
+        "Señor José , at the Café 's façade , waits",
+        "José waits naively at a cafe - facade",
+    ],
+    [
+        "AT&T's sign at www.example.com, see photo.jpg",
+        "A sign of AT&T with www.example.com on it",
+        "The AT&amp;T sign shows www.example.com",
+        "A sign of AT & T and http://www.example.com/a",
+        "A sign: example.com @home #sign",
+    ],
+    [
+        "Wow!!! A dog.The dog runs... why?!",
+        "Wow! A dog. The dog runs. Why?",
+        "wow , a dog , the dog runs , why",
+        "Wow!! a dog... the dog runs....",
+        "Wow - a dog - the dog - runs -",
+    ],
+    [
+        "A 4x4 truck, a 3D screen, and a 1st-place winner (1/2)",
+        "A 4x4 truck with a 3D screen is the 1st",
+        "A 4 x 4 truck; a 3-D screen; first place",
+        "A four-by-four truck, 1st place, 24/7",
+        "A truck (4x4) wins the first place ½",
+    ],
+    [
+        "The girls' team's captain, Anne-Marie's sister, smiles ;-)",
+        "The captain of the girls' team smiles :-)",
+        "Anne-Marie's sister , the girls ' captain , smiles",
+        "The girls’ captain ‘Anne-Marie’ smiles",
+        "Girls' captain smiles * and + waves = happy",
+    ],
+    [
+        "Y'all, it's 90° C and 100% humid @ noon ~ 5'10\" tall man",
+        "It is 90 degrees and 100 % humid at noon, a tall man",
+        "ma'am, it's 90 ° and 100 percent humid",
+        "It’s hot & humid — a man of 5 ft. 10 in. is there",
+        "Hot noon etc., a man <tall> 5'10'' there",
+    ],
+]
