@@ -38,14 +38,6 @@ MIGRATIONS = {
     "models/io/facts.py": "model folders of schema 1 did so too",
 }
 """Files that read what old files say; each with its reason."""
-LEFT_IN_WEB = {
-    "web/scene_kinds.py",
-    "web/scenes.py",
-    "web/static/js/main.js",
-    "web/static/js/questions.js",
-    "web/weights.py",
-}
-"""ALLOWED FOR NOW: files of the page that still know families. The list may only become shorter, until it is empty."""
 
 
 # ---------------------------------------------------------------- the rules for Python: (path, tree) → what is wrong
@@ -195,8 +187,7 @@ def is_registry(path: str, rule: Rule) -> bool:
 
 @pytest.mark.parametrize("rule", BROKEN, ids=lambda rule: rule.__name__)
 def test_no_file_outside_knows_a_family(rule: Rule, files: dict[str, ast.Module]) -> None:
-    known = {*MIGRATIONS, *LEFT_IN_WEB}
-    checked = {path: tree for path, tree in files.items() if path not in known and not is_registry(path, rule)}
+    checked = {path: tree for path, tree in files.items() if path not in MIGRATIONS and not is_registry(path, rule)}
     wrong = [f"{path}: {what}" for path, tree in checked.items() for what in rule(path, tree)]
     assert not wrong, "\n".join(["", *wrong])
 
@@ -241,7 +232,7 @@ def scripts() -> dict[str, str]:
 
 def test_no_script_compares_with_a_family_or_a_model() -> None:
     assert len(scripts()) > 30
-    wrong = {path: list(compared_in(text)) for path, text in scripts().items() if path not in LEFT_IN_WEB}
+    wrong = {path: list(compared_in(text)) for path, text in scripts().items()}
     assert not {path: words for path, words in wrong.items() if words}
 
 
@@ -267,7 +258,4 @@ def test_the_reader_of_scripts_leaves_the_rest() -> None:
 def test_the_allowances_are_current(files: dict[str, ast.Module]) -> None:
     """A file that no longer knows a family must leave its list, or it could begin again unseen."""
     python = {path for path, tree in files.items() if any(what for rule in BROKEN for what in rule(path, tree))}
-    page = {path for path, text in scripts().items() if list(compared_in(text))}
-    assert not LEFT_IN_WEB - python - page, "take these off the list LEFT_IN_WEB"
     assert not MIGRATIONS.keys() - python, "take these off the list MIGRATIONS"
-    assert all(path.startswith("web/") for path in LEFT_IN_WEB)

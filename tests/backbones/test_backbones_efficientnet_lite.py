@@ -289,7 +289,7 @@ def test_the_real_file_names_every_layer_and_a_classifier(name: str) -> None:
     raw = read_torch_file(path if path.exists() else pretrained._in_package(name), file.sha256)
     assert raw.keys() - {published_name(key) for key in backbone.state_dict()} == {"_fc.weight", "_fc.bias"}
     assert imagenet_weights(name).keys() == backbone.state_dict().keys()
-    photograph = importlib.resources.files("saccade.data") / "packs" / "backgrounds" / "test" / "cat.jpg"
+    photograph = importlib.resources.files("saccade.data.scenes") / "packs" / "backgrounds" / "test" / "cat.jpg"
     with importlib.resources.as_file(photograph) as jpeg, Image.open(jpeg) as picture:
         pixels = np.asarray(picture.convert("RGB").resize((224, 224), box=_square(picture.size)))
     image = torch.tensor(pixels).permute(2, 0, 1).unsqueeze(0) / 255  # (1,3,224,224)

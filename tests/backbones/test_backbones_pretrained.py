@@ -275,7 +275,7 @@ def test_mobilenet_knows_a_cat() -> None:
     file = WEIGHTS["mobilenetv2-imagenet"]
     path = cache_home() / "mobilenetv2-imagenet" / file.name
     raw = read_torch_file(path if path.exists() else pretrained._in_package("mobilenetv2"), file.sha256)
-    photograph = importlib.resources.files("saccade.data") / "packs" / "backgrounds" / "test" / "cat.jpg"
+    photograph = importlib.resources.files("saccade.data.scenes") / "packs" / "backgrounds" / "test" / "cat.jpg"
     with importlib.resources.as_file(photograph) as jpeg, Image.open(jpeg) as picture:
         side = 224 / min(picture.size)
         picture = picture.convert("RGB").resize((round(picture.width * side), round(picture.height * side)))
@@ -294,7 +294,7 @@ def test_vgg19_is_normalised_to_activations_of_about_one() -> None:
     """What its publisher promises: over many pictures a rectified layer has mean one; nothing decays or explodes."""
     backbone = build_backbone("vgg19").eval()
     load_imagenet(backbone, "vgg19")
-    folder = importlib.resources.files("saccade.data") / "packs" / "backgrounds" / "train"
+    folder = importlib.resources.files("saccade.data.scenes") / "packs" / "backgrounds" / "train"
     pictures = [Image.open(str(file)).convert("RGB").resize((112, 112)) for file in folder.iterdir()]
     images = torch.stack([torch.tensor(np.asarray(picture)).permute(2, 0, 1) / 255 for picture in pictures])
     with torch.no_grad():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from saccade.errors import CheckpointError, ConfigError, MissingExtraError, SaccadeError, nearest
-from saccade.families import headline, model_spec
+from saccade.families import families, headline, model_spec
 from saccade.models.io.facts import ModelFacts, read_facts
 from saccade.predict import Encoded, Predictor, load
 from saccade.web.errors import ApiError, problem_of
@@ -93,14 +93,15 @@ class Models:
     """The models of one server, in order.
 
     Args:
-        names: zoo names, model folders or run folders; none means every model that ships with saccade.
+        names: zoo names, model folders or run folders; none means every model that ships with saccade, those first that
+            their families feature.
         device: where they compute.
         limits: of queues and memory.
     """
 
     def __init__(self, names: Sequence[str | Path], device: str, limits: Limits) -> None:
         self._models: dict[str, ServedModel] = {}
-        for folder in [resolve(name) for name in names] or shipped().values():
+        for folder in [resolve(name) for name in names] or _featured_first(shipped()):
             facts = read_facts(folder)
             own = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/
             name = facts.name or own
@@ -124,6 +125,12 @@ class Models:
         """Take no more work."""
         for model in self._models.values():
             model.close()
+
+
+def _featured_first(models: Mapping[str, Path]) -> list[Path]:
+    """The folders of ``models``, those first that their families feature."""
+    featured = [name for family in families().values() for name in family.featured if name in models]
+    return [models[name] for name in dict.fromkeys([*featured, *models])]
 
 
 def _summary(facts: ModelFacts) -> str:

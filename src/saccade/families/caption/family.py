@@ -75,6 +75,6 @@ FAMILY = Family(
     tables=TABLES,
     published="saccade.families.caption.published:PUBLISHED",
     tour="saccade.families.caption.tour:stop",
-    featured=("sat-soft-scenes",),
+    featured=("sat-soft-scenes", "sat-soft-photos"),
     page="saccade.families.caption.page",
 )

@@ -115,7 +115,7 @@ FAMILY = Family(
     tables=TABLES,
     published="saccade.families.question.published:PUBLISHED",
     tour="saccade.families.question.tour:stop",
-    featured=("soft-mref", "hattnet-ctx-sparse-mref", "crown-cub"),
+    featured=("hattnet-ctx-sparse-mref", "soft-mref", "crown-cub"),
     live=("hattnet-ctx-sparse-mdist", "soft-mdist"),  # trained on clutter, they answer with it and without
     page="saccade.families.question.page",
 )

@@ -8,11 +8,12 @@ import { checkedViews, VIEWS } from "./records.js";
 import { OfflineSource } from "./source_offline.js";
 import { ServerSource } from "./source_server.js";
 
-/** The models that a page opens with: gates beside a soft look, where both are there; else the one named first. */
+/** The models that a page opens with: the first, and the next of another architecture that is asked the same. */
 function firstModels(models) {
-  const names = models.map(({ name }) => name);
-  const wanted = [names.find((name) => name.startsWith("hattnet-ctx")), names.find((name) => name.startsWith("soft"))];
-  return wanted.every(Boolean) ? wanted : names.slice(0, 1);
+  const [first, ...others] = models;
+  const asked = String(first?.queries ?? "");
+  const isRival = ({ architecture, queries }) => architecture !== first.architecture && String(queries) === asked;
+  return [first, asked ? others.find(isRival) : null].filter(Boolean).map(({ name }) => name);
 }
 
 async function start() {
