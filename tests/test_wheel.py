@@ -22,7 +22,11 @@ def test_wheel_builds_and_doctor_runs_from_it(tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
-    for needed in ("saccade/py.typed", "saccade/recipes/soft-mref.yaml", "saccade/zoo/soft-mref/model.safetensors"):
+    for needed in (
+        "saccade/py.typed",
+        "saccade/families/question/recipes/soft-mref.yaml",
+        "saccade/zoo/soft-mref/model.safetensors",
+    ):
         assert needed in names
     zoo = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src/saccade/zoo").rglob("*.*") if path.is_file()}
     assert {name for name in zoo if not name.endswith(".pyc")} <= set(names)

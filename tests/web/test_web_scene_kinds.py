@@ -77,7 +77,11 @@ def test_the_models_that_ship_tell_of_theirs() -> None:
     assert told["crown-cub"] is None
     assert told["soft-mbg"] == kind("mbg")
     assert told["sat-hard-scenes"] == kind("scenes", empty=0.03)
-    assert [name for name, scenes in told.items() if scenes is None] == ["crown-cub", "hsal-svhn-multiset"]
+    assert [name for name, scenes in told.items() if scenes is None] == [
+        "crown-cub",
+        "hsal-svhn-multiset",
+        "sat-soft-photos",
+    ]
 
 
 def test_pages_carry_it() -> None:

@@ -8,12 +8,12 @@ import { checkedViews, VIEWS } from "./records.js";
 import { OfflineSource } from "./source_offline.js";
 import { ServerSource } from "./source_server.js";
 
-/** The models that a page opens with: the first, and the next of another architecture that is asked the same. */
+/** The models that a page opens with: the first, and the next of another architecture that is asked about such scenes. */
 function firstModels(models) {
   const [first, ...others] = models;
-  const asked = String(first?.queries ?? "");
-  const isRival = ({ architecture, queries }) => architecture !== first.architecture && String(queries) === asked;
-  return [first, asked ? others.find(isRival) : null].filter(Boolean).map(({ name }) => name);
+  const about = ({ queries, scenes }) => JSON.stringify([queries, scenes]);
+  const isRival = (other) => other.architecture !== first.architecture && about(other) === about(first);
+  return [first, first?.scenes && others.find(isRival)].filter(Boolean).map(({ name }) => name);
 }
 
 async function start() {
