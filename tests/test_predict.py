@@ -299,3 +299,19 @@ def test_looking_imports_nothing_heavy_besides_torch(tmp_path: Path) -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (result.stdout.strip(), result.stderr.strip(), result.returncode) == ("", "", 0)
+
+
+# ---------------------------------------------------------------- given attention
+
+
+def test_given_attention_may_be_an_array_and_must_be_finite(tiny: Predictor) -> None:
+    picture = noise(31, 34)
+    own = tiny.look(picture, ask=1)
+    (look,) = own.trace.looks
+    again = tiny.look(picture, ask=1, attention={look.name: look.weights.numpy()})
+    assert (again.answer, again.confidence) == (own.answer, pytest.approx(own.confidence, abs=1e-6))
+    assert again.trace.meta["given"] == [look.name]
+    with pytest.raises(DataError, match="weights must be finite, found NaN or infinity"):
+        tiny.look(picture, ask=1, attention={look.name: look.weights * float("nan")})
+    with pytest.raises(DataError, match="expected an array of numbers, found str"):
+        tiny.look(picture, ask=1, attention={look.name: "all of it"})

@@ -24,6 +24,8 @@ STORED = GOLDEN / "evaluations.json"
 NEAR = 1e-6
 """Largest difference of a fraction that is none; of larger numbers, the largest share."""
 LIMIT, SWEEPS = 200, 10
+ON_PHOTOGRAPHS = {"crown-cub", "sat-soft-photos"}
+"""Models that scenes of digits tell nothing about."""
 ON_FILES = {"crown-cub": "parts", "hsal-mnist-multiset": "labels"}
 """Models that are scored on a table of the golden pictures: its name."""
 
@@ -32,7 +34,7 @@ def cases() -> dict[str, dict[str, Any]]:
     """Arguments of ``evaluate`` by the name of the case: a model, or MODEL@TABLE."""
     found: dict[str, dict[str, Any]] = {}
     for model in shipped():
-        if model != "crown-cub":  # its questions are about birds
+        if model not in ON_PHOTOGRAPHS:
             scenes: dict[str, Any] = {"model": model, "glyphs": "pack", "limit": LIMIT}
             scenes |= {} if model.startswith(("hsal", "sat")) else {"sweeps": SWEEPS}
             scenes |= {"data": "mnist-multiset"} if model == "hsal-svhn-multiset" else {}

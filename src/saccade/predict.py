@@ -6,7 +6,7 @@ put and how the output becomes an answer is the family's; see :mod:`saccade.fami
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,7 @@ class Predictor:
         return f"Predictor({self.name}: {self.facts.architecture}, {self.facts.parameters:,} parameters, {self.device})"
 
     def look(
-        self, source: Any, ask: Question | None = None, *, attention: Given | None = None, **options: Any
+        self, source: Any, ask: Question | None = None, *, attention: Mapping[str, Any] | None = None, **options: Any
     ) -> Sighting:
         """Answer ``ask`` about ``source``; some models need no question.
 
@@ -100,8 +100,8 @@ class Predictor:
                 ``length_penalty`` γ, by which captions are ranked: log p / length^γ, by default 0.
         """
         query = self.question(ask)  # before the input is read: the cheaper mistake first
-        chosen = self.responder.options(options)
-        return self._answer(self.encode(source), [query], chosen, attention)[0]
+        chosen, given = self.responder.options(options), self._given(attention)
+        return self._answer(self.encode(source), [query], chosen, given)[0]
 
     @torch.inference_mode()
     def encode(self, *sources: Any) -> Encoded:
@@ -114,14 +114,20 @@ class Predictor:
         return Encoded(features, items, prepared.canvas, prepared.image_size, prepared.slots)
 
     def ask(
-        self, encoded: Encoded, question: Question | None = None, *, attention: Given | None = None, **options: Any
+        self,
+        encoded: Encoded,
+        question: Question | None = None,
+        *,
+        attention: Mapping[str, Any] | None = None,
+        **options: Any,
     ) -> Sighting:
         """Answer one question about one encoded input; arguments as in :meth:`look`."""
         if len(encoded) != 1:
             raise DataError(
                 f"ask takes one encoded {self.reads.thing}, found {len(encoded)}; use look_many for several"
             )
-        return self._answer(encoded, [self.question(question)], self.responder.options(options), attention)[0]
+        chosen, given = self.responder.options(options), self._given(attention)
+        return self._answer(encoded, [self.question(question)], chosen, given)[0]
 
     def ask_all(self, encoded: Encoded) -> list[Sighting]:
         """Answer every question that the model knows about one encoded input, in one go."""
@@ -158,6 +164,21 @@ class Predictor:
     def question(self, ask: Question | None) -> Any:
         """What ``ask`` is for the model; a DataError that says what can be asked, where it cannot."""
         return self.responder.query(ask)
+
+    def _given(self, attention: Mapping[str, Any] | None) -> Given | None:
+        """Weights that a caller gives, as tensors on the model's device; a DataError where they are no numbers."""
+        if attention is None:
+            return None
+        given = {}
+        for name, weights in attention.items():
+            try:
+                given[name] = torch.as_tensor(weights, dtype=torch.float32, device=self.device)
+            except (TypeError, ValueError, RuntimeError) as error:
+                found = type(weights).__name__
+                raise DataError(f"attention for look '{name}': expected an array of numbers, found {found}") from error
+            if not bool(given[name].isfinite().all()):
+                raise DataError(f"attention for look '{name}': weights must be finite, found NaN or infinity")
+        return given
 
     @torch.inference_mode()
     def _answer(

@@ -23,7 +23,6 @@ from saccade.record import Record, write_record
 from saccade.show.png import data_url, png_bytes
 from saccade.trace import AttentionTrace
 
-_GLIMPSE = "glimpse"  # the look of a model that reads label by label, with as many steps a label as it glimpses
 _INLINE = 640
 """The longer side of the picture in a notebook, in pixels."""
 
@@ -153,12 +152,14 @@ class Sighting:
 
         Of a glimpse beside the picture, on the border that made it fit the network, the nearest pixel.
         """
-        if not self.labels or not any(look.name == _GLIMPSE for look in self.trace.looks):
+        look = next((look for look in self.trace.looks if look.is_spatial and look.role == "policy"), None)
+        said = self.trace.answer
+        if not self.labels or self.is_caption or look is None or look.choice is None or said is None:
             return []
         height, width = self.picture.size
-        points = self.trace.chosen_on(self.trace.look(_GLIMPSE))[0].floor().long()  # (T·k,2)
+        points = self.trace.chosen_on(look)[0].floor().long()  # (T·k,2)
         spots = [(min(max(x, 0), width - 1), min(max(y, 0), height - 1)) for x, y in points.tolist()]
-        each = len(spots) // self.trace.look("covert").steps
+        each = len(spots) // said.shape[-1]  # glimpses of one label
         return [spots[step * each : (step + 1) * each] for step in range(len(self.labels))]
 
     @property
@@ -167,12 +168,19 @@ class Sighting:
         return self.said.kind == "sentence"
 
     def words(self) -> list[dict[str, Any]]:
-        """Of a caption, for each word: its log-probability, the gate β, the peak weight and its pixel (x, y)."""
-        look, found = self.trace.look("word"), []
+        """Of a sentence, for each word: its log-probability, the gate β, the peak weight and its pixel (x, y).
+
+        The last three where a look has a step for each word, and lies on a picture.
+        """
+        look = next((look for look in self.trace.looks if look.is_spatial and look.emits is not None), None)
+        found = []
         for step, (word, share) in enumerate(self.labels or ()):
-            act = look.step(step)
             entry: dict[str, Any] = {"word": word}
             entry |= {"log_probability": round(math.log(share), 6)} if share > 0 else {}
+            if look is None:
+                found.append(entry)
+                continue
+            act = look.step(step)
             entry |= {} if act.gain is None else {"gate": round(float(act.gain), 6)}
             entry |= {} if act.weights is None else {"peak_weight": round(float(act.weights.max()), 6)}
             found.append({**entry, "peak": list(_peak(self.trace.image_map(act)[0]))})

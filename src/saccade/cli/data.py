@@ -68,7 +68,8 @@ def make(
     family = family_of_data(name)
     write = getattr(family.load_splits(), "write_split", None)
     if write is None:
-        raise DataError(f"'{name}' is read, not generated; there is nothing to make")
+        why = "is read, not generated" if ":" in name else "can be trained on, but its family writes nothing to disk"
+        raise DataError(f"'{name}' {why}; there is nothing to make")
     settings = _settings(name, glyphs=glyphs, protocol=protocol, seed=seed, empty=empty)
     with bar("writing", count, shown=not quiet) as update:
         folder = write(settings, part, count, out, start=start, progress=update)
@@ -113,7 +114,7 @@ def show(
     examples = opened.examples(count)
     items = [load_target(family.reads).read(example.source) for example in examples[:1]]
     if any(item.image is None for item in items):
-        rows = [(" ".join(map(str, each.source)), each.question, each.truth) for each in examples]
+        rows = [(_told(each.source), each.question, each.truth) for each in examples]
         print_table(f"{name} {split}", (load_target(family.reads).thing, "asked", "true"), rows)
         return
     marks = [[Mask(mask.numpy()) for mask in example.masks] for example in examples]
@@ -135,6 +136,11 @@ def get(name: Name, quiet: Quiet = False) -> None:
         folder = fetch(wanted, progress=lambda _, done, total: update(done, total))
     if not quiet:
         remark(f"{wanted} is in {folder}")
+
+
+def _told(source: Any) -> str:
+    """An input that is no picture, in one line: a text as it is, a list line by line."""
+    return " ".join(map(str, source)) if isinstance(source, (list, tuple)) else str(getattr(source, "name", source))
 
 
 def _settings(name: str, **given: Any) -> dict[str, Any]:

@@ -36,18 +36,12 @@ _broken: dict[str, str] = {}
 
 @cache
 def families() -> dict[str, Family]:
-    """Every family by name; two of one name are an error."""
-    found = {name: load_target(target) for name, target in FAMILIES.items()}
+    """Every family by name; one of another package whose names are taken is left out, with a warning."""
+    found: dict[str, Family] = {name: load_target(target) for name, target in FAMILIES.items()}
     for point in entry_points(group=GROUP):
-        family = _loaded(point)
-        if family is None:
-            continue
-        if family.name in found:
-            raise ConfigError(f"two families are called '{family.name}'; the entry point '{point.value}' is the second")
-        for kind, mine, others in _names(family, found):
-            if taken := mine & others:
-                raise ConfigError(f"family '{family.name}': {kind} '{sorted(taken)[0]}' is there already; rename it")
-        found[family.name] = family
+        family = _loaded(point, found)
+        if family is not None:
+            found[family.name] = family
     return found
 
 
@@ -110,7 +104,8 @@ def family_of_data(reference: str) -> Family:
     entries = data_entries()
     name, colon, path = reference.partition(":")
     kind = "reader" if colon and path and len(name) > 1 else "generator"
-    known = {key: held for key, held in entries.items() if held[0][1].kind == kind}
+    of_kind = {key: [pair for pair in held if pair[1].kind == kind] for key, held in entries.items()}
+    known = {key: held for key, held in of_kind.items() if held}
     name = name if kind == "reader" else reference
     if name not in known:
         what = "reader" if kind == "reader" else "generated data"
@@ -136,26 +131,37 @@ def _by_columns(reader: str, path: Path, candidates: list[Family]) -> Family:
     return next(each for each in candidates if fits[each.name] == best)
 
 
-def _loaded(point: EntryPoint) -> Family | None:
-    """The family that an entry point names; None, with a warning, where it does not load."""
+def _loaded(point: EntryPoint, others: dict[str, Family]) -> Family | None:
+    """The family that an entry point names; None, with a warning, where it does not load or its names are taken."""
     try:
         family = point.load()
     except Exception as error:  # another package's import may raise anything; it must not end ours
         reason = f"{type(error).__name__}: {error}"
     else:
         if isinstance(family, Family):
-            return family
-        reason = f"expected a Family, found {type(family).__name__}"
+            clashes = ((kind, sorted(mine & known)) for kind, mine, known in _names(family, others))
+            taken = next(((kind, names[0]) for kind, names in clashes if names), None)
+            if taken is None:
+                return family
+            reason = f"its {taken[0]} '{taken[1]}' is there already; rename it"
+        else:
+            reason = f"expected a Family, found {type(family).__name__}"
     _broken[point.value] = reason
     warnings.warn(f"the family '{point.value}' does not load and is left out ({reason})", stacklevel=3)
     return None
 
 
 def _names(mine: Family, others: dict[str, Family]) -> Iterator[tuple[str, set[str], set[str]]]:
-    """Names that must be unique over all families."""
+    """Names that must be unique over all families; a reader such as ``csv`` may belong to several."""
+    yield "name", {mine.name}, set(others)
     for kind in ("models", "tables"):
         yield kind[:-1], set(getattr(mine, kind)), {name for each in others.values() for name in getattr(each, kind)}
     yield "recipe", set(mine.recipes()), {name for each in others.values() for name in each.recipes()}
+    yield "generator", _generators(mine), {name for each in others.values() for name in _generators(each)}
+
+
+def _generators(family: Family) -> set[str]:
+    return {name for name, entry in family.data.items() if entry.kind == "generator"}
 
 
 def headline(family_name: str, metrics: Mapping[str, object]) -> tuple[str, float] | None:

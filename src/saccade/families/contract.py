@@ -135,7 +135,7 @@ class Family:
     tour: str | None = None
     """``module:function`` (name, quick, device, progress) → a stop of the tour."""
     featured: tuple[str, ...] = ()
-    """Shipped models at which a quick tour stops."""
+    """Shipped models that come first: a quick tour stops at them, and the page opens with them."""
     live: tuple[str, ...] = ()
     """Shipped models that run inside the tour's page, without a server."""
     page: str | None = None

@@ -1,1 +1,1 @@
-"""Models: one file per system, composed of mechanisms and a backbone; ``catalog`` lists them without torch."""
+"""Models: one file per system, composed of mechanisms and a backbone; each ``family.py`` lists its own."""

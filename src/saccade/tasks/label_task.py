@@ -49,7 +49,7 @@ class LabelTask(PictureTask):
     """Trains one model that gives a picture one label.
 
     Args:
-        model: catalog name of the model, a ``PictureModel`` whose Config has ``answers``, how many labels there are.
+        model: name of the model, a ``PictureModel`` whose Config has ``answers``, how many labels there are.
         model_config: settings of the model; ``answers`` comes from the data.
         data: settings of :attr:`pictures`.
         protocol: the recipe's name for its splits; kept with the model.

@@ -16,7 +16,7 @@ class PictureTask(Task):
     """Trains one model on pictures.
 
     Args:
-        model: catalog name of the model.
+        model: name of the model, as its family declares it.
         model_config: settings of the model.
         size: (height, width) of the network input.
         protocol: sizes and splits by name; kept with the model.

@@ -47,7 +47,7 @@ class Task(ABC):
     A recipe builds it with ``model``, ``model_config``, ``data``, ``protocol`` and ``seed``, by name.
 
     Args:
-        model: catalog name of the model.
+        model: name of the model, as its family declares it.
         model_config: settings of the model.
         protocol: sizes and splits by name; kept with the model.
         seed: of the weights and of the order of a finite training set.

@@ -40,6 +40,7 @@ def look(
         options: those of the model's family, as in :meth:`Predictor.look`.
     """
     predictor.question(ask)
+    predictor.responder.options(options)
     if cells and (out is None or not _saves_strips(filmstrip, predictor)):
         raise ConfigError(
             "--cells: it paints the cells of filmstrips, and none is saved; add --filmstrip and --out DIR"

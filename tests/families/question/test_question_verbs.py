@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
@@ -315,3 +316,13 @@ def test_a_path_may_hold_what_yaml_would_read(table: Path, tmp_path: Path) -> No
 def test_a_warning_is_one_line_at_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     cli._warn(UserWarning("3 rows\nleft out"), UserWarning, "reader.py", 7)
     assert capsys.readouterr().err == "warning: 3 rows left out\n"
+
+
+def test_a_model_of_scenes_is_scored_on_a_table_of_the_same_words(tmp_path: Path) -> None:
+    Image.new("RGB", (100, 100)).save(tmp_path / "a.png")
+    Image.new("RGB", (100, 100), "red").save(tmp_path / "b.png")
+    (tmp_path / "t.csv").write_text("image,query,label,split\na.png,3,red,test\nb.png,5,blue,test\n")
+    found = saccade.evaluate("soft-mref", data=f"csv:{tmp_path / 't.csv'}", sweeps=0, device="cpu")
+    assert (found["data"], found["n"]) == ("csv", 2)
+    with pytest.raises(DataError, match="cannot be read"):
+        saccade.evaluate("soft-mref", data="csv:nowhere.csv", device="cpu")

@@ -70,7 +70,7 @@ class CaptionTask(PictureTask):
     """Trains one model that says captions.
 
     Args:
-        model: catalog name of the model.
+        model: name of the model, as its family declares it.
         model_config: settings of the model; ``vocabulary`` and ``input_size`` come from the data.
         data: settings of :class:`CaptionDataConfig`.
         protocol: the recipe's name for its splits; kept with the model.

@@ -81,7 +81,7 @@ class MultisetTask(PictureTask):
     """Trains one model that reads multisets.
 
     Args:
-        model: catalog name of the model.
+        model: name of the model, as its family declares it.
         model_config: settings of the model; ``classes`` and ``most`` come from the data, as does ``input_size`` unless
             it is given: pictures are then resized to it.
         data: settings of :class:`MultisetDataConfig`.

@@ -31,7 +31,7 @@ class SceneTask(QuestionTask):
     """Trains one attribute model on generated scenes.
 
     Args:
-        model: catalog name of the model.
+        model: name of the model, as its family declares it.
         model_config: settings of the model.
         data: settings of :class:`SceneDataConfig` (name, glyphs, seed of the scenes).
         protocol: sizes and splits; overrides that of ``data``.

@@ -44,7 +44,7 @@ class TableTask(QuestionTask):
     """Trains one query model on a table of questions.
 
     Args:
-        model: catalog name of the model.
+        model: name of the model, as its family declares it.
         model_config: settings of the model; ``queries``, ``answers`` and ``multi_label`` come from the table.
         data: settings of :class:`TableDataConfig`; ``name`` is READER:PATH.
         protocol: the recipe's name for its splits; kept with the model.
@@ -138,9 +138,14 @@ class TableTask(QuestionTask):
         for name in ("protocol", "glyphs"):
             if getattr(wanted, name) is not None:
                 raise ConfigError(f"--{name} is about generated scenes; this model answers questions about pictures")
-        settings = {**facts.data, "name": wanted.data}
-        if split_reference(wanted.data, READERS)[0] != reader:
-            settings.pop("options", None)  # another reader has other options
+        named = split_reference(wanted.data, READERS)[0]
+        if reader not in READERS:  # it learned from scenes, whose settings a table does not have
+            size = None if facts.preprocessing is None else facts.preprocessing.size
+            settings: dict[str, Any] = {"name": wanted.data} | ({} if size is None else {"size": size})
+        else:
+            settings = {**facts.data, "name": wanted.data}
+            if named != reader:
+                settings.pop("options", None)  # another reader has other options
         return {"data": settings, "queries": facts.queries, "answers": facts.answers}
 
     @classmethod
