@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Callable
@@ -12,72 +11,14 @@ from typing import Any
 import pytest
 from other_families import lines
 
-import saccade.web
 from saccade.errors import ConfigError
 from saccade.families import families
 from saccade.models.io.facts import Preprocessing, read_facts
 from saccade.predict import load
 from saccade.web.family_page import page_entry, page_model
-from saccade.web.page import STATIC, offline_page
+from saccade.web.page import offline_page
 from saccade.zoo import shipped
 from tiny_models import save_tiny, tiny_facts
-
-WEB = Path(saccade.web.__file__).parent
-NAMES = {*families(), "attribute"} - {"question"}
-"""Of families, also as tasks were called before; a "question" is what is asked, too."""
-
-COMPARED = re.compile(
-    r"""(["'`])(?P<name>"""
-    + "|".join(sorted(NAMES))
-    + r""")\1                          # a family's name as a text of its own
-    |\b(?:family|task)\s*[!=]=         # compared
-    |\[[\w.?]*\b(?:family|task)\]      # looked up
-    |\bswitch\s*\([^)]*\b(?:family|task)\b""",
-    re.VERBOSE,
-)
-
-
-def asks_which_family(text: str) -> list[str]:
-    """Lines of a script that do something else for one family than for another."""
-    return [line.strip() for line in text.splitlines() if COMPARED.search(line)]
-
-
-def knows_a_family(text: str) -> list[str]:
-    """What of a Python module does so: names of families as texts, models by class, imports from inside a family."""
-    wrong = []
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Constant) and node.value in NAMES | {"question"}:
-            wrong.append(f"line {node.lineno}: '{node.value}'")
-        inside = re.match(r"saccade\.families\.(\w+)", str(node.module)) if isinstance(node, ast.ImportFrom) else None
-        if inside is not None and inside[1] in families():
-            wrong.append(f"line {node.lineno}: imports {inside[0]}")
-        if isinstance(node, ast.Call) and re.fullmatch(r"isinstance\(.*\w+Model\b.*\)", ast.unparse(node)):
-            wrong.append(f"line {node.lineno}: {ast.unparse(node)}")
-    return wrong
-
-
-def test_no_script_asks_which_family_it_is() -> None:
-    texts = {path.name: path.read_text("utf-8") for path in (STATIC / "js").rglob("*.js")}
-    assert len(texts) > 20  # or they were looked for in the wrong place
-    wrong = [f"{name}: {line}" for name, text in texts.items() for line in asks_which_family(text)]
-    assert not wrong, "\n".join(["", *wrong])
-    for bad in ('if (view.kind === "caption") {', "const title = TITLES[model.family];", "model?.task === TASK",
-                "switch (model.family) {", "case 'multiset':", "({ attribute: 1 })[view.task]"):  # fmt: skip
-        assert asks_which_family(bad), bad
-    assert not asks_which_family('  "A multiset": example("3", [')  # a scene, by its name
-
-
-def test_no_module_of_the_server_knows_a_family() -> None:
-    texts = {path.name: path.read_text("utf-8") for path in WEB.glob("*.py")}
-    assert len(texts) > 15
-    wrong = [f"{name}: {what}" for name, text in texts.items() for what in knows_a_family(text)]
-    # "question" is a key of views and requests, wherever it stands in these.
-    wrong = [line for line in wrong if not re.fullmatch(r"(views|records|service)\.py: line \d+: 'question'", line)]
-    assert not wrong, "\n".join(["", *wrong])
-    for bad in ("x = {'caption': 1}", "from saccade.families.multiset.scenes import MultisetSpec",
-                "isinstance(model, SoftModel)", "if family == 'question': pass"):  # fmt: skip
-        assert knows_a_family(bad), bad
-
 
 # ---------------------------------------------------------------- what a family says
 
