@@ -61,6 +61,7 @@ def test_wrong_wishes_end_in_one_line() -> None:
 
 def test_models_are_checked_before_anything_is_served(tmp_path: Path) -> None:
     pytest.importorskip("fastapi")
+    from saccade.families import families
     from saccade.web.service import Service
     from saccade.zoo import shipped
     from tiny_models import save_tiny
@@ -70,7 +71,10 @@ def test_models_are_checked_before_anything_is_served(tmp_path: Path) -> None:
     one, other = save_tiny(tmp_path / "a", name="twin"), save_tiny(tmp_path / "b", name="twin")
     with pytest.raises(ConfigError, match="two models are called 'twin'"):
         Service([one, other])
-    assert [entry.name for entry in Service().models.entries()] == sorted(shipped())
+    served = [entry.name for entry in Service().models.entries()]
+    featured = [name for family in families().values() for name in family.featured]
+    assert served[: len(featured)] == featured  # what families feature comes first
+    assert served[len(featured) :] == sorted(set(shipped()) - set(featured))
 
 
 @pytest.mark.slow
