@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from saccade import atomic
+from dead_writers import dead_tag, killed_while_writing
+from saccade import atomic, owner
 from saccade.errors import OutputError
 
 
@@ -174,3 +175,86 @@ def test_a_file_is_not_replaced_by_a_folder(tmp_path: Path) -> None:
         pass
     assert (tmp_path / "m").read_text() == "precious"
     assert _names(tmp_path) == {"m"}
+
+
+# ---------------------------------------------------------------- what killed writers leave
+
+
+def _folder(path: Path, text: str) -> None:
+    path.mkdir()
+    (path / "x").write_text(text)
+
+
+@pytest.mark.parametrize(("call", "number"), [("fsync", 1), ("replace", 1)])
+def test_the_draft_of_a_killed_writer_is_swept_by_the_next(tmp_path: Path, call: str, number: int) -> None:
+    killed_while_writing(tmp_path / "f", call=call, number=number, kind="file")
+    (left,) = _names(tmp_path)
+    assert left.endswith(".part")
+    atomic.write_text(tmp_path / "other", "whole")
+    assert _names(tmp_path) == {"other"}
+
+
+def test_drafts_of_others_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    others = {f".f.{owner.own_tag()}-abc.part", "f.gz.part", ".f.abcdefgh.part", ".vim.part"}
+    for name in others:
+        (tmp_path / name).write_text("half")
+    atomic.write_text(tmp_path / "g", "whole")
+    assert _names(tmp_path) == {*others, "g"}
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / f".f.{dead_tag()}-abc.part").write_text("half")
+    monkeypatch.setattr(owner, "host", lambda: "elsewhere")
+    atomic.write_text(tmp_path / "far" / "g", "whole")
+    assert len(_names(tmp_path / "far")) == 2
+    atomic.sweep(tmp_path / "far", own=("f",))  # who holds the lock knows that nobody writes it
+    assert _names(tmp_path / "far") == {"g"}
+
+
+def test_a_folder_is_swept_once_in_a_process(tmp_path: Path) -> None:
+    atomic.write_text(tmp_path / "a", "")
+    (tmp_path / f".f.{dead_tag()}-abc.part").write_text("half")
+    atomic.write_text(tmp_path / "b", "")
+    assert len(_names(tmp_path)) == 3
+
+
+def test_a_long_name_has_room_for_its_draft(tmp_path: Path) -> None:
+    for name in ("x" * 255, "ü" * 127):
+        atomic.write_text(tmp_path / name, "1")
+        assert (tmp_path / name).read_text() == "1"
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_kill_between_the_renames_of_a_folder_loses_neither(tmp_path: Path, number: int) -> None:
+    _folder(tmp_path / "m", "old")
+    killed_while_writing(tmp_path / "m", call="replace", number=number, kind="folder")
+    assert (tmp_path / "m").exists() == (number == 1)
+    atomic.recover(tmp_path / "m")
+    assert (tmp_path / "m" / "x").read_text() == ("old" if number == 1 else "new")
+    with atomic.folder_in_place(tmp_path / "m") as draft:
+        (draft / "x").write_text("newest")
+    assert _names(tmp_path) == {"m"}
+    assert (tmp_path / "m" / "x").read_text() == "newest"
+
+
+def test_the_old_folder_comes_back_if_the_new_one_is_gone(tmp_path: Path) -> None:
+    _folder(tmp_path / f".m.{dead_tag()}-abc.old", "old")
+    atomic.recover(tmp_path / "m")
+    assert (tmp_path / "m" / "x").read_text() == "old"
+    assert _names(tmp_path) == {"m"}
+
+
+def test_a_writer_recovers_other_folders_beside_its_own(tmp_path: Path) -> None:
+    tag = dead_tag()
+    _folder(tmp_path / f".m.{tag}-abc.old", "old")
+    _folder(tmp_path / f".m.{tag}-abc.part", "new")
+    _folder(tmp_path / f".m.{tag}-xyz.part", "half")  # of another write
+    atomic.write_text(tmp_path / "note", "")
+    assert _names(tmp_path) == {"m", "note"}
+    assert (tmp_path / "m" / "x").read_text() == "new"
+
+
+def test_the_swap_of_a_running_writer_is_left_alone(tmp_path: Path) -> None:
+    _folder(tmp_path / f".m.{owner.own_tag()}-abc.old", "old")
+    atomic.recover(tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+    atomic.recover(tmp_path / "m", alone=True)
+    assert (tmp_path / "m" / "x").read_text() == "old"

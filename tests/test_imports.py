@@ -20,7 +20,7 @@ PACKAGE = Path(saccade.__file__).parent
 
 # Room → rooms it may import from (lazily or not); every room may import from itself. A room is a folder or a file of
 # the package. The folder of families has four, see room_of_module.
-CORE = {"errors", "config", "atomic", "cache", "geometry", "trace", "record", "devices", "answer"}
+CORE = {"errors", "config", "owner", "atomic", "lock", "cache", "geometry", "trace", "record", "devices", "answer"}
 NETWORKS = {"attention", "backbones", "models"}
 AROUND = {"data", "losses", "metrics", "show"}
 FAMILIES = {"families", "families/shared"}
@@ -31,7 +31,9 @@ ALLOWED: dict[str, set[str]] = {
     # the floor: numbers, files and the one result type
     "errors": set(),
     "config": {"errors"},
-    "atomic": {"errors"},
+    "owner": set(),
+    "atomic": {"errors", "owner"},
+    "lock": {"errors", "owner", "atomic"},
     "cache": {"errors"},
     "devices": {"errors"},
     "geometry": {"errors"},

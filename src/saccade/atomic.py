@@ -2,6 +2,11 @@
 
 Every failure to write (full disk, read-only folder, a file where a folder should be) becomes an OutputError that
 names the place and what to do.
+
+What is being written is called ``.NAME.TAG-RANDOM.part``, where TAG says which process writes it
+(:mod:`saccade.owner`). A killed process leaves its ``.part`` behind; the first write of a later process into the same
+folder removes it, once its writer is known to be dead. A folder that is replaced is called ``.NAME.TAG-RANDOM.old`` for
+a moment. If its writer was killed in that moment, :func:`recover` puts a whole folder in place again.
 """
 
 from __future__ import annotations
@@ -9,17 +14,20 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from saccade import owner
 from saccade.errors import OutputError
 
 _REMEDY = {
     errno.ENOSPC: "the disk is full; free some space or choose another place",
+    errno.EFBIG: "the file is larger than this process or this file system may write; see 'ulimit -f'",
     errno.EDQUOT: "the disk quota is used up; free some space or choose another place",
     errno.EROFS: "the place is read-only; choose another one",
     errno.EACCES: "permission denied; choose a place you may write to",
@@ -29,6 +37,10 @@ _REMEDY = {
     errno.EEXIST: "a file of that name is in the way of the folder",
     errno.ENAMETOOLONG: "the name is too long",
 }
+_DRAFT = re.compile(rf"\.(?P<name>.+)\.(?P<tag>{owner.TAG})-(?P<random>\w+)\.(?P<kind>part|old)", re.DOTALL)
+_NAME_SHOWN = 40  # characters of a name in that of its draft: both must fit into 255 bytes
+_swept: set[str] = set()
+"""Folders in which this process has looked for drafts of dead writers."""
 
 
 @contextmanager
@@ -51,8 +63,10 @@ def make_folder(path: Path) -> Path:
 def write_bytes(path: Path, data: bytes) -> Path:
     """Write ``data`` to ``path`` whole or not at all."""
     make_folder(path.parent)
+    _sweep_once(path.parent)
     with writing(path):
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        prefix = f".{path.name[:_NAME_SHOWN]}.{owner.own_tag()}-"
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=".part")
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
@@ -85,8 +99,11 @@ def folder_in_place(path: Path, *, durable: bool = True) -> Iterator[Path]:
     made again.
     """
     make_folder(path.parent)
+    recover(path)
+    _sweep_once(path.parent)
     with writing(path):
-        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part"))
+        prefix = f".{path.name}.{owner.own_tag()}-"
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=prefix, suffix=".part"))
         try:
             with _named_as(temporary, path):
                 yield temporary
@@ -98,9 +115,8 @@ def folder_in_place(path: Path, *, durable: bool = True) -> Iterator[Path]:
             if path.exists() and not path.is_dir():
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
             if path.exists():
-                old = path.with_name(f".{path.name}.old")
-                shutil.rmtree(old, ignore_errors=True)
-                os.replace(path, old)
+                old = temporary.with_suffix(".old")
+                os.replace(path, old)  # from here to the next rename there is nothing at path: see recover
                 try:
                     os.replace(temporary, path)
                 except OSError:
@@ -113,6 +129,80 @@ def folder_in_place(path: Path, *, durable: bool = True) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
         sync_folder(path.parent)
+
+
+# ---------------------------------------------------------------- what dead writers left
+
+
+def recover(path: Path, *, alone: bool = False) -> None:
+    """Put a whole folder at ``path`` if its writer was killed between moving the old one away and the new one in.
+
+    The new folder was whole by then, so it is taken; if it is gone, the old one is put back. Call it before ``path`` is
+    read. It does nothing if ``path`` is there, if its writer may still be at work, or if the place cannot be written.
+    ``alone``: the caller holds a lock, so nobody else is at work there.
+    """
+    if path.exists():
+        return
+    for old in _drafts(path.parent, "old"):
+        draft = _DRAFT.fullmatch(old.name)
+        if draft is not None and draft["name"] == path.name and (alone or owner.is_gone(draft["tag"])):
+            new = old.with_suffix(".part")
+            with suppress(OSError):
+                os.replace(new if new.is_dir() else old, path)
+                shutil.rmtree(old, ignore_errors=True)
+            return
+
+
+def sweep(folder: Path, own: Collection[str] = ()) -> None:
+    """Remove the drafts of dead writers from ``folder``, and put folders in place that one left between two renames.
+
+    Args:
+        folder: where to look; folders in it are left alone.
+        own: names that nobody else can be writing now, because the caller holds a lock: their drafts go whoever began
+            them, also on another host.
+    """
+    for old in _drafts(folder, "old"):
+        draft = _DRAFT.fullmatch(old.name)
+        alone = _first_name(old.name) in own
+        if draft is not None and (alone or owner.is_gone(draft["tag"])):
+            recover(old.with_name(draft["name"]), alone=alone)
+            shutil.rmtree(old, ignore_errors=True)
+    for part in _drafts(folder, "part"):
+        draft = _DRAFT.fullmatch(part.name)
+        if draft is not None and (owner.is_gone(draft["tag"]) or _first_name(part.name) in own):
+            if part.is_dir() and not part.is_symlink():
+                shutil.rmtree(part, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    part.unlink()
+
+
+def is_draft(name: str) -> bool:
+    """Whether a file or folder of this name is something half-written."""
+    return _DRAFT.fullmatch(name) is not None
+
+
+def _sweep_once(folder: Path) -> None:
+    """Sweep ``folder`` at the first write of this process into it."""
+    place = os.path.abspath(folder)
+    if place not in _swept and not is_draft(folder.name):
+        _swept.add(place)
+        sweep(folder)
+
+
+def _drafts(folder: Path, kind: str) -> list[Path]:
+    try:
+        names = [entry.name for entry in os.scandir(folder) if entry.name.endswith(f".{kind}")]
+    except OSError:
+        return []
+    return [folder / name for name in sorted(names) if is_draft(name)]
+
+
+def _first_name(name: str) -> str:
+    """What a draft is to be called in the end; drafts may be of drafts."""
+    while draft := _DRAFT.fullmatch(name):
+        name = draft["name"]
+    return name
 
 
 @contextmanager

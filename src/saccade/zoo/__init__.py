@@ -6,6 +6,7 @@ import os
 import warnings
 from pathlib import Path
 
+from saccade.atomic import recover
 from saccade.errors import CheckpointError, nearest
 from saccade.models.io.facts import CONFIG, refuse_foreign
 
@@ -25,6 +26,8 @@ def resolve(name_or_path: str | Path) -> Path:
     if not isinstance(name_or_path, (str, os.PathLike)):
         raise CheckpointError(f"a model is named by text or a path, found {name_or_path!r}; {nearest('', shipped())}")
     path = Path(name_or_path)
+    for folder in (path, path / "model"):
+        recover(folder)  # a writer may have been killed while it replaced the folder
     own = next((folder for folder in (path, path / "model") if (folder / CONFIG).is_file()), None)
     ours = shipped().get(str(name_or_path))
     if ours is not None:

@@ -1,0 +1,145 @@
+"""Two trainings do not share a folder; a run that was killed while its folder was made can be started either way."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from engine_fakes import Crash, TinyTask, read_metrics, tiny_recipe, weights
+
+from dead_writers import dead_tag
+from saccade.engine import fit
+from saccade.engine.run_folder import LOCK, RunFolder
+from saccade.errors import CheckpointError, DataError, OutputError
+
+QUIET = {"device": "cpu", "progress": "quiet"}
+
+
+class Meets(TinyTask):
+    """Runs something in the middle of its training."""
+
+    def __init__(self, meanwhile) -> None:
+        super().__init__()
+        self.meanwhile = meanwhile
+
+    def train_batches(self, start, **options):
+        for number, batch in enumerate(super().train_batches(start, **options), start):
+            if number == 5:
+                self.meanwhile()
+            yield batch
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_second_training_into_the_folder_is_refused(tmp_path, resume):
+    out, said = tmp_path / "run", []
+
+    def second():
+        before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+        with pytest.raises(OutputError) as caught:
+            fit(TinyTask(), recipe, out, resume=resume, **QUIET)
+        said.append(str(caught.value))
+        assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+    recipe = tiny_recipe(checkpoint_every=2)
+    task = Meets(second)
+    assert fit(task, recipe, out, **QUIET).stopped == "finished"
+    assert len(said) == 1
+    assert f"process {os.getpid()} on " in said[0]
+    assert f"trains into {out}" in said[0]
+    alone = TinyTask()
+    fit(alone, recipe, tmp_path / "alone", **QUIET)
+    assert all(bool((value == weights(alone)[name]).all()) for name, value in weights(task).items())
+    assert _names(out) == _names(tmp_path / "alone")  # the lock is gone
+
+
+def test_the_lock_of_a_killed_run_is_taken_over_and_said(tmp_path, capsys):
+    out, kept = tmp_path / "run", tmp_path / "lock"
+    recipe = tiny_recipe(checkpoint_every=2)
+    task = Meets(lambda: shutil.copy(out / LOCK, kept))
+    task.crash_at = 8
+    with pytest.raises(Crash):
+        fit(task, recipe, out, **QUIET)
+    values = json.loads(kept.read_text())
+    (out / LOCK).write_text(json.dumps(values | {"pid": 4_000_000}))  # as SIGKILL leaves it
+    with pytest.raises(OutputError, match="continue it with --resume"):
+        fit(TinyTask(), recipe, out, **QUIET)
+    (out / LOCK).write_text(json.dumps(values | {"pid": 4_000_000}))
+    assert fit(TinyTask(), recipe, out, resume=True, device="cpu", progress="plain").stopped == "finished"
+    assert "process 4000000 on " in (out / "log.txt").read_text()
+    assert "is gone; its lock saccade.lock was taken over" in capsys.readouterr().err
+    assert not (out / LOCK).exists()
+
+
+def _left_by_a_kill(out: Path, state: str) -> None:
+    """What a SIGKILL leaves at moments between the making of the folder and the first checkpoint."""
+    out.mkdir()
+    tag = dead_tag()
+    (out / LOCK).write_text("")
+    if state == "draft of the recipe":
+        (out / f".config.yaml.{tag}-abcd.part").write_text("recip")
+        return
+    RunFolder(out).create(tiny_recipe(), {})
+    assert (out / LOCK).exists()
+    if state == "draft of the first checkpoint":
+        (out / "data.json").write_text(
+            json.dumps({"schema_version": 1, "accepted": [], "parts": {"settings": [["seed", "0"]]}})
+        )
+        (out / "log.txt").write_text("begun\n")
+        draft = out / "checkpoints" / f".step-00000000.{tag}-abcd.part"
+        draft.mkdir(parents=True)
+        (draft / "state.json").write_text("{")
+
+
+@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize("state", ["draft of the recipe", "recipe alone", "draft of the first checkpoint"])
+def test_a_kill_while_the_folder_is_made_is_no_dead_end(tmp_path, state, resume):
+    out, alone = tmp_path / "run", tmp_path / "alone"
+    _left_by_a_kill(out, state)
+    task, undisturbed = TinyTask(), TinyTask()
+    fit(undisturbed, tiny_recipe(), alone, **QUIET)
+    assert fit(task, tiny_recipe(), out, resume=resume, **QUIET).stopped == "finished"
+    assert all(bool((value == weights(undisturbed)[name]).all()) for name, value in weights(task).items())
+    assert [(each["step"], each["values"]) for each in read_metrics(out)] == [
+        (each["step"], each["values"]) for each in read_metrics(alone)
+    ]
+    assert _names(out) == _names(alone)
+    assert _names(out / "checkpoints") == _names(alone / "checkpoints")
+    assert ("nothing to resume" in (out / "log.txt").read_text()) == resume
+
+
+def test_a_folder_of_somebody_else_gets_no_lock_and_keeps_what_it_has(tmp_path):
+    (tmp_path / "log.txt").write_text("mine")
+    with pytest.raises(OutputError, match="not empty"):
+        fit(TinyTask(), tiny_recipe(), tmp_path, **QUIET)
+    with pytest.raises(CheckpointError, match="not a run folder"):
+        fit(TinyTask(), tiny_recipe(), tmp_path, resume=True, **QUIET)
+    assert _names(tmp_path) == {"log.txt"}
+
+
+def test_a_refused_run_leaves_neither_lock_nor_folder(tmp_path):
+    class NoData(TinyTask):
+        def data_parts(self):
+            raise DataError("no picture can be read")
+
+    for before in (False, True):
+        if before:
+            _left_by_a_kill(tmp_path / "run", "recipe alone")
+        with pytest.raises(DataError, match="no picture"):
+            fit(NoData(), tiny_recipe(), tmp_path / "run", **QUIET)
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_model_whose_writer_was_killed_in_the_swap_is_put_back(tmp_path):
+    out = tmp_path / "run"
+    fit(TinyTask(), tiny_recipe(), out, **QUIET)
+    os.replace(out / "model", out / f".model.{dead_tag()}-abcd.old")
+    result = fit(TinyTask(), tiny_recipe(), out, resume=True, **QUIET)
+    assert result.model == out / "model"
+    assert _names(out / "model") == {"facts.json", "model.safetensors"}
