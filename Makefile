@@ -5,8 +5,9 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 COVER  ?= --cov --cov-report=
+COUNT  ?= 200
 
-.PHONY: run test test-extras quick lint bench tables chromium install clean
+.PHONY: run test test-extras quick lint bench kill tables chromium install clean
 
 run: $(STAMP)  ## install, then show what saccade does: tour/report.html
 	$(BIN)/saccade tour --quick --out tour
@@ -31,6 +32,9 @@ lint: $(DEV)
 
 bench: $(DEV)  ## speed and memory, measured side by side
 	$(BIN)/python benchmarks/run.py
+
+kill: $(DEV)  ## SIGKILL commands that write, run them again, compare what they leave (COUNT=200 kills)
+	OMP_NUM_THREADS=1 $(BIN)/python tools/kill.py --count $(COUNT)
 
 tables: $(DEV)  ## write the tables of README and docs anew from docs/results
 	$(BIN)/python tools/tables.py

@@ -284,3 +284,12 @@ def test_whole_files_are_used_from_a_folder_that_cannot_be_locked(server, tmp_pa
     get(tmp_path, server.mirror)
     monkeypatch.setattr(fetching, "locked", None)
     assert get(tmp_path, server.mirror) == tmp_path / "digits-set"
+
+
+def test_what_a_killed_process_left_beside_whole_files_is_removed(server, tmp_path):
+    folder = get(tmp_path, server.mirror)
+    for name in ("digits.gz.part", "digits.new", "saccade.lock"):
+        (folder / name).write_text("")
+    get(tmp_path, server.mirror)
+    assert leftovers(tmp_path) == {"digits"}
+    assert len(server.asked) == 1

@@ -145,11 +145,15 @@ def fetch(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be made ({error}); set SACCADE_HOME to a folder you can write") from error
-    if _missing(download, folder):  # what is there can be used from a folder that cannot be written
+    if _missing(download, folder):
         with locked(folder / _LOCK, f"fetches into {folder}", wait=_say_that_it_waits) as remark:
             if remark:
                 warnings.warn(remark, stacklevel=2)
             _fetch_missing(name, download, folder, progress or _silent)
+            _tidy(download, folder)
+    elif any(path.exists() for path in (folder / _LOCK, *_drafts(download, folder))):  # of a process that was killed
+        with suppress(OutputError), locked(folder / _LOCK, f"fetches into {folder}"):  # or that is still at it
+            _tidy(download, folder)
     return folder
 
 
@@ -171,10 +175,17 @@ def _fetch_missing(name: str, download: Download, folder: Path, progress: Progre
             f"{name} could not be fetched; every source failed:\n{reasons}\n"
             f"To go on by hand, put these files (decompressed) into {folder}: {names}"
         )
-    for file in download.files:
-        for draft in drafts_of(file, folder):  # of a source that did not get to the end
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
+
+
+def _tidy(download: Download, folder: Path) -> None:
+    """Remove what sources left that did not get to the end."""
+    for draft in _drafts(download, folder):
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def _drafts(download: Download, folder: Path) -> list[Path]:
+    return [draft for file in download.files for draft in drafts_of(file, folder)]
 
 
 def _missing(download: Download, folder: Path) -> list[RemoteFile]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import gzip
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Protocol
 
+from saccade.atomic import sync_folder
 from saccade.cache import RemoteFile
 from saccade.errors import OutputError
 
@@ -227,8 +229,11 @@ def _install(stream: _Readable, file: RemoteFile, folder: Path) -> None:
                 out.write(block)
                 digest.update(block)
                 size += len(block)
+            out.flush()
+            os.fsync(out.fileno())
         if size != file.size or digest.hexdigest() != file.sha256:
             raise SourceError(f"{file.name}: content differs (SHA-256 {digest.hexdigest()[:12]}…, {size} bytes)")
         fresh.replace(folder / file.name)
+        sync_folder(folder)
     finally:
         fresh.unlink(missing_ok=True)
