@@ -141,7 +141,7 @@ def recover(path: Path, *, alone: bool = False) -> None:
     read. It does nothing if ``path`` is there, if its writer may still be at work, or if the place cannot be written.
     ``alone``: the caller holds a lock, so nobody else is at work there.
     """
-    if path.exists():
+    if os.path.lexists(path):
         return
     for old in _drafts(path.parent, "old"):
         draft = _DRAFT.fullmatch(old.name)

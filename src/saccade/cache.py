@@ -26,8 +26,11 @@ class RemoteFile:
     sha256: str
 
     def is_at(self, path: Path) -> bool:
-        """Whether ``path`` is this file, to the last byte."""
-        return path.is_file() and path.stat().st_size == self.size and file_digest(path) == self.sha256
+        """Whether ``path`` is this file, to the last byte; False also for a file that may not be read."""
+        try:
+            return path.is_file() and path.stat().st_size == self.size and file_digest(path) == self.sha256
+        except OSError:
+            return False
 
 
 def file_digest(path: Path) -> str:

@@ -128,7 +128,11 @@ def _take(path: Path, what: str) -> tuple[int, Holder | None]:
                     )
                 if not is_kept and found is not None and not found.is_gone:
                     raise _BusyError(found)
-                _write(descriptor)
+                try:
+                    _write(descriptor)
+                except OSError:  # the disk is full
+                    path.unlink(missing_ok=True)
+                    raise
             except BaseException:
                 os.close(descriptor)
                 raise

@@ -216,12 +216,6 @@ def test_a_full_disk_leaves_no_half_files(
     assert list((tmp_path / "out").iterdir()) == []
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_folder(model: str, album: Path, tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir(mode=0o500)
-    assert "permission" in error_line(run("look", album, "--model", model, "--ask", 1, "--out", tmp_path / "out"))
-
-
 def test_debug_anywhere_shows_the_traceback_and_the_line(model: str, tmp_path: Path) -> None:
     for args in (["--debug", "look", tmp_path / "gone.png"], ["look", tmp_path / "gone.png", "--debug"]):
         result = run(*args)

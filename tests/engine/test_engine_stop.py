@@ -73,6 +73,21 @@ def test_time_limit(tmp_path, monkeypatch):
     assert result.checkpoint.name == f"step-{result.step:08d}"
 
 
+@pytest.mark.parametrize("years", [-30, 30])
+def test_a_time_limit_does_not_heed_the_clock_on_the_wall(tmp_path, monkeypatch, years):
+    """Set back, that clock would never reach a limit; set forward, it would reach any at once."""
+    shown = itertools.count(years * 31_536_000, 60 * years)
+    monkeypatch.setattr("time.time", lambda: float(next(shown)))
+    monkeypatch.setattr("time.time_ns", lambda: 10**9 * next(shown))
+    short = fit(
+        TinyTask(), tiny_recipe({"steps": 40}), tmp_path / "a", max_minutes=1e-9, device="cpu", progress="quiet"
+    )
+    assert (short.stopped, short.step) == ("time", 1)
+    long = fit(TinyTask(), tiny_recipe({"steps": 4}), tmp_path / "b", max_minutes=1000, device="cpu", progress="quiet")
+    assert (long.stopped, long.step) == ("finished", 4)
+    assert 0 <= long.seconds < 1000 * 60
+
+
 def test_senseless_time_limit_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="max_minutes"):
         fit(TinyTask(), LONG, tmp_path / "run", max_minutes=0, device="cpu", progress="quiet")

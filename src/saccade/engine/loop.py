@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 
+from saccade.atomic import writing
 from saccade.engine.data_note import Compared, DataNote, Parts, compared
 from saccade.engine.progress import ProgressMode, Reporter, make_reporter
 from saccade.engine.protocol import Trainable
@@ -143,10 +144,11 @@ class _Run:
 
     def _prepare_folder(self, fabric: Fabric, held: ExitStack) -> bool:
         """Lock the folder and make it what a run begins with; whether there is something to resume."""
-        if self.resume and not self.folder.has_no_state:
-            self.folder.check_same(self.recipe)
-        elif not (self.folder.path / LOCK).is_file():
-            self.folder.check_free()  # before a lock is put into somebody's folder
+        with writing(self.folder.path):  # it may not even be allowed to look into it
+            if self.resume and not self.folder.has_no_state:
+                self.folder.check_same(self.recipe)
+            elif not (self.folder.path / LOCK).is_file():
+                self.folder.check_free()  # before a lock is put into somebody's folder
         if remark := held.enter_context(self.folder.locked()):
             self._remarks.append(remark)
         if self.resume and self.folder.has_no_state:

@@ -104,7 +104,10 @@ class RunFolder:
 
         An empty folder is not one of these: nothing shows that it was meant for a run.
         """
-        return self.path.is_dir() and self._never_began() and not self.checkpoints.paths()
+        try:
+            return self.path.is_dir() and self._never_began() and not self.checkpoints.paths()
+        except OSError:  # it may not be looked into; whoever reads or writes it will say so
+            return False
 
     def _never_began(self) -> bool:
         """Whether all there is was left by a run that ended before its first step: it may start anew."""

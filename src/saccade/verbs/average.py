@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from saccade.atomic import folder_in_place, recover
+from saccade.atomic import folder_in_place, recover, writing
 from saccade.config import by_path, from_dict, to_dict
 from saccade.engine.recipe import Recipe
 from saccade.engine.recipe_versions import migrate_recipe
@@ -99,10 +99,14 @@ class _Run(NamedTuple):
 def _opened(path: Path) -> _Run:
     folder = RunFolder(path)
     recover(folder.model)  # a run may have been killed while it replaced its model
-    if not (path / "config.yaml").is_file():
+    try:
+        is_run, has_model = (path / "config.yaml").is_file(), (folder.model / CONFIG).is_file()
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read ({error.strerror}); name a run that you may read") from error
+    if not is_run:
         found = "it has no config.yaml" if path.is_dir() else "there is no such folder"
         raise CheckpointError(f"{path}: not a run folder ({found}); name folders that 'saccade train' wrote")
-    if not (folder.model / CONFIG).is_file():
+    if not has_model:
         raise CheckpointError(f"{path}: a run that has not kept a model yet; go on with 'saccade train … --resume'")
     facts = read_facts(folder.model)
     kept = from_dict(Recipe, migrate_recipe(facts.recipe, what=str(folder.model / CONFIG)), where=str(folder.model))
@@ -127,10 +131,11 @@ def _shares(weights: Sequence[float] | None, count: int) -> list[float]:
 
 def _check_place(out: Path) -> None:
     """Refuse a place that holds something, before any work is done."""
-    if out.exists() and not out.is_dir():
-        raise OutputError(f"{out}: a file is in the way; name a folder")
-    if out.is_dir() and any(out.iterdir()):
-        raise OutputError(f"{out}: is not empty; choose a new or empty folder")
+    with writing(out):  # it may not even be allowed to look into it
+        if out.exists() and not out.is_dir():
+            raise OutputError(f"{out}: a file is in the way; name a folder")
+        if out.is_dir() and any(out.iterdir()):
+            raise OutputError(f"{out}: is not empty; choose a new or empty folder")
 
 
 def _check_of_one_kind(first: _Run, other: _Run) -> None:

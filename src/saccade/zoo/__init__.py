@@ -28,7 +28,10 @@ def resolve(name_or_path: str | Path) -> Path:
     path = Path(name_or_path)
     for folder in (path, path / "model"):
         recover(folder)  # a writer may have been killed while it replaced the folder
-    own = next((folder for folder in (path, path / "model") if (folder / CONFIG).is_file()), None)
+    try:
+        own = next((folder for folder in (path, path / "model") if (folder / CONFIG).is_file()), None)
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read ({error.strerror}); name a model that you may read") from error
     ours = shipped().get(str(name_or_path))
     if ours is not None:
         if own is not None and not own.samefile(ours):

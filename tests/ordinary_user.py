@@ -1,0 +1,89 @@
+"""Commands run by an ordinary user on places that are not theirs, and on disks without room."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kill_trial import in_child
+from typer.testing import CliRunner
+
+NOBODY = 65534
+_NEW_MOUNTS, _PRIVATE = 0x00020000, (1 << 14) | (1 << 18)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command said, and how it ended."""
+
+    code: int
+    output: str
+    left: tuple[str, ...]
+    """What its folder holds afterwards."""
+
+
+def drop_privileges() -> None:
+    """Become nobody, if this is root: root may write everywhere."""
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+
+
+def limit_files(size: int) -> Callable[[], None]:
+    """No file may get larger than this: writing ends in the middle, as on a full disk."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+
+def tiny_disk(place: Path, size: int) -> Callable[[], None]:
+    """A disk of its own at ``place``, of so many bytes, seen by this process alone; PermissionError if not allowed."""
+
+    def mount() -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        options = f"size={size},mode=1777".encode()
+        done = (
+            libc.unshare(_NEW_MOUNTS) == 0
+            and libc.mount(b"none", b"/", None, _PRIVATE, None) == 0
+            and libc.mount(b"tmpfs", os.fsencode(place), b"tmpfs", 0, options) == 0
+        )
+        if not done:
+            raise PermissionError(ctypes.get_errno(), "no disk could be mounted")
+
+    return mount
+
+
+def run_as(first: Callable[[], None], *words: object, folder: Path, note: Path) -> Said:
+    """Run a command in a forked process after ``first``; a RuntimeError if ``first`` or the command broke down.
+
+    Args:
+        first: what changes the process, such as :func:`drop_privileges`.
+        words: of the command line.
+        folder: of this, what is left is told.
+        note: a file that the process may write to.
+    """
+    note.parent.mkdir(mode=0o777, exist_ok=True)
+    note.parent.chmod(0o777)
+    told = note.with_name("told")
+    told.unlink(missing_ok=True)
+
+    def work() -> None:
+        from saccade.cli import app
+
+        with told.open("w") as file:  # before there is no room
+            first()
+            result = CliRunner().invoke(app, [str(word) for word in words])
+            if result.exception is not None and not isinstance(result.exception, SystemExit):
+                raise result.exception
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.getrlimit(resource.RLIMIT_FSIZE)[1],) * 2)  # no more
+            left = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+            json.dump({"code": result.exit_code, "output": result.output, "left": left}, file)
+
+    ended = in_child(work, note)
+    if ended.how != "whole":
+        raise RuntimeError(ended.text)
+    return Said(**{**json.loads(told.read_text()), "left": tuple(json.loads(told.read_text())["left"])})
