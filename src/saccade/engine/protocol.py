@@ -53,7 +53,10 @@ class Trainable(Protocol):
         ...
 
     def described(self) -> str:
-        """What is learnt from, in one line for the person who waits; empty where there is nothing to tell."""
+        """What is learnt from, in one line for the person who waits; empty where there is nothing to tell.
+
+        Further lines say what looks wrong with it.
+        """
         ...
 
     def data_parts(self) -> Mapping[str, Sequence[tuple[str, str]]]:

@@ -121,9 +121,11 @@ class Trainer:
     def run(self) -> RunResult:
         """Go through the phases from wherever the run stands."""
         stopped: Stopped = "finished"
-        if self.at.step == 0 and (described := self.task.described()):
+        if self.fabric.is_global_zero and self.at.step == 0 and (described := self.task.described()):
+            summary, *doubts = described.splitlines()
             epoch = "" if self.epoch is None else f"; an epoch is {self.epoch:,} step{'s' if self.epoch != 1 else ''}"
-            self._say(described + epoch)
+            for line in (summary + epoch, *doubts):
+                self._say(line)
         while True:
             phase = self.phases[self.at.phase]
             interrupted = self._run_phase(phase)

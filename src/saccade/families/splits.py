@@ -30,7 +30,7 @@ class Opened:
     examples: Callable[[int], list[Example]]
     """The first so many examples, fewer where there are fewer."""
     summary: str = ""
-    """What the data holds in all, in one line, where it is read from files."""
+    """What the data holds in all, in one line, where it is read from files; below it, what looks wrong with it."""
 
 
 class OpenSplit(Protocol):

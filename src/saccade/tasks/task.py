@@ -115,7 +115,10 @@ class Task(ABC):
         """Names of all that validation may tell; the first is what a recipe calls ``score``."""
 
     def described(self) -> str:
-        """What is learnt from, in one line, where these are files; nothing is said of scenes that are made."""
+        """What is learnt from, in one line, where these are files, and below it what looks wrong with them.
+
+        Nothing is said of scenes that are made.
+        """
         return ""
 
     def learned_data(self) -> dict[str, Entries]:

@@ -68,22 +68,37 @@ def csv_stream(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, Cells]]
             ) from error
 
 
-def jsonl_rows(path: Path) -> tuple[Rows, list[str]]:
-    """The rows of a file with one JSON object in each line, in UTF-8; and the lines that are none."""
+def jsonl_rows(path: Path, repeated: list[str] | None = None) -> tuple[Rows, list[str]]:
+    """The rows of a file with one JSON object in each line, in UTF-8; and the lines that are none.
+
+    Lines with a key that is there more than once are added to ``repeated``; the last value counts.
+    """
     skipped: list[str] = []
-    return list(jsonl_stream(path, skipped)), skipped
+    return list(jsonl_stream(path, skipped, repeated)), skipped
 
 
-def jsonl_stream(path: Path, skipped: list[str]) -> Iterator[tuple[int, Cells]]:
+def jsonl_stream(path: Path, skipped: list[str], repeated: list[str] | None = None) -> Iterator[tuple[int, Cells]]:
     """As :func:`jsonl_rows`, one row after another; the lines that are none are added to ``skipped``."""
+    twice: list[str] = []
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice.append(next(name for name in names if names.count(name) > 1))
+        return found
+
     with _opened(path) as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
             try:
-                cells = json.loads(line)
+                cells = json.loads(line, object_pairs_hook=members)
             except (ValueError, RecursionError):  # numbers of thousands of digits are a plain ValueError
                 cells = None
+            if twice and repeated is not None:
+                repeated.append(f"line {number}, '{twice[0]}'")
+            twice.clear()
             if isinstance(cells, dict):
                 yield number, cells
             else:

@@ -7,6 +7,7 @@ named in a warning: whether they are one word is for the user to say (``Polish``
 
 from __future__ import annotations
 
+import re
 import unicodedata
 import warnings
 from collections.abc import Iterable, Sequence, Sized
@@ -15,6 +16,7 @@ from saccade.errors import DataError
 
 _NAMED = 3  # rows that a summary names for each reason
 _SHOWN = 3  # groups of words in a warning
+_DECIMAL = re.compile(r"[+-]?(0|[1-9][0-9]{0,300})(\.[0-9]*)?")
 
 
 # ---------------------------------------------------------------- numbers and lists
@@ -78,16 +80,22 @@ def summarised(left_out: Sequence[str]) -> str:
 
 
 def spelt_alike(words: Iterable[str]) -> list[list[str]]:
-    """Groups of words that differ only in capitals, in spaces or underscores, or in how they are encoded.
+    """Groups of words that differ only in capitals, spaces or underscores, encoding, or in how a number is written.
 
-    >>> spelt_alike(["Cup", "cup", "coffee_pot", "plate", "Coffee pot"])
-    [['Coffee pot', 'coffee_pot'], ['Cup', 'cup']]
+    >>> spelt_alike(["Cup", "cup", "coffee_pot", "plate", "Coffee pot", "1.0", "1", "2"])
+    [['1', '1.0'], ['Coffee pot', 'coffee_pot'], ['Cup', 'cup']]
     """
     groups: dict[str, list[str]] = {}
     for word in sorted(set(words)):
         plain = unicodedata.normalize("NFKC", word).casefold().replace("_", " ")
-        groups.setdefault(" ".join(plain.split()), []).append(word)
+        plain = " ".join(plain.split())
+        groups.setdefault(_number(plain) or plain, []).append(word)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def _number(word: str) -> str:
+    """A number in one spelling, such as 1.0 of ``1`` and ``1.00``; nothing for other words, and for codes as ``01``."""
+    return repr(float(word)) if _DECIMAL.fullmatch(word) else ""
 
 
 def warn_of_spellings(table: str, words: Iterable[str], things: str) -> None:

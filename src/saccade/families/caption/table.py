@@ -20,8 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from saccade.data.tables.doubts import in_lines, repeated_keys
 from saccade.data.tables.leaks import Placed, check_splits
 from saccade.data.tables.rows import (
     Cells,
@@ -41,8 +43,8 @@ from saccade.families.caption.text import tokenise
 CAPTIONS = 5
 """Captions of a picture at most, as in the paper: COCO has up to seven, and a fair score has five everywhere."""
 
-_RowSource = Callable[[list[str]], Iterator[tuple[int, Cells]]]
-"""A list for what is no row at all → the rows of a file, each with its line."""
+_RowSource = Callable[[list[str], list[str]], Iterator[tuple[int, Cells]]]
+"""Lists for what is no row at all and for rows with repeated keys → the rows of a file, each with its line."""
 
 
 @dataclass(frozen=True)
@@ -65,16 +67,25 @@ class CaptionTable:
     rows: tuple[CaptionedPicture, ...]
     skipped: tuple[str, ...] = ()
     """Captions and pictures left out, each with its reason: ``REASON: WHERE``."""
+    doubts: tuple[str, ...] = ()
+    """What its reader found doubtful, in words."""
 
     def count(self, split: str) -> int:
         """Pictures in ``split``."""
         return sum(row.split == split for row in self.rows)
 
     def described(self, words: int) -> str:
-        """What the table holds, in one line; how many ``words`` it teaches depends on who learns from it."""
+        """What the table holds, in one line, and below it what looks wrong with it.
+
+        How many ``words`` it teaches depends on who learns from it.
+        """
         pictures = f"{counted(len(self.rows), 'picture')} ({split_sizes(self.count)})"
         captions = counted(sum(len(row.captions) for row in self.rows), "caption")
-        return f"{self.name}: {captions} of {pictures}, {counted(words, 'word')}"
+        return in_lines(f"{self.name}: {captions} of {pictures}, {counted(words, 'word')}", self.doubts)
+
+    def split_of(self) -> dict[Path, str]:
+        """The split of every picture."""
+        return {row.image: row.split for row in self.rows}
 
     def captions(self, split: str) -> Iterator[str]:
         """The captions of ``split``, one after another."""
@@ -111,6 +122,8 @@ class CaptionGathering:
     def __init__(self, name: str, options: CaptionOptions) -> None:
         self.name, self.options = name, options
         self.skipped: list[str] = []
+        self.repeated: list[str] = []
+        """Rows of JSON lines in which a key is there more than once."""
         self._captions: dict[Path, list[str]] = {}
         self._split: dict[Path, str] = {}
 
@@ -149,25 +162,25 @@ class CaptionGathering:
             CaptionedPicture(image, tuple(said), self._split[image]) for image, said in self._captions.items() if said
         )
         check_usable(self.name, rows, self.skipped, strict=self.options.strict, thing="caption")
-        return CaptionTable(self.name, rows, tuple(self.skipped))
+        return CaptionTable(self.name, rows, tuple(self.skipped), (repeated_keys(self.repeated),))
 
 
 def read_caption_csv(path: Path, options: CaptionOptions) -> CaptionTable:
     """The captions of a CSV file with a header, commas between the cells, in UTF-8."""
-    return _table(f"csv:{path}", path.parent, lambda skipped: csv_stream(path, ("image", "caption")), options)
+    return _table(f"csv:{path}", path.parent, lambda skipped, repeated: csv_stream(path, ("image", "caption")), options)
 
 
 def read_caption_jsonl(path: Path, options: CaptionOptions) -> CaptionTable:
     """The captions of a file with one JSON object in each line, in UTF-8."""
-    return _table(f"jsonl:{path}", path.parent, lambda skipped: jsonl_stream(path, skipped), options)
+    return _table(f"jsonl:{path}", path.parent, partial(jsonl_stream, path), options)
 
 
 def _table(name: str, folder: Path, rows: _RowSource, options: CaptionOptions) -> CaptionTable:
     gathering = CaptionGathering(name, options)
-    has_split = any("split" in cells for _, cells in rows([]))
+    has_split = any("split" in cells for _, cells in rows([], []))
     files = FilesFrom(folder)
     placed: dict[Placed, None] = {}  # each picture once, in order
-    for line, cells in rows(gathering.skipped):
+    for line, cells in rows(gathering.skipped, gathering.repeated):
         where = f"line {line}"
         try:
             check_width(cells)

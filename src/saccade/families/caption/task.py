@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict
+from saccade.data.pictures.near_copies import with_near_copies
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.references import split_reference
 from saccade.data.tables.splits import Split
@@ -113,8 +114,11 @@ class CaptionTask(PictureTask):
         return (), self.vocabulary.entries
 
     def described(self) -> str:
-        """What the table holds, in one line; nothing of scenes."""
-        return "" if self.table is None else self.table.described(len(self.vocabulary.words))
+        """What the table holds, in one line, and what looks wrong with it; nothing of scenes."""
+        if self.table is None:
+            return ""
+        described = self.table.described(len(self.vocabulary.words))
+        return with_near_copies(described, self.table.split_of(), self.tell)
 
     def learned_data(self) -> dict[str, Entries]:
         """The captions of train and val with their pictures, or the glyphs of scenes; and the words."""

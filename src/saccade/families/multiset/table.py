@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from saccade.data.tables.doubts import contradictions, in_lines, repeated_keys, spellings
 from saccade.data.tables.leaks import Placed, check_splits
 from saccade.data.tables.rows import (
     Box,
@@ -76,16 +77,23 @@ class MultisetTable:
     kind: Kind = "multiset"
     skipped: tuple[str, ...] = ()
     """Rows left out, each with its reason."""
+    doubts: tuple[str, ...] = ()
+    """What its reader found doubtful, in words."""
 
     def count(self, split: str) -> int:
         """Pictures in ``split``."""
         return sum(row.split == split for row in self.rows)
 
     def described(self) -> str:
-        """What the table holds, in one line."""
+        """What the table holds, in one line; below it, what looks wrong with it."""
         rows = f"{counted(len(self.rows), 'picture')} ({split_sizes(self.count)})"
         classes = counted(len(self.classes), "class", "classes")
-        return f"{self.name}: {rows}, {classes}, at most {counted(self.most, 'label')} on a training picture"
+        most = f"at most {counted(self.most, 'label')} on a training picture"
+        return in_lines(f"{self.name}: {rows}, {classes}, {most}", (spellings(self.classes, "labels"), *self.doubts))
+
+    def split_of(self) -> dict[Path, str]:
+        """The split of every picture."""
+        return {row.image: row.split for row in self.rows}
 
     def some(self, split: str, pictures: int) -> MultisetTable:
         """The table with ``split`` cut to its first ``pictures`` pictures."""
@@ -110,12 +118,13 @@ class MultisetTableOptions:
 
 def read_multiset_csv(path: Path, options: MultisetTableOptions) -> MultisetTable:
     """The pictures of a CSV file with a header, commas between the cells, in UTF-8."""
-    return _table("csv", path, csv_rows(path, ("image", "labels")), [], options)
+    return _table("csv", path, csv_rows(path, ("image", "labels")), [], [], options)
 
 
 def read_multiset_jsonl(path: Path, options: MultisetTableOptions) -> MultisetTable:
     """The pictures of a file with one JSON object in each line, in UTF-8."""
-    return _table("jsonl", path, *jsonl_rows(path), options)
+    repeated: list[str] = []
+    return _table("jsonl", path, *jsonl_rows(path, repeated), repeated, options)
 
 
 def make_multiset_table(
@@ -126,6 +135,7 @@ def make_multiset_table(
     kind: Kind = "multiset",
     most: int | None = None,
     strict: bool = False,
+    doubts: Iterable[str] = (),
 ) -> MultisetTable:
     """A table whose words are those of its training rows; rows with other words are left out.
 
@@ -138,6 +148,7 @@ def make_multiset_table(
         kind: what labels mean.
         most: labels of a training picture at most; as many as there are if not given.
         strict: refuse a table that has rows to leave out.
+        doubts: what looks wrong although it can be used, in words.
 
     Raises:
         DataError: no row can be used, none has a label, or ``strict`` and some cannot be used.
@@ -150,7 +161,7 @@ def make_multiset_table(
     if not classes:
         raise DataError(f"{name}: none of its {len(train):,} training pictures has a label; there is nothing to learn")
     longest = max(len(row.labels) for row in train)
-    return MultisetTable(name, tuple(rows), classes, min(most or longest, longest), kind, left_out)
+    return MultisetTable(name, tuple(rows), classes, min(most or longest, longest), kind, left_out, tuple(doubts))
 
 
 def check_most(most: int | None) -> None:
@@ -178,12 +189,15 @@ def with_known_labels(
     return rows, skipped
 
 
-def _table(reader: str, path: Path, rows: Rows, skipped: list[str], options: MultisetTableOptions) -> MultisetTable:
+def _table(
+    reader: str, path: Path, rows: Rows, skipped: list[str], repeated: list[str], options: MultisetTableOptions
+) -> MultisetTable:
     has_split = any("split" in cells for _, cells in rows)
     files = FilesFrom(path.parent)
     line_of: dict[Path, int] = {}
     found: list[tuple[str, MultisetRow]] = []
     placed: list[Placed] = []
+    said: list[tuple[Path, str, tuple[str, ...]]] = []
     for line, cells in rows:
         try:
             row, group = _row(cells, files, has_split)
@@ -191,6 +205,7 @@ def _table(reader: str, path: Path, rows: Rows, skipped: list[str], options: Mul
             skipped.append(error.at(f"line {line}"))
             continue
         placed.append(Placed(row.image, group, row.split))
+        said.append((row.image, "", row.labels))
         if line_of.setdefault(row.image, line) != line:
             skipped.append(f"picture named twice: line {line} repeats line {line_of[row.image]}")
         else:
@@ -199,7 +214,15 @@ def _table(reader: str, path: Path, rows: Rows, skipped: list[str], options: Mul
     check_splits(name, path.parent, placed)
     if options.kind == "set":
         _refuse_repeats(path, found)
-    return make_multiset_table(name, found, skipped, kind=options.kind, most=options.most, strict=options.strict)
+    return make_multiset_table(
+        name,
+        found,
+        skipped,
+        kind=options.kind,
+        most=options.most,
+        strict=options.strict,
+        doubts=(contradictions(said), repeated_keys(repeated)),
+    )
 
 
 def _row(cells: Cells, files: FilesFrom, has_split: bool) -> tuple[MultisetRow, str]:

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict
+from saccade.data.pictures.near_copies import with_near_copies
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.references import split_reference
 from saccade.data.tables.splits import Split
@@ -122,8 +123,10 @@ class MultisetTask(PictureTask):
         return (), self.classes
 
     def described(self) -> str:
-        """What the table holds, in one line; nothing of scenes."""
-        return "" if self.table is None else self.table.described()
+        """What the table holds, in one line, and what looks wrong with it; nothing of scenes."""
+        if self.table is None:
+            return ""
+        return with_near_copies(self.table.described(), self.table.split_of(), self.tell)
 
     def learned_data(self) -> dict[str, Entries]:
         """The labels of train and val with their pictures, or the glyphs of scenes; and the words."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from saccade.data.tables.doubts import repeated_keys
 from saccade.data.tables.leaks import Placed, check_splits
 from saccade.data.tables.rows import (
     Cells,
@@ -52,15 +53,18 @@ class TableOptions:
 
 def read_csv(path: Path, options: TableOptions) -> QuestionTable:
     """The questions of a CSV file with a header, commas between the cells, in UTF-8."""
-    return _table("csv", path, csv_rows(path, ("image", "query", "label|labels")), [], options)
+    return _table("csv", path, csv_rows(path, ("image", "query", "label|labels")), [], [], options)
 
 
 def read_jsonl(path: Path, options: TableOptions) -> QuestionTable:
     """The questions of a file with one JSON object in each line, in UTF-8."""
-    return _table("jsonl", path, *jsonl_rows(path), options)
+    repeated: list[str] = []
+    return _table("jsonl", path, *jsonl_rows(path, repeated), repeated, options)
 
 
-def _table(reader: str, path: Path, rows: Rows, skipped: list[str], options: TableOptions) -> QuestionTable:
+def _table(
+    reader: str, path: Path, rows: Rows, skipped: list[str], repeated: list[str], options: TableOptions
+) -> QuestionTable:
     has_split = any("split" in cells for _, cells in rows)
     multi_label = any("labels" in cells for _, cells in rows)
     files = FilesFrom(path.parent)
@@ -76,7 +80,8 @@ def _table(reader: str, path: Path, rows: Rows, skipped: list[str], options: Tab
     name = f"{reader}:{path}"
     check_splits(name, path.parent, (Placed(row.image, row.group, row.split) for row in first_line))
     found = [(f"line {line}", question) for question, line in first_line.items()]
-    return make_table(name, found, skipped, multi_label=multi_label, strict=options.strict)
+    doubts = [repeated_keys(repeated)]
+    return make_table(name, found, skipped, multi_label=multi_label, strict=options.strict, doubts=doubts)
 
 
 def _question(cells: Cells, files: FilesFrom, has_split: bool) -> Question:

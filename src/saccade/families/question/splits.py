@@ -8,6 +8,7 @@ from typing import Any
 
 from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.export import check_request
+from saccade.data.pictures.near_copies import with_near_copies
 from saccade.data.scenes.export import object_facts, write_stream
 from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.layout import SceneLayout
@@ -38,7 +39,8 @@ def open_split(
     words: dict[str, Any] = {} if facts is None else {"queries": facts.queries, "answers": facts.answers}
     shown = table if count is None else table.some(split, count)
     data = TableData(config, split, table=shown, progress=progress, **words)
-    return Opened(lambda many: table_examples(data, many), table.described())
+    summary = table.described() if facts is not None else with_near_copies(table.described(), table.split_of())
+    return Opened(lambda many: table_examples(data, many), summary)
 
 
 def write_split(

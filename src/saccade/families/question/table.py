@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from saccade.data.tables.doubts import contradictions, in_lines, spellings
 from saccade.data.tables.splits import split_sizes
 from saccade.data.tables.wording import check_usable, counted
 
@@ -55,17 +56,29 @@ class QuestionTable:
     """Rows left out, each with its reason."""
     as_found: tuple[Question, ...] = ()
     """Every row that could be read, those with words that are never seen in train too: a model may know them."""
+    doubts: tuple[str, ...] = ()
+    """What its reader found doubtful, in words."""
 
     def count(self, split: str) -> int:
         """Questions in ``split``."""
         return sum(row.split == split for row in self.rows)
 
     def described(self) -> str:
-        """What the table holds, in one line."""
+        """What the table holds, in one line; below it, what looks wrong with it."""
         words = f"{counted(len(self.queries), 'query', 'queries')}, {counted(len(self.answers), 'answer')}"
         pictures = counted(len({row.image for row in self.rows}), "picture")
         rows = f"{counted(len(self.rows), 'question')} ({split_sizes(self.count)})"
-        return f"{self.name}: {rows} about {pictures}, {words}"
+        doubts = (
+            contradictions((row.image, row.query, row.labels) for row in self.as_found or self.rows),
+            spellings(self.queries, "queries"),
+            spellings(self.answers, "answers"),
+            *self.doubts,
+        )
+        return in_lines(f"{self.name}: {rows} about {pictures}, {words}", doubts)
+
+    def split_of(self) -> dict[Path, str]:
+        """The split of every picture."""
+        return {row.image: row.split for row in self.as_found or self.rows}
 
     def some(self, split: str, pictures: int) -> QuestionTable:
         """The table with ``split`` cut to the questions about its first ``pictures`` pictures."""
@@ -85,6 +98,7 @@ def make_table(
     *,
     multi_label: bool,
     strict: bool = False,
+    doubts: Iterable[str] = (),
 ) -> QuestionTable:
     """A table whose words are those of its training rows; rows with other words are left out.
 
@@ -96,6 +110,7 @@ def make_table(
         skipped: what was left out before.
         multi_label: whether a question may have several answers.
         strict: refuse a table that has rows to leave out.
+        doubts: what looks wrong although it can be used, in words.
 
     Raises:
         DataError: no row can be used, or ``strict`` and some cannot.
@@ -107,7 +122,7 @@ def make_table(
     left_out = (*skipped, *unseen)
     check_usable(name, rows, left_out, strict=strict)
     as_found = tuple(question for _, question in found)
-    return QuestionTable(name, tuple(rows), queries, answers, multi_label, left_out, as_found)
+    return QuestionTable(name, tuple(rows), queries, answers, multi_label, left_out, as_found, tuple(doubts))
 
 
 def with_known_words(

@@ -17,6 +17,7 @@ from typing import Any, cast
 from torch import Tensor, nn
 
 from saccade.config import from_dict
+from saccade.data.pictures.near_copies import with_near_copies
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.references import split_reference
 from saccade.data.tables.trainable import check_named, check_trainable
@@ -69,8 +70,8 @@ class TableTask(QuestionTask):
         super().__init__(model=model, model_config=settings, size=size, protocol=protocol, seed=seed)
 
     def described(self) -> str:
-        """What the table holds, in one line."""
-        return self.table.described()
+        """What the table holds, in one line; below it, what looks wrong with it."""
+        return with_near_copies(self.table.described(), self.table.split_of(), self.tell)
 
     def learned_data(self) -> dict[str, Entries]:
         """The questions of train and val, their pictures, and the words."""

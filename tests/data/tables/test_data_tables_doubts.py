@@ -1,0 +1,59 @@
+"""What looks wrong with a table is counted, and its first case named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from saccade.data.tables.doubts import contradictions, in_lines, repeated_keys, spellings
+from saccade.data.tables.rows import jsonl_rows
+
+A, B = Path("x/a.png"), Path("x/b.png")
+
+
+def test_contradictory_labels() -> None:
+    rows = [(A, "colour", ["red"]), (A, "colour", ["blue"]), (A, "size", ["red"]), (B, "colour", ["blue"])]
+    assert contradictions(rows) == (
+        "1 question has contradictory labels in different rows (first a.png, 'colour': 'red' and 'blue')"
+    )
+    rows += [(B, "colour", ["green"]), (B, "colour", ["red"])]
+    assert contradictions(rows).startswith("2 questions have contradictory labels in different rows (first a.png,")
+    assert contradictions([(A, "", ["1", "2"]), (A, "", ["1"])]) == (
+        "1 picture has contradictory labels in different rows (first a.png: '1; 2' and '1')"
+    )
+
+
+def test_labels_that_agree() -> None:
+    assert contradictions([(A, "q", ["1", "2"]), (A, "q", ["2", "1"]), (B, "q", ["3"])]) == ""
+    assert contradictions([]) == ""
+
+
+def test_numbers_that_are_written_differently() -> None:
+    assert spellings(["1", "1.0", "2", "two"], "answers") == (
+        "2 answers differ in spelling alone and are learnt as different ones (first '1' and '1.0')"
+    )
+    assert spellings(["1", "2", "1.5", "nan", "NaN2", "inf", "-inf", "1,0", "01", "1" + "0" * 400], "answers") == ""
+
+
+def test_repeated_keys_of_json_lines(tmp_path: Path) -> None:
+    lines = [
+        '{"image": "a.png", "label": "red", "label": "blue"}',
+        '{"image": "a.png", "label": "red"}',
+        '{"image": "a.png", "box": {"x": 1, "x": 2}}',
+        "[1]",
+        '{"image": "a.png", "image": "b.png"',
+    ]
+    (tmp_path / "t.jsonl").write_text("\n".join(lines))
+    repeated: list[str] = []
+    rows, skipped = jsonl_rows(tmp_path / "t.jsonl", repeated)
+    assert [line for line, _ in rows] == [1, 2, 3]
+    assert rows[0][1]["label"] == "blue"
+    assert repeated == ["line 1, 'label'", "line 3, 'x'"]
+    assert len(skipped) == 2
+    assert repeated_keys(repeated) == "2 rows repeat a JSON key, and the last value counts (first line 1, 'label')"
+    assert repeated_keys(repeated[:1]).startswith("1 row repeats a JSON key")
+    assert repeated_keys([]) == ""
+
+
+def test_doubts_stand_below_the_summary() -> None:
+    assert in_lines("3 rows", ["", "a", "b"]) == "3 rows\ndoubtful: a\ndoubtful: b"
+    assert in_lines("3 rows", [""]) == "3 rows"

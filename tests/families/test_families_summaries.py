@@ -1,0 +1,125 @@
+"""The summary of a table names what looks wrong with it: on the command line, and at the beginning of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+import saccade
+from saccade.cli import app
+
+PICTURES = 12
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Pictures 0 to 11, and ``copy.jpg``: number 3 saved again."""
+    numbers = np.random.default_rng(0)
+    for number in range(PICTURES):
+        blobs = Image.fromarray(numbers.integers(0, 256, (6, 6, 3), np.uint8)).resize(
+            (48, 48), Image.Resampling.BICUBIC
+        )
+        blobs.save(tmp_path / f"{number}.png")
+        if number == 3:
+            blobs.save(tmp_path / "copy.jpg", quality=80)
+    return tmp_path
+
+
+def _rows(**values: object) -> list[dict[str, object]]:
+    """A row for each picture: 0 to 7 in train, 8 and 9 in val, 10, 11 and the copy in test."""
+    splits = {number: "train" if number < 8 else "val" if number < 10 else "test" for number in range(PICTURES)}
+    rows: list[dict[str, object]] = [{"image": f"{n}.png", "split": split, **values} for n, split in splits.items()]
+    return [*rows, {"image": "copy.jpg", "split": "test", **values}]
+
+
+def _table(folder: Path, rows: list[dict[str, object]], repeat: str) -> str:
+    lines = [json.dumps(row) for row in rows]
+    lines[1] = lines[1].replace("{", f'{{"{repeat}": "x", ', 1)
+    (folder / "t.jsonl").write_text("\n".join(lines))
+    return f"jsonl:{folder / 't.jsonl'}"
+
+
+def _shown(data: str, folder: Path) -> str:
+    result = CliRunner().invoke(app, ["data", "show", data, "--split", "train", "--out", str(folder / "sheet.png")])
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.split())  # a narrow terminal breaks lines
+
+
+COPY = "1 picture looks like one in another split"
+COPIED = "(first copy.jpg (test) ≈ 3.png (train))"
+
+
+def test_questions(folder: Path) -> None:
+    rows = _rows(query="how many", label="1")
+    rows[2]["label"], rows[5]["label"] = "1.0", "2"
+    rows.append({**rows[4], "label": "2"})
+    data = _table(folder, rows, "label")
+    said = _shown(data, folder)
+    assert (
+        "doubtful: 1 question has contradictory labels in different rows (first 4.png, 'how many': '1' and '2')" in said
+    )
+    assert "doubtful: 2 answers differ in spelling alone and are learnt as different ones (first '1' and '1.0')" in said
+    assert "doubtful: 1 row repeats a JSON key, and the last value counts (first line 2, 'label')" in said
+    assert f"doubtful: {COPY}" in said
+    assert COPIED in said
+    assert said.count("doubtful") == 4
+
+
+def test_a_run_says_it_before_its_first_step(folder: Path, tmp_path: Path) -> None:
+    rows = _rows(query="how many", label="1")
+    rows[2]["label"] = "1.0"
+    tiny = (
+        "data.size=[48,48]",
+        "batch_size=8",
+        "model.config.hidden=4",
+        "model.config.channels=4",
+        "phases.0.epochs=1",
+    )
+    data = _table(folder, rows, "query")
+    with pytest.warns(UserWarning, match="'1', '1.0'"):
+        saccade.train(
+            "attributes",
+            data=data,
+            out=tmp_path / "run",
+            overrides=[*tiny, "model.config.depth=2"],
+            device="cpu",
+            quiet=True,
+        )
+    lines = [line.partition(" ")[2] for line in (tmp_path / "run" / "log.txt").read_text("utf-8").splitlines()]
+    assert lines[0].endswith("1 query, 2 answers; an epoch is 1 step")
+    assert [line.startswith("doubtful: ") for line in lines[:5]] == [False, True, True, True, False]
+    assert lines[3].startswith(f"doubtful: {COPY}")
+
+
+def test_multisets(folder: Path) -> None:
+    rows = _rows(labels=["1", "2"])
+    rows[5]["labels"] = ["2.0"]
+    rows.append({**rows[4], "labels": ["2"]})
+    said = _shown(_table(folder, rows, "labels"), folder)
+    assert "doubtful: 1 picture has contradictory labels in different rows (first 4.png: '1; 2' and '2')" in said
+    assert "doubtful: 2 labels differ in spelling alone and are learnt as different ones (first '2' and '2.0')" in said
+    assert "doubtful: 1 row repeats a JSON key, and the last value counts (first line 2, 'labels')" in said
+    assert COPIED in said
+
+
+def test_captions(folder: Path) -> None:
+    said = _shown(_table(folder, _rows(caption="a red square"), "caption"), folder)
+    assert "doubtful: 1 row repeats a JSON key, and the last value counts (first line 2, 'caption')" in said
+    assert COPIED in said
+    assert said.count("doubtful") == 2
+
+
+def test_a_table_without_doubts_has_one_line(folder: Path) -> None:
+    rows = [row for row in _rows(query="how many", label="1") if row["image"] != "copy.jpg"]
+    (folder / "t.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    assert "doubtful" not in _shown(f"jsonl:{folder / 't.jsonl'}", folder)
