@@ -12,19 +12,21 @@ A, B = Path("x/a.png"), Path("x/b.png")
 
 def test_contradictory_labels() -> None:
     rows = [(A, "colour", ["red"]), (A, "colour", ["blue"]), (A, "size", ["red"]), (B, "colour", ["blue"])]
-    assert contradictions(rows) == (
+    assert contradictions(rows, "question") == (
         "1 question has contradictory labels in different rows (first a.png, 'colour': 'red' and 'blue')"
     )
     rows += [(B, "colour", ["green"]), (B, "colour", ["red"])]
-    assert contradictions(rows).startswith("2 questions have contradictory labels in different rows (first a.png,")
-    assert contradictions([(A, "", ["1", "2"]), (A, "", ["1"])]) == (
+    assert contradictions(rows, "question").startswith(
+        "2 questions have contradictory labels in different rows (first a.png,"
+    )
+    assert contradictions([(A, "", ["1", "2"]), (A, "", ["1"])], "picture") == (
         "1 picture has contradictory labels in different rows (first a.png: '1; 2' and '1')"
     )
 
 
 def test_labels_that_agree() -> None:
-    assert contradictions([(A, "q", ["1", "2"]), (A, "q", ["2", "1"]), (B, "q", ["3"])]) == ""
-    assert contradictions([]) == ""
+    assert contradictions([(A, "q", ["1", "2"]), (A, "q", ["2", "1"]), (B, "q", ["3"])], "question") == ""
+    assert contradictions([], "question") == ""
 
 
 def test_numbers_that_are_written_differently() -> None:

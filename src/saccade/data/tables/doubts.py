@@ -11,11 +11,12 @@ from pathlib import Path
 from saccade.data.tables.wording import counted, spelt_alike
 
 
-def contradictions(found: Iterable[tuple[Path, str, Sequence[str]]]) -> str:
-    """Questions that have different answers in different rows.
+def contradictions(found: Iterable[tuple[Path, str, Sequence[str]]], thing: str) -> str:
+    """Things that have different labels in different rows.
 
     Args:
         found: picture, what is asked about it (empty: nothing is asked), and labels, for each row.
+        thing: what has labels, in the singular.
     """
     answers: dict[tuple[Path, str], dict[tuple[str, ...], None]] = {}
     for image, asked, labels in found:
@@ -24,11 +25,10 @@ def contradictions(found: Iterable[tuple[Path, str, Sequence[str]]]) -> str:
     if not torn:
         return ""
     (image, asked), given = torn[0]
-    things = counted(len(torn), "question" if asked else "picture")
     about = f"{image.name}, '{asked}'" if asked else image.name
     first = " and ".join(f"'{'; '.join(labels)}'" for labels in given[:2])
     have = "has" if len(torn) == 1 else "have"
-    return f"{things} {have} contradictory labels in different rows (first {about}: {first})"
+    return f"{counted(len(torn), thing)} {have} contradictory labels in different rows (first {about}: {first})"
 
 
 def spellings(words: Iterable[str], things: str) -> str:

@@ -221,7 +221,7 @@ def _table(
         kind=options.kind,
         most=options.most,
         strict=options.strict,
-        doubts=(contradictions(said), repeated_keys(repeated)),
+        doubts=(contradictions(said, "picture"), repeated_keys(repeated)),
     )
 
 

@@ -69,7 +69,7 @@ class QuestionTable:
         pictures = counted(len({row.image for row in self.rows}), "picture")
         rows = f"{counted(len(self.rows), 'question')} ({split_sizes(self.count)})"
         doubts = (
-            contradictions((row.image, row.query, row.labels) for row in self.as_found or self.rows),
+            contradictions(((row.image, row.query, row.labels) for row in self.as_found or self.rows), "question"),
             spellings(self.queries, "queries"),
             spellings(self.answers, "answers"),
             *self.doubts,
