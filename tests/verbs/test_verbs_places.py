@@ -73,17 +73,24 @@ def _one_line(said: Said) -> str:
 
 @pytest.fixture
 def closed(public: Path) -> Iterator[Path]:
-    """A folder in which an ordinary user may read and not write."""
+    """A folder that a test fills and then closes to ordinary users, with what is in it."""
     folder = public / "closed"
     folder.mkdir()
-    folder.chmod(0o555)
     yield folder
-    folder.chmod(0o755)
+    _open_again(folder)
     shutil.rmtree(folder)
+
+
+def _open_again(folder: Path) -> None:
+    folder.chmod(0o755)
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            _open_again(entry)
 
 
 @pytest.mark.parametrize("verb", ["train", "look", "average", "export"])
 def test_a_folder_that_is_not_ones_own(public: Path, closed: Path, verb: str) -> None:
+    closed.chmod(0o555)
     words = _commands(public, closed)[verb]
     line = _one_line(run_as(drop_privileges, *words, folder=closed, note=public / "notes" / verb))
     assert "cannot write" in line
@@ -102,7 +109,7 @@ def test_a_folder_that_may_not_even_be_read(public: Path, closed: Path) -> None:
 
 def test_a_model_and_a_run_that_may_not_be_read(public: Path, closed: Path) -> None:
     shutil.copytree(public / "run", closed / "run")
-    os.chmod(closed / "run", 0o444)  # it may be listed, not opened
+    (closed / "run").chmod(0o444)  # it may be listed, not opened
     look = ["look", public / "a.png", "--model", closed / "run", "--ask", "1"]
     average = ["average", public / "run", closed / "run", "--out", public / "mean"]
     resume = ["train", "--resume", "--out", closed / "run"]
@@ -111,15 +118,16 @@ def test_a_model_and_a_run_that_may_not_be_read(public: Path, closed: Path) -> N
         assert str(closed / "run") in line
         assert "cannot be read (" in line
         assert "Permission denied" in line
-    os.chmod(closed / "run", 0o755)
 
 
 def test_a_run_of_somebody_else_is_not_continued(public: Path) -> None:
     before = {path: path.read_bytes() for path in (public / "run").rglob("*") if path.is_file()}
-    if os.geteuid() != 0:
-        (public / "run").chmod(0o555)
+    (public / "run").chmod(0o555)
     words = ("train", "--resume", "--out", public / "run", "--device", "cpu", "--quiet")
-    line = _one_line(run_as(drop_privileges, *words, folder=public / "run", note=public / "notes" / "resume"))
+    try:
+        line = _one_line(run_as(drop_privileges, *words, folder=public / "run", note=public / "notes" / "resume"))
+    finally:
+        (public / "run").chmod(0o755)
     assert f"cannot write {public / 'run' / 'saccade.lock'}: permission denied" in line
     assert {path: path.read_bytes() for path in (public / "run").rglob("*") if path.is_file()} == before
 
@@ -127,8 +135,10 @@ def test_a_run_of_somebody_else_is_not_continued(public: Path) -> None:
 def test_downloads_into_a_cache_of_somebody_else(public: Path, closed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SACCADE_HOME", str(closed))
     words = ("data", "get", "mnist", "--quiet")
+    closed.chmod(0o555)
     line = _one_line(run_as(drop_privileges, *words, folder=closed, note=public / "notes" / "get"))
     assert "set SACCADE_HOME to a folder you can write" in line
+    closed.chmod(0o755)
     (closed / "mnist").mkdir()
     for mode in (0o555, 0):
         (closed / "mnist").chmod(mode)
