@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from saccade import __version__
 from saccade.families import families
+from saccade.web.access import Access
 from saccade.web.api import api_of
 from saccade.web.errors import ApiError, install_error_handlers
 from saccade.web.family_page import panel_file
@@ -23,12 +24,13 @@ from saccade.web.service import Service
 STATIC = Path(__file__).parent / "static"
 
 
-def create_app(service: Service, names: Iterable[str] = ()) -> ASGIApp:
+def create_app(service: Service, names: Iterable[str] = (), token: str | None = None) -> ASGIApp:
     """The application over ``service``.
 
     Args:
         service: models, pictures and answers.
         names: hosts that the server goes by besides the loopback; see :class:`~saccade.web.guard.Guard`.
+        token: wanted of everybody; None: of nobody.
     """
 
     @asynccontextmanager
@@ -64,4 +66,4 @@ def create_app(service: Service, names: Iterable[str] = ()) -> ASGIApp:
 
     if STATIC.is_dir():
         app.mount("/", StaticFiles(directory=STATIC, html=True))
-    return Guard(app, service.limits, names)
+    return Guard(app, service.limits, names, None if token is None else Access(token))

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
+from saccade.web.decoders import Decoders
 from saccade.web.errors import ApiError
 from saccade.web.limits import Limits
 from saccade.web.models import Models, ServedModel
-from saccade.web.pictures import KeptPicture, Pictures
+from saccade.web.pictures import KeptPicture, Pictures, shown_name
 from saccade.web.records import Records
 from saccade.web.schemas import DigitTruth, Encoding, Question, Questions, RenderedScene, Scene
 from saccade.web.scores import scores_of
@@ -32,13 +33,15 @@ class Service:
         self.models = Models(models, device, self.limits)
         self.pictures = Pictures(self.limits)
         self.records = Records(self.limits)
-        # Decoding and drawing have a queue too: one large picture at a time is in memory, whatever arrives.
+        self.decoders = Decoders(self.limits)
+        # Drawing has a queue too.
         self.studio = Worker("pictures", self.limits.waiting, self.limits.answer_seconds)
 
     async def encode(self, data: bytes, name: str, model: str | None) -> Encoding:
         """Keep a picture; with a model, encode it for that one at once."""
         served = None if model is None else self.models[model].reading_pictures()
-        kept = await self.studio.run(lambda: self.pictures.read(data, name))
+        picture = await self.decoders.read(data, shown_name(name))
+        kept = await self.studio.run(lambda: self.pictures.keep(picture))
         if served is not None:
             await served.run(lambda predictor: served.encoded(predictor, kept))
         return Encoding(encoding=kept.id, picture=kept.entry())
@@ -74,6 +77,7 @@ class Service:
         """Take no more work."""
         self.models.close()
         self.studio.close()
+        self.decoders.close()
 
     def _picture(self, asked: Question | Questions) -> KeptPicture:
         """The picture that a question is about."""
