@@ -1,6 +1,6 @@
 """Connections: how long one may take to send a request and to read the answer, and how many there are at most.
 
-uvicorn waits for ever for the rest of a header, so a thousand half-sent ones would stay for good. Here a timer ends them.
+uvicorn waits for ever for the rest of a header, so a thousand half-sent ones would stay. Here a timer ends them.
 When all places are taken, a new connection takes the place of the one that has been idle longest; only if every one of
 them has a request in hand is the new one told to come back.
 """
@@ -50,14 +50,14 @@ class _LimitedProtocol(H11Protocol):
                 503, "busy", f"all {self.limited_by.connections} connections are in use; try again in a moment"
             )
             return
-        self._header_timer = self._after(self.limited_by.header_seconds, self._header_late)
+        self._start_header_timer()
 
     def data_received(self, data: bytes) -> None:
         """Bytes of a request; the timer runs from the first byte of a header, and no further byte winds it up."""
         if self.transport.is_closing():
             return
-        if self.is_idle and self._header_timer is None:
-            self._header_timer = self._after(self.limited_by.header_seconds, self._header_late)
+        if self.is_idle:
+            self._start_header_timer()
         super().data_received(data)
         if not self.is_idle:
             self._stop_header_timer()
@@ -68,6 +68,8 @@ class _LimitedProtocol(H11Protocol):
         super().on_response_complete()
         if not self.is_idle:
             self._stop_header_timer()
+        elif self.conn.trailing_data[0]:  # the next header has begun
+            self._start_header_timer()
         if self.transport.is_closing():  # with something left to send, to one who may never read it
             self.pause_writing()
 
@@ -75,7 +77,7 @@ class _LimitedProtocol(H11Protocol):
         """The client does not read."""
         super().pause_writing()
         if self._writing_timer is None:
-            self._writing_timer = self._after(self.limited_by.writing_seconds, self.transport.abort)
+            self._writing_timer = self.loop.call_later(self.limited_by.writing_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
         """The client reads again."""
@@ -125,8 +127,9 @@ class _LimitedProtocol(H11Protocol):
         self.transport.close()
         log_request(self.client[0] if self.client else "", "-", "-", status, len(body), 0.0)
 
-    def _after(self, seconds: float, act: Any) -> asyncio.TimerHandle:
-        return self.loop.call_later(seconds, act)
+    def _start_header_timer(self) -> None:
+        if self._header_timer is None:
+            self._header_timer = self.loop.call_later(self.limited_by.header_seconds, self._header_late)
 
     def _stop_header_timer(self) -> None:
         if self._header_timer is not None:

@@ -20,7 +20,7 @@ from PIL import Image
 
 import saccade
 from saccade.data.pictures.decoder_process import receive, send
-from saccade.data.pictures.decoding import check_size, strips
+from saccade.data.pictures.decoding import LONGEST_SIDE, strips
 from saccade.errors import DataError
 from saccade.geometry import MOST_PIXELS
 
@@ -70,6 +70,7 @@ class Decoder:
             raise DataError(
                 f"the process that decodes pictures cannot be started ({error.strerror or error})"
             ) from error
+        self._is_killed = False
         self._why = "its decoder crashed; the file is damaged, fetch or export it again"
         ready = self._within(_START_SECONDS, lambda: receive(self._replies))
         if not ready:
@@ -97,20 +98,15 @@ class Decoder:
             if not isinstance(source, Path):
                 self._requests.write(source)
             self._requests.flush()
-            return self._reply(name, pixels)
+            return self._reply(pixels)
 
         late = f"decoding it takes longer than {seconds:g} s; save it again as a plain PNG or JPEG"
         try:
             return self._within(seconds, exchange, late)
         except DataError:
             raise
-        except (
-            OSError,
-            EOFError,
-            ValueError,
-            KeyError,
-            TypeError,
-        ) as error:  # it was killed, or is not itself any more
+        except (OSError, EOFError, ValueError, LookupError, TypeError, AttributeError) as error:
+            # It was killed, or what it says makes no sense.
             self.kill()
             raise DataError(f"{name}: {self._why}") from error
 
@@ -118,6 +114,7 @@ class Decoder:
         """End the process at once; ``why`` is what the one who waits for a picture is told."""
         if why is not None and self.is_alive:
             self._why = why
+        self._is_killed = True
         self._process.kill()
 
     def close(self) -> None:
@@ -132,8 +129,8 @@ class Decoder:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can decode another picture."""
-        return self._process.poll() is None
+        """Whether it can decode another picture; one that was killed may take a moment to end."""
+        return not self._is_killed and self._process.poll() is None
 
     @property
     def _requests(self) -> BinaryIO:
@@ -152,7 +149,7 @@ class Decoder:
         finally:
             timer.cancel()
 
-    def _reply(self, name: str, pixels: int) -> Decoded:
+    def _reply(self, pixels: int) -> Decoded:
         """A picture from the pipe; nothing in it is believed without a check."""
         header = receive(self._replies)
         if header is None:
@@ -160,7 +157,8 @@ class Decoder:
         if "error" in header:
             raise DataError(str(header["error"]))
         width, height = (int(each) for each in header["size"])
-        check_size((width, height), name, pixels)
+        if not (0 < width <= LONGEST_SIDE and 0 < height <= LONGEST_SIDE and width * height <= pixels):
+            raise ValueError("a size that was not allowed")
         image = Image.new("RGB", (width, height))
         for box in strips(image.size):
             rows = box[3] - box[1]
