@@ -26,6 +26,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,8 +43,8 @@ CLIENTS = 64
 HONEST = 40
 GROWTH = 0.02
 """Of memory at rest."""
-REST = 6.0
-"""Seconds without load before memory is read: longer than the deadline of a picture."""
+REST = 12.0
+"""Seconds without load before memory is read: the deadline of a picture, and time to give memory back."""
 BOUNDARY = "soak"
 
 
@@ -311,6 +312,21 @@ def load(clients: list[Callable[[], None]], seconds: float, to: Server) -> None:
             to.fault("a client still waits for its answer")
 
 
+def fill_caches(to: Server) -> None:
+    """As many scenes and answers as the server keeps, and more: from then on it throws one away for each new one."""
+
+    def ask(seed: int) -> None:
+        scene = {"seed": (1 << 20) + seed}
+        if to.send("POST", "/api/scene", json.dumps(scene).encode())[0] != 200:
+            to.fault("a scene was not rendered")
+        if seed % 2:
+            asked = {"model": MODELS[seed // 2 % 2], "scene": scene, "question": "3"}
+            to.send("POST", "/api/ask", json.dumps(asked).encode())
+
+    with ThreadPoolExecutor(8) as clients:
+        list(clients.map(ask, range(1500)))
+
+
 def at_rest(to: Server) -> int:
     time.sleep(REST)
     bytes_used, processes = to.memory()
@@ -332,6 +348,7 @@ def main() -> int:
         print(f"{len(known)} requests answered; {CLIENTS} clients, {HONEST} of them honest")
         clients: list[Callable[[], None]] = [Honest(to, known, number) for number in range(HONEST)]
         clients += [Hostile(to, bombs, number) for number in range(CLIENTS - HONEST)]
+        fill_caches(to)
         load(clients, 60 * warm_up, to)
         print(f"warmed up for {warm_up:g} min")
         before = at_rest(to)

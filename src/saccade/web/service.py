@@ -33,12 +33,15 @@ class Service:
         self.models = Models(models, device, self.limits)
         self.pictures = Pictures(self.limits)
         self.records = Records(self.limits)
+        self.requests = 0
+        """That needed memory for a while: uploads, scenes and questions."""
         self.decoders = Decoders(self.limits)
         # Drawing has a queue too.
         self.studio = Worker("pictures", self.limits.waiting, self.limits.answer_seconds)
 
     async def encode(self, data: bytes, name: str, model: str | None) -> Encoding:
         """Keep a picture; with a model, encode it for that one at once."""
+        self.requests += 1
         served = None if model is None else self.models[model].reading_pictures()
         picture = await self.decoders.read(data, shown_name(name))
         kept = await self.studio.run(lambda: self.pictures.keep(picture))
@@ -48,10 +51,12 @@ class Service:
 
     async def render(self, scene: Scene) -> RenderedScene:
         """Draw a scene and tell where everything in it is."""
+        self.requests += 1
         return await self.studio.run(lambda: _rendered(self.pictures.compose(scene)))
 
     async def ask(self, asked: Question) -> Json:
         """One answer, as a view."""
+        self.requests += 1
         served = self.models[asked.model].reading_pictures()
 
         def answer(predictor: Predictor) -> Json:
@@ -64,6 +69,7 @@ class Service:
 
     async def ask_all(self, asked: Questions) -> list[Json]:
         """An answer to every question that the model knows, as views of answer and looks alone; none is kept."""
+        self.requests += 1
         served = self.models[asked.model].reading_pictures()
 
         def answer(predictor: Predictor) -> list[Json]:
