@@ -309,8 +309,15 @@ def shared_pool() -> DecoderPool:
         if pool is None:
             _shared.clear()
             pool = _shared[os.getpid()] = DecoderPool(process_count())
-            atexit.register(pool.close)
         return pool
+
+
+@atexit.register
+def _close_shared_pool() -> None:
+    """At the end of the process that has it, not of those that were forked from it."""
+    pool = _shared.pop(os.getpid(), None)
+    if pool is not None:
+        pool.close()
 
 
 def process_count() -> int:
