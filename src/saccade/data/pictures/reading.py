@@ -131,11 +131,13 @@ def prepare(picture: Picture, size: Size, fill: float = 0.0) -> tuple[Tensor, Te
 
 def _as_floats(image: Image.Image) -> Tensor:
     """(3,H,W) in 0..1, channels last in memory; filled by strips, so that no second copy of a large one is made."""
+    boxes = strips(image.size)
+    if len(boxes) == 1:
+        return torch.from_numpy(np.array(image)).permute(2, 0, 1).float().div_(255)  # (3,H,W)
     pixels = torch.empty(image.height, image.width, 3)  # (H,W,3)
-    for box in strips(image.size):
-        rows = torch.from_numpy(np.array(image.crop(box)))  # (h,W,3)
-        torch.div(rows, 255, out=pixels[box[1] : box[3]])
-    return pixels.permute(2, 0, 1)  # (3,H,W)
+    for box in boxes:
+        pixels[box[1] : box[3]] = torch.from_numpy(np.array(image.crop(box)))
+    return pixels.div_(255).permute(2, 0, 1)  # (3,H,W)
 
 
 def as_float(images: Tensor) -> Tensor:
