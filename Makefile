@@ -6,8 +6,9 @@ STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 COVER  ?= --cov --cov-report=
 COUNT  ?= 200
+MINUTES ?= 10
 
-.PHONY: run test test-extras quick lint bench kill tables chromium install clean
+.PHONY: run test test-extras quick lint bench kill soak tables chromium install clean
 
 run: $(STAMP)  ## install, then show what saccade does: tour/report.html
 	$(BIN)/saccade tour --quick --out tour
@@ -35,6 +36,9 @@ bench: $(DEV)  ## speed and memory, measured side by side
 
 kill: $(DEV)  ## SIGKILL commands that write, run them again, compare what they leave (COUNT=200 kills)
 	OMP_NUM_THREADS=1 $(BIN)/python tools/kill.py --count $(COUNT)
+
+soak: $(DEV)  ## 64 clients at a server, honest and hostile, for MINUTES: no 5xx, equal answers, flat memory
+	$(BIN)/python tools/soak.py --minutes $(MINUTES)
 
 tables: $(DEV)  ## write the tables of README and docs anew from docs/results
 	$(BIN)/python tools/tables.py

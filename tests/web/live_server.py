@@ -14,7 +14,7 @@ from typing import Any
 import uvicorn
 
 from saccade.web.app import create_app
-from saccade.web.serve import listening
+from saccade.web.serve import listening, server_config
 from saccade.web.service import Service
 
 BOUNDARY = "----a-boundary"
@@ -114,11 +114,10 @@ class _Announced(uvicorn.Server):
 
 
 @contextmanager
-def live_server(service: Service, names: tuple[str, ...] = ()) -> Iterator[LiveServer]:
+def live_server(service: Service, names: tuple[str, ...] = (), token: str | None = None) -> Iterator[LiveServer]:
     """``service`` behind a real socket."""
     with listening("127.0.0.1", 0) as open_socket:
-        config = uvicorn.Config(create_app(service, names), log_level="critical", access_log=False, ws="none")
-        server = _Announced(config)
+        server = _Announced(server_config(create_app(service, names, token), service.limits))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [open_socket]}, daemon=True)
         thread.start()
         assert server.ready.wait(60)

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from PIL import Image, ImageFile
+from PIL import Image
 
 pytest.importorskip("fastapi")
 
@@ -209,16 +209,14 @@ def test_a_download_is_named_by_us(server: LiveServer) -> None:
 # ---------------------------------------------------------------- pictures that are none
 
 
-def test_a_decompression_bomb_is_refused_by_its_header(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    decoded, load = [], ImageFile.ImageFile.load
-    monkeypatch.setattr(ImageFile.ImageFile, "load", lambda image: (decoded.append(image.size), load(image))[1])
+def test_a_decompression_bomb_is_refused_by_its_header(server: LiveServer) -> None:
+    """Its pixels are not all there: had they been decoded, the answer would be that it is cut short."""
     for side in (6_000, 30_000):
         reply = server.upload(bomb(side), "bomb.png")
         assert (reply.status, reply.code) == (422, "invalid")
         assert "32 million allowed" in reply.message
-    assert decoded == []
+    assert "cut short" in server.upload(bomb(5_000)).message
     assert server.upload(png()).status == 200
-    assert set(decoded) == {(34, 31)}  # what is allowed is decoded there
 
 
 def test_the_servers_own_pixel_limit_holds(strict: LiveServer) -> None:

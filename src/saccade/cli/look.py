@@ -45,7 +45,8 @@ def look(
     """Answer, confidence, and where the model looked; a model that takes no question needs no --ask.
 
     With --out, each picture gets its looks (PNG) and a record (JSON + safetensors). --json prints one object a line.
-    Pictures that cannot be read are reported on stderr and skipped; the exit code is 2 only if none could be read.
+    Pictures that cannot be read, or take longer than a minute to decode, are reported on stderr and skipped; the exit
+    code is 2 only if none could be read.
     """
     from saccade.errors import DataError
     from saccade.predict import load

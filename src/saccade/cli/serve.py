@@ -18,8 +18,14 @@ def serve(
     port: Annotated[int, typer.Option("--port", "-p", help="0 takes a free one.", min=0, max=65535)] = 8765,
     host: Annotated[str, typer.Option("--host", help="Another address needs --allow-remote.")] = "127.0.0.1",
     allow_remote: Annotated[
-        bool, typer.Option("--allow-remote", help="Let other machines use the models of this one.")
+        bool, typer.Option("--allow-remote", help="Let other machines in, if they have the token that is printed.")
     ] = False,
+    log: Annotated[
+        bool | None,
+        typer.Option(
+            "--log/--no-log", help="A line on stderr for each request.", show_default="on with another address"
+        ),
+    ] = None,
     device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
@@ -29,9 +35,11 @@ def serve(
 
     def announce(address: str) -> None:
         if not is_loopback(host):
-            warn(f"warning: anyone who reaches {address} can use these models; there is no password")
+            warn("warning: whoever has this address, token included, can use these models; it is sent unencrypted")
         typer.echo(address)
         if not quiet:
             remark("open it in a browser; Ctrl-C ends it")
 
-    serve_models(models or (), host=host, port=port, allow_remote=allow_remote, device=device, announce=announce)
+    serve_models(
+        models or (), host=host, port=port, allow_remote=allow_remote, device=device, log=log, announce=announce
+    )

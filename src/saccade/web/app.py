@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,27 +14,32 @@ from starlette.types import ASGIApp
 
 from saccade import __version__
 from saccade.families import families
+from saccade.web.access import Access
 from saccade.web.api import api_of
 from saccade.web.errors import ApiError, install_error_handlers
 from saccade.web.family_page import panel_file
 from saccade.web.guard import Guard
+from saccade.web.memory import keep_giving_back
 from saccade.web.page import offline_page
 from saccade.web.service import Service
 
 STATIC = Path(__file__).parent / "static"
 
 
-def create_app(service: Service, names: Iterable[str] = ()) -> ASGIApp:
+def create_app(service: Service, names: Iterable[str] = (), token: str | None = None) -> ASGIApp:
     """The application over ``service``.
 
     Args:
         service: models, pictures and answers.
         names: hosts that the server goes by besides the loopback; see :class:`~saccade.web.guard.Guard`.
+        token: wanted of everybody; None: of nobody.
     """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        giving_back = asyncio.create_task(keep_giving_back(lambda: service.requests))
         yield
+        giving_back.cancel()
         service.close()
 
     app = FastAPI(
@@ -64,4 +70,4 @@ def create_app(service: Service, names: Iterable[str] = ()) -> ASGIApp:
 
     if STATIC.is_dir():
         app.mount("/", StaticFiles(directory=STATIC, html=True))
-    return Guard(app, service.limits, names)
+    return Guard(app, service.limits, names, None if token is None else Access(token))

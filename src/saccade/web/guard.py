@@ -11,10 +11,13 @@ import asyncio
 import ipaddress
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from saccade.web.access import Access
+from saccade.web.access_log import GONE, log_request
 from saccade.web.errors import ApiError, error_response
 from saccade.web.limits import Limits
 
@@ -49,10 +52,11 @@ class Guard:
         limits: of bytes and seconds.
         names: hosts that the server goes by besides the loopback; an empty one (remote access without a name) lets
             every address in digits in, which no rebound name can be.
+        access: who may come in; None: everybody who reaches the server.
     """
 
-    def __init__(self, app: ASGIApp, limits: Limits, names: Iterable[str] = ()) -> None:
-        self._app, self._limits = app, limits
+    def __init__(self, app: ASGIApp, limits: Limits, names: Iterable[str] = (), access: Access | None = None) -> None:
+        self._app, self._limits, self._access = app, limits, access
         self._names = {name.casefold() for name in names}
         self._held = 0  # bytes of all requests in hand
 
@@ -64,18 +68,47 @@ class Guard:
         if scope["type"] != "http":  # no web sockets here; closing without accepting is a refusal
             await send({"type": "websocket.close", "code": 1008})
             return
-        body = bytearray()
+        told = _Told(send)
+        start = time.monotonic()
         try:
-            self._check_origin(scope)
-            await self._receive(body, scope, receive)
-            await self._app(scope, _replay(bytes(body), receive), _with_headers(send))
+            await self._handle(scope, receive, told)
         except ApiError as error:  # of ours; those of the app have become responses
-            refusal = error_response(error.status, error.code, str(error), {"Connection": "close"})
-            await refusal(scope, receive, _with_headers(send))
+            headers = {"Connection": "close", **({"WWW-Authenticate": "Bearer"} if error.status == 401 else {})}
+            await error_response(error.status, error.code, str(error), headers)(scope, receive, told)
         except ConnectionError:
             return  # nobody is there any more
         finally:
+            client = scope.get("client")
+            asked = scope["method"], scope.get("raw_path", b"").decode("latin-1") or scope["path"]
+            log_request(client[0] if client else "", *asked, told.status, told.length, time.monotonic() - start)
+
+    async def _handle(self, scope: Scope, receive: Receive, send: _Told) -> None:
+        body = bytearray()
+        try:
+            self._check_origin(scope)
+            if Headers(scope=scope).get("upgrade", "").casefold() == "websocket":
+                raise ApiError(400, "no_upgrade", "there are no web sockets here; the API is plain HTTP")
+            if self._access is not None and (redirect := self._access.check(scope)) is not None:
+                await redirect(scope, receive, send)
+                return
+            await self._receive(body, scope, receive)
+            await self._answer(bytes(body), scope, receive, send)
+        finally:
             self._held -= len(body)
+
+    async def _answer(self, body: bytes, scope: Scope, receive: Receive, send: _Told) -> None:
+        """Let the app answer; when the client hangs up, its work is cancelled."""
+        gone = asyncio.create_task(_hung_up(receive))
+        answer = asyncio.ensure_future(self._app(scope, _replay(body, gone), send))
+        try:
+            await asyncio.wait((gone, answer), return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done() and not send.is_complete:
+                answer.cancel()
+            with suppress(asyncio.CancelledError):
+                await answer
+        finally:
+            for task in (gone, answer):
+                task.cancel()
 
     def _check_origin(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
@@ -130,31 +163,44 @@ def _too_large(limit: int) -> ApiError:
     return ApiError(413, "too_large", f"a request here may hold {limit / (1 << 20):g} MiB; send a smaller one")
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """A ``receive`` that gives the body that was read already, then whatever comes after it."""
+async def _hung_up(receive: Receive) -> None:
+    """Ends when the client has gone, or has its answer."""
+    while (await receive())["type"] != "http.disconnect":
+        continue
+
+
+def _replay(body: bytes, gone: asyncio.Task[None]) -> Receive:
+    """A ``receive`` that gives the body that was read already, then the end of the connection once it comes."""
     given = False
 
     async def again() -> Message:
         nonlocal given
         if given:
-            return await receive()
+            await asyncio.wait((gone,))
+            return {"type": "http.disconnect"}
         given = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
 
 
-def _with_headers(send: Send) -> Send:
-    """A ``send`` that adds what the browser must know, where the response does not say it itself."""
+class _Told:
+    """A ``send`` that adds what the browser must know, where the response does not say it itself; and keeps count."""
 
-    async def sent(message: Message) -> None:
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status, self.length, self.is_complete = GONE, 0, False
+
+    async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
+            self.status = message["status"]
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers.setdefault(name, value)
-        await send(message)
-
-    return sent
+        else:
+            self.length += len(message.get("body", b""))
+            self.is_complete = not message.get("more_body", False)
+        await self._send(message)
 
 
 def _host_name(host: str) -> str:

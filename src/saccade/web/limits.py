@@ -21,6 +21,18 @@ class Limits:
     """Of an uploaded picture, by its header, before it is decoded."""
     side: int = 1024
     """Pixels of the longer side that are kept of a picture; a larger one is reduced."""
+    decoders: int = 2
+    """Processes that decode pictures."""
+    decoding_seconds: float = 5.0
+    """For one picture to be decoded; then its process is killed."""
+    decoding_wait_seconds: float = 15.0
+    """For a picture to wait until a process is free."""
+    connections: int = 256
+    """Open at once."""
+    header_seconds: float = 10.0
+    """For the header of a request to arrive whole."""
+    writing_seconds: float = 30.0
+    """For a client to go on reading its answer."""
     body_seconds: float = 20.0
     """For a request to arrive whole."""
     answer_seconds: float = 30.0

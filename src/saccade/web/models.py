@@ -36,7 +36,13 @@ class ServedModel:
 
     async def run(self, work: Callable[[Predictor], Result]) -> Result:
         """What ``work`` makes of the model, once it is its turn."""
-        return await self._worker.run(lambda: work(self.predictor()))
+
+        def loaded() -> Result:
+            predictor = self.predictor()
+            self._worker.check()
+            return work(predictor)
+
+        return await self._worker.run(loaded)
 
     def predictor(self) -> Predictor:
         """The loaded model; called in its own thread only."""
@@ -65,6 +71,7 @@ class ServedModel:
         if found is None:
             found = predictor.encode(kept.picture)
             self._encodings.put(kept.id, found, found.features.nbytes + kept.size)
+            self._worker.check()
         return found
 
     def entry(self) -> ModelEntry:

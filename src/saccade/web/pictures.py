@@ -1,4 +1,4 @@
-"""Pictures that were sent or composed: read under limits, reduced, and kept for a while under a name of ours.
+"""Pictures that were sent or composed: kept for a while under a name of ours.
 
 A name is made of what is in the picture, so sending it twice keeps it once. Nothing that a request says becomes a path:
 its own name for the picture is shown, cut to the last part, and used for nothing else.
@@ -10,11 +10,9 @@ import base64
 import binascii
 import hashlib
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from PIL import Image
-
-from saccade.data.pictures.reading import Picture, read_picture
+from saccade.data.pictures.reading import Picture
 from saccade.web.errors import ApiError
 from saccade.web.limits import Limits
 from saccade.web.scenes import Composed, Truth, compose
@@ -61,13 +59,10 @@ class Pictures:
     """The latest pictures, by id."""
 
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
         self._shelf: Shelf[KeptPicture] = Shelf(limits.kept_bytes)
 
-    def read(self, data: bytes, name: str) -> KeptPicture:
-        """Decode and keep the bytes of an image; a DataError says why they cannot be used."""
-        picture = read_picture(data, name=shown_name(name), pixels=self._limits.pixels)
-        picture = _reduced(picture, self._limits.side)
+    def keep(self, picture: Picture) -> KeptPicture:
+        """Keep a decoded picture."""
         image = picture.image
         content = hashlib.sha256(f"{image.size}{picture.name}".encode() + image.tobytes())
         return self._keep(KeptPicture(f"p{content.hexdigest()[:24]}", picture, picture_url(image)))
@@ -108,14 +103,3 @@ def shown_name(name: str) -> str:
     """What a file is called, without folders, control characters and excess; shown, never opened."""
     last = _UNWANTED.sub("", name).replace("\\", "/").rsplit("/", 1)[-1].strip()
     return last[-120:] or "picture"
-
-
-def _reduced(picture: Picture, side: int) -> Picture:
-    """``picture`` with its longer side at most ``side``; a note says from what."""
-    image = picture.image
-    if max(image.size) <= side:
-        return picture
-    smaller = image.copy()
-    smaller.thumbnail((side, side), Image.Resampling.LANCZOS)
-    note = f"reduced from {image.width}×{image.height}"
-    return replace(picture, image=smaller, notes=(*picture.notes, note))

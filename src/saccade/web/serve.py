@@ -7,8 +7,15 @@ import socket
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from saccade.errors import ConfigError, MissingExtraError, OutputError
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
+
+    from saccade.web.limits import Limits
 
 LOOPBACK = "127.0.0.1"
 PORT = 8765
@@ -22,6 +29,7 @@ def serve(
     port: int = PORT,
     allow_remote: bool = False,
     device: str = "auto",
+    log: bool | None = None,
     announce: Callable[[str], None] = lambda address: None,
 ) -> None:
     """Serve ``models`` until interrupted.
@@ -30,36 +38,54 @@ def serve(
         models: zoo names, model folders or run folders; none means every model that ships with saccade.
         host: address to listen on.
         port: to listen on; 0 takes a free one.
-        allow_remote: must be True for any address but the loopback: whoever reaches it may use the models.
+        allow_remote: must be True for any address but the loopback. There everybody must have the token, which is
+            made anew each time; see :mod:`saccade.web.access`.
         device: where the models compute.
-        announce: called with the page's address once requests are let in.
+        log: print a line for each request to stderr; None: if other machines can reach the server.
+        announce: called with the page's address, token included, once requests are let in.
     """
     check_extra()
     check_host(host, allow_remote=allow_remote)
     import torch
     import uvicorn
 
+    from saccade.web.access import PARAMETER, new_token
+    from saccade.web.access_log import show_log
     from saccade.web.app import create_app
     from saccade.web.service import Service
 
     # Models this small lose more by handing work between threads than they gain; requests run side by side instead.
     torch.set_num_threads(1)
     service = Service(models, device)
-    names = () if is_loopback(host) else ("" if _is_address(host) else host, socket.gethostname())
+    is_remote = not is_loopback(host)
+    names = ("" if _is_address(host) else host, socket.gethostname()) if is_remote else ()
+    token = new_token() if is_remote else None
+    if is_remote if log is None else log:
+        show_log()
     with listening(host, port) as open_socket:
         address, actual = open_socket.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
-        announce(f"http://{shown}:{actual}/")
-        config = uvicorn.Config(
-            create_app(service, names),
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=10,
-            timeout_graceful_shutdown=3,
-            ws="none",
-        )
-        uvicorn.Server(config).run(sockets=[open_socket])
+        announce(f"http://{shown}:{actual}/" + (f"?{PARAMETER}={token}" if token is not None else ""))
+        uvicorn.Server(server_config(create_app(service, names, token), service.limits)).run(sockets=[open_socket])
+
+
+def server_config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
+    """How uvicorn runs ``app``."""
+    import uvicorn
+
+    from saccade.web.protocol import protocol_of
+
+    return uvicorn.Config(
+        app,
+        http=protocol_of(limits),
+        log_level="error",  # what a client does wrong stands in the log of requests
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=10,
+        timeout_graceful_shutdown=3,
+        h11_max_incomplete_event_size=16 << 10,
+        ws="none",
+    )
 
 
 def check_extra() -> None:
@@ -73,7 +99,7 @@ def check_host(host: str, *, allow_remote: bool) -> None:
     """Refuse an address that others can reach, unless that is wanted."""
     if not is_loopback(host) and not allow_remote:
         raise ConfigError(
-            f"host {host}: whoever reaches this address could use the models; add --allow-remote if that is wanted, "
+            f"host {host}: other machines can reach this address; add --allow-remote if they may use the models, "
             f"or leave it at {LOOPBACK}"
         )
 

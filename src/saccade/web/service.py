@@ -7,10 +7,11 @@ from pathlib import Path
 
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
+from saccade.web.decoders import Decoders
 from saccade.web.errors import ApiError
 from saccade.web.limits import Limits
 from saccade.web.models import Models, ServedModel
-from saccade.web.pictures import KeptPicture, Pictures
+from saccade.web.pictures import KeptPicture, Pictures, shown_name
 from saccade.web.records import Records
 from saccade.web.schemas import DigitTruth, Encoding, Question, Questions, RenderedScene, Scene
 from saccade.web.scores import scores_of
@@ -32,23 +33,30 @@ class Service:
         self.models = Models(models, device, self.limits)
         self.pictures = Pictures(self.limits)
         self.records = Records(self.limits)
-        # Decoding and drawing have a queue too: one large picture at a time is in memory, whatever arrives.
+        self.requests = 0
+        """That needed memory for a while: uploads, scenes and questions."""
+        self.decoders = Decoders(self.limits)
+        # Drawing has a queue too.
         self.studio = Worker("pictures", self.limits.waiting, self.limits.answer_seconds)
 
     async def encode(self, data: bytes, name: str, model: str | None) -> Encoding:
         """Keep a picture; with a model, encode it for that one at once."""
+        self.requests += 1
         served = None if model is None else self.models[model].reading_pictures()
-        kept = await self.studio.run(lambda: self.pictures.read(data, name))
+        picture = await self.decoders.read(data, shown_name(name))
+        kept = await self.studio.run(lambda: self.pictures.keep(picture))
         if served is not None:
             await served.run(lambda predictor: served.encoded(predictor, kept))
         return Encoding(encoding=kept.id, picture=kept.entry())
 
     async def render(self, scene: Scene) -> RenderedScene:
         """Draw a scene and tell where everything in it is."""
+        self.requests += 1
         return await self.studio.run(lambda: _rendered(self.pictures.compose(scene)))
 
     async def ask(self, asked: Question) -> Json:
         """One answer, as a view."""
+        self.requests += 1
         served = self.models[asked.model].reading_pictures()
 
         def answer(predictor: Predictor) -> Json:
@@ -61,6 +69,7 @@ class Service:
 
     async def ask_all(self, asked: Questions) -> list[Json]:
         """An answer to every question that the model knows, as views of answer and looks alone; none is kept."""
+        self.requests += 1
         served = self.models[asked.model].reading_pictures()
 
         def answer(predictor: Predictor) -> list[Json]:
@@ -74,6 +83,7 @@ class Service:
         """Take no more work."""
         self.models.close()
         self.studio.close()
+        self.decoders.close()
 
     def _picture(self, asked: Question | Questions) -> KeptPicture:
         """The picture that a question is about."""

@@ -1,7 +1,8 @@
 """One thread that does one piece of work after the other: a model's queue, with a length and a time limit.
 
-A thread cannot be stopped from outside. Work that takes too long is given up by whoever waits for it and goes on in
-silence, and the next piece starts when it ends; work that was given up before it began is never started.
+A thread cannot be stopped from outside. Work is given up when it takes too long, or when the client hangs up. What was
+given up before it began is never started. What has begun ends at its next :meth:`Worker.check`, and then the next piece
+starts.
 """
 
 from __future__ import annotations
@@ -14,6 +15,16 @@ from typing import TypeVar
 from saccade.web.errors import ApiError
 
 Result = TypeVar("Result")
+
+
+class GivenUp(Exception):  # noqa: N818 (no error: nobody waits for the result)
+    """Ends a piece of work that nobody wants any more."""
+
+
+class _Piece:
+    """A piece of work."""
+
+    is_wanted = True
 
 
 class Worker:
@@ -29,6 +40,7 @@ class Worker:
         self._name, self._waiting, self._seconds = name, waiting, seconds
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"saccade-{name}")
         self._in_hand = 0
+        self._now = _Piece()  # set and read in the thread alone
 
     async def run(self, work: Callable[[], Result]) -> Result:
         """What ``work`` returns; an ApiError if there is no place for it or it takes too long."""
@@ -36,7 +48,8 @@ class Worker:
             raise ApiError(429, "busy", f"'{self._name}' has {self._waiting} requests in hand; try again in a moment")
         self._in_hand += 1
         loop = asyncio.get_running_loop()
-        job: Future[Result] = self._thread.submit(work)
+        piece = _Piece()
+        job: Future[Result] = self._thread.submit(self._do, piece, work)
         job.add_done_callback(lambda _: self._let_go(loop))
         try:
             return await asyncio.wait_for(asyncio.wrap_future(job), self._seconds)  # cancels a job that has not begun
@@ -44,6 +57,18 @@ class Worker:
             raise ApiError(
                 503, "too_slow", f"'{self._name}' did not answer within {self._seconds:g} s; try again later"
             ) from error
+        finally:
+            piece.is_wanted = False
+
+    def check(self) -> None:
+        """Go on if the piece of work in hand is still wanted; called by that piece itself."""
+        if not self._now.is_wanted:
+            raise GivenUp
+
+    def _do(self, piece: _Piece, work: Callable[[], Result]) -> Result:
+        self._now = piece
+        self.check()
+        return work()
 
     def _let_go(self, loop: asyncio.AbstractEventLoop) -> None:
         """One piece less in hand; counted in the event loop's own thread."""

@@ -304,3 +304,17 @@ def test_the_card_says_what_the_facts_say() -> None:
     assert "ab" * 32 in card
     assert "Apache-2.0" in card
     assert "Not scored yet" in model_card(tiny_facts())
+
+
+def test_labels_in_a_card_are_text_and_not_markup() -> None:
+    labels = ("<script>alert(1)</script>", "[free](http://evil.example)", "a\n# heading", "x|y", "**b** &amp; `c`")
+    card = model_card(
+        dataclasses.replace(tiny_facts(), answers=labels, queries=('7"); import os #\n```',), sha256="ab" * 32)
+    )
+    assert "<script" not in card
+    assert "\n# heading" not in card
+    (told,) = [line for line in card.splitlines() if line.startswith("- answers: ")]
+    assert r"\[free\](http://evil.example), a \# heading, x\|y, \*\*b\*\* &amp;amp; \`c\`" in told
+    (used,) = [line for line in card.splitlines() if line.startswith("seen = ")]
+    assert used.endswith(r"""ask="7\"); import os #\n```")""")
+    assert "red, green" in model_card(dataclasses.replace(tiny_facts(), answers=("red", "green"), sha256="ab" * 32))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from saccade.errors import SaccadeError
 from saccade.families import model_spec
 from saccade.models.io.facts import ModelFacts, Part, Score
+
+_MARKUP = re.compile(r"[\\`*_\[\]|~#!>]")
 
 
 def model_card(facts: ModelFacts) -> str:
@@ -33,7 +36,7 @@ def model_card(facts: ModelFacts) -> str:
         "import saccade",
         "",
         f'seen = saccade.load("{name}").look("{_sample(facts)}"'
-        + (f', ask="{facts.queries[0]}")' if facts.queries else ")"),
+        + (f", ask={json.dumps(facts.queries[0], ensure_ascii=False)})" if facts.queries else ")"),
         "seen.answer, seen.confidence",
         'seen.save("out")',
         "```",
@@ -119,7 +122,12 @@ def _answers(facts: ModelFacts) -> str:
 
 
 def _listed(words: tuple[str, ...]) -> str:
-    return ", ".join(words) or "nothing in particular"
+    return ", ".join(map(_escaped, words)) or "nothing in particular"
+
+
+def _escaped(label: str) -> str:
+    """A label as text: whatever a table called its answers, it is no markup, no link and no line of its own."""
+    return _MARKUP.sub(r"\\\g<0>", " ".join(label.split())).replace("&", "&amp;").replace("<", "&lt;")
 
 
 def _scores(scores: tuple[Score, ...]) -> list[str]:

@@ -1,0 +1,292 @@
+"""Nobody holds the server: connections, headers, pictures and work that was given up all end, and the rest goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+pytest.importorskip("fastapi")
+
+from live_server import LiveServer, live_server
+
+from hostile_pictures import jpeg_of_scans, ppm_of_comments, tiff_of_frames
+from saccade.web.access_log import LOG, log_request
+from saccade.web.errors import ApiError
+from saccade.web.limits import Limits
+from saccade.web.service import Service
+from saccade.web.worker import Worker
+
+HEAD = b"GET /api/models HTTP/1.1\r\nHost: localhost\r\n"
+MANY_TURNS = 20_000
+
+
+def png() -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", (34, 31), "red").save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def question(number: int = 1) -> dict:
+    digits = [{"digit": number % 4, "x": number % 70, "y": 5, "size": 30, "colour": "red"}]
+    return {"model": "digits", "scene": {"digits": digits, "seed": number}, "question": number % 4}
+
+
+def request(path: str, body: bytes, kind: str = "application/json") -> bytes:
+    """A request as bytes."""
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+def upload_of(data: bytes) -> bytes:
+    body = b'--b\r\nContent-Disposition: form-data; name="picture"; filename="a"\r\n\r\n' + data + b"\r\n--b--\r\n"
+    return request("/api/encode", body, "multipart/form-data; boundary=b")
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Let the server work until something is so."""
+    for _ in range(MANY_TURNS):
+        if is_so():
+            return
+        threading.Event().wait(0.005)
+    raise AssertionError("it never came")
+
+
+@pytest.fixture
+def served(tiny_folder: Path) -> Iterator[Callable[..., LiveServer]]:
+    """Starts a server under limits of its own."""
+    with ExitStack() as stack:
+        yield lambda **limits: stack.enter_context(
+            live_server(Service([tiny_folder / "digits"], "cpu", Limits(**limits)))
+        )
+
+
+# ---------------------------------------------------------------- pictures
+
+
+@pytest.mark.parametrize("data", [jpeg_of_scans(2000, 3000), ppm_of_comments(1_500_000)], ids=["jpeg", "ppm"])
+def test_a_picture_that_takes_too_long_is_refused_with_the_limit(
+    served: Callable[..., LiveServer], data: bytes
+) -> None:
+    server = served(decoding_seconds=0.3, decoders=1)
+    reply = server.upload(data, "slow.jpg")
+    assert (reply.status, reply.code) == (422, "invalid")
+    assert "slow.jpg: decoding it takes longer than 0.3 s" in reply.message
+
+
+def test_many_frames_are_no_work(server: LiveServer) -> None:
+    reply = server.upload(tiff_of_frames(3000), "frames.tif")
+    assert reply.status == 200
+    assert reply.json["picture"]["notes"] == ["the first of several frames"]
+
+
+def test_who_waits_too_long_for_a_decoder_is_told_to_come_back(served: Callable[..., LiveServer]) -> None:
+    server = served(decoding_seconds=600, decoding_wait_seconds=0.2, decoders=1)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as slow:
+        slow.sendall(upload_of(ppm_of_comments(1_500_000)))
+        until(lambda: server.service.decoders._free.locked())
+        reply = server.upload(png())
+    assert (reply.status, reply.code) == (429, "busy")
+    assert "within 0.2 s" in reply.message
+
+
+def test_one_who_hangs_up_leaves_no_decoding_behind(served: Callable[..., LiveServer]) -> None:
+    """Its process has 600 s and is the only one: the next upload would wait for it."""
+    server = served(decoding_seconds=600, decoding_wait_seconds=60, decoders=1)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as slow:
+        slow.sendall(upload_of(ppm_of_comments(1_500_000)))
+        until(lambda: server.service.decoders._free.locked())
+    assert server.upload(png()).status == 200
+
+
+# ---------------------------------------------------------------- work that was given up
+
+
+def test_no_model_runs_for_one_who_hung_up(served: Callable[..., LiveServer]) -> None:
+    server = served(answer_seconds=120)
+    model, gate, asked = server.service.models["digits"], threading.Event(), []
+    assert server.post("/api/ask", question(0)).status == 200
+    predictor = model.predictor()
+    encode = predictor.encode
+
+    def slow(*sources: object) -> object:
+        asked.append(sources)
+        gate.wait(60)
+        return encode(*sources)
+
+    predictor.encode = slow  # type: ignore[method-assign]
+    answered: list[object] = []
+    ask = predictor.ask
+    predictor.ask = lambda *given: (answered.append(given), ask(*given))[1]  # type: ignore[method-assign]
+    body = request("/api/ask", json.dumps(question(1)).encode())
+    waiting = request("/api/ask", json.dumps(question(2)).encode())
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as first:
+        first.sendall(body)
+        until(lambda: bool(asked))  # it is being encoded
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as second:
+            second.sendall(waiting)
+            until(lambda: model._worker._in_hand == 2)
+        until(lambda: model._worker._in_hand == 1)  # the second is gone and was never begun
+    until(lambda: not model._worker._now.is_wanted)
+    gate.set()
+    assert server.post("/api/ask", question(3)).status == 200
+    assert len(asked) == 2  # the first and the last
+    assert len(answered) == 1  # the last: the first was encoded and not asked
+
+
+def test_work_ends_at_its_next_check_once_it_is_given_up() -> None:
+    worker, gate, went_on = Worker("tiny", 8, 0.05), threading.Event(), []
+
+    def work() -> None:
+        gate.wait(60)
+        worker.check()
+        went_on.append(1)
+
+    async def given_up() -> None:
+        with pytest.raises(ApiError, match="did not answer"):
+            await worker.run(work)
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, given_up()).result()
+    gate.set()
+    worker._thread.shutdown(wait=True)
+    assert went_on == []
+
+
+# ---------------------------------------------------------------- connections
+
+
+def test_half_a_header_is_given_up(served: Callable[..., LiveServer]) -> None:
+    server = served(header_seconds=0.2)
+    for sent in (b"", b"G", HEAD, HEAD + b"X-Long: " + b"x" * 1000):
+        reply = server.raw(sent)
+        assert reply.startswith(b"HTTP/1.1 408"), sent
+        assert b'"too_slow"' in reply
+        assert b"within 0.2 s" in reply
+        assert b"content-security-policy" in reply.lower()
+
+
+def test_half_a_header_after_a_whole_request_is_given_up_too(served: Callable[..., LiveServer]) -> None:
+    reply = served(header_seconds=0.2).raw(HEAD + b"\r\n", HEAD)
+    assert reply.startswith(b"HTTP/1.1 200")
+    assert b"HTTP/1.1 408" in reply
+
+
+def test_a_header_that_drips_does_not_wind_up_the_timer(served: Callable[..., LiveServer]) -> None:
+    """A byte at a time, each sent as soon as the one before it; without a timer this would go on for ever."""
+    server = served(header_seconds=0.2)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
+        connection.sendall(HEAD + b"X: ")
+        connection.settimeout(0.02)
+        reply = b""
+        for _ in range(MANY_TURNS):
+            try:
+                connection.sendall(b"x")
+                reply += connection.recv(4096)
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+            if reply:
+                break
+    assert reply.startswith(b"HTTP/1.1 408")
+
+
+def test_a_new_connection_takes_the_place_of_the_longest_idle(served: Callable[..., LiveServer]) -> None:
+    server = served(header_seconds=600, connections=4)
+    with ExitStack() as stack:
+        for _ in range(20):  # none of them ever ends its header
+            held = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60))
+            held.sendall(HEAD)
+        assert server.get("/api/models").status == 200
+
+
+def test_when_all_have_work_a_new_one_is_told_to_come_back(served: Callable[..., LiveServer]) -> None:
+    server = served(connections=2, answer_seconds=120)
+    model, gate = server.service.models["digits"], threading.Event()
+    original = model.predictor
+    model.predictor = lambda: (gate.wait(60), original())[1]  # type: ignore[method-assign]
+    with ThreadPoolExecutor(2) as clients:
+        held = [clients.submit(server.post, "/api/ask", question(number)) for number in range(2)]
+        until(lambda: model._worker._in_hand == 2)
+        reply = server.get("/api/models")
+        gate.set()
+        assert (reply.status, reply.code) == (503, "busy")
+        assert "all 2 connections are in use" in reply.message
+        assert reply.headers["retry-after"] == "1"
+        assert [each.result().status for each in held] == [200, 200]
+
+
+def test_an_answer_that_is_not_read_is_given_up(served: Callable[..., LiveServer]) -> None:
+    """A hundred answers asked for in one go and not one read: the connection ends by itself."""
+    server = served(writing_seconds=0.2, connections=1)
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(60)
+        connection.connect(("127.0.0.1", server.port))
+        wanted = b"GET /viewer.html HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100
+        connection.sendall(wanted)
+        until(lambda: server.get("/api/models").status == 200)
+
+
+def test_what_is_not_http_is_refused_in_the_usual_form(server: LiveServer) -> None:
+    for sent in (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/1.1\r\nHost : x\r\n\r\n"):
+        reply = server.raw(sent)
+        assert reply.startswith(b"HTTP/1.1 400")
+        assert b'{"error":{"code":"bad_request"' in reply
+
+
+# ---------------------------------------------------------------- upgrades and the log
+
+
+def test_upgrades_are_refused_quietly(server: LiveServer, caplog: pytest.LogCaptureFixture) -> None:
+    sockets = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    with caplog.at_level(logging.DEBUG):
+        reply = server.get("/api/models", **sockets, **{"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="})
+        assert (reply.status, reply.code) == (400, "no_upgrade")
+        other = server.get("/api/models", Connection="Upgrade, HTTP2-Settings", Upgrade="h2c")
+        assert other.status == 200  # as RFC 9110 has it: a server may ignore the wish
+    assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
+
+
+LINE = re.compile(r'^[0-9a-f.:]+ "[^"]*" \d{3} \d+ B \d+\.\d{3} s$')
+
+
+def test_every_request_has_one_line_of_one_form(
+    served: Callable[..., LiveServer], caplog: pytest.LogCaptureFixture
+) -> None:
+    server = served(header_seconds=0.2)
+    with caplog.at_level(logging.INFO, LOG.name):
+        server.get("/api/models?token=secret")
+        server.get("/api/nothing")
+        server.post("/api/ask", {"model": 7})
+        server.get("/api/models", Host="evil.example")
+        server.get("/%0a127.0.0.1%20forged")
+        server.raw(b"\x16\x03\r\n\r\n")
+        server.raw(HEAD)
+    lines = [each.getMessage() for each in caplog.records if each.name == LOG.name]
+    assert [line for line in lines if not LINE.match(line)] == []
+    assert [line.split('"')[2].split()[0] for line in lines] == ["200", "404", "422", "421", "404", "400", "408"]
+    assert lines[0].startswith('127.0.0.1 "GET /api/models" 200')
+    assert "secret" not in "".join(lines)
+    assert "/%0a127.0.0.1%20forged" in lines[4]
+
+
+def test_nothing_that_a_client_chose_breaks_its_line(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, LOG.name):
+        log_request("127.0.0.1", "GET", '/a"b\n\x1b[31mc' + "d" * 1000, 200, 1, 0.5)
+    (line,) = [each.getMessage() for each in caplog.records]
+    assert "\n" not in line
+    assert "\x1b" not in line
+    assert len(line) < 300
