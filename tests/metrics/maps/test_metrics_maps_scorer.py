@@ -544,7 +544,7 @@ def test_a_trace_gives_its_total_its_looks_and_its_grid(total):
     read.add_trace(trace, evidence, objects=objects, groups=torch.arange(3))
     given_all.add(
         trace.image_map("total"), evidence, objects=objects, groups=torch.arange(3),
-        grids=Grids((Grid(geometry.identity(), SIZE),), total),
+        grids=Grids((Grid(FRAME, CELLS), Grid(geometry.identity(), SIZE)), total),
         looks=[(name, trace.image_map(name)) for name in ("coarse", "fine")],
     )  # fmt: skip
     assert read.intervals() == given_all.intervals()

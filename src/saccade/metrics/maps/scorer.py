@@ -252,13 +252,16 @@ class MapScorer:
         return {name: make for name, make in found.items() if name in self._wanted}
 
     def _add_bounds(self, batch: _Batch, grids: Grids, also: Sequence[Truth]) -> None:
-        """The best single cells of the grids: those for the evidence, and those for every further truth."""
-        held = self._baseline("grid_oracle")
+        """The best map of the grids for the evidence, and for every further truth; nothing where there is no bound."""
         on_maps = grids if batch.rows is None else grids.at(batch.rows)
-        best = on_maps.oracle(batch.evidence) if len(batch.maps) else batch.maps  # (N,H,W)
-        held.add(best, batch.evidence, batch.objects)
-        for truth in also:
-            held.add_values(truth.scores(on_maps.oracle(truth.mask) if len(batch.maps) else batch.maps))
+        bounds = [on_maps.oracle(mask) for mask in (batch.evidence, *(truth.mask for truth in also))]  # (N,H,W) each
+        known = [best for best in bounds if best is not None]
+        if len(known) < len(bounds):
+            return
+        held = self._baseline("grid_oracle")
+        held.add(known[0], batch.evidence, batch.objects)
+        for truth, best in zip(also, known[1:]):
+            held.add_values(truth.scores(best))
 
 
 def can_exchange(groups: Tensor) -> bool:
