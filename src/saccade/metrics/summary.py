@@ -5,7 +5,7 @@
 ``metrics``     scores of the answers
 ``attention``   scores of the maps, and ``by_look`` those of single looks
 ``baselines``   the same scores of what a model is compared with, by the name of the baseline
-``intervals``   [low, high] of the means, from resampling pictures
+``intervals``   [low, high] of the scores, see :mod:`saccade.metrics.intervals`
 ``counts``      how many values a mean rests on
 ==============  ====================================================================================================
 """

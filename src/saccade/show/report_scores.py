@@ -49,5 +49,5 @@ def scores_section(result: Scores) -> Section:
     rows = [(name.replace("_", " "), told) for name, told in ASKS.items() if name in asked]
     rows += [(name.replace("_", " "), told) for name, told in RIVALS.items() if name in rivals]
     words = [Table(("in the tables", "asks, or is"), rows, caption="What the words mean")] if rows else []
-    text = "Intervals hold 95 % and are bootstrapped by picture; n is what a mean was taken over."
+    text = "Intervals are for 95 %, with the picture as the unit; n is what a mean was taken over."
     return Section(TITLE, text, [*score_tables(result), *words])

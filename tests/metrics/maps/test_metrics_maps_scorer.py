@@ -17,7 +17,7 @@ from saccade.metrics import (
     MapScorer,
     MapScores,
     baselines,
-    bootstrap,
+    mean_interval,
     iou,
     pointing,
     pr_auc,
@@ -469,7 +469,7 @@ def test_intervals_resample_pictures():
     maps, evidence, _ = drawn(6)
     groups = torch.tensor([9, 9, 9, 4, 4, 4])
     found = added(maps, evidence, groups=groups, sizes=(2, 1)).intervals()["iou"]
-    assert found == bootstrap(iou(maps, evidence), groups)
+    assert found == mean_interval(iou(maps, evidence), groups)
     assert (found.n, found.images) == (6, 2)
 
 

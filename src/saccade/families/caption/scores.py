@@ -36,8 +36,8 @@ from saccade.families.caption.vocabulary import Vocabulary
 from saccade.metrics import (
     WordScores,
     bleu_intervals,
-    bootstrap,
     cider_each,
+    mean_interval,
     meteor_jar,
     meteor_lite,
     meteor_missing,
@@ -57,6 +57,7 @@ from saccade.tasks.forward_passes import encoded, numbers_in_batches
 BATCH = 100  # pictures: a batch of maps is eleven words of each
 KINDS = {"size": SIZE_WORDS, "colour": COLOURS, "digit": DIGIT_WORDS}
 """Content words of scenes."""
+CIDER_ENDS = (0.0, 10.0)
 STRENGTH = "true_positive_strength"
 EMPTY = "exact_match_empty"
 RIVALS = ("uniform", "all_objects", "grid_oracle")
@@ -82,11 +83,12 @@ class CaptionScores:
     """``recoloured``: the scene of each of these; for each kind of word, which maps are of its words."""
 
     def sentences(self) -> dict[str, Interval]:
-        """The scores of the sentences, with intervals from resampling pictures where a score is one of pictures."""
+        """The scores of the sentences, with intervals."""
         pair = self.said, self.references
         found = bleu_intervals(*pair)
-        found |= {"rouge_l": bootstrap(rouge_l_each(*pair)), "cider": bootstrap(cider_each(*pair))}
-        found |= {name: bootstrap(values) for name, values in self.exact.values().items()}
+        found["rouge_l"] = mean_interval(rouge_l_each(*pair))
+        found["cider"] = mean_interval(cider_each(*pair), ends=CIDER_ENDS)
+        found |= {name: mean_interval(values) for name, values in self.exact.values().items()}
         return found
 
     def whole_set(self) -> dict[str, float]:

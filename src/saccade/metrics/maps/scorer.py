@@ -141,7 +141,7 @@ class MapScorer:
         return self._kept["group"] if "group" in self._kept else torch.zeros(0, dtype=torch.int64)
 
     def intervals(self) -> dict[str, Interval]:
-        """Every mean of ``total`` with its interval, from resampling pictures."""
+        """Every mean of ``total`` with its interval, with the picture as the unit."""
         return self.total.intervals(self.groups)
 
     def add(
@@ -162,7 +162,7 @@ class MapScorer:
         Args:
             maps: (B,H,W), or (B,T,H,W) with a map for each step; finite and ≥ 0 where they count.
             evidence: the pixels that a map should lie on, bool, shaped as the maps. A map without any is undefined.
-            groups: id of the picture of each map (B,), so that intervals resample pictures and no picture lends its map
+            groups: id of the picture of each map (B,), so that intervals count pictures and no picture lends its map
                 to itself in ``shuffled``; None: every map has a picture of its own.
             objects: the pixels of all objects of each picture (B,H,W) bool.
             grids: where the maps were made; None: on pixels, and there is no oracle.

@@ -92,7 +92,7 @@ class Score:
     attention: dict[str, Any] = field(default_factory=dict)
     baselines: dict[str, Any] = field(default_factory=dict)
     intervals: dict[str, Any] = field(default_factory=dict)
-    """[low, high] by metric, as :func:`saccade.metrics.bootstrap` gives them for 95 %, by picture."""
+    """[low, high] by metric, as :mod:`saccade.metrics.intervals` gives them for 95 %, by picture."""
     counts: dict[str, Any] = field(default_factory=dict)
     """For how many examples each metric is defined."""
     published: dict[str, Any] = field(default_factory=dict)
