@@ -1,6 +1,7 @@
 """Intervals: the width of theory, pictures as the unit, the ends, and how often they hold the truth."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -131,7 +132,7 @@ def test_one_mistake_changes_an_interval_little():
         found = mean_interval(values, scene)
         lows.append(found.low)
         assert found.high == 1.0
-    assert all(abs(one - other) < 0.02 for one, other in zip(lows, lows[1:]))
+    assert all(abs(one - other) < 0.02 for one, other in pairwise(lows))
     assert lows[0] == pytest.approx(0.861, abs=1e-3)
 
 

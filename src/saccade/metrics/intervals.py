@@ -10,8 +10,8 @@ macro-F1 or BLEU:
    right or wholly wrong. So it is worth n = G · [G θ(1 − θ) + 1] / [G V + 1] such pictures. The 1 on both sides is one
    further picture that is wholly wrong. Without it, a perfect score would have no spread at all; with it, 200 of 200
    and 199 of 200 are close.
-3. *The interval* is that of Agresti and Coull (1998) for a share θ of n trials: z² trials are added, half of them right.
-   It always has a width and never leaves 0 .. 1.
+3. *The interval* is that of Agresti and Coull (1998) for a share θ of n trials: z² trials are added, half of them
+   right. It always has a width and never leaves 0 .. 1.
 
 A score with other ends is brought to 0 .. 1 first. A score without ends (a distance) has θ ± z √(V / G). NaN means that
 an example has no such score: it is left out of the mean and counted in ``undefined``.
