@@ -43,7 +43,7 @@ def evaluate(
         split: val or test.
         protocol: sizes and splits; the model's own by default.
         glyphs: disjoint, merged or pack; the model's own by default.
-        limit: at most this many examples.
+        limit: at most this many examples; of a table, those about a sample of its pictures.
         sweeps: pictures for deletion and insertion; None: as many as the task thinks enough.
         beam: for a model that says captions: how many are followed side by side; 1 is greedy.
         length_penalty: for such a model: captions are ranked by log p / length^γ, 0 by default.

@@ -29,8 +29,10 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.palette import COLOURS
+from saccade.data.tables.sampling import sample_rows
 from saccade.errors import DataError
 from saccade.families.caption.data import CaptionBatch, CaptionData
+from saccade.families.caption.files import CaptionFiles
 from saccade.families.caption.scenes import DIGIT_WORDS, SIZE_WORDS
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.metrics import (
@@ -152,7 +154,8 @@ def score_captions(
         data: the split, in the words of the model.
         beam: captions followed side by side; 1 is greedy.
         length_penalty: of a beam, as ``decode`` has it.
-        limit: at most this many pictures, from the first on.
+        limit: at most this many pictures: of generated scenes the first, of files a sample, see
+            :mod:`saccade.data.tables.sampling`.
         batch_size: pictures at once.
         progress: called with pictures done and pictures in all.
     """
@@ -160,8 +163,10 @@ def score_captions(
         raise DataError(f"split '{data.split}' has no end; score val or test")
     scores = CaptionScores()
     say = partial(captions_of, beam=beam, length_penalty=length_penalty)
-    total, done = min(limit or data.picture_count, data.picture_count), 0
-    for numbers in numbers_in_batches(total, batch_size):
+    chosen = _sampled(data, data.picture_count, limit)  # (N,)
+    total, done = len(chosen), 0
+    for places in numbers_in_batches(total, batch_size):
+        numbers = chosen[places]  # (B,)
         batch = data.pictures(numbers)
         features = encoded(model.encode, batch.images)  # (B,L,D)
         words = say(model, features)  # (B,T)
@@ -177,6 +182,13 @@ def score_captions(
         done += len(batch)
         progress(done, total)
     return scores
+
+
+def _sampled(data: CaptionData, count: int, limit: int | None) -> Tensor:
+    """Numbers (N,) of at most ``limit`` of the ``count`` pictures."""
+    if isinstance(data.source, CaptionFiles):
+        return sample_rows([row.image for row in data.source.rows], limit)
+    return torch.arange(min(limit or count, count))
 
 
 def captions_of(model: SatModel, features: Tensor, beam: int = 1, length_penalty: float = 0.0) -> Tensor:
