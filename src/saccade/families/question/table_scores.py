@@ -1,15 +1,15 @@
 """Scores of a model on questions about given pictures: its answers, and its attention where the evidence is known.
 
 Pictures cannot be rendered again, so there are no causal tests; deletion and insertion blur pixels instead. Maps are
-scored by :mod:`saccade.metrics.maps.scorer`, on the pixels of the network input; baselines live on the grid of the
-model's last look. Evidence is a mask, a box or a disc round a click, see
+scored by :mod:`saccade.metrics.maps.scorer`, on the pixels of the network input; baselines are made on all grids of the
+model's total map and combined as it is. Evidence is a mask, a box or a disc round a click, see
 :class:`saccade.families.question.table_data.TableBatch`; a click is scored by its distance too. A score that no picture
 has evidence for is left out.
 
 Baselines beside those of generated scenes: ``training_prior`` and ``training_prior_by_query`` answer by what is common
 in training; ``box_centre`` looks at the middle of the object's box and ``part_prior`` where the part asked for lies in
-its box on the mean over training, each on the model's grid and, as ``…_exact``, to the pixel. ``grid_oracle`` is the
-bound of the grid for the share of attention on the evidence, or near the click.
+its box on the mean over training, each on the model's grids and, as ``…_exact``, to the pixel. ``grid_oracle`` is the
+bound of the grids for the share of attention on the evidence, or near the click.
 """
 
 from __future__ import annotations
@@ -158,10 +158,15 @@ def score_table(
             scores.columns.keep(training_prior=prior.overall.expand(habit.shape), training_prior_by_query=habit)
         if sweeps:
             swept = is_swept[numbers].nonzero().squeeze(1).to(batch.query.device)  # (S,) places in the batch
-            _add_sweeps(scores, model, output.trace, batch, swept, lambda row: progress(done + row, total))
+            _add_sweeps(scores, model, output.trace, batch, swept, partial(_tell, progress, done, total))
         done += len(batch)
         progress(done, total)
     return scores
+
+
+def _tell(progress: Callable[[int, int], None], before: int, total: int, row: int) -> None:
+    """Report ``row`` questions of a batch that has ``before`` questions before it."""
+    progress(before + row, total)
 
 
 def _sampled_for_sweeps(data: TableData, chosen: Tensor, sweeps: int) -> Tensor:

@@ -5,11 +5,13 @@ Everything works on counts (B,K), how often each class is in a picture, so that 
 =======================  =====================================================================================
 exact match              the multiset that was said is the true one, the paper's "0-1"
 macro-F1                 of counts pooled over pictures: TP_c = Σ min(said_c, true_c), F1_c = 2 TP_c / Σ (said_c +
-                         true_c), mean over the classes that occur; the primary one
+                         true_c), mean over the classes that occur; the primary one. The paper's F1 is "macro-F1 as in
+                         Li et al. 2017": the mean over classes of the F1 of each
 macro-F1 by presence     as in the later released code of the paper's first author (Welleck et al. 2018): precision
                          and recall are averaged over the pictures that *have* the class, "stop" is a class too, and
-                         the scores of batches are averaged. What is said of absent classes costs nothing, so it is
-                         optimistic; kept to compare with numbers from there
+                         the scores of batches are averaged. What is said of absent classes costs nothing, and every
+                         picture counts alike, however many of a class it has. So it may lie above macro-F1 or below;
+                         kept to compare with numbers from there
 =======================  =====================================================================================
 
 Paper: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165),
@@ -79,7 +81,7 @@ def macro_f1_interval(said: Tensor, truth: Tensor, *, level: float = 0.95) -> In
 
 
 def macro_f1_by_presence(said: Tensor, truth: Tensor, *, batch_size: int = AUTHORS_BATCH) -> float:
-    """The optimistic macro-F1 of the author's later code, from counts (B,K); NaN without pictures.
+    """The macro-F1 of the author's later code, from counts (B,K); NaN without pictures.
 
     Give counts with a column for "stop" (one true stop a picture) to score what that code does.
     """

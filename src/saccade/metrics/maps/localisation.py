@@ -22,7 +22,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from saccade.metrics.maps.values import check_evidence, check_mask, check_maps, scale_to_peak, where_defined
+from saccade.metrics.maps.values import check_evidence, check_maps, check_mask, scale_to_peak, where_defined
 
 TIE = 1e-5
 """Pixels within this share of the maximum are tied with it: a projected constant map is constant to float32 only."""

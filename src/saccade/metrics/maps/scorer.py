@@ -269,9 +269,7 @@ class MapScorer:
             ]
         if (things := batch.things) is not None:  # made once for a picture, however many maps it has
             found["all_objects"] = [
-                lambda: batch.of_rows(
-                    grids.through(lambda frame, cells: baselines.all_objects(things, frame, cells))
-                )
+                lambda: batch.of_rows(grids.through(lambda frame, cells: baselines.all_objects(things, frame, cells)))
             ]
             found["all_objects_exact"] = [lambda: batch.of_rows(baselines.all_objects_exact(things))]
         return {name: makers for name, makers in found.items() if name in self._wanted}
