@@ -227,7 +227,7 @@ class _Some:
 
     def __init__(self, data: CaptionData, numbers: Tensor) -> None:
         self.data, self.numbers, self.picture_count = data, numbers, len(numbers)
-        self.vocabulary = data.vocabulary
+        self.vocabulary, self.source = data.vocabulary, data.source
 
     def pictures(self, places: Tensor) -> CaptionBatch:
         return self.data.pictures(self.numbers[places])

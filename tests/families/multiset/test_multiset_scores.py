@@ -139,7 +139,7 @@ def test_pictures_without_boxes_have_answers_only(batch) -> None:
     bare = MultisetBatch(batch.images, batch.labels, batch.picture)
 
     class Data:
-        classes, kind = tuple("0123456789"), "multiset"
+        classes, kind, source = tuple("0123456789"), "multiset", None
 
         def __len__(self) -> int:
             return N

@@ -88,6 +88,17 @@ def test_a_perfect_reader_has_an_interval_with_a_width() -> None:
     assert found.low < 0.8
 
 
+def test_by_presence_may_lie_above_macro_f1_or_below() -> None:
+    """What is said of absent classes costs nothing: above. Nine of a class right and one alone missed: below."""
+    true = torch.tensor([[1, 0], [0, 1]])
+    said = torch.tensor([[1, 1], [1, 1]])
+    assert macro_f1(said, true) == pytest.approx(2 / 3)
+    assert macro_f1_by_presence(said, true) == pytest.approx(1)
+    true, said = torch.tensor([[9], [1]]), torch.tensor([[9], [0]])
+    assert macro_f1(said, true) == pytest.approx(18 / 19)
+    assert macro_f1_by_presence(said, true) == pytest.approx(0.5)
+
+
 labels = st.lists(st.lists(st.integers(0, 2), max_size=4), min_size=1, max_size=5)
 
 

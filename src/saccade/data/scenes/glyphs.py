@@ -130,7 +130,7 @@ def meets_training_glyphs(trained: str, scored: str, split: str) -> bool:
     The shipped glyphs are test glyphs of MNIST, so scenes of MNIST's test part hold what such a model has learned. A
     model of merged glyphs has learned from all of them. Within one policy splits are as that policy has them.
     """
-    if trained == scored:
+    if trained == scored or scored not in get_args(GlyphPolicy):
         return False
     return trained == "merged" or (trained == "pack" and (scored == "merged" or split == "test"))
 

@@ -281,7 +281,7 @@ def _add_sweeps(
     nothing = torch.full((len(batch),), torch.nan, dtype=torch.float64)
     found = {who: {name: nothing.clone() for name in ("deletion", "insertion")} for who in ("model", "uniform")}
     maps = trace.image_map("total") if len(swept) else None  # (B,H,W)
-    for part in swept.split(SWEPT_AT_ONCE):
+    for part in torch.split(swept, SWEPT_AT_ONCE):
         if maps is None:
             break
         asked, total = (batch.query[part], answers_of(trace)[part]), maps[part]
