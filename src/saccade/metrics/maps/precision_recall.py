@@ -7,9 +7,9 @@ taken together. Two ways to the same curve:
 * :func:`pr_curve` and :func:`pr_auc` sort every pixel: exact, for what fits into memory;
 * :func:`pr_counts` counts pixels on a fixed grid of thresholds; counts add up (``+``) over batches and processes in
   constant memory. The grid is geometric, 1,024 thresholds to each halving of the value, down to the smallest normal
-  number of float32, 2⁻¹²⁶ of the peak. So sharp maps (most pixels far below the peak) are resolved as well as flat ones; it amounts to
-  rounding each value to 11 binary digits. Products of gates need all of it: many of their pixels lie below a
-  millionth of the peak, and their order counts too.
+  number of float32, 2⁻¹²⁶ of the peak. So sharp maps (most pixels far below the peak) are resolved as well as flat
+  ones; it amounts to rounding each value to 11 binary digits. Products of gates need all of it: many of their pixels
+  lie below a millionth of the peak, and their order counts too.
 
 A picture without evidence has no right ranking: it is left out and counted in ``undefined``. A map of zeros stays in:
 all its pixels are tied at the bottom. Without any evidence at all the curve is empty and the area NaN.

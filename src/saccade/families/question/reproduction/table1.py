@@ -14,6 +14,7 @@ from typing import Literal
 from saccade.engine.recipe import packaged_recipes
 from saccade.errors import ConfigError, nearest
 from saccade.families.question.published import OTHER_PHOTOGRAPHS, PUBLISHED
+from saccade.models.io.facts import ON_GRIDS
 from saccade.recorded import Measured, RecordedRun, difference, measure
 from saccade.verbs.plain_table import PlainTable
 from saccade.verbs.reproduction.cells import (
@@ -141,8 +142,9 @@ class Table1:
 
     def _bound(self, metric: str, baseline: str, data: str, setting: Setting) -> Measured | None:
         """A baseline on the grid of the 4×4 models, or on the four of gated ones, as the first of them recorded it."""
-        single, gated = ("soft", "hard"), ("hattnet", "hattnet-ctx", "hattnet-ctx-sparse")
-        for system in gated if baseline.endswith(GATED) else single:
+        gated, single = ("hattnet", "hattnet-ctx", "hattnet-ctx-sparse"), ("soft", "hard")
+        systems = gated if baseline.endswith(GATED) else single if baseline in ON_GRIDS else (*single, *gated)
+        for system in systems:
             found = measure(self.of(system, data, setting), metric, of=baseline.removesuffix(GATED))
             if found is not None:
                 return found
