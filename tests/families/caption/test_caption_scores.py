@@ -285,3 +285,13 @@ def test_of_files_a_limit_takes_a_sample_and_of_scenes_the_first(tmp_path):
     assert max(found) > 15
     scenes = CaptionData(CaptionDataConfig(glyphs="pack"), "val")
     assert _sampled(scenes, scenes.picture_count, 5).tolist() == list(range(5))
+
+
+def test_no_map_of_a_word_exceeds_the_bound_of_its_grid(data: CaptionData) -> None:
+    torch.manual_seed(0)
+    settings = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4}
+    model = SatModel(SatConfig(vocabulary=len(data.vocabulary), input_size=(100, 100), **settings)).eval()
+    maps = score_captions(model, data, beam=1, limit=12).maps
+    found, bound = (held.values()[STRENGTH] for held in (maps.total, maps.baselines["grid_oracle"]))
+    assert len(found) > 20
+    assert bool((found <= bound + 1e-6).all())

@@ -194,3 +194,13 @@ def test_of_files_a_limit_takes_a_sample_and_of_scenes_the_first(data, tmp_path)
     assert {int(number) // 10 for number in found} == {0, 1, 2}
     assert _sampled(files, None).tolist() == list(range(30))
     assert _sampled(data, 5).tolist() == list(range(5))
+
+
+def test_no_mean_of_masks_exceeds_the_bound_of_its_grid(data) -> None:
+    torch.manual_seed(0)
+    model = HsalModel(HsalConfig(backbone="small", through="stage2", input_size=(100, 100))).eval()
+    maps = score_multisets(model, data, (100, 100)).maps
+    found, bound = (held.values()["true_positive_strength"] for held in (maps.total, maps.baselines["grid_oracle"]))
+    known = ~found.isnan()
+    assert bool(known.any())
+    assert bool((found <= bound + 1e-6)[known].all())
