@@ -302,6 +302,19 @@ def project(maps: Tensor, frame: Tensor, size: Size) -> Tensor:
     return laid.to(maps.dtype).reshape(*maps.shape[:-2], *size)
 
 
+def cell_profiles(frame: Tensor, grid: Size, size: Size) -> tuple[Tensor, Tensor] | None:
+    """How much each cell gives to each row (h,H) and to each column (w,W) of a picture, as :func:`project` lays it.
+
+    A cell's map is the product of the two. None for a ``frame`` (2,3) that turns or shears: there is no such product.
+    """
+    batched = _batched(frame)  # (1,2,3)
+    if not _is_axis_aligned(batched):
+        return None
+    rows = _hat_weights(batched[:, 1, 1], batched[:, 1, 2], grid[0], size[0])  # (1,H,h)
+    cols = _hat_weights(batched[:, 0, 0], batched[:, 0, 2], grid[1], size[1])  # (1,W,w)
+    return rows[0].T, cols[0].T
+
+
 def _batched(frame: Tensor) -> Tensor:
     """(2,3) or (B,2,3) → (1,2,3) or (B,2,3), in float64."""
     return frame.to(torch.float64).reshape(-1, 2, 3)

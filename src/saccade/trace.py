@@ -367,6 +367,15 @@ class AttentionTrace:
         frame = self.frame_on(look, self._wanted_size(size))
         return geometry.apply(frame.unsqueeze(-3), centres)
 
+    @property
+    def looks_of_total(self) -> tuple[Look, ...]:
+        """The looks on the picture that the total is made of, in order.
+
+        What was fed to a layer is left aside; so is what was drawn from, where there is something that was attended.
+        """
+        shown = [look for look in self.looks if look.is_spatial and look.role != "input"]
+        return tuple([look for look in shown if look.role != "policy"] or shown)
+
     def _total_map(self, size: geometry.Size) -> Tensor:
         """Every act that is active, in order, combined as ``total`` says; (B,H,W)."""
         combine, neutral = COMBINE[self.total]
@@ -383,12 +392,8 @@ class AttentionTrace:
         return result / torch.as_tensor(count, device=result.device).clamp(min=1) if self.total == "mean" else result
 
     def _acts(self, size: geometry.Size) -> Iterator[tuple[Tensor, Tensor | None]]:
-        """The map (B,H,W) of every look and step on the picture, and where it counts (B,1,1).
-
-        What was fed to a layer is left aside; so is what was drawn from, where there is something that was attended.
-        """
-        shown = [look for look in self.looks if look.is_spatial and look.role != "input"]
-        for look in [look for look in shown if look.role != "policy"] or shown:
+        """The map (B,H,W) of every look and step on the picture, and where it counts (B,1,1)."""
+        for look in self.looks_of_total:
             maps = self.image_map(look, size).reshape(len(self), look.steps, *size)  # (B,T,H,W)
             active = None if look.active is None else look.active.bool().reshape(-1, look.steps, 1, 1)  # (B,T,1,1)
             for step in range(look.steps):

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from saccade.metrics import bootstrap
+from saccade.metrics import mean_interval
 from saccade.metrics.columns import Columns, Values
 
 
@@ -39,7 +39,7 @@ def test_values_have_means_and_intervals_over_what_is_defined():
     assert kept.means()["all"] == 0.5
     assert math.isnan(kept.means()["none"])
     pictures = torch.tensor([7, 7, 8, 9])
-    assert kept.intervals(pictures)["all"] == bootstrap(kept["all"], pictures)
+    assert kept.intervals(pictures)["all"] == mean_interval(kept["all"], pictures)
     assert kept.intervals(pictures)["none"].n == 0
 
 

@@ -1,4 +1,7 @@
+"""Intervals: the width of theory, pictures as the unit, the ends, and how often they hold the truth."""
+
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -6,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saccade.errors import ConfigError, DataError, ShapeError
-from saccade.metrics import bootstrap, mean_defined, paired_difference
-from saccade.metrics import intervals as intervals_file
-from saccade.metrics.intervals import wilson
+from saccade.metrics import jackknife_interval, mean_defined, mean_interval, paired_difference
+from saccade.metrics.answers.multisets import _f1_of
+from saccade.metrics.text.bleu import _scores as bleu_of
 
 NAN = float("nan")
 
@@ -27,7 +30,7 @@ def test_mean_says_what_it_rests_on():
 def test_interval_of_a_bernoulli_has_the_width_of_theory():
     """n = 2000, p ≈ 0.3: half width 1.96·√(p·(1 − p)/n) ≈ 0.020."""
     values = coin(2000, 0.3)
-    found = bootstrap(values)
+    found = mean_interval(values)
     p = values.mean().item()
     half = 1.96 * math.sqrt(p * (1 - p) / 2000)
     assert found.mean == pytest.approx(p)
@@ -36,20 +39,11 @@ def test_interval_of_a_bernoulli_has_the_width_of_theory():
     assert (found.n, found.images, found.undefined) == (2000, 2000, 0)
 
 
-def test_coverage_is_about_what_was_asked():
-    """Of 200 experiments with n = 100 and p = 0.5 about 95 % of the intervals hold the truth (sd 1.5 %)."""
-    hits = 0
-    for seed in range(200):
-        found = bootstrap(coin(100, 0.5, seed), draws=300, seed=seed)
-        hits += found.low <= 0.5 <= found.high
-    assert 0.88 <= hits / 200 <= 0.99
-
-
 def test_questions_about_one_image_are_not_independent():
     """Five copies of each image's value: clustering gives the interval of the images alone, √5 wider than the naive."""
     per_image = coin(400, 0.4)
     values, images = per_image.repeat_interleave(5), torch.arange(400).repeat_interleave(5)
-    clustered, naive, alone = bootstrap(values, images), bootstrap(values), bootstrap(per_image)
+    clustered, naive, alone = mean_interval(values, images), mean_interval(values), mean_interval(per_image)
     assert clustered.images == 400
     assert clustered.n == 2000
     width = clustered.high - clustered.low
@@ -59,109 +53,223 @@ def test_questions_about_one_image_are_not_independent():
 
 def test_images_of_unequal_size_weigh_by_their_questions():
     values = torch.tensor([1.0, 1.0, 1.0, 0.0])
-    found = bootstrap(values, torch.tensor([7, 7, 7, 9]))
+    found = mean_interval(values, torch.tensor([7, 7, 7, 9]))
     assert found.mean == 0.75
-    assert (found.low, found.high) == (0.0, 1.0)  # both images may be the same one
+    assert found.low < 0.2  # of two images, one was all wrong
+    assert found.high > 0.98
 
 
 def test_undefined_values_are_counted_and_left_out():
     values, images = torch.tensor([1.0, NAN, 0.0, NAN, 1.0]), torch.tensor([0, 0, 1, 2, 3])
-    found = bootstrap(values, images)
+    found = mean_interval(values, images)
     assert found.mean == pytest.approx(2 / 3)
     assert (found.n, found.images, found.undefined) == (3, 3, 2)
-    clean = bootstrap(torch.tensor([1.0, 0.0, 1.0]), torch.tensor([0, 1, 3]))
+    clean = mean_interval(torch.tensor([1.0, 0.0, 1.0]), torch.tensor([0, 1, 3]))
     assert (found.low, found.high) == (clean.low, clean.high)
 
 
 @pytest.mark.parametrize(("values", "expected"), [([], (0, 0, 0)), ([NAN, NAN], (0, 0, 2))])
 def test_nothing_defined_is_nan(values, expected):
-    found = bootstrap(torch.tensor(values))
+    found = mean_interval(torch.tensor(values))
     assert all(math.isnan(value) for value in found[:3])
     assert found[3:] == expected
 
 
 def test_an_interval_reads_as_a_sentence_and_keeps_its_exact_numbers_apart():
-    even = bootstrap(torch.tensor([0.25, 0.75, 0.5, 0.5]))
+    even = mean_interval(torch.tensor([0.25, 0.75, 0.5, 0.5]))
     assert str(even) == f"0.500 ({even.low:.3f}–{even.high:.3f}), n 4"
     assert "mean=0.5" in repr(even)
-    shared = bootstrap(torch.tensor([1.0, 0.0, math.nan]), torch.tensor([7, 7, 7]))
+    shared = mean_interval(torch.tensor([1.0, 0.0, math.nan]), torch.tensor([7, 7, 7]))
     assert str(shared) == "0.500, n 2 in 1 pictures, 1 undefined"
 
 
 def test_one_image_says_nothing_about_spread():
-    found = bootstrap(torch.tensor([1.0, 0.0]), torch.tensor([5, 5]))
+    found = mean_interval(torch.tensor([1.0, 0.0]), torch.tensor([5, 5]))
     assert found.mean == 0.5
     assert math.isnan(found.low)
     assert math.isnan(found.high)
     assert found.images == 1
 
 
-def test_seed_fixes_the_interval_and_names_of_images_do_not_matter():
+def test_names_and_order_of_images_do_not_matter():
     values, images = coin(60, 0.5), torch.arange(60) // 3
-    assert bootstrap(values, images, seed=1) == bootstrap(values, images * 10 + 4, seed=1)
-    assert bootstrap(values, images, seed=1) != bootstrap(values, images, seed=2)
-
-
-def test_cutting_the_draws_keeps_the_statistics(monkeypatch):
-    values = coin(500, 0.3)
-    whole = bootstrap(values)
-    monkeypatch.setattr(intervals_file, "_CELLS_AT_ONCE", 3000)
-    cut = bootstrap(values)
-    assert cut.low == pytest.approx(whole.low, abs=0.006)
-    assert cut.high == pytest.approx(whole.high, abs=0.006)
+    assert mean_interval(values, images) == mean_interval(values, images * 10 + 4)
+    turned = torch.randperm(60, generator=torch.Generator().manual_seed(0))
+    assert mean_interval(values[turned], images[turned]) == pytest.approx(mean_interval(values, images))
 
 
 def test_a_higher_level_is_wider():
     values = coin(300, 0.5)
-    narrow, wide = bootstrap(values, level=0.5), bootstrap(values, level=0.99)
+    narrow, wide = mean_interval(values, level=0.5), mean_interval(values, level=0.99)
     assert wide.low < narrow.low < narrow.mean < narrow.high < wide.high
 
 
-@pytest.mark.parametrize(("value", "low", "high"), [(1.0, 200 / 203.8415, 1.0), (0.0, 0.0, 3.8415 / 203.8415)])
-def test_all_right_is_not_certainty(value, low, high):
-    """Wilson at p = 1: n / (n + z²) .. 1, with z² = 3.8415 at 95 %; and the same from the other end."""
-    found = bootstrap(torch.full((200,), value))
-    assert (found.low, found.high) == (pytest.approx(low, abs=1e-5), pytest.approx(high, abs=1e-5))
-    assert (found.mean, found.n, found.images) == (value, 200, 200)
-    assert bootstrap(torch.full((20,), value)).high - bootstrap(torch.full((20,), value)).low > 0.15
+def agresti_coull(share, n, z2=3.841459):
+    """The textbook's interval of a share of n trials, at 95 %."""
+    trials = n + z2
+    centre = (n * share + z2 / 2) / trials
+    half = math.sqrt(z2 * centre * (1 - centre) / trials)
+    return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def test_wilson_counts_images_and_skips_what_is_undefined():
-    values, images = torch.tensor([1.0] * 40 + [NAN] * 5), torch.arange(45) // 4
-    found = bootstrap(values, images)
-    assert (found.n, found.images, found.undefined) == (40, 10, 5)
-    assert (found.low, found.high) == wilson(1.0, 10)
-    assert wilson(1.0, 10, 0.99)[0] < found.low
+@pytest.mark.parametrize("value", [0.0, 1.0])
+@pytest.mark.parametrize(("questions", "images"), [(1, 200), (7, 29)])
+def test_all_right_or_all_wrong_is_not_certainty(value, questions, images):
+    """Every picture alike, from either end: the interval of as many trials as there are pictures."""
+    values, groups = torch.full((images * questions,), value), torch.arange(images).repeat_interleave(questions)
+    found = mean_interval(values, groups)
+    assert (found.low, found.high) == pytest.approx(agresti_coull(value, images), abs=1e-6)
+    assert (found.mean, found.n, found.images) == (value, images * questions, images)
 
 
-def test_wilson_as_textbooks_have_it():
-    """8 of 10 at 95 %: 0.4902 .. 0.9433 (Brown, Cai and DasGupta 2001 give the formula)."""
-    assert wilson(0.8, 10) == (pytest.approx(0.4902, abs=1e-4), pytest.approx(0.9433, abs=1e-4))
-    assert wilson(0.0, 1)[0] == 0.0
-    assert wilson(1.0, 1)[1] == 1.0
+def test_one_mistake_changes_an_interval_little():
+    """200 of 200 and 199 of 200 in 29 scenes: an interval that jumped from .883 to .980 said two different things."""
+    scene = torch.arange(200) // 7
+    lows = []
+    for wrong in range(4):
+        values = torch.ones(200)
+        values[7 * torch.arange(wrong)] = 0.0
+        found = mean_interval(values, scene)
+        lows.append(found.low)
+        assert found.high == 1.0
+    assert all(abs(one - other) < 0.02 for one, other in pairwise(lows))
+    assert lows[0] == pytest.approx(0.861, abs=1e-3)
 
 
-@pytest.mark.parametrize("value", [0.5, 2.0])
-def test_equal_values_that_are_no_share_at_its_end_have_no_width(value):
-    found = bootstrap(torch.full((50,), value))
-    assert (found.low, found.high) == (value, value)
+def test_mistakes_in_one_scene_say_less_than_mistakes_in_many():
+    scene = torch.arange(700) // 7
+    apart, together = torch.ones(700), torch.ones(700)
+    apart[7 * torch.arange(70)] = 0.0
+    together[:70] = 0.0
+    spread, clumped = mean_interval(apart, scene), mean_interval(together, scene)
+    assert spread.mean == clumped.mean
+    assert clumped.high - clumped.low > 1.8 * (spread.high - spread.low)
 
 
-def test_no_difference_at_all_is_no_share():
-    same = coin(100, 0.5)
-    assert paired_difference(same, same)[:3] == (0, 0, 0)
-    assert bootstrap(torch.tensor([-1.0, 1.0]), draws=1).low in (-1, 0, 1)  # a mean of 0, and yet not all values are
+def test_a_share_is_as_textbooks_have_it():
+    """8 of 10 right, one question a picture: the interval of Agresti and Coull (1998), a little wider by V's G − 1."""
+    found = mean_interval(torch.tensor([1.0] * 8 + [0.0] * 2))
+    low, high = agresti_coull(0.8, 10)
+    assert found.low == pytest.approx(low, abs=0.02)
+    assert found.high == pytest.approx(high, abs=0.02)
 
 
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=30).filter(lambda found: set(found) not in ({0}, {1})))
-@settings(max_examples=30, deadline=None)
-def test_the_interval_lies_within_the_values(values):
-    found = bootstrap(torch.tensor(values, dtype=torch.float64), draws=50)
-    slack = 1e-9
-    assert min(values) - slack <= found.low <= found.high <= max(values) + slack
+@pytest.mark.parametrize("value", [0.3, 0.5])
+def test_equal_values_have_a_narrow_interval_and_no_spread_without_ends(value):
+    found = mean_interval(torch.full((50,), value))
+    assert value - 0.06 < found.low < value < found.high < value + 0.06
+    bare = mean_interval(torch.full((50,), value), ends=None)
+    assert bare.low == pytest.approx(value)
+    assert bare.high == pytest.approx(value)
+
+
+def test_a_score_with_other_ends_has_the_interval_of_its_share():
+    """CIDEr lies between 0 and 10: ten times the score, ten times the interval."""
+    values = torch.rand(40, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    one, ten = mean_interval(values), mean_interval(10 * values, ends=(0.0, 10.0))
+    assert ten[:3] == pytest.approx([10 * end for end in one[:3]])
+
+
+def test_without_ends_the_interval_is_that_of_a_normal_mean():
+    values = 5 + 2 * torch.randn(400, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    found = mean_interval(values, ends=None)
+    half = 1.959964 * float(values.std()) / 20
+    assert (found.low, found.high) == pytest.approx((found.mean - half, found.mean + half), abs=1e-6)
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
+@settings(max_examples=50, deadline=None)
+def test_the_interval_holds_the_mean_and_lies_between_the_ends(values):
+    found = mean_interval(torch.tensor(values, dtype=torch.float64))
+    assert 0 <= found.low <= found.mean + 1e-9
+    assert found.mean - 1e-9 <= found.high <= 1
+    assert found.high - found.low > 0.01
+
+
+# ---------------------------------------------------------------- how often they hold the truth
+
+REPEATS = 2000
+SIZES = (30, 100, 1000)
+CHANCES = (0.5, 0.95, 0.99, 1.0)
+
+
+def held(intervals, truth):
+    low, high = intervals
+    return float(((low <= truth + 1e-9) & (high >= truth - 1e-9)).double().mean())
+
+
+@pytest.mark.parametrize(("questions", "alike"), [(1, 0.0), (7, 0.0), (7, 0.5), (7, 1.0)])
+@pytest.mark.parametrize("chance", CHANCES)
+def test_means_hold_the_truth_as_often_as_promised(questions, alike, chance):
+    """``alike``: the share of questions of a picture that have one fate in common, from none to all."""
+    generator = torch.Generator().manual_seed(0)
+    for n in SIZES:
+        pictures = math.ceil(n / questions)
+        there = (torch.arange(pictures * questions) < n).view(pictures, questions)  # (G,Q): the last may have fewer
+        drawn = torch.rand(REPEATS, pictures, questions, generator=generator)
+        joined = torch.rand(pictures, questions, generator=generator) < alike
+        drawn = torch.where(joined, torch.rand(REPEATS, pictures, 1, generator=generator), drawn)
+        right = ((drawn < chance) & there).sum(-1).double()  # (R,G)
+        counts, total = there.sum(-1).double(), right.sum(-1, keepdim=True)
+        without = (total - right) / (n - counts)  # (R,G)
+        assert held(jackknife_interval(total[:, 0] / n, without), chance) >= 0.93, n
+
+
+@pytest.mark.parametrize("chance", CHANCES)
+def test_macro_f1_holds_the_truth_as_often_as_promised(chance):
+    """Two labels of four classes in a picture; a label is read with the given chance, else as the class after it.
+
+    Two labels of one picture can make up for each other, so the truth is taken from a very large set.
+    """
+    truth = _macro_f1_in_the_long_run(chance)
+    generator = torch.Generator().manual_seed(0)
+    for n in SIZES:
+        repeats = REPEATS if n < 1000 else 400
+        label = torch.randint(0, 4, (repeats, n, 2), generator=generator)
+        read = torch.rand(repeats, n, 2, generator=generator) < chance
+        said = torch.where(read, label, (label + 1) % 4)
+        true, found = (torch.nn.functional.one_hot(each, 4).sum(2) for each in (label, said))  # (R,n,4)
+        tallies = torch.stack([torch.minimum(true, found), true + found], dim=2).double()  # (R,n,2,4)
+        pooled = tallies.sum(1, keepdim=True)  # (R,1,2,4)
+        score = _f1_of(pooled[:, 0])  # (R,)
+        without = _f1_of((pooled - tallies).flatten(0, 1)).view(repeats, n)  # (R,n)
+        assert held(jackknife_interval(score, without), truth) >= 0.93, n
+
+
+def _macro_f1_in_the_long_run(chance):
+    generator = torch.Generator().manual_seed(1)
+    label = torch.randint(0, 4, (400_000, 2), generator=generator)
+    said = torch.where(torch.rand(label.shape, generator=generator) < chance, label, (label + 1) % 4)
+    true, found = (torch.nn.functional.one_hot(each, 4).sum(1) for each in (label, said))
+    return float(_f1_of(torch.stack([torch.minimum(true, found), true + found], dim=1).sum(0, keepdim=True).double()))
+
+
+@pytest.mark.parametrize("chance", CHANCES)
+def test_bleu_holds_the_truth_as_often_as_promised(chance):
+    """Captions of eight words, each right with the given chance, so that BLEU-4 is p^((1 + 2 + 3 + 4) / 4)."""
+    generator = torch.Generator().manual_seed(0)
+    for n in SIZES:
+        repeats = REPEATS if n < 1000 else 200
+        right = torch.rand(repeats, n, 8, generator=generator) < chance
+        matched = [right.unfold(2, order, 1).all(-1).sum(-1) for order in range(1, 5)]  # (R,n) each
+        lengths = torch.full((repeats, n), 8)
+        possible = [torch.full((repeats, n), 9 - order) for order in range(1, 5)]
+        tallies = torch.stack([lengths, lengths, *matched, *possible], dim=2).double()  # (R,n,10)
+        pooled = tallies.sum(1, keepdim=True)
+        score = bleu_of(pooled[:, 0])[:, 3]  # (R,)
+        without = bleu_of((pooled - tallies).flatten(0, 1))[:, 3].view(repeats, n)
+        assert held(jackknife_interval(score, without), chance**2.5) >= 0.93, n
 
 
 # ---------------------------------------------------------------- pairs
+
+
+def test_no_difference_at_all_is_no_certainty():
+    same = coin(100, 0.5)
+    found = paired_difference(same, same)
+    assert found.mean == 0
+    assert -0.05 < found.low < -0.02
+    assert found.high == pytest.approx(-found.low)
 
 
 def test_pairing_finds_a_small_difference_that_the_separate_intervals_hide():
@@ -171,7 +279,7 @@ def test_pairing_finds_a_small_difference_that_the_separate_intervals_hide():
     gain = paired_difference(better, base)
     assert gain.mean == pytest.approx(0.02)
     assert gain.low > 0
-    assert bootstrap(better).low < bootstrap(base).high  # they overlap
+    assert mean_interval(better).low < mean_interval(base).high  # they overlap
 
 
 def test_a_pair_is_defined_when_both_are():
@@ -182,16 +290,16 @@ def test_a_pair_is_defined_when_both_are():
 def test_wrong_input():
     values = torch.tensor([0.0, 1.0])
     with pytest.raises(ShapeError, match="values"):
-        bootstrap(values.unsqueeze(0))
+        mean_interval(values.unsqueeze(0))
     with pytest.raises(ShapeError, match="images"):
-        bootstrap(values, torch.tensor([0]))
+        mean_interval(values, torch.tensor([0]))
     with pytest.raises(DataError, match="images"):
-        bootstrap(values, torch.tensor([0.0, 1.0]))
+        mean_interval(values, torch.tensor([0.0, 1.0]))
     with pytest.raises(DataError, match="value 1 is infinite"):
-        bootstrap(torch.tensor([0.0, float("inf")]))
-    with pytest.raises(ConfigError, match="draws"):
-        bootstrap(values, draws=0)
+        mean_interval(torch.tensor([0.0, float("inf")]))
+    with pytest.raises(DataError, match="found 3, not within 0 … 1; give the ends"):
+        mean_interval(torch.tensor([0.0, 3.0]))
     with pytest.raises(ConfigError, match="level"):
-        bootstrap(values, level=1.0)
+        mean_interval(values, level=1.0)
     with pytest.raises(ShapeError, match="second"):
         paired_difference(values, torch.zeros(3))

@@ -10,7 +10,7 @@ from saccade.show.report_tables import Cell, Table
 from saccade.show.score_tables import flat, score_tables
 
 RESULT = {
-    "model": "m", "data": "csv", "split": "test", "protocol": None, "n": 1055, "seed": 0,
+    "model": "m", "data": "csv", "split": "test", "protocol": None, "n": 1055, "seed": 0, "definition": 2,
     "metrics": {"accuracy": 0.5, "accuracy_by_query": {"crown": 0.75, "belly": None}, "length_raw": 8.514},
     "attention": {
         "pointing": 0.4, "deletion": 0.3, "pr_auc": 0.2,
@@ -80,6 +80,13 @@ def test_a_narrow_place_has_more_tables_and_the_same_numbers() -> None:
 def test_a_remark_of_the_task_is_not_kept_back() -> None:
     first, *_ = score_tables({**RESULT, "note": "no METEOR 1.5: no Java"})
     assert first.note == "no METEOR 1.5: no Java"
+
+
+def test_baselines_of_the_old_definition_are_marked_where_there_are_several_looks() -> None:
+    old = {key: value for key, value in RESULT.items() if key != "definition"}
+    assert "on the last grid alone" in score_tables(old)[0].note
+    one_look = {**old, "attention": {"pointing": 0.4}}
+    assert score_tables(one_look)[0].note == ""
 
 
 def test_without_attention_and_baselines_one_table_is_left() -> None:

@@ -15,7 +15,7 @@ from tiny_models import save_tiny
 CONTRACT = [
     "model", "data", "glyphs", "backgrounds", "split", "protocol", "seed", "n",
     "metrics", "attention", "baselines", "intervals",
-    "counts", "seconds",
+    "counts", "definition", "seconds",
 ]  # fmt: skip
 
 
@@ -60,11 +60,33 @@ def test_without_mnist_the_shipped_glyphs_stand_in_and_say_so(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SACCADE_HOME", str(tmp_path))
-    assert scored(run, sweeps=0, glyphs="disjoint")["glyphs"] == "mnist-test-pack-2000"
+    other = trained_with("disjoint", run, tmp_path / "run")
+    assert scored(other, sweeps=0)["glyphs"] == "mnist-test-pack-2000"
+    assert scored(other, sweeps=0, glyphs="pack")["glyphs"] == "pack-test-600"
     with pytest.raises(DataError, match="saccade data get mnist"):
-        scored(run, glyphs="disjoint", allow_pack=False)
+        scored(other, glyphs="disjoint", allow_pack=False)
     with pytest.raises(DataError, match="saccade data get mnist"):
-        scored(run, glyphs="disjoint", split="val")
+        scored(run, glyphs="disjoint", split="val")  # glyphs that no shipped one is among
+
+
+def trained_with(glyphs: str, run: Path, folder: Path) -> Path:
+    """A copy of the run that says it was trained with other ``glyphs``."""
+    shutil.copytree(run, folder)
+    config = folder / "model" / "config.json"
+    config.write_text(config.read_text(encoding="utf-8").replace('"glyphs": "pack"', f'"glyphs": "{glyphs}"'))
+    return folder
+
+
+@pytest.mark.parametrize("glyphs", ["disjoint", "merged"])
+def test_glyphs_that_a_model_was_trained_with_are_refused(run: Path, glyphs: str) -> None:
+    with pytest.raises(ConfigError, match=rf"trained with 'pack' glyphs.*'{glyphs}' hold some.*--glyphs pack"):
+        scored(run, glyphs=glyphs)
+
+
+@pytest.mark.parametrize("glyphs", ["disjoint", "pack"])
+def test_merged_glyphs_are_in_every_other_pool(run: Path, tmp_path: Path, glyphs: str) -> None:
+    with pytest.raises(ConfigError, match="trained with 'merged' glyphs"):
+        scored(trained_with("merged", run, tmp_path / "run"), glyphs=glyphs)
 
 
 def test_progress_is_told(run: Path) -> None:

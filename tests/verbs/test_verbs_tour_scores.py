@@ -33,6 +33,16 @@ def test_only_scores_that_are_numbers_and_baselines_that_have_some_are_shown() -
     assert plain.rows == [[MODEL, "75.0", "50.0"], ["evenly", "–", "12.5"]]
 
 
+def test_baselines_that_were_made_on_one_of_several_grids_are_left_out() -> None:
+    looks = {"by_look": {"gate": {"pointing": 0.1}, "last": {"pointing": 0.2}}}
+    held = {"uniform": {"pointing": 0.1}, "grid_oracle": {"pointing": 0.3}}
+    old = replace(SCORE, attention={**SCORE.attention, **looks}, baselines=held)
+    names = {"uniform": "evenly", "grid_oracle": "at best"}
+    assert list(StopScores.of(old, "scenes", HEADINGS, names).rows) == [MODEL, "evenly"]
+    new = replace(old, definition=2)
+    assert list(StopScores.of(new, "scenes", HEADINGS, names).rows) == [MODEL, "evenly", "at best"]
+
+
 def test_every_number_says_how_many_examples_it_rests_on() -> None:
     figures = scores().figures(("pointing", "accuracy", "gone"))
     assert [(heading, cell.note) for heading, cell in figures] == [

@@ -28,7 +28,7 @@ def evaluate(
         str | None, typer.Option("--glyphs", help="disjoint, merged or pack.", show_default=_OF_MODEL)
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", help="Only the first N examples.", min=1, show_default="all")
+        int | None, typer.Option("--limit", help="At most N examples; of a table, a sample.", min=1, show_default="all")
     ] = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,

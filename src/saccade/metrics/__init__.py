@@ -1,6 +1,6 @@
 """Scores of answers and of attention, with baselines, bounds and confidence.
 
-Plain tensor functions that return one value per picture, (B,), so that the caller can average, split and bootstrap;
+Plain tensor functions that return one value per picture, (B,), so that the caller can average and split;
 NaN means "no such score here" and is counted by every aggregate. Scores of captions take strings, and some are defined
 for a whole set only.
 
@@ -19,7 +19,7 @@ from saccade.metrics.answers.multisets import (
     macro_f1_interval,
     multiset_counts,
 )
-from saccade.metrics.intervals import Interval, Mean, bootstrap, mean_defined, paired_difference
+from saccade.metrics.intervals import Interval, Mean, jackknife_interval, mean_defined, mean_interval, paired_difference
 from saccade.metrics.maps import baselines
 from saccade.metrics.maps.causal import Interventions, causal_follow, causal_hold, causal_scores, swapped_query
 from saccade.metrics.maps.faithfulness import (
@@ -82,7 +82,6 @@ __all__ = [
     "bleu_intervals",
     "bleu_of_words",
     "blurred",
-    "bootstrap",
     "causal_follow",
     "causal_hold",
     "causal_scores",
@@ -98,10 +97,12 @@ __all__ = [
     "grids_of",
     "insertion",
     "iou",
+    "jackknife_interval",
     "macro_f1",
     "macro_f1_by_presence",
     "macro_f1_interval",
     "mean_defined",
+    "mean_interval",
     "meteor_jar",
     "meteor_lite",
     "meteor_missing",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from saccade.metrics.intervals import Interval, bootstrap, mean_defined
+from saccade.metrics.intervals import SHARE, Ends, Interval, mean_defined, mean_interval
 
 
 class Columns:
@@ -49,12 +49,20 @@ class Values(Columns):
         return {name: mean_defined(values).mean for name, values in self.values().items()}
 
     def intervals(self, groups: Tensor) -> dict[str, Interval]:
-        """Each mean with its interval from resampling groups.
+        """Each mean with its interval, with the group as the unit.
 
         Args:
             groups: id of each example's picture (N,). Values of which there are fewer belong to the first examples.
         """
-        return {name: bootstrap(values, groups[: len(values)]) for name, values in self.values().items()}
+        return {
+            name: mean_interval(values, groups[: len(values)], ends=ends_of(name))
+            for name, values in self.values().items()
+        }
+
+
+def ends_of(score: str) -> Ends:
+    """Between which values the score of that name lies: 0 and 1, but for distances and what has units of its own."""
+    return None if score == "distance" or score.endswith("_raw") else SHARE
 
 
 def _alone(part: Tensor) -> Tensor:

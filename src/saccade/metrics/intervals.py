@@ -1,17 +1,26 @@
-"""Means of per-picture scores, and how sure they are: bootstrap intervals that resample images.
+"""How sure a score is: one rule for every interval, from leaving out one picture at a time.
 
-Examples that share an image (several questions about one scene) are not independent, so the unit that is resampled
-is the image with everything that was asked about it: a cluster bootstrap with percentile intervals (Efron and
-Tibshirani 1993). NaN means that an example has no such score: it is left out of the mean and counted in ``undefined``.
+Examples that share a picture (several questions about one scene) are not independent, so the unit is the picture with
+everything that was asked about it. The rule is the same for a mean of values and for a score of a whole set, such as
+macro-F1 or BLEU:
 
-Where every value is 0, or every value is 1, all resampled data sets are alike and their interval has no width, although
-200 right answers of 200 do not prove a model that is never wrong. There the interval is Wilson's (1927) for a share of
-0 or 1 among the images.
+1. *Spread.* Each of the G pictures is left out once (jackknife, Efron and Tibshirani 1993). With the score θ and the
+   score θ₍₋g₎ without picture g, the contributions r_g = (G − 1)(θ − θ₍₋g₎) have a variance V.
+2. *How many pictures it is worth.* A score between 0 and 1 has at most the variance θ(1 − θ): every picture is wholly
+   right or wholly wrong. So it is worth n = G · [G θ(1 − θ) + 1] / [G V + 1] such pictures. The 1 on both sides is one
+   further picture that is wholly wrong. Without it, a perfect score would have no spread at all; with it, 200 of 200
+   and 199 of 200 are close.
+3. *The interval* is that of Agresti and Coull (1998) for a share θ of n trials: z² trials are added, half of them
+   right. It always has a width and never leaves 0 .. 1.
+
+A score with other ends is brought to 0 .. 1 first. A score without ends (a distance) has θ ± z √(V / G). NaN means that
+an example has no such score: it is left out of the mean and counted in ``undefined``.
+
+Axes: N values, G pictures.
 """
 
 from __future__ import annotations
 
-import math
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -20,7 +29,10 @@ from torch import Tensor
 
 from saccade.errors import ConfigError, DataError, ShapeError
 
-_CELLS_AT_ONCE = 4_000_000  # draws × images held in memory together
+Ends = tuple[float, float] | None
+"""The lowest and the highest value that a score can have; None: it has none."""
+SHARE: Ends = (0.0, 1.0)
+_SLACK = 1e-4  # of the range: how far rounding may lead beyond an end
 
 
 class Mean(NamedTuple):
@@ -33,7 +45,7 @@ class Mean(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A mean with its confidence interval."""
+    """A score with its confidence interval."""
 
     mean: float
     """NaN when no value is defined."""
@@ -66,96 +78,78 @@ def mean_defined(values: Tensor) -> Mean:
     return Mean(float(defined.mean()), len(defined), len(values) - len(defined))
 
 
-def bootstrap(
-    values: Tensor, images: Tensor | None = None, *, draws: int = 1000, level: float = 0.95, seed: int = 0
-) -> Interval:
-    """The mean of ``values`` and a percentile interval from resampling images with replacement.
+def mean_interval(values: Tensor, images: Tensor | None = None, *, ends: Ends = SHARE, level: float = 0.95) -> Interval:
+    """The mean of ``values`` with its interval, see the module.
 
-    Where every value is 0, or every value is 1, it is Wilson's interval for a share of the images. Where all are equal
-    to something else it has no width, however few images there are: read ``images`` beside it.
+    >>> print(mean_interval(torch.ones(200)))
+    1.000 (0.977–1.000), n 200
+    >>> print(mean_interval(torch.ones(200), torch.arange(200) // 7))
+    1.000 (0.861–1.000), n 200 in 29 pictures
 
     Args:
         values: scores (N,), NaN where undefined.
         images: id of each score's image, (N,) integers; None when every score has an image of its own.
-        draws: resampled data sets.
-        level: the share of draws between low and high.
-        seed: the same seed gives the same interval, on every device.
+        ends: between which every value lies; None for scores without ends.
+        level: how often such intervals hold the truth.
     """
-    found = _bootstrap(values, images, draws, level, seed)
-    if found.images < 2 or found.mean not in (0.0, 1.0) or not bool(((values == found.mean) | values.isnan()).all()):
-        return found
-    low, high = wilson(found.mean, found.images, level)
-    return found._replace(low=low, high=high)
-
-
-def wilson(share: float, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's score interval for a ``share`` of ``n`` independent trials; never without width, never beyond 0 .. 1.
-
-    >>> tuple(round(end, 3) for end in wilson(1.0, 200))
-    (0.981, 1.0)
-    """
-    z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
-    centre = share + z2 / (2 * n)
-    half = math.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n * n)))
-    return max(0.0, (centre - half) / (1 + z2 / n)), min(1.0, (centre + half) / (1 + z2 / n))
-
-
-def _bootstrap(values: Tensor, images: Tensor | None, draws: int, level: float, seed: int) -> Interval:
-    """The percentile interval alone."""
-    if draws < 1 or not 0 < level < 1:
-        raise ConfigError(f"bootstrap: draws must be at least 1 and level between 0 and 1; found {draws}, {level:g}")
     values = _check_values("values", values)
     images = torch.arange(len(values)) if images is None else _check_images(images, values)
     defined = ~values.isnan()
-    n, undefined = int(defined.sum()), int((~defined).sum())
-    if n == 0:
+    kept, undefined = values[defined], int((~defined).sum())
+    if not len(kept):
         return Interval(float("nan"), float("nan"), float("nan"), 0, 0, undefined)
-    kept = values[defined]
     found, image = torch.unique(images[defined], return_inverse=True)  # (G,), (n,)
-    totals = torch.zeros(len(found), 2, dtype=torch.float64)  # sum of values and number of values of each image
-    totals.index_add_(0, image, torch.stack([kept, torch.ones_like(kept)], dim=1))
-    mean = float(kept.mean())
-    if len(found) < 2:
-        return Interval(mean, float("nan"), float("nan"), n, len(found), undefined)
-    sums = resampled_sums(totals, draws, seed)  # (draws,2)
-    means = sums[:, 0] / sums[:, 1]  # (draws,)
-    tail = (1 - level) / 2
-    low, high = torch.quantile(means, torch.tensor([tail, 1 - tail], dtype=torch.float64)).tolist()
-    return Interval(mean, low, high, n, len(found), undefined)
+    mean = kept.mean()
+    counts = torch.bincount(image, minlength=len(found)).double()  # (G,)
+    # From the mean on, not from 0: sums of equal values then differ by nothing, not by their rounding.
+    apart = torch.zeros(len(found), dtype=torch.float64).index_add_(0, image, kept - mean)  # (G,)
+    without = mean + (apart.sum() - apart) / (counts.sum() - counts)  # (G,)
+    _check_ends(kept, ends)
+    low, high = jackknife_interval(mean, without, ends=ends, level=level)
+    return Interval(float(mean), float(low), float(high), len(kept), len(found), undefined)
+
+
+def jackknife_interval(
+    score: Tensor, without: Tensor, *, ends: Ends = SHARE, level: float = 0.95
+) -> tuple[Tensor, Tensor]:
+    """Low and high (…) of a ``score`` (…), from the scores ``without`` (…,G) each of its pictures; see the module.
+
+    NaN with fewer than two pictures. A NaN in ``without`` is a score that is not defined without that picture: as if
+    that picture changed nothing.
+    """
+    if not 0 < level < 1:
+        raise ConfigError(f"level: a share between 0 and 1, found {level:g}")
+    pictures = without.shape[-1]
+    if pictures < 2:
+        nothing = torch.full_like(score, torch.nan)
+        return nothing, nothing
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    low, high = (0.0, 1.0) if ends is None else ends
+    apart = (score.unsqueeze(-1) - without).nan_to_num(0.0) / (high - low)  # (…,G)
+    variance = ((pictures - 1) * apart).var(-1)  # (…): V
+    share = (score - low) / (high - low)  # (…): θ
+    if ends is None:
+        half = z * (variance / pictures).sqrt()
+        return score - half, score + half
+    share = share.clamp(0, 1)
+    worth = pictures * (pictures * share * (1 - share) + 1) / (pictures * variance + 1)  # (…): n
+    trials = worth + z * z
+    centre = (worth * share + z * z / 2) / trials
+    half = z * (centre * (1 - centre) / trials).sqrt()
+    return low + (high - low) * (centre - half).clamp(min=0), low + (high - low) * (centre + half).clamp(max=1)
 
 
 def paired_difference(
-    first: Tensor,
-    second: Tensor,
-    images: Tensor | None = None,
-    *,
-    draws: int = 1000,
-    level: float = 0.95,
-    seed: int = 0,
+    first: Tensor, second: Tensor, images: Tensor | None = None, *, ends: Ends = (-1.0, 1.0), level: float = 0.95
 ) -> Interval:
     """The mean of ``first − second`` on the same examples, with its interval; an interval beyond 0 is a difference.
 
-    Pairs of which either value is NaN are undefined.
+    Pairs of which either value is NaN are undefined. ``ends`` are those of a difference.
     """
     first, second = _check_values("first", first), _check_values("second", second)
     if first.shape != second.shape:
         raise ShapeError("second", f"{tuple(first.shape)} as the first", second.shape)
-    return _bootstrap(first - second, images, draws, level, seed)  # no difference at all is no share of 0
-
-
-def resampled_sums(totals: Tensor, draws: int, seed: int) -> Tensor:
-    """Sums (draws,D) over data sets made by drawing as many images as there are, from what each one adds (G,D)."""
-    count = len(totals)
-    generator = torch.Generator().manual_seed(seed)
-    at_once = max(1, _CELLS_AT_ONCE // count)
-    sums = []
-    for start in range(0, draws, at_once):
-        rows = min(at_once, draws - start)
-        picked = torch.randint(count, (rows, count), generator=generator)  # (R,G)
-        cells = picked + count * torch.arange(rows).unsqueeze(1)  # (R,G) numbered through
-        times = torch.bincount(cells.flatten(), minlength=rows * count).view(rows, count)  # (R,G) multinomial counts
-        sums.append(times.double() @ totals)  # (R,D)
-    return torch.cat(sums)
+    return mean_interval(first - second, images, ends=ends, level=level)
 
 
 def _check_values(name: str, values: Tensor) -> Tensor:
@@ -165,6 +159,19 @@ def _check_values(name: str, values: Tensor) -> Tensor:
     if bool(values.isinf().any()):
         raise DataError(f"{name}: value {int(values.isinf().nonzero()[0, 0])} is infinite; scores are finite or NaN")
     return values
+
+
+def _check_ends(values: Tensor, ends: Ends) -> None:
+    if ends is None:
+        return
+    slack = _SLACK * (ends[1] - ends[0])
+    outside = (values < ends[0] - slack) | (values > ends[1] + slack)
+    if bool(outside.any()):
+        found = float(values[outside][0])
+        raise DataError(
+            f"values: found {found:g}, not within {ends[0]:g} … {ends[1]:g}; give the ends of this score, or ends=None "
+            "if it has none"
+        )
 
 
 def _check_images(images: Tensor, values: Tensor) -> Tensor:

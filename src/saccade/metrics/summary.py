@@ -2,10 +2,11 @@
 
 ==============  ====================================================================================================
 ``n``           examples that were scored
+``definition``  :data:`DEFINITION`, the version of the rules for baselines and intervals
 ``metrics``     scores of the answers
 ``attention``   scores of the maps, and ``by_look`` those of single looks
 ``baselines``   the same scores of what a model is compared with, by the name of the baseline
-``intervals``   [low, high] of the means, from resampling pictures
+``intervals``   [low, high] of the scores, see :mod:`saccade.metrics.intervals`
 ``counts``      how many values a mean rests on
 ==============  ====================================================================================================
 """
@@ -21,6 +22,10 @@ from torch import Tensor
 from saccade.metrics.columns import Values
 from saccade.metrics.intervals import Interval
 from saccade.metrics.maps.scorer import MapScorer
+
+DEFINITION = 2
+"""Version 1 made baselines and the bound of a model with several grids on its last grid alone, exchanged maps once for
+``shuffled``, and had intervals by bootstrap. Scores of different versions are not on the same footing."""
 
 
 def summarise(
@@ -62,6 +67,7 @@ def summarise(
     found = {name: each for name, each in found.items() if keep_undefined or each.n}
     return without_nan({
         "n": len(maps.groups) if n is None else n,
+        "definition": DEFINITION,
         "metrics": dict(metrics or {}),
         "attention": told(maps.total.means()) | dict(attention or {}) | ({} if looks is None else {"by_look": looks}),
         "baselines": dict(baselines or {}) | {name: means for name, means in rivals.items() if means},

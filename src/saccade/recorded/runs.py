@@ -79,8 +79,8 @@ class RecordedRun:
         return dict(self.recipe["model"].get("config", {}))
 
     def value(self, metric: str, of: str | None = None) -> float | None:
-        """A score of the run, or of one of the baselines beside it; None where there is none."""
-        held = self._scores() if of is None else self.evaluation.baselines.get(of, {})
+        """A score of the run, or of a baseline on the same footing; None where there is none."""
+        held = self._scores() if of is None else self.evaluation.comparable_baselines.get(of, {})
         found = held.get(metric)
         return float(found) if isinstance(found, (int, float)) else None
 

@@ -33,13 +33,13 @@ RIVALS = {
     "training_prior_by_query": "the commonest answer of training to each question",
     "uniform": "attention spread evenly; pixels in random order",
     "centre_gaussian": "a blob in the middle of the picture",
-    "shuffled": "the model's own maps, of other pictures",
-    "all_objects": "every object alike, on the model's grid",
-    "box_centre": "the middle of the object's box, on the model's grid",
-    "part_prior": "where the part asked for mostly lies in its box in training, on the model's grid",
-    "grid_oracle": "the best single cell of the model's grid: a bound",
+    "shuffled": "the model's own maps, of other pictures; the mean of eight exchanges",
+    "all_objects": "every object alike, on the model's grids",
+    "box_centre": "the middle of the object's box, on the model's grids",
+    "part_prior": "where the part asked for mostly lies in its box in training, on the model's grids",
+    "grid_oracle": "the best map that weights on the model's grids can make: a bound of the share on the evidence",
 }
-"""What is called ``_exact`` is the same to the pixel, not on the model's grid."""
+"""What is called ``_exact`` is the same to the pixel, not on the model's grids."""
 
 
 def scores_section(result: Scores) -> Section:
@@ -49,5 +49,5 @@ def scores_section(result: Scores) -> Section:
     rows = [(name.replace("_", " "), told) for name, told in ASKS.items() if name in asked]
     rows += [(name.replace("_", " "), told) for name, told in RIVALS.items() if name in rivals]
     words = [Table(("in the tables", "asks, or is"), rows, caption="What the words mean")] if rows else []
-    text = "Intervals hold 95 % and are bootstrapped by picture; n is what a mean was taken over."
+    text = "Intervals are for 95 %, with the picture as the unit; n is what a mean was taken over."
     return Section(TITLE, text, [*score_tables(result), *words])

@@ -11,6 +11,7 @@ Scores = Mapping[str, Any]
 
 LOW_IS_GOOD = ("deletion", "distance", "swapped_query")
 _LOW_NOTE = "↓ low is good"
+_OLD = "baselines and bound were made on the last grid alone, by an older version: evaluate again before comparing"
 
 
 def score_tables(result: Scores, *, columns: int | None = None) -> list[Table]:
@@ -23,7 +24,7 @@ def score_tables(result: Scores, *, columns: int | None = None) -> list[Table]:
     attention = {name: value for name, value in result.get("attention", {}).items() if name != "by_look"}
     looks = result.get("attention", {}).get("by_look", {})
     groups = (("answers", result.get("metrics", {})), ("attention", attention))
-    remark = result.get("note") or ""
+    remark = "; ".join(filter(None, (result.get("note"), _OLD if _is_on_one_grid(result) else "")))
     tables = [
         _one_by_one(_title(result), result.get("metrics", {}), result, remark),
         _one_by_one("attention", attention, result),
@@ -33,6 +34,11 @@ def score_tables(result: Scores, *, columns: int | None = None) -> list[Table]:
         rivals = {"model": group, **result.get("baselines", {})}
         tables += _side_by_side(f"{name} beside baselines and bounds", "who", rivals, columns, first="model")
     return [table for table in tables if table.rows]
+
+
+def _is_on_one_grid(result: Scores) -> bool:
+    """Whether baselines are of the first definition, which made them on the last of several grids."""
+    return result.get("definition", 1) < 2 and len(result.get("attention", {}).get("by_look") or ()) > 1
 
 
 def _title(result: Scores) -> str:

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from saccade.data.scenes.glyphs import meets_training_glyphs
 from saccade.errors import ConfigError
 from saccade.families import family
 from saccade.families.contract import load_target
+from saccade.models.io.facts import ModelFacts
 from saccade.models.io.folder import load_model
 from saccade.tasks.wanted import Wanted
 from saccade.zoo import resolve
@@ -42,8 +44,9 @@ def evaluate(
             not remember where they were.
         split: val or test.
         protocol: sizes and splits; the model's own by default.
-        glyphs: disjoint, merged or pack; the model's own by default.
-        limit: at most this many examples.
+        glyphs: disjoint, merged or pack; the model's own by default. Those that hold what it was trained with are
+            refused.
+        limit: at most this many examples; of a table, those about a sample of its pictures.
         sweeps: pictures for deletion and insertion; None: as many as the task thinks enough.
         beam: for a model that says captions: how many are followed side by side; 1 is greedy.
         length_penalty: for such a model: captions are ranked by log p / length^γ, 0 by default.
@@ -54,10 +57,12 @@ def evaluate(
 
     Returns:
         ``model, data, split, protocol, n, seed, metrics, attention, baselines, intervals, counts, seconds`` and what
-        else describes the data, such as the ``glyphs`` of generated scenes.
+        else describes the data, such as the ``glyphs`` of generated scenes. ``definition`` is the version of the rules
+        for baselines and intervals, see :mod:`saccade.metrics.summary`.
     """
     folder = resolve(model)
     network, facts = load_model(folder, device)
+    _check_glyphs(facts, glyphs, split)
     started = time.monotonic()
     own = family(facts.family)
     task = load_target(own.task).for_data(data or str(facts.data.get("name", "")))
@@ -78,3 +83,13 @@ def evaluate(
         **scored,
         "seconds": round(time.monotonic() - started, 2),
     }
+
+
+def _check_glyphs(facts: ModelFacts, glyphs: str | None, split: str) -> None:
+    """Refuse glyphs that the model was trained with."""
+    trained = facts.data.get("glyphs")
+    if glyphs is not None and trained is not None and meets_training_glyphs(str(trained), glyphs, split):
+        raise ConfigError(
+            f"glyphs: this model was trained with '{trained}' glyphs, and the {split} glyphs of '{glyphs}' hold some "
+            f"of those; score it with --glyphs {trained}, or train it with --set data.glyphs={glyphs}"
+        )

@@ -30,10 +30,14 @@ class StopScores:
 
     @classmethod
     def of(cls, score: Score, where: str, headings: Mapping[str, str], others: Mapping[str, str]) -> StopScores:
-        """Of an evaluation those scores that have a heading, of its baselines ``others`` (name → in words)."""
+        """Of an evaluation those scores that have a heading, of its baselines ``others`` (name → in words).
+
+        Baselines of an old definition that are not on the model's footing are left out.
+        """
         own = {**score.metrics, **score.attention}
         shown = {name: heading for name, heading in headings.items() if isinstance(own.get(name), (int, float))}
-        everyone = {MODEL: own} | {word: score.baselines[who] for who, word in others.items() if who in score.baselines}
+        rivals = score.comparable_baselines
+        everyone = {MODEL: own} | {word: rivals[who] for who, word in others.items() if who in rivals}
         held = {who: {name: values.get(name) for name in shown} for who, values in everyone.items()}
         rows = {who: row for who, row in held.items() if any(value is not None for value in row.values())}
         return cls(shown, rows, score, where)

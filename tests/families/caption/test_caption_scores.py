@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor
 
 from caption_stubs import Reciter, captioned_files, short_splits
 from saccade import geometry
 from saccade.errors import DataError
 from saccade.families.caption.data import CaptionBatch, CaptionData, CaptionDataConfig
-from saccade.families.caption.scores import EMPTY, RIVALS, STRENGTH, CaptionScores, score_captions
+from saccade.families.caption.scores import EMPTY, RIVALS, STRENGTH, CaptionScores, _sampled, score_captions
 from saccade.families.caption.task import CaptionTask
 from saccade.metrics import mean_defined
 from saccade.models.sat import SatConfig, SatModel
@@ -227,7 +228,7 @@ class _Some:
 
     def __init__(self, data: CaptionData, numbers: Tensor) -> None:
         self.data, self.numbers, self.picture_count = data, numbers, len(numbers)
-        self.vocabulary = data.vocabulary
+        self.vocabulary, self.source = data.vocabulary, data.source
 
     def pictures(self, places: Tensor) -> CaptionBatch:
         return self.data.pictures(self.numbers[places])
@@ -269,3 +270,28 @@ def test_training_scenes_have_no_end_to_be_scored_to() -> None:
     endless = CaptionData(CaptionDataConfig(glyphs="pack"), "train")
     with pytest.raises(DataError, match="has no end; score val or test"):
         score_captions(Reciter(torch.zeros(1, 11, dtype=torch.long)), endless, beam=1)
+
+
+def test_of_files_a_limit_takes_a_sample_and_of_scenes_the_first(tmp_path):
+    lines = ["image,caption,split"]
+    for number in range(30):
+        Image.new("RGB", (20, 20), (number, 0, 0)).save(tmp_path / f"{number:02}.png")
+        lines.append(f"{number:02}.png,a red dog,{'test' if number else 'train'}")
+    (tmp_path / "table.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    files = CaptionData(CaptionDataConfig(f"csv:{tmp_path / 'table.csv'}", size=(20, 20), at_least=1), "test")
+    found = _sampled(files, files.picture_count, 10).tolist()
+    assert len(found) == 10
+    assert found != list(range(10))
+    assert max(found) > 15
+    scenes = CaptionData(CaptionDataConfig(glyphs="pack"), "val")
+    assert _sampled(scenes, scenes.picture_count, 5).tolist() == list(range(5))
+
+
+def test_no_map_of_a_word_exceeds_the_bound_of_its_grid(data: CaptionData) -> None:
+    torch.manual_seed(0)
+    settings = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4}
+    model = SatModel(SatConfig(vocabulary=len(data.vocabulary), input_size=(100, 100), **settings)).eval()
+    maps = score_captions(model, data, beam=1, limit=12).maps
+    found, bound = (held.values()[STRENGTH] for held in (maps.total, maps.baselines["grid_oracle"]))
+    assert len(found) > 20
+    assert bool((found <= bound + 1e-6).all())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from PIL import Image
 from torch import Tensor
 
 from multiset_stubs import PACK, Known, short_splits
 from saccade.config import from_dict
 from saccade.families.multiset.batch import at_size, boxes_at_size, read_all, read_objects
 from saccade.families.multiset.data import MultisetBatch, MultisetData, MultisetDataConfig
-from saccade.families.multiset.scores import MultisetScores, add_answers, in_units_of_energy, score_multisets
+from saccade.families.multiset.scores import MultisetScores, _sampled, add_answers, in_units_of_energy, score_multisets
 from saccade.models.hsal import HsalConfig, HsalModel
 from stored_summaries import check_summary
 
@@ -51,7 +52,8 @@ def test_a_perfect_reader_on_a_fine_grid(data, batch) -> None:
     assert found["n"] == N
     assert found["metrics"]["macro_f1"] == found["metrics"]["exact_match"] == 1
     assert found["metrics"]["macro_f1_by_presence"] == pytest.approx(1)
-    assert found["intervals"]["macro_f1"] == [1.0, 1.0]
+    assert found["intervals"]["macro_f1"] == found["intervals"]["exact_match"]  # one rule, the same certainty
+    assert 0.8 < found["intervals"]["macro_f1"][0] < found["intervals"]["macro_f1"][1] == 1.0
     assert found["attention"]["glimpse_in_evidence"] == found["attention"]["glimpse_on_label"] == 1
     assert set(found["metrics"]["exact_match_by_count"]) <= {"1", "2", "3", "4"}
     assert sum(found["counts"]["exact_match_by_count"].values()) == N
@@ -138,7 +140,7 @@ def test_pictures_without_boxes_have_answers_only(batch) -> None:
     bare = MultisetBatch(batch.images, batch.labels, batch.picture)
 
     class Data:
-        classes, kind = tuple("0123456789"), "multiset"
+        classes, kind, source = tuple("0123456789"), "multiset", None
 
         def __len__(self) -> int:
             return N
@@ -176,3 +178,29 @@ def test_objects_are_read_a_few_at_a_time_from_their_boxes_at_the_networks_size(
     assert set(found) == {"single_logits", "object_logits"}
     for name, logits in at_once.items():
         torch.testing.assert_close(found[name], logits, equal_nan=True, rtol=1e-4, atol=1e-5)
+
+
+def test_of_files_a_limit_takes_a_sample_and_of_scenes_the_first(data, tmp_path) -> None:
+    """The first ten of thirty rows would all be of one label; scenes are drawn at random already."""
+    lines = ["image,labels,split"]
+    for number in range(30):
+        Image.new("RGB", (20, 20), (number, 0, 0)).save(tmp_path / f"{number:02}.png")
+        lines.append(f"{number:02}.png,{number // 10},test")
+    (tmp_path / "table.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    config = from_dict(MultisetDataConfig, {"name": f"csv:{tmp_path / 'table.csv'}", "size": 20})
+    files = MultisetData(config, "test", classes=("0", "1", "2"), most=3)
+    found = _sampled(files, 10)
+    assert len(found) == 10
+    assert {int(number) // 10 for number in found} == {0, 1, 2}
+    assert _sampled(files, None).tolist() == list(range(30))
+    assert _sampled(data, 5).tolist() == list(range(5))
+
+
+def test_no_mean_of_masks_exceeds_the_bound_of_its_grid(data) -> None:
+    torch.manual_seed(0)
+    model = HsalModel(HsalConfig(backbone="small", through="stage2", input_size=(100, 100))).eval()
+    maps = score_multisets(model, data, (100, 100)).maps
+    found, bound = (held.values()["true_positive_strength"] for held in (maps.total, maps.baselines["grid_oracle"]))
+    known = ~found.isnan()
+    assert bool(known.any())
+    assert bool((found <= bound + 1e-6)[known].all())

@@ -252,6 +252,52 @@ def test_summaries_are_as_stored(folder, boxes, points):
 # ---------------------------------------------------------------- how much
 
 
+class Constant(Seer):
+    """Says red, whatever is there."""
+
+    def ask(self, encoding, query):
+        """The first answer that is red."""
+        raw = super().ask(encoding, query)
+        raw["logits"] = F.one_hot(torch.full_like(query, ANSWERS.index("red")), len(ANSWERS)).float()
+        return raw
+
+
+@pytest.fixture(scope="module")
+def by_label(folder):
+    """The table of boxes, all splits test, sorted by label."""
+    path = folder / "sorted" / "table.csv"
+    write_table(path.parent)
+    head, *rows = path.read_text(encoding="utf-8").splitlines()
+    place = head.split(",").index("label")
+    kept = sorted((row for row in rows if ",train," in row), key=lambda row: row.split(",")[place], reverse=True)
+    first = next(row for row in rows if ",val," in row)
+    tests = [row.replace(",train,", ",test,") for row in kept]
+    path.write_text("\n".join([head, first, *tests]) + "\n", encoding="utf-8")
+    return TableData(TableDataConfig(f"csv:{path}", size=SIZE), "test", queries=("lower", "upper"), answers=ANSWERS)
+
+
+def test_a_limit_does_not_take_the_first_rows_of_a_sorted_table(by_label):
+    """The first 24 of 72 rows are all red: who says red would be right about everything."""
+    assert {row.labels for row in by_label.rows[:24]} == {("red",)}
+    found = score_table(Constant().eval(), by_label, None, limit=24, sweeps=0).summary()
+    assert 0.1 < found["metrics"]["accuracy"] < 0.6
+    seer = score_table(Seer().eval(), by_label, None, limit=24, sweeps=0).summary()
+    assert seer["metrics"]["accuracy"] == 1
+    assert (found["n"], found["counts"]["questions"]) == (24, 24)
+    assert found["counts"]["pictures"] == seer["counts"]["pictures"] == 12
+
+
+def test_sweeps_are_about_as_many_photographs_as_questions(by_label):
+    found = score_table(Seer().eval(), by_label, None, sweeps=10).summary()
+    assert (found["counts"]["deletion"], found["counts"]["swept_pictures"]) == (10, 10)
+    assert (found["counts"]["questions"], found["counts"]["pictures"]) == (72, 36)
+    whole, parts = (
+        score_table(Seer().eval(), by_label, None, sweeps=10, batch_size=size).summary() for size in (250, 20)
+    )
+    assert parts["attention"]["deletion"] == pytest.approx(whole["attention"]["deletion"])
+    assert parts["intervals"]["deletion"] == pytest.approx(whole["intervals"]["deletion"])
+
+
 def test_few_questions_about_one_picture_have_no_one_to_exchange_maps_with(boxes):
     found = scored(Seer(), boxes, limit=2)
     assert found["n"] == 2
@@ -263,7 +309,11 @@ def test_batches_change_nothing_but_the_exchange_of_maps(boxes, seen, monkeypatc
     told = []
     monkeypatch.setattr("saccade.families.question.table_scores.SWEPT_AT_ONCE", 2)
     parts = scored(Seer(), boxes, batch_size=8, sweeps=3, progress=lambda done, total: told.append((done, total)))
-    assert told == [(2, N), (3, N), (8, N), (N, N)]  # those swept; then batches, and what is left over joins the last
+    *swept, last = told
+    assert last == (N, N)
+    assert (8, N) in swept  # a batch; what is left over joins the last
+    assert len(told) == 4  # two of three sweeps, the third, and both batches
+    assert told == sorted(told)
     for key in ("metrics", "attention", "counts"):
         assert flat(parts[key]) == pytest.approx(flat(seen[key])), key
     for name in seen["baselines"].keys() - {"shuffled"}:

@@ -26,8 +26,8 @@ from saccade.verbs.train import _anywhere, data_of
 from visual_genome_miniature import write_miniature
 
 CONTRACT = {
-    "model", "data", "split", "protocol", "n", "seed", "metrics", "attention", "baselines", "intervals", "counts",
-    "seconds",
+    "model", "data", "split", "protocol", "n", "seed", "definition", "metrics", "attention", "baselines", "intervals",
+    "counts", "seconds",
 }  # fmt: skip
 TINY = (
     "data.size=[48,48]", "batch_size=16", "model.config.hidden=4", "phases.0.epochs=2",

@@ -1,11 +1,16 @@
 """Baselines through the grids that a map went through: combined as a trace combines its looks."""
 
+import dataclasses
+import itertools
+import math
+
 import pytest
 import torch
 
 from saccade import geometry
 from saccade.errors import DataError
 from saccade.metrics import Grid, Grids, baselines, grids_of, true_positive_strength
+from saccade.metrics.maps import bounds
 from saccade.trace import AttentionTrace, Look
 
 SIZE, B = (12, 10), 3
@@ -50,38 +55,118 @@ def test_of_the_last_alone_only_the_last_is_made():
     assert made == [CELLS[-1]]
 
 
-@pytest.mark.parametrize("cells", [CELLS, CELLS[::-1]])
-def test_in_a_product_every_further_grid_can_only_help(cells):
+def some_evidence():
     evidence = torch.zeros(B, *SIZE, dtype=torch.bool)
     for row in range(B):
         evidence[row, 2 * row : 2 * row + 3, 3 : 5 + row] = True
+    return evidence
+
+
+def strength_of_every_choice(evidence, cells):
+    """The highest strength (B,) over every choice of one cell on each grid, each laid out and multiplied in full."""
+    laid = [
+        geometry.project(torch.eye(h * w).unflatten(1, (h, w)), frame_over((h, w)), SIZE) for h, w in cells
+    ]  # (h·w,H,W) each
+    best = torch.zeros(B)
+    for choice in itertools.product(*laid):
+        product = math.prod(choice[1:], start=choice[0])
+        if float(product.sum()) > 0:
+            found = true_positive_strength(product.expand(B, *SIZE), evidence)
+            best = torch.maximum(best, found)
+    return best
+
+
+@pytest.mark.parametrize("cells", [CELLS, CELLS[::-1], ((3, 2), (3, 2))])
+def test_the_bound_of_a_product_is_the_best_of_every_choice_of_cells(cells):
+    evidence = some_evidence()
+    found = true_positive_strength(grids("product", cells).oracle(evidence), evidence)
+    torch.testing.assert_close(found, strength_of_every_choice(evidence, cells), atol=1e-6, rtol=0)
+
+
+def test_in_a_product_every_further_grid_can_only_help():
+    evidence = some_evidence()
     strengths = [
-        true_positive_strength(grids("product", cells[:many]).oracle(evidence), evidence) for many in (1, 2, 3)
+        true_positive_strength(grids("product", CELLS[:many]).oracle(evidence), evidence) for many in (1, 2, 3)
     ]
     assert bool((strengths[1] >= strengths[0] - 1e-6).all())
     assert bool((strengths[2] >= strengths[1] - 1e-6).all())
     assert bool((strengths[2] > strengths[0] + 0.01).any())
 
 
-def test_in_a_product_a_grid_chooses_among_what_is_let_through():
-    """Evidence at both ends: alone, either end is best; behind a grid that shows the right half, the right end is."""
-    evidence = torch.zeros(1, 1, 8, dtype=torch.bool)
-    evidence[..., 0] = evidence[..., 7] = True
-    frame, right = geometry.scale_shift((1.0, 1.0), (0.0, 0.0)), torch.zeros(1, 1, 8)
-    right[..., 4:] = 1.0
-    assert int(baselines.grid_oracle(evidence, frame, (1, 8)).argmax()) == 0
-    assert int(baselines.grid_oracle(evidence, frame, (1, 8), within=right).argmax()) == 7
+def test_the_bound_of_a_mean_is_its_best_grid():
+    """Picture by picture: the best cell of all grids, wherever it is."""
+    evidence = some_evidence()
+    each = [true_positive_strength(grids("last", [cells]).oracle(evidence), evidence) for cells in CELLS]
+    found = true_positive_strength(grids("mean").oracle(evidence), evidence)
+    torch.testing.assert_close(found, torch.stack(each).amax(0))
 
 
-def test_the_grid_of_a_trace_is_that_of_its_last_look_with_weights():
+@pytest.mark.parametrize("total", ["product", "mean", "last"])
+@pytest.mark.parametrize("peaky", [1.0, 8.0])
+def test_no_weights_exceed_the_bound(total, peaky):
+    """Noise, sharp noise, and the share of the evidence in each cell: all stay at or below the bound."""
+    evidence = some_evidence()
+    bound = true_positive_strength(grids(total).oracle(evidence), evidence)  # (B,)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(50):
+        weights = [torch.rand(B, *cells, generator=generator) ** peaky for cells in CELLS]
+        found = true_positive_strength(traced(weights, total).image_map("total"), evidence)
+        assert bool((found <= bound + 1e-6).all())
+    covered = [baselines.seen_by_cells(evidence, frame_over(cells), cells) for cells in CELLS]
+    oracle_like = true_positive_strength(traced(covered, total).image_map("total"), evidence)
+    assert bool((oracle_like <= bound + 1e-6).all())
+    even = true_positive_strength(torch.ones(B, *SIZE), evidence)
+    assert bool((even < oracle_like).all())
+    assert bool((even + 0.01 < bound).all())
+
+
+def test_there_is_no_bound_of_boxes_of_turned_products_or_of_too_many_overlaps(monkeypatch):
+    evidence = some_evidence()
+    with_crop = dataclasses.replace(grids("product"), has_crops=True)
+    assert with_crop.oracle(evidence) is None
+    turned = frame_over((3, 2)).clone()
+    turned[0, 1] = 0.3
+    assert Grids((Grid(turned, (3, 2)), *grids("product").grids), "product").oracle(evidence) is None
+    assert Grids((Grid(turned, (3, 2)),)).oracle(evidence) is not None  # one grid may turn
+    assert grids("product").oracle(evidence) is not None
+    monkeypatch.setattr(bounds, "MOST_PROFILES", 10)
+    assert grids("product").oracle(evidence) is None
+
+
+def test_pictures_with_frames_of_their_own_have_bounds_of_their_own():
+    evidence = some_evidence()
+    shifts = [geometry.scale_shift((2.0, 2.0), (float(shift), 0.0)) for shift in range(B)]
+    fine = Grid(torch.stack(shifts), (6, 5))
+    found = Grids((fine, Grid(frame_over((2, 2)), (2, 2))), "product").oracle(evidence)
+    for number, frame in enumerate(shifts):
+        own = Grids((Grid(frame, (6, 5)), Grid(frame_over((2, 2)), (2, 2))), "product")
+        torch.testing.assert_close(found[number], own.oracle(evidence[number : number + 1])[0])
+    assert Grids((fine, fine), "product").at(torch.zeros(0, dtype=torch.int64)).oracle(evidence[:0]).shape == (0, *SIZE)
+
+
+def test_the_grids_of_a_trace_are_those_its_total_is_made_of():
     crop = Look("crop", "crop", "crop", frame=geometry.identity(), grid=(4, 4))
+    fed = Look("fed", "soft", "input", torch.rand(B, 4, 4), frame=frame_over((4, 4)))
     trace = traced([torch.rand(B, *cells) for cells in CELLS[:2]], "product")
-    found = grids_of(AttentionTrace((*trace.looks, crop), image_size=trace.image_size, total="product"), SIZE)
+    found = grids_of(AttentionTrace((*trace.looks, fed, crop), image_size=trace.image_size, total="product"), SIZE)
     assert found.total == "product"
-    ((frame, cells),) = found.grids
-    assert cells == CELLS[1]
-    assert torch.equal(frame, frame_over(CELLS[1]))  # one frame for all pictures, as all are equal
-    assert grids_of(AttentionTrace((crop,), image_size=trace.image_size), SIZE) is None
+    assert [cells for _, cells in found.grids] == list(CELLS[:2])
+    assert found.has_crops
+    assert torch.equal(found.grids[0].frame, frame_over(CELLS[0]))  # one frame for all pictures, as all are equal
+    last = grids_of(AttentionTrace(trace.looks, image_size=trace.image_size, total="last"), SIZE)
+    assert [cells for _, cells in last.grids] == [CELLS[1]]
+    assert grids_of(AttentionTrace((*trace.looks, crop), image_size=trace.image_size), SIZE) is None  # a box is last
+
+
+@pytest.mark.parametrize(("total", "times"), [("product", 3), ("mean", 1), ("last", 1)])
+def test_a_look_with_steps_counts_once_for_each_of_them(total, times):
+    weights = torch.rand(B, 3, 3, 2)
+    look = Look("step", "gate", "multiplier", weights, frame=frame_over((3, 2)))
+    trace = AttentionTrace((look,), image_size=torch.tensor(SIZE).expand(B, 2), total=total)
+    found = grids_of(trace, SIZE)
+    assert [cells for _, cells in found.grids] == [(3, 2)] * times
+    bound = true_positive_strength(found.oracle(some_evidence()), some_evidence())
+    assert bool((true_positive_strength(trace.image_map("total"), some_evidence()) <= bound + 1e-6).all())
 
 
 def test_pictures_that_are_placed_differently_keep_their_frames():

@@ -108,6 +108,37 @@ def test_every_pixel_is_counted_also_when_the_batch_is_cut():
     assert int(counts.positives[-1] + counts.negatives[-1]) >= 300  # every map peaks at the top level
 
 
+def faint(pictures=6, size=(12, 12)):
+    """Maps as products of gates are: one bright pixel of background, the rest from 2^-30 down to 2^-90 of it, the
+    evidence above the background."""
+    generator = torch.Generator().manual_seed(0)
+    evidence = torch.rand(pictures, *size, generator=generator) < 0.3
+    evidence[:, 0, 0], evidence[:, 0, 1] = False, True
+    depth = torch.where(evidence, 30.0, 60.0) + 30 * torch.rand(pictures, *size, generator=generator)
+    maps = torch.exp2(-depth)
+    maps[:, 0, 0] = 1.0
+    return maps, evidence
+
+
+def test_pixels_far_below_the_peak_are_ranked_as_well():
+    """An oracle but for one pixel: tied with zero, everything below 2^-24 would score the share of the evidence."""
+    maps, evidence = faint()
+    assert pr_counts(maps, evidence).auc == pytest.approx(pr_auc(maps, evidence), abs=1e-3)
+    assert pr_counts(maps, evidence).auc > 0.9
+    smallest = torch.tensor([[[1.0, 1e-38, 0.0]]])  # below the normal numbers of float32
+    assert pr_counts(smallest, torch.tensor([[[False, True, False]]])).auc == pytest.approx(0.5)
+
+
+def test_faint_noise_and_faint_constants_score_the_share_of_the_evidence():
+    maps, evidence = faint(pictures=60)
+    share = float(evidence.double().mean())
+    noise = torch.exp2(-30 - 60 * torch.rand(maps.shape, generator=torch.Generator().manual_seed(1)))
+    noise[:, 0, 0] = 1.0
+    constant = torch.where(maps < 1, 1e-20, 1.0)
+    assert pr_counts(noise, evidence).auc == pytest.approx(share, abs=0.03)
+    assert pr_counts(constant, evidence).auc == pytest.approx(share, abs=0.01)
+
+
 def test_pictures_without_evidence_are_left_out_and_counted():
     maps, evidence = batch(4)
     with_empty = evidence.clone()

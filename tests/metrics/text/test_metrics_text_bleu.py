@@ -1,8 +1,9 @@
 import math
 
 import pytest
+import torch
 
-from saccade.metrics import bleu, bleu_intervals
+from saccade.metrics import bleu, bleu_intervals, mean_interval
 from saccade.metrics.text.bleu import NAMES
 
 
@@ -57,11 +58,24 @@ def test_saying_nothing_has_length_0():
 def test_intervals_hold_the_score_and_shrink_with_pictures():
     said, known = ["a red dog runs", "two cats", "a bird flies"], [("a red dog runs",), ("two birds",), ("the bird",)]
     found = bleu(said * 4, known * 4)
-    few, many = (bleu_intervals(said * times, known * times, draws=200)["bleu_1"] for times in (4, 40))
+    few, many = (bleu_intervals(said * times, known * times)["bleu_1"] for times in (4, 40))
     assert few.mean == many.mean == pytest.approx(found["bleu_1"])
     assert 0 < few.low < few.mean < few.high < 1
     assert many.high - many.low < few.high - few.low
     assert (few.n, few.images) == (12, 12)
+
+
+def test_perfect_captions_have_an_interval_with_a_width():
+    """As wide as that of a mean of as many pictures: one rule for all scores. A ratio of lengths has no ends."""
+    said = ["a red dog runs", "two cats sit here"] * 10
+    found = bleu_intervals(said, [(each,) for each in said])
+    assert found["bleu_4"] == pytest.approx(mean_interval(torch.ones(20)))
+    assert found["length_ratio"][:3] == (1, 1, 1)
+
+
+def test_captions_without_a_match_have_an_interval_with_a_width():
+    found = bleu_intervals(["a b c d"] * 20, [("e f g h",)] * 20)["bleu_4"]
+    assert found == pytest.approx(mean_interval(torch.zeros(20)))
 
 
 def test_one_picture_says_nothing_about_spread():

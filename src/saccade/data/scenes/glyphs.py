@@ -124,6 +124,17 @@ def glyphs_for(split: Split, policy: GlyphPolicy, *, folder: Path | None = None,
     return whole.subset(ids, f"mnist-{split}-{len(ids)}")
 
 
+def meets_training_glyphs(trained: str, scored: str, split: str) -> bool:
+    """Whether glyphs that a model was ``trained`` with are among those it is ``scored`` with, although splits differ.
+
+    The shipped glyphs are test glyphs of MNIST, so scenes of MNIST's test part hold what such a model has learned. A
+    model of merged glyphs has learned from all of them. Within one policy splits are as that policy has them.
+    """
+    if trained == scored or scored not in get_args(GlyphPolicy):
+        return False
+    return trained == "merged" or (trained == "pack" and (scored == "merged" or split == "test"))
+
+
 def pack_if_missing(settings: Mapping[str, Any], split: str) -> tuple[dict[str, Any], str]:
     """Settings of generated data, with shipped glyphs where ``split`` needs MNIST and it is missing; and a remark."""
     if split == "test" or settings.get("glyphs", "disjoint") == "pack" or has_mnist():

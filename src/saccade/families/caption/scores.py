@@ -29,15 +29,17 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.palette import COLOURS
+from saccade.data.tables.sampling import sample_rows
 from saccade.errors import DataError
 from saccade.families.caption.data import CaptionBatch, CaptionData
+from saccade.families.caption.files import CaptionFiles
 from saccade.families.caption.scenes import DIGIT_WORDS, SIZE_WORDS
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.metrics import (
     WordScores,
     bleu_intervals,
-    bootstrap,
     cider_each,
+    mean_interval,
     meteor_jar,
     meteor_lite,
     meteor_missing,
@@ -57,6 +59,7 @@ from saccade.tasks.forward_passes import encoded, numbers_in_batches
 BATCH = 100  # pictures: a batch of maps is eleven words of each
 KINDS = {"size": SIZE_WORDS, "colour": COLOURS, "digit": DIGIT_WORDS}
 """Content words of scenes."""
+CIDER_ENDS = (0.0, 10.0)
 STRENGTH = "true_positive_strength"
 EMPTY = "exact_match_empty"
 RIVALS = ("uniform", "all_objects", "grid_oracle")
@@ -82,11 +85,12 @@ class CaptionScores:
     """``recoloured``: the scene of each of these; for each kind of word, which maps are of its words."""
 
     def sentences(self) -> dict[str, Interval]:
-        """The scores of the sentences, with intervals from resampling pictures where a score is one of pictures."""
+        """The scores of the sentences, with intervals."""
         pair = self.said, self.references
         found = bleu_intervals(*pair)
-        found |= {"rouge_l": bootstrap(rouge_l_each(*pair)), "cider": bootstrap(cider_each(*pair))}
-        found |= {name: bootstrap(values) for name, values in self.exact.values().items()}
+        found["rouge_l"] = mean_interval(rouge_l_each(*pair))
+        found["cider"] = mean_interval(cider_each(*pair), ends=CIDER_ENDS)
+        found |= {name: mean_interval(values) for name, values in self.exact.values().items()}
         return found
 
     def whole_set(self) -> dict[str, float]:
@@ -150,7 +154,8 @@ def score_captions(
         data: the split, in the words of the model.
         beam: captions followed side by side; 1 is greedy.
         length_penalty: of a beam, as ``decode`` has it.
-        limit: at most this many pictures, from the first on.
+        limit: at most this many pictures: of generated scenes the first, of files a sample, see
+            :mod:`saccade.data.tables.sampling`.
         batch_size: pictures at once.
         progress: called with pictures done and pictures in all.
     """
@@ -158,8 +163,10 @@ def score_captions(
         raise DataError(f"split '{data.split}' has no end; score val or test")
     scores = CaptionScores()
     say = partial(captions_of, beam=beam, length_penalty=length_penalty)
-    total, done = min(limit or data.picture_count, data.picture_count), 0
-    for numbers in numbers_in_batches(total, batch_size):
+    chosen = _sampled(data, data.picture_count, limit)  # (N,)
+    total, done = len(chosen), 0
+    for places in numbers_in_batches(total, batch_size):
+        numbers = chosen[places]  # (B,)
         batch = data.pictures(numbers)
         features = encoded(model.encode, batch.images)  # (B,L,D)
         words = say(model, features)  # (B,T)
@@ -175,6 +182,13 @@ def score_captions(
         done += len(batch)
         progress(done, total)
     return scores
+
+
+def _sampled(data: CaptionData, count: int, limit: int | None) -> Tensor:
+    """Numbers (N,) of at most ``limit`` of the ``count`` pictures."""
+    if isinstance(data.source, CaptionFiles):
+        return sample_rows([row.image for row in data.source.rows], limit)
+    return torch.arange(min(limit or count, count))
 
 
 def captions_of(model: SatModel, features: Tensor, beam: int = 1, length_penalty: float = 0.0) -> Tensor:

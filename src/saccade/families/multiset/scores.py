@@ -20,9 +20,11 @@ import torch
 from torch import Tensor
 
 from saccade import geometry
+from saccade.data.tables.sampling import sample_rows
 from saccade.errors import DataError
 from saccade.families.multiset.batch import read_all
 from saccade.families.multiset.data import MultisetBatch, MultisetData
+from saccade.families.multiset.files import MultisetFiles
 from saccade.metrics import (
     at_glimpses,
     at_random,
@@ -116,15 +118,17 @@ def score_multisets(
         data: the split, in the words of the model.
         size: (height, width) of the network input.
         habit: the labels that most training pictures have, to be scored as an answer to every picture.
-        limit: at most this many pictures, from the first on.
+        limit: at most this many pictures: of generated scenes the first, of files a sample, see
+            :mod:`saccade.data.tables.sampling`.
         batch_size: pictures at once; among them maps are exchanged for the shuffled baseline.
         progress: called with pictures done and pictures in all.
     """
     scores = MultisetScores(len(data.classes), data.kind == "list")
     scores.prior = None if habit is None else MultisetScores(scores.classes, scores.is_list)
-    total, done = min(limit or len(data), len(data)), 0
-    for numbers in numbers_in_batches(total, batch_size):
-        batch = data.take(numbers)
+    chosen = _sampled(data, limit)  # (N,)
+    total, done = len(chosen), 0
+    for places in numbers_in_batches(total, batch_size):
+        batch = data.take(chosen[places])
         raw, trace = read_all(model, batch.images, size)
         add_answers(scores, answers_of(trace), batch)
         if scores.prior is not None and habit is not None:
@@ -138,6 +142,13 @@ def score_multisets(
         done += len(batch)
         progress(done, total)
     return scores
+
+
+def _sampled(data: MultisetData, limit: int | None) -> Tensor:
+    """Numbers (N,) of at most ``limit`` pictures."""
+    if isinstance(data.source, MultisetFiles):
+        return sample_rows([row.image for row in data.source.rows], limit)
+    return torch.arange(min(limit or len(data), len(data)))
 
 
 def add_answers(scores: MultisetScores, said: Tensor, batch: MultisetBatch) -> None:

@@ -1,9 +1,8 @@
 """Scores of a model on generated scenes: its answers, its attention beside baselines and bounds, and the causal tests.
 
-Maps are scored by :mod:`saccade.metrics.maps.scorer`. Baselines and the oracle live on the grid of the model's last
-look on a picture, the one from which the answer is read. A model that only cuts out crops has no grid of weights: its
-baselines live on the picture's own pixels, and there is no oracle of the grid, which would be the target's mask and no
-bound for boxes.
+Maps are scored by :mod:`saccade.metrics.maps.scorer`. Baselines and the bound are made on all grids of the model's
+total map and combined as it is. A model that only cuts out crops has no grid of weights: its baselines live on the
+picture's own pixels, and there is no bound, which would be the target's mask and no bound for boxes.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ LABELS = {
     "uniform": "attention spread evenly",
     "centre_gaussian": "always the centre",
     "shuffled": "its own map of another scene",
-    "all_objects": "every digit, on its grid",
+    "all_objects": "every digit, on its grids",
     "all_objects_exact": "every digit, exact pixels",
-    "grid_oracle": "best single cell of its grid",
+    "grid_oracle": "best map of its grids",
 }
 
 
@@ -287,7 +287,7 @@ def _scale_figure(found: Mapping[str, Any], where: str) -> Picture:
 
 def _recall_figure(scores: SceneScores, where: str) -> Picture:
     rivals = scores.maps.baselines
-    maps = {"this model": scores.maps.total, "best single cell": rivals.get("grid_oracle"),
+    maps = {"this model": scores.maps.total, "best map of its grids": rivals.get("grid_oracle"),
             "every digit": rivals.get("all_objects")}  # fmt: skip
     found = {name: kept.curve() for name, kept in maps.items() if kept is not None}
     curves = {name: (curve.recall.tolist(), curve.precision.tolist()) for name, curve in found.items()}

@@ -1,15 +1,15 @@
 """Scores of a model on questions about given pictures: its answers, and its attention where the evidence is known.
 
 Pictures cannot be rendered again, so there are no causal tests; deletion and insertion blur pixels instead. Maps are
-scored by :mod:`saccade.metrics.maps.scorer`, on the pixels of the network input; baselines live on the grid of the
-model's last look. Evidence is a mask, a box or a disc round a click, see
+scored by :mod:`saccade.metrics.maps.scorer`, on the pixels of the network input; baselines are made on all grids of the
+model's total map and combined as it is. Evidence is a mask, a box or a disc round a click, see
 :class:`saccade.families.question.table_data.TableBatch`; a click is scored by its distance too. A score that no picture
 has evidence for is left out.
 
 Baselines beside those of generated scenes: ``training_prior`` and ``training_prior_by_query`` answer by what is common
 in training; ``box_centre`` looks at the middle of the object's box and ``part_prior`` where the part asked for lies in
-its box on the mean over training, each on the model's grid and, as ``…_exact``, to the pixel. ``grid_oracle`` is the
-bound of the grid for the share of attention on the evidence, or near the click.
+its box on the mean over training, each on the model's grids and, as ``…_exact``, to the pixel. ``grid_oracle`` is the
+bound of the grids for the share of attention on the evidence, or near the click.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from saccade.data.tables.sampling import sample_pictures, sample_rows
 from saccade.families.question.prior import TrainingPrior
 from saccade.families.question.sweeps import sweep_areas
 from saccade.families.question.table_data import TableBatch, TableData
@@ -66,8 +67,16 @@ class TableScores:
             maps=self.maps,
             measured=[(self.answers, self.maps.groups)],
             baselines=self._prior_baselines(),
-            counts=counts,
+            counts=counts | self._how_many(),
         )
+
+    def _how_many(self) -> dict[str, int]:
+        """Questions that were scored, the pictures they are about, and the pictures whose pixels were swept."""
+        groups, values = self.maps.groups, self.maps.total.values()
+        found = {"questions": len(groups), "pictures": len(torch.unique(groups))}
+        if "deletion" in values:
+            found["swept_pictures"] = len(torch.unique(groups[~values["deletion"].isnan()]))
+        return found
 
     def _mean_precisions(self) -> dict[str, float]:
         """Weighted mAP by both interpolations; asked for something else in the picture, it should be far lower."""
@@ -120,15 +129,21 @@ def score_table(
         model: in eval mode, on the device of ``data``.
         data: the split, in the words of the model.
         prior: what the training rows know, for the baselines; None: without them.
-        limit: at most this many questions, from the first on.
-        sweeps: questions for deletion and insertion, which cost dozens of forward passes each.
+        limit: at most this many questions: those about a sample of the pictures, see
+            :mod:`saccade.data.tables.sampling`.
+        sweeps: questions for deletion and insertion, which cost dozens of forward passes each. Each is about another
+            picture of such a sample, as far as there are so many.
         batch_size: questions at once; among them maps are exchanged for the shuffled baseline, and other questions
             about the same picture are looked for.
-        progress: called with questions done and questions in all; while the first are swept, with those swept.
+        progress: called with questions done and questions in all; while some are swept, with those swept.
     """
     scores = TableScores(data.queries, data.multi_label)
-    total, done = min(limit or data.size, data.size), 0
-    for numbers in numbers_in_batches(total, batch_size):
+    chosen = sample_rows([row.image for row in data.rows], limit)  # (N,)
+    is_swept = torch.zeros(data.size, dtype=torch.bool)  # by number of question
+    is_swept[_sampled_for_sweeps(data, chosen, sweeps)] = True
+    total, done = len(chosen), 0
+    for places in numbers_in_batches(total, batch_size):
+        numbers = chosen[places]  # (B,)
         batch = data.take(numbers)
         size = (batch.images.shape[-2], batch.images.shape[-1])
         first, picture = distinct(batch.picture)  # (P,), (B,): several questions share a picture
@@ -141,13 +156,23 @@ def score_table(
         if prior is not None:
             habit = prior.answers(batch.query)  # (B,K)
             scores.columns.keep(training_prior=prior.overall.expand(habit.shape), training_prior_by_query=habit)
-        for start in range(0, min(sweeps - done, len(batch)), SWEPT_AT_ONCE):
-            part = slice(start, min(start + SWEPT_AT_ONCE, sweeps - done, len(batch)))
-            _add_sweeps(scores, model, output.trace[part], batch, part)
-            progress(done + part.stop, total)
+        if sweeps:
+            swept = is_swept[numbers].nonzero().squeeze(1).to(batch.query.device)  # (S,) places in the batch
+            _add_sweeps(scores, model, output.trace, batch, swept, partial(_tell, progress, done, total))
         done += len(batch)
         progress(done, total)
     return scores
+
+
+def _tell(progress: Callable[[int, int], None], before: int, total: int, row: int) -> None:
+    """Report ``row`` questions of a batch that has ``before`` questions before it."""
+    progress(before + row, total)
+
+
+def _sampled_for_sweeps(data: TableData, chosen: Tensor, sweeps: int) -> Tensor:
+    """Numbers of the questions among ``chosen`` (N,) whose pixels are swept."""
+    rows = [data.rows[number] for number in chosen.tolist()]
+    return chosen[sample_pictures([row.image for row in rows], [row.query for row in rows], sweeps)]
 
 
 def _add_answers(scores: TableScores, output: Output, swapped: Tensor, batch: TableBatch) -> None:
@@ -240,16 +265,37 @@ class Clicks:
         return replace(self, points=points, mask=self.mask & known[:, None, None])
 
 
-def _add_sweeps(scores: TableScores, model: QueryModel, trace: AttentionTrace, batch: TableBatch, part: slice) -> None:
+def _add_sweeps(
+    scores: TableScores,
+    model: QueryModel,
+    trace: AttentionTrace,
+    batch: TableBatch,
+    swept: Tensor,
+    tell: Callable[[int], None],
+) -> None:
     """Deletion and insertion by blurring, for the model's map and for pixels in random order (a uniform map).
 
-    ``trace`` is that of the questions ``part`` of the batch.
+    ``swept`` (S,) are the questions of the batch that are swept; the others have no such score. ``tell`` is called
+    with the number of questions of the batch up to the last one that was swept.
     """
-    count = len(trace)
-    asked, total = (batch.query[part], answers_of(trace)), trace.image_map("total")
-    first, picture = distinct(batch.picture[part])  # (P,), (B,): the random order is the same for all its questions
-    images = batch.images[part][first]  # (P,3,H,W)
-    fill, even = blurred(images, BLUR * images.shape[-2]), torch.ones_like(total[first])  # (P,3,H,W), (P,H,W)
-    alone = torch.arange(count, device=picture.device)  # (B,)
-    scores.maps.total.add_values(sweep_areas(model, images[picture], total, *asked, alone, fill=fill[picture]))
-    scores.maps.baselines["uniform"].add_values(sweep_areas(model, images, even, *asked, picture, fill=fill))
+    nothing = torch.full((len(batch),), torch.nan, dtype=torch.float64)
+    found = {who: {name: nothing.clone() for name in ("deletion", "insertion")} for who in ("model", "uniform")}
+    maps = trace.image_map("total") if len(swept) else None  # (B,H,W)
+    for part in torch.split(swept, SWEPT_AT_ONCE):
+        if maps is None:
+            break
+        asked, total = (batch.query[part], answers_of(trace)[part]), maps[part]
+        first, picture = distinct(batch.picture[part])  # (P,), (b,): the random order is the same for all its questions
+        images = batch.images[part][first]  # (P,3,H,W)
+        fill, even = blurred(images, BLUR * images.shape[-2]), torch.ones_like(total[first])  # (P,3,H,W), (P,H,W)
+        alone = torch.arange(len(part), device=picture.device)  # (b,)
+        areas = {
+            "model": sweep_areas(model, images[picture], total, *asked, alone, fill=fill[picture]),
+            "uniform": sweep_areas(model, images, even, *asked, picture, fill=fill),
+        }
+        for who, each in areas.items():
+            for name, area in each.items():
+                found[who][name][part.cpu()] = area.double().cpu()
+        tell(int(part[-1]) + 1)
+    scores.maps.total.add_values(found["model"])
+    scores.maps.baselines["uniform"].add_values(found["uniform"])

@@ -7,7 +7,10 @@ What each says:
 * ``shuffled``: the model's own habit, without the picture at hand;
 * ``all_objects``: finding every object without reading the question, on the model's grid;
 * ``all_objects_exact``: the same from a perfect segmenter, to the pixel;
-* ``grid_oracle``: the most that any map on this grid can reach in true-positive strength.
+* ``grid_oracle``: the most that any weights ≥ 0 on the model's grids can reach in true-positive strength.
+
+These functions are about one grid. :class:`saccade.metrics.maps.grids.Grids` makes them on every grid of a model and
+combines them as the model combines its maps.
 
 A ``frame`` goes from the cells of a grid (h, w) to the pixels of the picture that is scored, (2,3) or (B,2,3): a look's
 frame composed with the trace's canvas. Without such a frame a coarse grid would be compared with a fine one.
@@ -115,25 +118,23 @@ def all_objects_exact(objects: Tensor) -> Tensor:
     return objects.float()
 
 
-def grid_oracle(evidence: Tensor, frame: Tensor, grid: Size, *, within: Tensor | None = None) -> Tensor:
+def grid_oracle(evidence: Tensor, frame: Tensor, grid: Size) -> Tensor:
     """The map (B,H,W) of the single cell with the highest true-positive strength for each picture.
 
     True-positive strength is a ratio of two linear functions of the weights, Σ wᵢ·nᵢ / Σ wᵢ·dᵢ, and a ratio of sums
     never exceeds the largest ratio of its parts: no mixture of cells beats the best single one. So this is the exact
-    bound of the grid for that score (not for the others). Where evidence is empty the cell is arbitrary, as the score
-    is undefined.
+    bound of one grid for that score (not for the others); see :mod:`saccade.metrics.maps.bounds` for a product of
+    grids. Where evidence is empty the cell is arbitrary, as the score is undefined.
 
     Args:
         evidence: (B,H,W) bool.
         frame: cells → pixels of the picture.
         grid: (h, w) of the cells.
-        within: (B,H,W) ≥ 0, by which the map will be multiplied: the cell is the best one for the product. None: by
-            nothing.
     """
     check_mask(evidence, "evidence")
     size = (evidence.shape[1], evidence.shape[2])
-    everywhere = evidence.new_ones(1 if frame.dim() == 2 else len(frame), *size) if within is None else within
-    on_evidence = seen_by_cells(evidence if within is None else evidence * within, frame, grid)  # (B,h,w): nᵢ
+    everywhere = evidence.new_ones(1 if frame.dim() == 2 else len(frame), *size)
+    on_evidence = seen_by_cells(evidence, frame, grid)  # (B,h,w): nᵢ
     footprint = seen_by_cells(everywhere, frame, grid)  # (B|1,h,w): dᵢ
     strength = torch.where(footprint > 0, on_evidence / footprint, -1.0)  # a cell may lie outside the picture
     best = strength.flatten(1).argmax(1)  # (B,)
@@ -142,7 +143,7 @@ def grid_oracle(evidence: Tensor, frame: Tensor, grid: Size, *, within: Tensor |
 
 
 def seen_by_cells(mask: Tensor, frame: Tensor, grid: Size) -> Tensor:
-    """How many pixels of ``mask`` (B,H,W) each cell sees through the projection: (B,h,w); weights count as shares.
+    """How many pixels of ``mask`` (B,H,W) each cell sees through the projection: (B,h,w).
 
     This is the transpose of :func:`geometry.project`. Projection is linear, so autograd gives its transpose exactly,
     for every kind of frame and at the cost of one projection: no basis of h·w projected maps is ever built.

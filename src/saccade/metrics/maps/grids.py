@@ -1,7 +1,8 @@
 """The grids that a map was made on: baselines and bounds are made on the same ones, and combined as the map was.
 
 A model's map can pass through several grids: the total of progressive attention is the product of one map for each
-stage. A baseline is then made on every grid, and the results are combined in the same way.
+stage. A baseline is then made on every grid, and the results are combined in the same way. The bound is the best map
+that weights ≥ 0 on these grids can make, combined in the same way: no model with these grids can exceed it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from saccade import geometry
 from saccade.errors import DataError, nearest
 from saccade.geometry import Size
 from saccade.metrics.maps.baselines import grid_oracle
+from saccade.metrics.maps.bounds import best_cells
+from saccade.metrics.maps.localisation import true_positive_strength
 from saccade.trace import COMBINE, AttentionTrace, Total
 
 
@@ -36,6 +39,8 @@ class Grids:
 
     grids: tuple[Grid, ...]
     total: Total = "last"
+    has_crops: bool = False
+    """Whether a box is part of the map too: any box is possible, so there is no bound."""
 
     def __post_init__(self) -> None:
         if not self.grids:
@@ -52,18 +57,30 @@ class Grids:
         """The map (B,H,W) that follows from what ``make(frame, cells)`` lays over the picture, grid by grid."""
         return self._combined([make(frame, cells) for frame, cells in self._used()])
 
-    def oracle(self, evidence: Tensor) -> Tensor:
-        """The map (B,H,W) of the best single cell on each grid, see :func:`saccade.metrics.baselines.grid_oracle`.
+    def oracle(self, evidence: Tensor) -> Tensor | None:
+        """The map (B,H,W) of the highest true-positive strength that weights ≥ 0 on these grids can have.
 
-        On one grid its true-positive strength is the exact bound. In a product, each grid chooses its cell among what
-        the grids before it let through: every choice raises the strength or leaves it, but another order of choices
-        may reach a little more.
+        * one grid, or the last one: its best single cell, see :func:`saccade.metrics.maps.baselines.grid_oracle`;
+        * a mean: the best single cell of all grids, because a mean never exceeds its best part;
+        * a product: the best choice of one cell on each grid, see :mod:`saccade.metrics.maps.bounds`.
+
+        Returns:
+            None where no such map is known: a crop is part of the map, a product has frames that turn, or its grids
+            overlap in too many ways.
         """
-        laid: list[Tensor] = []
-        for frame, cells in self._used():
-            within = self._combined(laid) if laid and self.total == "product" else None
-            laid.append(grid_oracle(evidence, frame, cells, within=within))
-        return self._combined(laid)
+        used = self._used()
+        if self.has_crops:
+            return None
+        if not len(evidence):
+            return evidence.float()
+        if self.total == "product" and len(used) > 1:
+            return best_cells(evidence, [frame for frame, _ in used], [cells for _, cells in used])
+        best = grid_oracle(evidence, *used[0])  # (B,H,W)
+        for frame, cells in used[1:]:
+            other = grid_oracle(evidence, frame, cells)
+            is_better = true_positive_strength(other, evidence) > true_positive_strength(best, evidence)  # (B,)
+            best = torch.where(is_better[:, None, None], other, best)
+        return best
 
     def at(self, rows: Tensor) -> Grids:
         """The grids of the examples ``rows`` (N,) of the batch."""
@@ -87,15 +104,28 @@ class Grids:
 
 
 def grids_of(trace: AttentionTrace, size: Size) -> Grids | None:
-    """The grid of the last look with weights on the picture shown at ``size``; None when every look on it is a crop."""
-    spatial = [look for look in trace.looks if look.is_spatial and look.frame is not None]
-    if not spatial:
+    """The grids of all looks that the total is made of, on the picture shown at ``size``; None for crops alone.
+
+    A look with steps counts once for each step, as in the total. Where all parts of a mean share one grid, their mean
+    lies on that grid, so it is told once.
+    """
+    looks = trace.looks_of_total[-1:] if trace.total == "last" else trace.looks_of_total
+    if not looks:
         raise DataError("this model has no look on a picture: there is nothing to score")
-    for look in reversed(spatial):
+    found: list[Grid] = []
+    for look in looks:
         if look.weights is not None:
             frame = trace.frame_on(look, size).to(look.weights.device)
-            return Grids((Grid(_shared(frame), (look.weights.shape[-2], look.weights.shape[-1])),), trace.total)
-    return None
+            found += [Grid(_shared(frame), (look.weights.shape[-2], look.weights.shape[-1]))] * look.steps
+    if not found:
+        return None
+    if trace.total != "product" and all(_are_equal(found[0], other) for other in found[1:]):
+        found = found[:1]
+    return Grids(tuple(found), trace.total, has_crops=any(look.weights is None for look in looks))
+
+
+def _are_equal(one: Grid, other: Grid) -> bool:
+    return one.cells == other.cells and torch.equal(one.frame, other.frame)
 
 
 def _shared(frame: Tensor) -> Tensor:

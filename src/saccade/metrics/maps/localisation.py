@@ -22,7 +22,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from saccade.metrics.maps.values import check_evidence, check_maps, scale_to_peak, where_defined
+from saccade.metrics.maps.values import check_evidence, check_maps, check_mask, scale_to_peak, where_defined
 
 TIE = 1e-5
 """Pixels within this share of the maximum are tied with it: a projected constant map is constant to float32 only."""
@@ -30,12 +30,7 @@ TIE = 1e-5
 
 def true_positive_strength(maps: Tensor, evidence: Tensor) -> Tensor:
     """The share of all attention that lies on the evidence, Σ(a·mask) / Σa, for each picture (B,)."""
-    maps = check_maps(maps)
-    evidence = check_evidence(evidence, maps)
-    scaled = scale_to_peak(maps)
-    on_evidence = (scaled * evidence).sum(dim=(-2, -1))  # (B,)
-    total = scaled.sum(dim=(-2, -1)).clamp(min=1)  # (B,) at least its own peak of 1; only a map of zeros is clamped
-    return where_defined(on_evidence / total, evidence.flatten(1).any(1))
+    return CheckedMaps(maps, _target(maps, evidence)).true_positive_strength()
 
 
 def selectivity(maps: Tensor, target: Tensor, objects: Tensor) -> Tensor:
@@ -48,13 +43,7 @@ def selectivity(maps: Tensor, target: Tensor, objects: Tensor) -> Tensor:
         target: pixels of the object that was asked for, (B,H,W) bool.
         objects: pixels of all objects, (B,H,W) bool; the target's own are added if they are missing.
     """
-    maps = check_maps(maps)
-    target = check_evidence(target, maps, "target")
-    objects = check_evidence(objects, maps, "objects") | target
-    on_objects = scale_to_peak(maps * objects)  # scaled after masking: faint attention on the objects counts in full
-    on_target = (on_objects * target).sum(dim=(-2, -1))  # (B,)
-    total = on_objects.sum(dim=(-2, -1)).clamp(min=1)  # (B,) clamps only where no object is attended
-    return where_defined(on_target / total, target.flatten(1).any(1))
+    return CheckedMaps(maps, _target(maps, target, "target")).selectivity(objects)
 
 
 def pointing(maps: Tensor, evidence: Tensor) -> Tensor:
@@ -62,18 +51,64 @@ def pointing(maps: Tensor, evidence: Tensor) -> Tensor:
 
     With ties shared out, a constant map scores the area of the evidence and cannot win by the order of the pixels.
     """
-    maps = check_maps(maps)
-    evidence = check_evidence(evidence, maps)
-    tied = scale_to_peak(maps) >= 1 - TIE  # (B,H,W); nothing for a map of zeros
-    inside = (tied & evidence).sum(dim=(-2, -1)).to(maps.dtype)  # (B,)
-    return where_defined(inside / tied.sum(dim=(-2, -1)).clamp(min=1), evidence.flatten(1).any(1))
+    return CheckedMaps(maps, _target(maps, evidence)).pointing()
 
 
 def iou(maps: Tensor, evidence: Tensor) -> Tensor:
     """Intersection over union of the evidence with the pixels at or above half the map's maximum (B,)."""
-    maps = check_maps(maps)
-    evidence = check_evidence(evidence, maps)
-    region = scale_to_peak(maps) >= 0.5  # (B,H,W)
-    intersection = (region & evidence).sum(dim=(-2, -1)).to(maps.dtype)  # (B,)
-    union = (region | evidence).sum(dim=(-2, -1))  # (B,)
-    return where_defined(intersection / torch.clamp(union, min=1), evidence.flatten(1).any(1))
+    return CheckedMaps(maps, _target(maps, evidence)).iou()
+
+
+def _target(maps: Tensor, evidence: Tensor, name: str = "evidence") -> Target:
+    return Target(check_evidence(evidence, check_maps(maps), name), name)
+
+
+class Target:
+    """Evidence (B,H,W) bool, with what every score of every map needs of it, made once."""
+
+    def __init__(self, evidence: Tensor, name: str = "evidence") -> None:
+        self.mask, self.name = check_mask(evidence, name), name
+        self.pixels = self.mask.flatten(1).float()  # (B,P)
+        self.area = self.pixels.sum(1)  # (B,)
+        self.exists = self.area > 0  # (B,)
+
+    def on(self, values: Tensor) -> Tensor:
+        """The sum (B,) of values (B,H,W) on the evidence."""
+        return torch.linalg.vecdot(values.flatten(1), self.pixels.to(values.dtype))
+
+
+class CheckedMaps:
+    """Maps that are checked and scaled once, for all scores of them: the functions above, by name."""
+
+    def __init__(self, maps: Tensor, target: Target) -> None:
+        self.maps, self.target = check_maps(maps), target
+        check_evidence(target.mask, self.maps, target.name)
+        self.scaled = scale_to_peak(self.maps)  # (B,H,W)
+
+    def true_positive_strength(self) -> Tensor:
+        """(B,)."""
+        total = self.scaled.sum(dim=(-2, -1)).clamp(min=1)  # (B,) at least its peak of 1; only zeros are clamped
+        return where_defined(self.target.on(self.scaled) / total, self.target.exists)
+
+    def selectivity(self, objects: Tensor) -> Tensor:
+        """(B,)."""
+        objects = check_evidence(objects, self.maps, "objects") | self.target.mask
+        on_objects = scale_to_peak(self.maps * objects.to(self.maps.dtype))  # scaled after masking: faint counts too
+        total = on_objects.sum(dim=(-2, -1)).clamp(min=1)  # (B,) clamps only where no object is attended
+        return where_defined(self.target.on(on_objects) / total, self.target.exists)
+
+    def pointing(self) -> Tensor:
+        """(B,)."""
+        inside, called = self._above(1 - TIE)  # nothing for a map of zeros
+        return where_defined(inside / called.clamp(min=1), self.target.exists)
+
+    def iou(self) -> Tensor:
+        """(B,)."""
+        inside, called = self._above(0.5)
+        union = called + self.target.area.to(called.dtype) - inside  # (B,)
+        return where_defined(inside / union.clamp(min=1), self.target.exists)
+
+    def _above(self, threshold: float) -> tuple[Tensor, Tensor]:
+        """How many pixels (B,) of the evidence, and how many in all, lie at or above a share of the peak."""
+        region = (self.scaled >= threshold).to(self.scaled.dtype)  # (B,H,W)
+        return self.target.on(region), region.sum(dim=(-2, -1))

@@ -6,9 +6,10 @@ taken together. Two ways to the same curve:
 
 * :func:`pr_curve` and :func:`pr_auc` sort every pixel: exact, for what fits into memory;
 * :func:`pr_counts` counts pixels on a fixed grid of thresholds; counts add up (``+``) over batches and processes in
-  constant memory. The grid is geometric, 1,024 thresholds to each halving of the value over 24 halvings, so that
-  sharp maps (most pixels far below the peak) are resolved as well as flat ones; it amounts to rounding each value
-  to 11 binary digits.
+  constant memory. The grid is geometric, 1,024 thresholds to each halving of the value, down to the smallest normal
+  number of float32, 2⁻¹²⁶ of the peak. So sharp maps (most pixels far below the peak) are resolved as well as flat
+  ones; it amounts to rounding each value to 11 binary digits. Products of gates need all of it: many of their pixels
+  lie below a millionth of the peak, and their order counts too.
 
 A picture without evidence has no right ranking: it is left out and counted in ``undefined``. A map of zeros stays in:
 all its pixels are tied at the bottom. Without any evidence at all the curve is empty and the area NaN.
@@ -24,10 +25,8 @@ from torch import Tensor
 from saccade.metrics.maps.values import check_evidence, check_maps, dequantise, quantise, scale_to_peak
 
 _BITS = 10  # thresholds per halving: 2^10
-_HALVINGS = 24  # below 2^-24 of the peak everything is tied with zero
-LEVELS = (_HALVINGS << _BITS) + 1
-"""Number of thresholds of the streaming grid: 24,577."""
-_LOWEST_CODE = (127 - _HALVINGS) << _BITS  # quantise(2^-24): the exponent of a float32 is stored plus 127
+LEVELS = (127 << _BITS) + 1  # codes of 0 … 1: the exponent of a float32 is stored plus 127
+"""Number of thresholds of the streaming grid: 130,049. The lowest is zero."""
 _PICTURES_AT_ONCE = 256  # bounds the memory of one call
 
 
@@ -71,8 +70,7 @@ class PrCounts:
 
     def curve(self) -> PrCurve:
         """The curve at every level that holds a pixel."""
-        values = dequantise(torch.arange(LEVELS, dtype=torch.int32) + _LOWEST_CODE, _BITS).double()  # (LEVELS,)
-        values[0] = 0.0  # the lowest level also holds zero
+        values = dequantise(torch.arange(LEVELS, dtype=torch.int32), _BITS).double()  # (LEVELS,)
         return _curve(self.positives.cpu(), self.negatives.cpu(), values, self.pictures, self.undefined)
 
     @property
@@ -91,15 +89,19 @@ def pr_counts(maps: Tensor, evidence: Tensor) -> PrCounts:
     """Count the pixels of a batch of maps (B,H,W) on the fixed grid of thresholds."""
     maps = check_maps(maps)
     evidence = check_evidence(evidence, maps)
-    counts = torch.zeros(2, LEVELS, dtype=torch.int64, device=maps.device)  # others, evidence
-    pictures = 0
-    for part, inside in zip(maps.split(_PICTURES_AT_ONCE), evidence.split(_PICTURES_AT_ONCE)):
-        scaled, inside = _with_evidence(part, inside)  # (B',H,W)
-        levels = (quantise(scaled, _BITS) - _LOWEST_CODE).clamp(min=0)  # (B',H,W) in 0 … LEVELS - 1
-        cells = torch.where(inside, levels + LEVELS, levels).flatten()
+    return pr_counts_of(scale_to_peak(maps), evidence, evidence.flatten(1).any(1))
+
+
+def pr_counts_of(scaled: Tensor, evidence: Tensor, exists: Tensor) -> PrCounts:
+    """:func:`pr_counts` of maps (B,H,W) that are checked and peak at 1; ``exists`` (B,): which have evidence."""
+    if not bool(exists.all()):
+        scaled, evidence = scaled[exists], evidence[exists]  # (B',H,W)
+    counts = torch.zeros(2, LEVELS, dtype=torch.int64, device=scaled.device)  # others, evidence
+    for part, inside in zip(scaled.split(_PICTURES_AT_ONCE), evidence.split(_PICTURES_AT_ONCE)):
+        levels = quantise(part, _BITS)  # (b,H,W) in 0 … LEVELS - 1
+        cells = levels.add_(inside, alpha=LEVELS).flatten()
         counts += torch.bincount(cells, minlength=2 * LEVELS).view(2, LEVELS)
-        pictures += len(scaled)
-    return PrCounts(counts[1], counts[0], pictures, len(maps) - pictures)
+    return PrCounts(counts[1], counts[0], len(scaled), len(exists) - len(scaled))
 
 
 def pr_curve(maps: Tensor, evidence: Tensor) -> PrCurve:

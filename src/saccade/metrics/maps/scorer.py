@@ -10,6 +10,7 @@ Axes: B pictures, T steps of a picture (words, glimpses), N maps that count, H a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -21,8 +22,8 @@ from saccade.metrics.columns import Columns, Values
 from saccade.metrics.intervals import Interval
 from saccade.metrics.maps import baselines
 from saccade.metrics.maps.grids import Grids, grids_of
-from saccade.metrics.maps.localisation import iou, pointing, selectivity, true_positive_strength
-from saccade.metrics.maps.precision_recall import PrCounts, PrCurve, no_counts, pr_counts
+from saccade.metrics.maps.localisation import CheckedMaps, Target
+from saccade.metrics.maps.precision_recall import PrCounts, PrCurve, no_counts, pr_counts_of
 from saccade.metrics.maps.values import check_evidence, check_maps, check_mask
 from saccade.trace import AttentionTrace
 
@@ -30,6 +31,9 @@ SCORES = ("true_positive_strength", "pointing", "iou", "selectivity", "pr_auc")
 """``selectivity`` only where objects are given; ``pr_auc`` is pooled over all pixels and has no value for each map."""
 BASELINES = ("uniform", "centre_gaussian", "shuffled", "all_objects", "all_objects_exact", "grid_oracle")
 """See :mod:`saccade.metrics.maps.baselines`. Those of objects need objects, ``grid_oracle`` needs grids."""
+
+EXCHANGES = 8
+"""Ways in which maps are exchanged for ``shuffled``; scores are averaged, as one way alone depends on its seed."""
 
 
 class MapScores(Values):
@@ -48,24 +52,36 @@ class MapScores(Values):
         self._counts: PrCounts = no_counts()
         self._has_objects: bool | None = None
 
-    def add(self, maps: Tensor, evidence: Tensor, objects: Tensor | None = None) -> None:
+    def add(self, maps: Tensor, evidence: Tensor | Target, objects: Tensor | None = None) -> None:
         """Score a batch: ``evidence`` is the target's mask, ``objects`` that of all objects (B,H,W) bool.
 
         Objects are given for every batch or for none: a value that some maps lack would stand for another map.
         """
+        target = evidence if isinstance(evidence, Target) else Target(evidence.to(maps.device))
         if self._has_objects not in (None, objects is not None):
             raise DataError("objects: some batches have them and some have not; give them for every batch or for none")
         self._has_objects = objects is not None
+        checked = CheckedMaps(maps, target)
         scored: dict[str, Callable[[], Tensor]] = {
-            "true_positive_strength": lambda: true_positive_strength(maps, evidence),
-            "pointing": lambda: pointing(maps, evidence),
-            "iou": lambda: iou(maps, evidence),
+            "true_positive_strength": checked.true_positive_strength,
+            "pointing": checked.pointing,
+            "iou": checked.iou,
         }
         if objects is not None:
-            scored["selectivity"] = lambda: selectivity(maps, evidence, objects)
+            scored["selectivity"] = lambda: checked.selectivity(objects)
         self.add_values({name: score() for name, score in scored.items() if name in self._wanted})
         if "pr_auc" in self._wanted:
-            self._counts = self._counts + pr_counts(maps, evidence)
+            self._counts = self._counts + pr_counts_of(checked.scaled, target.mask, target.exists)
+
+    def add_mean(self, drawn: MapScores, times: int) -> None:
+        """Add the scores of maps that were drawn ``times`` times, one set after the other: each map's mean over them.
+
+        The pixels of all draws are pooled.
+        """
+        values = drawn.values().items()
+        self.add_values({name: each.unflatten(0, (times, -1)).nanmean(0) for name, each in values if len(each)})
+        self.add_values({name: each for name, each in values if not len(each)})
+        self._counts = self._counts + drawn._counts
 
     def means(self) -> dict[str, float]:
         """The mean of every score over the maps where it is defined, and the pooled ``pr_auc``."""
@@ -141,7 +157,7 @@ class MapScorer:
         return self._kept["group"] if "group" in self._kept else torch.zeros(0, dtype=torch.int64)
 
     def intervals(self) -> dict[str, Interval]:
-        """Every mean of ``total`` with its interval, from resampling pictures."""
+        """Every mean of ``total`` with its interval, with the picture as the unit."""
         return self.total.intervals(self.groups)
 
     def add(
@@ -162,7 +178,7 @@ class MapScorer:
         Args:
             maps: (B,H,W), or (B,T,H,W) with a map for each step; finite and ≥ 0 where they count.
             evidence: the pixels that a map should lie on, bool, shaped as the maps. A map without any is undefined.
-            groups: id of the picture of each map (B,), so that intervals resample pictures and no picture lends its map
+            groups: id of the picture of each map (B,), so that intervals count pictures and no picture lends its map
                 to itself in ``shuffled``; None: every map has a picture of its own.
             objects: the pixels of all objects of each picture (B,H,W) bool.
             grids: where the maps were made; None: on pixels, and there is no oracle.
@@ -182,9 +198,12 @@ class MapScorer:
                 held = self.by_look.setdefault(name, MapScores(self._scores))
                 self._score(held, batch.counted(look), batch, also)
         where = Grids.pixels(batch.size) if grids is None else grids
-        for name, make in self._makers(batch, where.to(device), picture).items():
+        for name, makers in self._makers(batch, where.to(device), picture).items():
             # There is nothing to lay out where no map counts; the names of the scores are still told.
-            self._score(self._baseline(name), make() if count else batch.maps, batch, also)
+            drawn = MapScores(self._baseline_scores)
+            for make in makers:
+                self._score(drawn, make() if count else batch.maps, batch, also)
+            self._baseline(name).add_mean(drawn, len(makers))
         for name, further in (beside or {}).items():
             known = batch if further.known is None else batch.only(further.known)
             truths = also if further.known is None else [each.only(further.known) for each in also]
@@ -226,39 +245,46 @@ class MapScorer:
 
     @staticmethod
     def _score(held: MapScores, maps: Tensor, batch: _Batch, also: Sequence[Truth]) -> None:
-        held.add(maps, batch.evidence, batch.objects)
+        held.add(maps, batch.target, batch.objects)
         for truth in also:
             held.add_values(truth.scores(maps))
 
-    def _makers(self, batch: _Batch, grids: Grids, picture: Tensor) -> dict[str, Callable[[], Tensor]]:
-        """How to make each wanted baseline (N,H,W) that can be made here."""
+    def _makers(self, batch: _Batch, grids: Grids, picture: Tensor) -> dict[str, list[Callable[[], Tensor]]]:
+        """How to make each wanted baseline (N,H,W) that can be made here: once, or in several ways to be averaged."""
         size, count = batch.size, len(batch.maps)
         on_maps = grids if batch.rows is None else grids.at(batch.rows)
-        found: dict[str, Callable[[], Tensor]] = {
-            "uniform": lambda: on_maps.through(
-                lambda frame, cells: baselines.uniform(frame, cells, size, pictures=count)
-            ),
-            "centre_gaussian": lambda: on_maps.through(
-                lambda frame, cells: baselines.centre_gaussian(frame, cells, size, pictures=count)
-            ),
+        found: dict[str, list[Callable[[], Tensor]]] = {
+            "uniform": [
+                lambda: on_maps.through(lambda frame, cells: baselines.uniform(frame, cells, size, pictures=count))
+            ],
+            "centre_gaussian": [
+                lambda: on_maps.through(
+                    lambda frame, cells: baselines.centre_gaussian(frame, cells, size, pictures=count)
+                )
+            ],
         }
         if can_exchange(picture):
-            found["shuffled"] = lambda: baselines.shuffled(batch.maps, picture)
+            found["shuffled"] = [
+                partial(baselines.shuffled, batch.maps, picture, seed=seed) for seed in range(EXCHANGES)
+            ]
         if (things := batch.things) is not None:  # made once for a picture, however many maps it has
-            found["all_objects"] = lambda: batch.of_rows(
-                grids.through(lambda frame, cells: baselines.all_objects(things, frame, cells))
-            )
-            found["all_objects_exact"] = lambda: batch.of_rows(baselines.all_objects_exact(things))
-        return {name: make for name, make in found.items() if name in self._wanted}
+            found["all_objects"] = [
+                lambda: batch.of_rows(grids.through(lambda frame, cells: baselines.all_objects(things, frame, cells)))
+            ]
+            found["all_objects_exact"] = [lambda: batch.of_rows(baselines.all_objects_exact(things))]
+        return {name: makers for name, makers in found.items() if name in self._wanted}
 
     def _add_bounds(self, batch: _Batch, grids: Grids, also: Sequence[Truth]) -> None:
-        """The best single cells of the grids: those for the evidence, and those for every further truth."""
-        held = self._baseline("grid_oracle")
+        """The best map of the grids for the evidence, and for every further truth; nothing where there is no bound."""
         on_maps = grids if batch.rows is None else grids.at(batch.rows)
-        best = on_maps.oracle(batch.evidence) if len(batch.maps) else batch.maps  # (N,H,W)
-        held.add(best, batch.evidence, batch.objects)
-        for truth in also:
-            held.add_values(truth.scores(on_maps.oracle(truth.mask) if len(batch.maps) else batch.maps))
+        bounds = [on_maps.oracle(mask) for mask in (batch.evidence, *(truth.mask for truth in also))]  # (N,H,W) each
+        known = [best for best in bounds if best is not None]
+        if len(known) < len(bounds):
+            return
+        held = self._baseline("grid_oracle")
+        held.add(known[0], batch.target, batch.objects)
+        for truth, best in zip(also, known[1:]):
+            held.add_values(truth.scores(best))
 
 
 def can_exchange(groups: Tensor) -> bool:
@@ -286,6 +312,7 @@ class _Batch:
             self.things = objects.to(maps.device)
             self.objects = self.of_rows(self.things)
         self._check(maps)
+        self.target = Target(self.evidence)
 
     @property
     def size(self) -> Size:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from saccade.errors import DataError, ShapeError
 from saccade.metrics.columns import Columns, Values
-from saccade.metrics.intervals import Interval, Mean, bootstrap, mean_defined
+from saccade.metrics.intervals import Interval, Mean, mean_defined, mean_interval
 from saccade.metrics.maps.localisation import true_positive_strength
 from saccade.metrics.maps.values import check_maps
 
@@ -98,10 +98,9 @@ class WordScores:
         by_kind = {kind: mean_defined(values[self._kinds[kind]]) for kind in self._kinds.names}
         return {"all": mean_defined(values), **by_kind}
 
-    def interval(self, name: str, *, draws: int = 1000, level: float = 0.95, seed: int = 0) -> Interval:
-        """The mean over all words with an interval from resampling pictures."""
-        pictures = self._pictures["picture"]  # (N,)
-        return bootstrap(self._values[name], pictures, draws=draws, level=level, seed=seed)
+    def interval(self, name: str, *, level: float = 0.95) -> Interval:
+        """The mean over all words with its interval, with the picture as the unit."""
+        return mean_interval(self._values[name], self._pictures["picture"], level=level)
 
 
 def _check_words(masks: Tensor, has_mask: Tensor) -> None:

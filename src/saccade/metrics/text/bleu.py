@@ -22,7 +22,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from saccade.metrics.intervals import Interval, resampled_sums
+from saccade.metrics.intervals import SHARE, Interval, jackknife_interval
 from saccade.metrics.text.words import Judged, NGram, judged_captions, ngrams
 
 ORDERS = 4
@@ -50,23 +50,21 @@ def bleu_intervals(
     hypotheses: Sequence[str],
     references: Sequence[Sequence[str]],
     *,
-    draws: int = 1000,
     level: float = 0.95,
-    seed: int = 0,
 ) -> dict[str, Interval]:
-    """The scores of :func:`bleu` with percentile intervals from resampling pictures."""
+    """The scores of :func:`bleu` with intervals, from leaving out one picture at a time; ``length_ratio`` has no ends.
+
+    See :mod:`saccade.metrics.intervals`.
+    """
     tallies = _tallies(hypotheses, references)  # (B,2+2K)
-    pictures = len(tallies)
-    found = _scores(tallies.sum(0, keepdim=True))[0].tolist()
-    bounds = torch.full((2, len(NAMES)), torch.nan, dtype=torch.float64)
-    if pictures > 1:  # one picture says nothing about spread
-        tail = (1 - level) / 2
-        share = torch.tensor([tail, 1 - tail], dtype=torch.float64)
-        bounds = torch.quantile(_scores(resampled_sums(tallies, draws, seed)), share, dim=0)  # (2,9)
-    return {
-        name: Interval(value, low, high, pictures, pictures, 0)
-        for name, value, low, high in zip(NAMES, found, *bounds.tolist())
-    }
+    pooled, pictures = tallies.sum(0, keepdim=True), len(tallies)
+    found = _scores(pooled)[0]  # (9,)
+    without = _scores(pooled - tallies)  # (B,9)
+    intervals = {}
+    for name, score, others in zip(NAMES, found, without.T):
+        low, high = jackknife_interval(score, others, ends=None if name == "length_ratio" else SHARE, level=level)
+        intervals[name] = Interval(float(score), float(low), float(high), pictures, pictures, 0)
+    return intervals
 
 
 def _tallies(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Tensor:

@@ -79,6 +79,10 @@ class Beside:
             raise ValueError(f"name is that of a folder beside, not a path, found '{self.name}'")
 
 
+ON_GRIDS = ("centre_gaussian", "all_objects", "grid_oracle", "box_centre", "part_prior")
+"""Baselines that depend on the grids they are made on; an even map is the same on all of them."""
+
+
 @dataclass(frozen=True)
 class Score:
     """One evaluation, as ``saccade evaluate --json`` prints it; metrics are fractions 0..1, CIDEr-D 0..10."""
@@ -86,13 +90,15 @@ class Score:
     data: str
     split: str
     n: int
+    definition: int = 1
+    """Version of the rules for baselines and intervals, see ``saccade.metrics.summary``; 1 where none was written."""
     seed: int | None = None
     protocol: str | None = None
     metrics: dict[str, Any] = field(default_factory=dict)
     attention: dict[str, Any] = field(default_factory=dict)
     baselines: dict[str, Any] = field(default_factory=dict)
     intervals: dict[str, Any] = field(default_factory=dict)
-    """[low, high] by metric, as :func:`saccade.metrics.bootstrap` gives them for 95 %, by picture."""
+    """[low, high] by metric, as :mod:`saccade.metrics.intervals` gives them for 95 %, by picture."""
     counts: dict[str, Any] = field(default_factory=dict)
     """For how many examples each metric is defined."""
     published: dict[str, Any] = field(default_factory=dict)
@@ -108,6 +114,16 @@ class Score:
     """Of that search."""
     seconds: float | None = None
     note: str = ""
+
+    @property
+    def comparable_baselines(self) -> dict[str, Any]:
+        """The baselines that are on the footing of the model: made on all grids that its map is made of.
+
+        Definition 1 made some of them on the last grid alone. They are left out for a model of several looks.
+        """
+        if self.definition > 1 or len(self.attention.get("by_look") or ()) < 2:
+            return self.baselines
+        return {name: held for name, held in self.baselines.items() if name not in ON_GRIDS}
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,12 @@
 
 import pytest
 
-from fake_runs import fake_run
+from fake_runs import fake_run, run_values
+from saccade.config import from_dict
 from saccade.errors import ConfigError
 from saccade.families.question.published import OTHER_PHOTOGRAPHS
 from saccade.families.question.reproduction.table1 import DATA, SETTINGS, Table1
+from saccade.recorded import RecordedRun
 from saccade.verbs.reproduction.cells import NO_RUN
 
 RUNS = (
@@ -58,7 +60,24 @@ def test_bounds_come_from_the_baselines_and_answer_nothing():
     assert (line["paper"], line["authors merged"]) == ("2.34", "2.33±0.00\n3 × 10,000")
     assert line["difference [95 %]"] == "-0.01"
     assert "bound: even" not in {line[0] for line in table.accuracy("mref").rows}
-    assert row(table.strength("mbg"), "bound: best cell")["authors merged"] == "19.00\n1 × 10,000"
+    assert row(table.strength("mbg"), "bound: even")["authors merged"] == "2.33\n1 × 10,000"  # on any grid
+    assert row(table.strength("mbg"), "bound: best cell, one grid")["authors merged"] == "–"  # no run has one grid
+    assert row(table.strength("mref"), "bound: best cell, one grid")["authors merged"] == "19.00±0.00\n3 × 10,000"
+
+
+def test_a_model_of_several_grids_has_bounds_of_its_own_and_none_of_the_old_definition():
+    old = run_values("hattnet-ctx", strength=0.7)
+    old["evaluation"]["attention"]["by_look"] = {"stage1": {"pointing": 0.1}, "stage4": {"pointing": 0.2}}
+    new = {**old, "evaluation": {**old["evaluation"], "definition": 2}}
+    line = "bound: best map, four grids"
+    shown = [
+        row(Table1([from_dict(RecordedRun, values)]).strength("mref"), line)["authors merged"] for values in (old, new)
+    ]
+    assert shown == ["–", "19.00\n1 × 10,000"]
+    assert (
+        row(Table1([from_dict(RecordedRun, new)]).strength("mref"), "bound: best cell, one grid")["authors merged"]
+        == "–"
+    )
 
 
 def test_a_system_that_the_table_does_not_know_still_has_its_row():

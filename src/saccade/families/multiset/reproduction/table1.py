@@ -42,12 +42,12 @@ RIVALS = {"random_glimpse": "bound: at random", "most_salient_glimpse": "bound: 
 SETTING = Setting("unlimited", "disjoint", compared=True)
 LEGEND = (
     "Measured (published); below it, seeds × test pictures; ± is the standard deviation over seeds. F1: macro-F1 of "
-    "counts pooled over pictures; how the paper averages it is not stated. Cross-Entropy: the paper's baseline, labels "
-    "in random order. HSAL-RL differs from the row as published: its gradient is the mean over every action instead of "
-    "one draw; on MNIST its backbone learnt digits among others, and glimpses follow the priority map; on SVHN it has "
-    "finer cells, learnt each digit from its box, and at last everything together. Controls: labels in reading order; "
-    "the authors' later multiset loss (arXiv:1711.05246); a count of each label from the same activations, without "
-    "attention."
+    "counts pooled over pictures; the paper's is macro-F1 as in Li et al. 2017. Cross-Entropy: the paper's baseline, "
+    "labels in random order. HSAL-RL differs from the row as published: its gradient is the mean over every action "
+    "instead of one draw; on MNIST its backbone learnt digits among others, and glimpses follow the priority map; on "
+    "SVHN it has finer cells, learnt each digit from its box, and at last everything together. Controls: labels in "
+    "reading order; the authors' later multiset loss (arXiv:1711.05246); a count of each label from the same "
+    "activations, without attention."
 )
 Rows = list[dict[str, Any]]
 """Of a metrics.jsonl."""

@@ -2,7 +2,8 @@
 
 The paper says only that attention is compared with a segmentation; a 4×4 map must be enlarged for that, and how is not
 said. saccade uses one way everywhere (:func:`saccade.geometry.project`); this table shows what the others would give,
-each beside the even map and the best single cell of the same grid under the same projection.
+each beside the even map and the best single cell of the last map's grid under the same projection. That cell is a bound
+of the last map, not of the product.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def projection_table(study: ProjectionStudy) -> PlainTable:
     ]
     return PlainTable(
         f"true-positive strength % of {study.model} under four projections, n = {study.n:,}",
-        ("projection", "last map", "product of all maps", "even map", "best single cell"),
+        ("projection", "last map", "product of all maps", "even map", "best cell of the last map"),
         rows,
         f"The first test scenes, made of {study.glyphs}. The paper does not state its projection: its column is a "
         "neighbour, not a bar.",

@@ -1,0 +1,62 @@
+"""A sample of a table's rows by a hash of the picture: fair, whole pictures, whatever the order of the rows."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from saccade.data.tables.sampling import sample_pictures, sample_rows
+
+PICTURES = [Path(f"/data/{number:04}.jpg") for number in range(400)]
+
+
+def test_without_a_limit_every_row_is_there_in_its_order():
+    assert sample_rows(PICTURES[:5], None).tolist() == sample_rows(PICTURES[:5], 9).tolist() == [0, 1, 2, 3, 4]
+    assert sample_rows(PICTURES[:5], 0).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_table_sorted_by_label_gives_both_labels_their_share():
+    """The first 100 of 400 rows would all have the first label; the sample has about as many of each (sd 4)."""
+    found = sample_rows(PICTURES, 100)
+    assert len(found) == 100
+    assert 35 <= int((found < 200).sum()) <= 65
+
+
+def test_the_order_of_the_rows_and_the_folder_do_not_matter():
+    mixed = random.Random(0).sample(range(400), 400)
+    elsewhere = [Path("/mnt/other") / PICTURES[row].name for row in mixed]
+    first = {PICTURES[row].name for row in sample_rows(PICTURES, 50).tolist()}
+    assert {elsewhere[row].name for row in sample_rows(elsewhere, 50).tolist()} == first
+
+
+def test_a_larger_limit_keeps_what_was_taken():
+    assert set(sample_rows(PICTURES, 50).tolist()) < set(sample_rows(PICTURES, 80).tolist())
+
+
+def test_rows_about_one_picture_stay_together_but_for_the_last():
+    images = [picture for picture in PICTURES[:50] for _ in range(3)]
+    found = sample_rows(images, 20)
+    counts = sorted(sum(images[row] == picture for row in found.tolist()) for picture in set(images))
+    assert counts == [0] * 43 + [2] + [3] * 6
+
+
+def test_equal_names_in_many_folders_are_still_a_sample():
+    images = [Path(f"/data/{number:04}/image.png") for number in range(400)]
+    assert 35 <= int((sample_rows(images, 100) < 200).sum()) <= 65
+
+
+@pytest.mark.parametrize(("count", "pictures"), [(0, 0), (30, 30), (50, 50), (60, 50), (999, 50)])
+def test_each_picture_comes_once_before_any_comes_twice(count, pictures):
+    images = [picture for picture in PICTURES[:50] for _ in range(3)]
+    words = ["crown", "bill", "belly"] * 50
+    found = sample_pictures(images, words, count).tolist()
+    assert len(found) == min(count, 150)
+    assert len({images[row] for row in found}) == pictures
+    assert found == sorted(found)
+
+
+def test_among_the_questions_of_a_picture_none_is_preferred():
+    """The first question of every picture would always be the same one."""
+    images = [picture for picture in PICTURES for _ in range(2)]
+    found = sample_pictures(images, ["crown", "bill"] * 400, 200)
+    assert 70 <= int((found % 2 == 0).sum()) <= 130
