@@ -8,6 +8,7 @@
     log.txt         what happened, with times
     checkpoints/    see `saccade.engine.checkpoint`
     model/          written by the task at every new best, and at the end
+    replicas/N/     the same for each of several restarts that were trained as one stack, at the end
 """
 
 from __future__ import annotations
@@ -45,6 +46,10 @@ class RunFolder:
     def model(self) -> Path:
         """Where the task writes the model folder."""
         return self.path / "model"
+
+    def replica(self, number: int) -> Path:
+        """Where the model folder of restart ``number`` goes, at the end of a run with several."""
+        return self.path / "replicas" / str(number)
 
     def create(self, recipe: Recipe, facts: Mapping[str, Any]) -> None:
         """Start a new run; a folder that already holds something is refused."""

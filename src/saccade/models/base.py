@@ -38,6 +38,8 @@ from saccade.geometry import Size
 from saccade.trace import AttentionTrace, Look, Output, Total
 
 Raw = dict[str, Tensor]
+Encoding = Any
+"""What ``encode`` makes of a batch: a tensor (B,…), or several by name, as a memory and which of its slots are filled."""
 Given = Mapping[str, Tensor]
 """Weights, or the frame of a crop, by the name of their look: to be used in place of the model's own."""
 
@@ -54,11 +56,11 @@ class AttentionModel(nn.Module, ABC):
     config: Any
 
     @abstractmethod
-    def encode(self, *inputs: Any, **named: Any) -> Tensor:
+    def encode(self, *inputs: Any, **named: Any) -> Encoding:
         """The part that does not depend on the question (B,…): computed once, asked many times."""
 
     @abstractmethod
-    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
+    def respond(self, encoding: Encoding, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
         """Answer from the encoding (B,…), as plain tensors; ``query`` (B,…) for a model that is asked."""
 
     @abstractmethod

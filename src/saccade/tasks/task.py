@@ -102,6 +102,10 @@ class Task(ABC):
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Keyword arguments of the model's ``forward_raw``."""
 
+    def forward_options(self, loss: Any) -> dict[str, Any]:
+        """Further keyword arguments of ``forward_raw`` in a phase that is taught by ``loss``; none by default."""
+        return {}
+
     @abstractmethod
     def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Scalars by name; ``"loss"`` is minimised, the others are logged."""

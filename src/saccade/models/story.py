@@ -1,0 +1,69 @@
+"""A story and a question in, an answer out: what all models of stories have in common.
+
+A story is word ids (B,S,J): S sentences, the first told first, each of at most J words, 0 where there is no word. A
+question is word ids (B,Q). Logits are over the whole vocabulary, whose word 0 is the empty one: (B,V), or (B,A,V) for a
+model that says several words, which ends with word 0.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.errors import ShapeError
+from saccade.models.base import AttentionModel, Encoding, Given, Raw, given_argument, marked_given
+from saccade.trace import Output
+
+
+TOY_PEOPLE, TOY_PLACES = 4, 4
+TOY_WORDS = 1 + TOY_PEOPLE + TOY_PLACES
+
+
+class StoryModel(AttentionModel):
+    """Base of models that answer a question about a story."""
+
+    says_words: bool = False
+    """Whether an answer is said word by word; otherwise several words are one entry of the vocabulary."""
+
+    @abstractmethod
+    def encode(self, story: Tensor, **options: Any) -> Encoding:
+        """What is kept of the stories (B,S,J) before any question."""
+
+    @abstractmethod
+    def ask(self, encoding: Encoding, query: Tensor, *, attention: Given | None = None, **options: Any) -> Raw:
+        """Answer the questions (B,Q) about encoded stories, as plain tensors."""
+
+    def respond(self, encoding: Encoding, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
+        """:meth:`ask`; the question is required."""
+        if query is None:
+            raise ShapeError("query", "(B,Q) word ids of a question", ())
+        return self.ask(encoding, query, **given_argument(attention))
+
+    def forward(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> Output:
+        """Stories (B,S,J) and questions (B,Q) → logits, trace and the tensors behind them."""
+        raw = self.forward_raw(story, query, **given_argument(attention))
+        return marked_given(self.wrap(raw), attention)
+
+    @abstractmethod
+    def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None, **options: Any) -> Raw:
+        """The same as plain tensors; what else there is in ``options`` is the model's own."""
+
+
+def toy_stories(count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Stories (B,4,2) of two to four sentences "person place", questions (B,1) after a person, and the place (B,).
+
+    Who is told of twice is where the later sentence says. For tests of models.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    length = torch.randint(2, 5, (count, 1), generator=generator)  # (B,1)
+    person = torch.randint(0, TOY_PEOPLE, (count, 4), generator=generator)  # (B,4)
+    place = torch.randint(0, TOY_PLACES, (count, 4), generator=generator)
+    is_told = torch.arange(4) < length  # (B,4)
+    asked = person.gather(1, (torch.rand(count, 1, generator=generator) * length).long())  # (B,1)
+    last = ((person == asked) & is_told).long() * torch.arange(1, 5)  # (B,4)
+    label = 1 + TOY_PEOPLE + place.gather(1, last.argmax(1, keepdim=True))[:, 0]  # (B,)
+    story = torch.stack([1 + person, 1 + TOY_PEOPLE + place], -1) * is_told.unsqueeze(-1)  # (B,4,2)
+    return story, 1 + asked, label
