@@ -13,13 +13,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map
 
 from saccade.errors import CheckpointError, DataError
 from saccade.families import family
 from saccade.families.contract import load_target
 from saccade.families.reading import Item, Prepared, Reads
 from saccade.families.responder import Question, Responder, Response
-from saccade.models.base import AttentionModel, Given
+from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.io.facts import ModelFacts
 from saccade.models.io.folder import load_model
 from saccade.sighting import Sighting
@@ -38,8 +39,8 @@ def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predi
 class Encoded:
     """Inputs as the model sees them before any question."""
 
-    features: Tensor
-    """(B,…) what the model's ``encode`` made of them, on its device."""
+    features: Encoding
+    """What the model's ``encode`` made of them, on its device: a tensor (B,…), or several by name."""
     items: tuple[Item, ...]
     """What was read."""
     canvas: Tensor | None
@@ -55,7 +56,7 @@ class Encoded:
     def repeated(self, many: int) -> Encoded:
         """One encoded input, ``many`` times."""
         return Encoded(
-            self.features.expand(many, *self.features.shape[1:]),
+            tree_map(lambda tensor: tensor.expand(many, *tensor.shape[1:]), self.features),
             self.items * many,
             None if self.canvas is None else self.canvas.expand(many, 2, 3),
             None if self.image_size is None else self.image_size.expand(many, 2),

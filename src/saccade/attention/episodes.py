@@ -42,7 +42,7 @@ class EpisodeGate(nn.Module):
         self.out = nn.Linear(hidden, 1)
 
     def features(self, facts: Tensor, memory: Tensor, question: Tensor) -> Tensor:
-        """z for facts (B,S,n), memory (B,n) and question (B,n): (B,S,7n+2)."""
+        """Z for facts (B,S,n), memory (B,n) and question (B,n): (B,S,7n+2)."""
         m, q = memory.unsqueeze(1).expand_as(facts), question.unsqueeze(1).expand_as(facts)  # (B,S,n)
         likeness = facts @ self.bilinear @ torch.stack([question, memory], -1)  # (B,S,2): cᵀWq, cᵀWm
         parts = [facts, m, q, facts * q, facts * m, (facts - q).abs(), (facts - m).abs(), likeness]
@@ -54,7 +54,7 @@ class EpisodeGate(nn.Module):
 
 
 def gates(scores: Tensor, present: Tensor, norm: GateNorm, given: Tensor | None = None) -> Tensor:
-    """g (B,S) from scores (B,S); 0 where there is no fact. ``given`` gates take the place of these."""
+    """G (B,S) from scores (B,S); 0 where there is no fact. ``given`` gates take the place of these."""
     if norm == "sigmoid":
         own = scores.sigmoid() * present
     else:

@@ -18,7 +18,7 @@ from torch import Tensor
 from saccade.answer import Answer
 from saccade.errors import DataError, nearest
 from saccade.families.contract import Family, load_target
-from saccade.models.base import AttentionModel, Given
+from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.io.facts import ModelFacts
 from saccade.trace import AttentionTrace
 
@@ -90,8 +90,17 @@ class Responder:
             )
         return {name: value for name, value in given.items() if value is not None}
 
+    def as_tensor(self, queries: Sequence[Any]) -> Tensor | None:
+        """Queries as the model takes them, on its device: their ids (B,), or None where nothing is asked."""
+        return None if queries[0] is None else torch.tensor(queries, device=self.device)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model computes."""
+        return next(self.model.parameters()).device
+
     def respond(
-        self, encoding: Tensor, queries: Sequence[Any], options: Mapping[str, Any], attention: Given | None = None
+        self, encoding: Encoding, queries: Sequence[Any], options: Mapping[str, Any], attention: Given | None = None
     ) -> list[Response]:
         """Answers to ``queries``, one for each encoded input (B,…): the best first, then others that were found.
 
@@ -101,8 +110,7 @@ class Responder:
             options: as :meth:`options` gives them.
             attention: weights in place of the model's own, by the name of their look.
         """
-        asked = None if queries[0] is None else torch.tensor(queries, device=encoding.device)  # (B,)
-        raw = self.model.respond(encoding, asked, attention=attention)
+        raw = self.model.respond(encoding, self.as_tensor(queries), attention=attention)
         output = self.model.wrap(raw, self.input_size)
         trace = output.trace if attention is None else output.trace.mark_given(attention)
         return [Response(self.decode(self.model, output, self.facts), trace)]

@@ -74,6 +74,7 @@ class DMNModel(StoryModel):
 
     Config = DMNConfig
     says_words = True
+    taught_by = ("length", "said", "passes")
 
     def __init__(self, config: DMNConfig) -> None:
         super().__init__()
@@ -96,6 +97,15 @@ class DMNModel(StoryModel):
     def look_names(self) -> tuple[str, ...]:
         """One for each pass."""
         return tuple(f"pass{number}" for number in range(1, self.config.passes + 1))
+
+    @property
+    def gates_can_be_taught(self) -> bool:
+        """Softmax gates choose one fact in each pass."""
+        return self.config.gate == "softmax"
+
+    def gate_scores(self, raw: Raw) -> Tensor:
+        """Scores of facts in each pass (B,T,S+1)."""
+        return torch.stack([raw[f"{name}.scores"] for name in self.look_names], 1)
 
     def encode(self, story: Tensor, length: int | None = None) -> Encoding:
         """The facts: ``facts`` (B,S+1,n), the end-of-passes fact after the last; ``present`` (B,S+1); ``count`` (B,).
@@ -144,7 +154,7 @@ class DMNModel(StoryModel):
         memory, active = question, torch.ones_like(count, dtype=torch.bool)  # m⁰ (B,n), (B,)
         raw: Raw = {}
         for number, name in enumerate(self.look_names):
-            scores = self.gate.score(facts, memory, question)  # (B,S+1)
+            scores = self.gate.score(facts, memory, question).masked_fill(~present, -torch.inf)  # (B,S+1)
             gate = gates(scores, present, self.config.gate, self.given(attention, name, scores.shape))
             raw |= {f"{name}.weights": gate, f"{name}.scores": scores, f"{name}.active": active}
             if passes is not None:
@@ -174,9 +184,7 @@ class DMNModel(StoryModel):
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """One for each pass; a pass after the end is not active."""
         return tuple(
-            episode_look(
-                name, raw[f"{name}.weights"], raw[f"{name}.scores"], self.config.gate, raw[f"{name}.active"]
-            )
+            episode_look(name, raw[f"{name}.weights"], raw[f"{name}.scores"], self.config.gate, raw[f"{name}.active"])
             for name in self.look_names
         )
 

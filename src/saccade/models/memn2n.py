@@ -67,6 +67,8 @@ class MemN2NModel(StoryModel):
     """Stories (B,S,J) and questions (B,Q) → logits over the vocabulary (B,V) and one look for each hop."""
 
     Config = MemN2NConfig
+    taught_by = ("times",)
+    switches = ("linear",)
 
     def __init__(self, config: MemN2NConfig) -> None:
         super().__init__()
@@ -103,9 +105,7 @@ class MemN2NModel(StoryModel):
         ]  # E × (B,S,d)
         return {"vectors": torch.stack(vectors, 2), "present": present}
 
-    def ask(
-        self, encoding: Encoding, query: Tensor, *, attention: Given | None = None, linear: bool = False
-    ) -> Raw:
+    def ask(self, encoding: Encoding, query: Tensor, *, attention: Given | None = None, linear: bool = False) -> Raw:
         """Read the memory in hops; ``linear`` leaves the softmaxes out, as at the start of training."""
         vectors, present = encoding["vectors"], encoding["present"]  # (B,S,E,d), (B,S)
         bags = self.code.bags(query, self.config.words)

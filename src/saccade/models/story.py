@@ -8,7 +8,7 @@ model that says several words, which ends with word 0.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -16,7 +16,6 @@ from torch import Tensor
 from saccade.errors import ShapeError
 from saccade.models.base import AttentionModel, Encoding, Given, Raw, given_argument, marked_given
 from saccade.trace import Output
-
 
 TOY_PEOPLE, TOY_PLACES = 4, 4
 TOY_WORDS = 1 + TOY_PEOPLE + TOY_PLACES
@@ -27,6 +26,21 @@ class StoryModel(AttentionModel):
 
     says_words: bool = False
     """Whether an answer is said word by word; otherwise several words are one entry of the vocabulary."""
+
+    taught_by: ClassVar[tuple[str, ...]] = ()
+    """Further arguments of ``forward_raw`` that training gives where it has them: ``times`` of sentences, ``length`` in
+    words of the longest story, words ``said`` before, number of ``passes``."""
+    switches: ClassVar[tuple[str, ...]] = ()
+    """Switches of ``forward_raw`` that a phase may set: ``linear``."""
+
+    @property
+    def gates_can_be_taught(self) -> bool:
+        """Whether it chooses one fact in each look, so that supporting facts can teach it to."""
+        return False
+
+    def gate_scores(self, raw: Raw) -> Tensor:
+        """Scores of facts in each look (B,T,S), −∞ where there is none, of a model whose gates can be taught."""
+        raise NotImplementedError(f"{type(self).__name__} has no gates that can be taught")
 
     @abstractmethod
     def encode(self, story: Tensor, **options: Any) -> Encoding:
