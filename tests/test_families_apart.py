@@ -66,7 +66,6 @@ ALLOWED: dict[str, dict[str, str]] = {
     "web/static/js/page.js": {"question": PAGE_STATE},
     "web/static/js/questions.js": {"question": PAGE_STATE},
     "web/static/js/saved_look.js": {"question": RECORD_KEY},
-    "web/static/js/engine/sighting.js": {"question": RECORD_KEY},
     "web/static/js/engine/looker.js": {
         "soft": "a network that the page can compute; weights name it as their kind",
         "hattnet": "a network that the page can compute; weights name it as their kind",

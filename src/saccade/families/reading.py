@@ -57,6 +57,8 @@ class Reads(ABC):
     """What one item is called, as in "picture"."""
     suffixes: ClassVar[frozenset[str]]
     """Of the files that are looked for in folders, as in ".txt"."""
+    takes_json: ClassVar[bool] = False
+    """Whether an item can be sent to the server as JSON, which :meth:`from_json` then reads."""
 
     @abstractmethod
     def read(self, source: Any) -> Item:
@@ -65,6 +67,10 @@ class Reads(ABC):
     @abstractmethod
     def prepare(self, items: Sequence[Any], facts: ModelFacts) -> Prepared:
         """The inputs of a model for these items."""
+
+    def from_json(self, value: Any) -> Item:
+        """The item that a request tells as plain JSON values; a DataError where it is none, or too large."""
+        raise DataError(f"a {self.thing} cannot be sent as JSON, found {type(value).__name__}")
 
     def find(self, paths: Iterable[str]) -> list[Path]:
         """The files meant by ``paths``; folders and globs are spelt out."""

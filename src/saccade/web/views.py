@@ -5,8 +5,9 @@ for one over slots, each with the frame that lays its cells over the original pi
 The total has no cells of its own and travels at the picture's resolution, or a smaller one where the picture is large.
 
 What the page draws follows from the ``kind`` of the answer (``label``, ``labels`` or ``sentence``) and from the looks.
-``picture`` is null where the model read something else. ``family`` is there to be shown, and for nothing else. Views
-from before ``kind`` was told have ``words`` where the answer is a sentence and ``labels`` where it is several.
+``picture`` is null where the model read something else; ``notes`` say what was done to it on the way in. ``family`` is
+there to be shown, and for nothing else. Views from before ``kind`` was told have ``words`` where the answer is a
+sentence and ``labels`` where it is several.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ def view_of(
         "total": _total(trace, size) if total and image is not None else None,
         "evidence": None if evidence is None else {"mask_png": mask_url(evidence)},
         "scores": None if scores is None else dict(scores),
+        "notes": list(sighting.source.notes),
     }
 
 
@@ -120,11 +122,11 @@ def _cells(look: Look) -> tuple[int, ...]:
 
 
 def _slots(trace: AttentionTrace, look: Look) -> list[str]:
-    """The texts that a look over slots lies on, as the trace tells them, or their numbers."""
+    """The texts that a look over slots lies on, "" for an empty slot; their numbers where the trace tells no texts."""
     count = _cells(look)[0]
     told = trace.meta.get("slots")
-    if isinstance(told, (list, tuple)) and len(told) == count:
-        return [str(text) for text in told]
+    if isinstance(told, (list, tuple)) and len(told) <= count:
+        return [str(text) for text in told] + [""] * (count - len(told))
     return [str(number + 1) for number in range(count)]
 
 

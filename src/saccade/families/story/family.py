@@ -50,4 +50,7 @@ FAMILY = Family(
     decode="saccade.families.story.decode:decode",
     responder="saccade.families.story.responder:StoryResponder",
     headline=("mean_error", "accuracy"),
+    page="saccade.families.story.page",
+    panel="js/panel.js",
+    runtime="js/runtime.js",
 )

@@ -12,6 +12,7 @@ import torch
 
 from saccade.errors import DataError
 from saccade.families.reading import Prepared, Reads
+from saccade.families.story.sent import sent_sentences
 from saccade.families.story.stories import words_of
 from saccade.models.io.facts import ModelFacts
 
@@ -36,6 +37,7 @@ class Stories(Reads):
 
     thing = "story"
     suffixes = frozenset({".txt"})
+    takes_json = True
 
     def read(self, source: Any) -> StoryItem:
         """The story in a text file, a list of sentences, or a StoryItem."""
@@ -49,6 +51,10 @@ class Stories(Reads):
         if not isinstance(source, Iterable):
             raise DataError(f"a story is a path or a list of sentences, found {type(source).__name__}")
         return StoryItem(tuple(str(each) for each in source))
+
+    def from_json(self, value: Any) -> StoryItem:
+        """The story in a list of sentences that a request sent."""
+        return StoryItem(sent_sentences(value))
 
     def prepare(self, items: Sequence[StoryItem], facts: ModelFacts) -> Prepared:
         """Word ids (B,S,J) of the last sentences that the model's memory holds."""
