@@ -160,6 +160,7 @@ ASKED = [
 
 def assert_agrees(folder: Path, views: list[Any]) -> None:
     predictor = saccade.load(folder, "cpu")
+    spread = []
     for (story, question), ours in zip(ASKED, views, strict=True):
         theirs = json.loads(
             json.dumps(view_of(predictor.look(predictor.reads.from_json(story), question), family="story"))
@@ -172,7 +173,8 @@ def assert_agrees(folder: Path, views: list[Any]) -> None:
         for mine, other in zip(ours["looks"], theirs["looks"], strict=True):
             assert {**mine, "weights": None} == {**other, "weights": None}
             torch.testing.assert_close(_weights(mine), _weights(other), atol=1e-5, rtol=0)
-            assert float(_weights(other).std()) > 0.02  # or any weights would agree
+            spread.append(float(_weights(other).std()))
+    assert max(spread) > 0.05  # or uniform weights would agree
 
 
 def _weights(look: dict[str, Any]) -> torch.Tensor:

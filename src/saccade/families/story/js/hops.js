@@ -46,23 +46,21 @@ export class Hops {
     for (const row of rows) this.#fit(row, columns.length);
     for (const row of rows) {
       const place = isTold(row) ? told.indexOf(row) - told.length : 0; // from the end, as in memory
-      let isDropped = false;
       columns.forEach(({ slots }, number) => {
-        const at = slots.texts.filter(Boolean).length + place;
+        const at = keptIn(slots) + place;
         const cell = row.cells[number];
         if (place && at >= 0) this.#heat(cell, slots.values[at], slots.peak);
         else bare(cell, place ? "–" : "");
-        isDropped ||= place < 0 && at < 0;
       });
-      row.element.classList.toggle("story-dropped", isDropped);
+      row.element.classList.toggle("story-dropped", columns.length > 0 && this.kept() + place < 0);
     }
     this.#paintEmpty(columns);
   }
 
-  /** How many sentences are left out by the memory of some model. */
-  dropped(count) {
-    const kept = [...this.#columns.values()].flat().map(({ slots }) => slots.texts.filter(Boolean).length);
-    return kept.length ? count - Math.min(...kept) : 0;
+  /** How many sentences are in the memory of some model; without a model that has answered, any number. */
+  kept() {
+    const kept = [...this.#columns.values()].flat().map(({ slots }) => keptIn(slots));
+    return kept.length ? Math.max(...kept) : Infinity;
   }
 
   /** Two digits are enough to watch weights move; the rest is in the title. */
@@ -84,9 +82,11 @@ export class Hops {
   #paintHead(columns) {
     const { element } = this.page;
     const many = [...this.#columns].filter(([, acts]) => acts.length);
-    const names = many.map(([name, acts]) =>
-      element("th", { scope: "colgroup", colspan: acts.length, class: "story-model", text: name }),
-    );
+    const names = many.map(([name, acts]) => {
+      const cell = element("th", { scope: "colgroup", colspan: acts.length, class: "story-model", text: name });
+      cell.style.flexGrow = acts.length; // where there is no room for a table
+      return cell;
+    });
     const titles = columns.map(({ title, key }) =>
       element("th", { scope: "col", class: "story-hop", "data-act": key, text: title }),
     );
@@ -119,6 +119,10 @@ export class Hops {
       element("td", { class: "story-does" }),
     );
   }
+}
+
+function keptIn({ texts }) {
+  return texts.filter(Boolean).length;
 }
 
 function shown(weight) {

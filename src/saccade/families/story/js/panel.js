@@ -91,18 +91,21 @@ class Editor {
     this.#paint();
   }
 
+  /** What was typed last is not lost. */
   close() {
-    clearTimeout(this.#timer);
+    if (this.#timer !== null) this.#show();
   }
 
   #changed(isDone) {
     this.#note();
     clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#show(), TYPING_MS);
     if (isDone) this.#show();
-    else this.#timer = setTimeout(() => this.#show(), TYPING_MS);
   }
 
   #show() {
+    clearTimeout(this.#timer);
+    this.#timer = null;
     this.#paint();
     this.page.show(this.#sentences(), this.#asked());
   }
@@ -132,10 +135,12 @@ class Editor {
       field.describe(found.length ? `not known: ${found.join(", ")}` : "");
       for (const word of found) unknown.add(word);
     }
-    const dropped = this.hops.dropped(this.#sentences().length);
+    const kept = this.hops.kept();
+    const dropped = this.#sentences().length - kept;
+    const who = this.models.length > 1 ? "not every model knows" : "the model does not know";
     const notes = [
-      unknown.size && `Words that the model does not know are left out: ${[...unknown].join(", ")}.`,
-      dropped > 0 && `The memory holds the last sentences only: ${dropped} of this story are left out.`,
+      unknown.size && `Words that ${who} are left out: ${[...unknown].join(", ")}.`,
+      dropped > 0 && `The memory holds the last ${kept} sentences: ${dropped} ${dropped > 1 ? "are" : "is"} left out.`,
     ];
     const words = notes.filter(Boolean).join(" ");
     if (this.notes.textContent !== words) this.notes.textContent = words; // read aloud when it changes

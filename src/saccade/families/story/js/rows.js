@@ -70,7 +70,8 @@ export class Rows {
     const button = (kind, does) => make("button", { type: "button", class: `icon story-${kind}`, onclick: does });
     const step = (by) => {
       this.move(row, this.list.indexOf(row) + by);
-      if (document.activeElement === document.body) (by < 0 ? row.down : row.up).focus(); // its own was disabled
+      const [own, other] = by < 0 ? [row.up, row.down] : [row.down, row.up];
+      if (own.disabled) other.focus(); // at the end; a disabled button hears no keys
     };
     row.field = new Field(make, { maxlength: this.longest }, () => this.on.changed(false));
     row.field.text = text;

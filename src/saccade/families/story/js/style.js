@@ -177,7 +177,8 @@ export const STYLE = `
     line-height: 32px;
   }
   .saccade .story-editor .story-model {
-    flex: 1;
+    flex: 1 1 0;
+    max-width: none;
   }
   .saccade .story-editor .story-does {
     flex: none;
