@@ -3,7 +3,7 @@
 import pytest
 
 from saccade.families.story.stories import Asked
-from saccade.families.story.world.reader import answer_of, derive
+from saccade.families.story.world import answer_of, derive
 
 HELD = ["Mary moved to the bathroom.", "Mary got the milk there.", "Mary went back to the garden."]
 DROPPED = [*HELD, "Mary put down the milk.", "Mary travelled to the office."]
