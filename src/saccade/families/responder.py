@@ -33,6 +33,8 @@ class Response:
 
     answers: Sequence[Answer]
     trace: AttentionTrace
+    notes: Sequence[tuple[str, ...]] | None = None
+    """For each example what of its question the model cannot use, such as words that it does not know."""
 
 
 class Responder:
@@ -93,6 +95,14 @@ class Responder:
     def as_tensor(self, queries: Sequence[Any]) -> Tensor | None:
         """Queries as the model takes them, on its device: their ids (B,), or None where nothing is asked."""
         return None if queries[0] is None else torch.tensor(queries, device=self.device)
+
+    def examples(self, count: int, seed: int) -> dict[str, Tensor]:
+        """Made-up questions by name, with which an export is made and checked; none of a model that takes none."""
+        return {"query": torch.arange(count) % len(self.facts.queries)} if self.facts.queries else {}
+
+    def free_sizes(self) -> dict[str, dict[int, str]]:
+        """Axes of :meth:`examples` whose size may differ from question to question, as of the inputs."""
+        return {}
 
     @property
     def device(self) -> torch.device:

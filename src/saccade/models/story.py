@@ -81,3 +81,11 @@ def toy_stories(count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     label = 1 + TOY_PEOPLE + place.gather(1, last.argmax(1, keepdim=True))[:, 0]  # (B,)
     story = torch.stack([1 + person, 1 + TOY_PEOPLE + place], -1) * is_told.unsqueeze(-1)  # (B,4,2)
     return story, 1 + asked, label
+
+
+def in_one_run(words: Tensor) -> Tensor:
+    """Word ids (B,N) without the gaps between them: the words first, in their order, and 0 after the last."""
+    is_word = words != 0
+    place = torch.where(is_word, is_word.cumsum(1) - 1, words.shape[1])  # (B,N); what is no word goes to a column more
+    run = words.new_zeros(words.shape[0], words.shape[1] + 1)
+    return run.scatter(1, place, words)[:, :-1]  # (B,N)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.models.base import Given, Raw
-from saccade.models.story import TOY_WORDS, StoryModel, toy_stories
+from saccade.models.story import TOY_WORDS, StoryModel, in_one_run, toy_stories
 from saccade.trace import Look
 
 LARGEST = 1 << 16
@@ -54,8 +54,7 @@ class StoryLSTMModel(StoryModel):
         """Read the story, then the question, then answer."""
         self.given(attention, "", ())  # it has no looks: whatever is given is refused
         words = torch.cat([encoding.flatten(1), query], 1)  # (B,L)
-        order = (words == 0).to(torch.uint8).argsort(dim=1, stable=True)  # the words first, in their order
-        states, _ = self.reader(self.embed(words.gather(1, order)))  # (B,L,n)
+        states, _ = self.reader(self.embed(in_one_run(words)))  # (B,L,n)
         last = ((words != 0).sum(1) - 1).clamp(min=0)  # (B,)
         state = states.gather(1, last.view(-1, 1, 1).expand(-1, 1, states.shape[-1]))[:, 0]  # (B,n)
         return {"logits": self.answer(state)}
