@@ -16,9 +16,10 @@ from story_models import QUESTION, STORY, save_story_model
 
 import saccade
 from saccade.errors import ConfigError, DataError
-from saccade.families.story.examples import EXAMPLES, examples
+from saccade.families.story.examples import EXAMPLES, examples, generated
 from saccade.families.story.sent import sent_sentences
 from saccade.families.story.stories import words_of
+from saccade.families.story.world import TASKS
 from saccade.models.io.facts import read_facts
 from saccade.web.family_page import page_entry, page_model
 from saccade.web.page import _worker
@@ -52,10 +53,10 @@ def test_spaces_and_empty_lines_are_tidied() -> None:
 
 
 def test_examples_of_known_words_come_first() -> None:
-    last = EXAMPLES[-1]
+    last = generated(19)
     known = {word for text in (*last.sentences, last.question) for word in words_of(text)}
     assert examples(known)[0] == last
-    assert len(examples(known)) == len(EXAMPLES)
+    assert len(examples(known)) == len(EXAMPLES) + len(TASKS)
 
 
 # ---------------------------------------------------------------- the server
@@ -104,7 +105,8 @@ def test_a_story_is_asked_about_over_the_api(server: Any, folder: Path) -> None:
         ({"question": QUESTION, "input": {"a": 1}}, "invalid", "a story is a list of sentences, found an object"),
         ({"question": QUESTION, "input": ["a"] * 1001}, "invalid", "too long"),
         ({"question": "a" * 201, "input": STORY}, "invalid", "200 characters"),
-        ({"question": "Why?", "input": STORY}, "invalid", "knows none of the words of 'Why?'"),
+        ({"question": "Why?", "input": STORY}, "invalid", "knows none of the words of the question 'Why?'"),
+        ({"question": QUESTION, "input": []}, "invalid", "no sentences"),
         ({"question": None, "input": STORY}, "invalid", "needs a question"),
         ({"model": "seer", "question": "1", "input": STORY}, "invalid", "'seer' reads pictures"),
     ],
@@ -205,9 +207,13 @@ def test_a_browser_computes_it_too(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(not page_engine.RUNTIMES, reason="needs node or Chromium")
 def test_a_page_refuses_what_python_refuses(folder: Path, tmp_path: Path) -> None:
     predictor = saccade.load(folder, "cpu")
-    with pytest.raises(DataError) as refused:
-        predictor.look(STORY, "Why?")
-    assert computed(folder, [(STORY, "Why?")], tmp_path, page_engine.RUNTIMES[0]) == [str(refused.value)]
+    asked: list[tuple[list[str], str]] = [(STORY, "Why?"), (["Sam walks.", "Why?"], QUESTION), ([" "], QUESTION)]
+    found = computed(folder, asked, tmp_path, page_engine.RUNTIMES[0])
+    for (story, question), said in zip(asked, found, strict=True):
+        with pytest.raises(DataError) as refused:
+            predictor.look(predictor.reads.from_json(story), question)
+        assert said[:20] in str(refused.value)
+        assert said == str(refused.value) or not story[0].strip()
 
 
 def test_models_that_a_page_cannot_compute_are_named(tmp_path: Path) -> None:

@@ -163,10 +163,12 @@ def test_unknown_words_are_underlined_and_named(page: Opened) -> None:
     expect(notes).to_have_text("")
     field(page, 2).fill("Sam walks into the den.")
     expect(page.page.locator(".story-copy u")).to_have_text(["Sam", "walks", "into", "den."])
-    expect(notes).to_have_text("Words that the model does not know are left out: sam, walks, into, den.")
+    expect(notes).to_have_text("story: unknown words were left out: sam, walks, into, den.")
     assert field(page, 2).get_attribute("aria-description") == "not known: sam, walks, into, den"
+    field(page, 2).fill("Sam walks!")
+    expect(page.page.locator(".story-dropped input")).to_have_value("Sam walks!")  # nothing of it is in memory
     page.page.get_by_role("textbox", name="Question").fill("Why?")
-    expect(page.lens().locator(".answer")).to_have_text("Ask it something.")
+    expect(page.lens().locator(".answer")).to_have_text("It knows no word of the question.")
     expect(page.page.locator(".story-editor tbody .story-hop")).to_have_count(0)  # weights of no answer are not shown
     assert page.part("notice").is_hidden()
 
@@ -177,18 +179,20 @@ def test_a_story_longer_than_the_memory_is_greyed_where_it_is_dropped(page: Open
     expect(page.page.locator(".story-dropped")).to_have_count(1)
     expect(page.page.locator(".story-editor tbody tr").first.locator(".story-hop")).to_have_text(["–", "–"])
     expect_weights(page, [["–", "–"], *weights_of(folders["teller"], long[1:])])
-    expect(page.page.locator(".story-notes")).to_have_text("The memory holds the last 5 sentences: 1 is left out.")
+    expect(page.page.locator(".story-notes")).to_have_text(
+        "story: 6 sentences, and the memory holds 5: sentences 1 to 1 were dropped."
+    )
 
 
 def test_weight_on_empty_slots_has_a_row_where_there_is_any(page: Opened, folders: dict[str, Path]) -> None:
     looks = saccade.load(folders["teller"], "cpu").look(STORY, QUESTION).trace.looks
     wanted = [f"{float(look.weights[0, 3:].sum()):.2f}" for look in looks]  # type: ignore[index]
     assert max(wanted) > "0.01"
-    row = page.page.locator(".story-empty")
+    row = page.page.locator(".story-editor tfoot tr")
     expect(row.locator("th")).to_have_text("empty slots (2)")
     expect(row.locator(".story-hop")).to_have_text(wanted)
     page.lens().locator("select").select_option("masked")  # a model that gives them none
-    expect(row).to_be_hidden()
+    expect(row).to_have_count(0)
     expect_weights(page, weights_of(folders["masked"], STORY))  # the story stayed
 
 
@@ -257,3 +261,4 @@ def test_the_server_answers_the_editor(browser: Any, folders: dict[str, Path]) -
         assert width == 390  # nothing sticks out
         page.page.get_by_role("button", name="Clear").click()
         expect(page.page.locator(".story-editor tbody tr")).to_have_count(1)
+        expect(page.lens().locator(".answer")).to_have_text("Write a sentence.")

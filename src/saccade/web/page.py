@@ -12,7 +12,8 @@ page)``, which the page calls when a model of the family is chosen; models of on
 ``page.model``           the model as ``/api/models`` tells it: ``name, family, queries, answers, scenes, told …``
 ``page.element``         makes elements, as ``element("button", {text: "7", onclick: …}, child, …)``; text stays text
 ``page.ask``             asks another question, as ``ask("7")``
-``page.show``            shows a model that takes JSON an input and asks about it, as ``show(["Mary left."], "Who?")``
+``page.show``            shows a model that takes JSON an input and asks about it, as ``show(["Mary left."], "Who?")``;
+                         a third argument says why nothing can be asked yet
 ``page.shown``           what was shown last, ``{input, question}``, when the panel was open before; otherwise null
 ``page.acts``            the looks of a view, step by step, with their weights as numbers: ``acts(view)``
 ``page.heat``            writes a weight into an element and colours it, as ``heat(cell, value, peak)``
@@ -23,12 +24,12 @@ It may return an object of functions. ``models(list)`` is called with the shown 
 they change; ``answered(view)`` with every answer of one of them, as ``saccade.view/1`` (see :mod:`saccade.web.views`),
 and again where the colours change; ``unanswered(name)`` with the model that could not answer; ``act(key)`` with the
 look that is chosen; and ``closed()`` when no model of the family is shown any more. The page removes ``place`` itself.
-With ``showsLooks: true`` in that object, the cards of the models leave looks over slots to the panel.
+With ``showsLooks: true`` in that object, the cards of the models leave looks over slots and notes to the panel.
 
 A family may also compute its models inside the page, without a server: ``Family.runtime`` names an ES module that
 exports ``function network(weights, tools)``. It is called in a worker with what the family's ``page_model`` made of a
-model. It returns an object with ``answer(input, question)``, which gives ``{question, shares, looks, notes}``: a share
-for each of the facts' ``answers``, and for each of their ``looks`` its ``weights`` and ``slots``. ``tools`` are
+model. It returns an object with ``answer(input, question)``, which gives ``{question, answers, looks, notes}``: answers
+with their shares, likeliest first, and for each of the facts' ``looks`` its ``weights`` and ``slots``. ``tools`` are
 ``matrix``, which reads what :func:`saccade.web.weights.matrix` wrote, and ``softmax``.
 """
 

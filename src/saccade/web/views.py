@@ -1,7 +1,8 @@
 """A sighting as the JSON that the page draws: ``saccade.view/1``.
 
 Weights travel as they are, never rescaled: base64 of little-endian floats, (T, h, w) for a look on a picture and (T, S)
-for one over slots, each with the frame that lays its cells over the original picture, or with the texts of its slots.
+for one over slots, each with the frame that lays its cells over the original picture, or with the texts of its slots:
+"" for an empty slot, and the last ``own_slots`` of the others belong to the model, not to what it read.
 The total has no cells of its own and travels at the picture's resolution, or a smaller one where the picture is large.
 
 What the page draws follows from the ``kind`` of the answer (``label``, ``labels`` or ``sentence``) and from the looks.
@@ -72,7 +73,7 @@ def view_of(
         "total": _total(trace, size) if total and image is not None else None,
         "evidence": None if evidence is None else {"mask_png": mask_url(evidence)},
         "scores": None if scores is None else dict(scores),
-        "notes": list(sighting.source.notes),
+        "notes": list(sighting.notes),
     }
 
 
@@ -108,7 +109,7 @@ def _look(trace: AttentionTrace, look: Look, size: geometry.Size) -> Json:
         "box": None,
     }
     if not look.is_spatial:
-        return entry | {"slots": _slots(trace, look)}
+        return entry | {"slots": _slots(trace, look), "own_slots": int(trace.meta.get("own_slots", 0))}
     frame = trace.frame_on(look, size).reshape(-1, 2, 3)[0]  # (2,3)
     entry |= {"grid": list(_cells(look)), "frame": frame.tolist()}
     return entry | ({"box": _box(frame, _cells(look))} if look.kind == "crop" else {})

@@ -1,4 +1,4 @@
-"""Stories that the page offers to begin with, in the words of bAbI."""
+"""Stories that the page offers to begin with: a few in the words of bAbI, and a generated one of each task."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from saccade.families.story.stories import words_of
+from saccade.families.story.world import TASKS, tell
+
+_LONGEST = 12
+"""Sentences of a generated example, where its task has one that is so short."""
 
 
 @dataclass(frozen=True)
@@ -52,56 +56,20 @@ EXAMPLES = (
         ),
         "Where was the apple before the kitchen?",
     ),
-    Example(
-        "Who gave it?",
-        (
-            "Bill travelled to the office.",
-            "Bill picked up the football there.",
-            "Bill gave the football to Fred.",
-            "Fred handed the football to Jeff.",
-        ),
-        "Who gave the football to Fred?",
-    ),
-    Example(
-        "Yes or no",
-        (
-            "Mary got the milk there.",
-            "John moved to the bedroom.",
-            "Mary went to the hallway.",
-        ),
-        "Is Mary in the hallway?",
-    ),
-    Example(
-        "How many?",
-        (
-            "Daniel picked up the apple there.",
-            "Daniel took the milk there.",
-            "Daniel went to the bathroom.",
-            "Daniel discarded the milk.",
-        ),
-        "How many objects is Daniel carrying?",
-    ),
-    Example(
-        "What is it afraid of?",
-        (
-            "Mice are afraid of wolves.",
-            "Gertrude is a mouse.",
-            "Cats are afraid of sheep.",
-            "Winona is a mouse.",
-            "Sheep are afraid of wolves.",
-            "Emily is a mouse.",
-            "Jessica is a wolf.",
-            "Wolves are afraid of cats.",
-        ),
-        "What is Gertrude afraid of?",
-    ),
 )
 
 
 def examples(known: Collection[str]) -> list[Example]:
     """All examples, those first with the fewest words that are not among the ``known`` ones."""
     words = frozenset(known)
-    return sorted(EXAMPLES, key=lambda each: len(_words(each) - words))
+    return sorted([*EXAMPLES, *map(generated, TASKS)], key=lambda each: len(_words(each) - words))
+
+
+def generated(task: int) -> Example:
+    """A generated story: the longest of its questions that is no longer than an example."""
+    asked = tell(task, 0, 2)  # among those that models are tested on
+    chosen = [each for each in asked if len(each.sentences) <= _LONGEST][-1:] or asked[:1]
+    return Example(f"{task}: {TASKS[task]}", chosen[0].sentences, chosen[0].question)
 
 
 def _words(example: Example) -> set[str]:

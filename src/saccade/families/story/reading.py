@@ -103,7 +103,7 @@ class Stories(Reads):
 
     def from_json(self, value: Any) -> StoryItem:
         """The story in a list of sentences that a request sent."""
-        return StoryItem(sent_sentences(value))
+        return self.read(sent_sentences(value))
 
     def prepare(self, items: Sequence[StoryItem], facts: ModelFacts) -> Prepared:
         """Word ids (B,S,J) of the last sentences that the model's memory holds."""

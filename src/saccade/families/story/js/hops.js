@@ -1,15 +1,14 @@
-// The weights beside the sentences: a column for each hop of each model, and a row for what lies on empty slots.
+// The weights beside the sentences: a column for each hop of each model, and rows for what lies on no sentence.
 
 export class Hops {
-  #columns = new Map(); // name of a model → its acts over slots
+  #columns = new Map(); // name of a model → its acts over slots: {title, key, slots, slotOf: row → slot}
   #act = null;
 
   /** `page` is what the page gives to a panel. */
   constructor(page) {
     this.page = page;
     this.head = page.element("thead");
-    this.empty = page.element("tr", { class: "story-empty", hidden: true });
-    this.foot = page.element("tfoot", {}, this.empty);
+    this.foot = page.element("tfoot");
   }
 
   /** Keep columns for these models only, in this order. */
@@ -17,13 +16,15 @@ export class Hops {
     this.#columns = new Map(models.map(({ name }) => [name, this.#columns.get(name) ?? []]));
   }
 
-  /** Take an answer; false where it is about another story than `sentences`. */
-  take(view, sentences) {
+  /** Take an answer; `told` are {row, text} of all sentences. False where it is about another story. */
+  take(view, told) {
     const acts = this.page.acts(view).filter(({ slots }) => slots);
-    const kept = acts[0]?.slots.texts.filter(Boolean) ?? [];
-    const isOfThese = kept.every((text, at) => text === sentences.at(at - kept.length));
-    if (acts.length && (!isOfThese || (!kept.length && sentences.length))) return false;
-    this.#columns.set(view.model, acts);
+    const slotOf = acts.length ? matched(keptIn(acts[0].slots), told) : new Map();
+    if (!slotOf) return false;
+    this.#columns.set(
+      view.model,
+      acts.map((act) => ({ ...act, slotOf })),
+    );
     return true;
   }
 
@@ -38,29 +39,21 @@ export class Hops {
       cell.classList.toggle("story-current", cell.dataset.act === act);
   }
 
-  /** Paint everything beside `rows`, of which those with `isTold` hold a sentence. */
-  paint(rows, isTold) {
+  /** Paint everything beside `rows`. */
+  paint(rows) {
     const columns = [...this.#columns.values()].flat();
     this.#paintHead(columns);
-    const told = rows.filter(isTold);
-    for (const row of rows) this.#fit(row, columns.length);
     for (const row of rows) {
-      const place = isTold(row) ? told.indexOf(row) - told.length : 0; // from the end, as in memory
-      columns.forEach(({ slots }, number) => {
-        const at = keptIn(slots) + place;
-        const cell = row.cells[number];
-        if (place && at >= 0) this.#heat(cell, slots.values[at], slots.peak);
-        else bare(cell, place ? "–" : "");
+      this.#fit(row, columns.length);
+      columns.forEach(({ slots, slotOf }, number) => {
+        const slot = slotOf.get(row); // null: not in memory, undefined: not told when it was asked
+        if (slot === null || slot === undefined) bare(row.cells[number], slot === null ? "–" : "");
+        else this.#heat(row.cells[number], slots.values[slot], slots.peak);
       });
-      row.element.classList.toggle("story-dropped", columns.length > 0 && this.kept() + place < 0);
+      const isDropped = columns.length > 0 && columns.every(({ slotOf }) => slotOf.get(row) === null);
+      row.element.classList.toggle("story-dropped", isDropped);
     }
-    this.#paintEmpty(columns);
-  }
-
-  /** How many sentences are in the memory of some model; without a model that has answered, any number. */
-  kept() {
-    const kept = [...this.#columns.values()].flat().map(({ slots }) => keptIn(slots));
-    return kept.length ? Math.max(...kept) : Infinity;
+    this.#paintFoot(columns);
   }
 
   /** Two digits are enough to watch weights move; the rest is in the title. */
@@ -98,31 +91,50 @@ export class Hops {
     this.choose(this.#act);
   }
 
-  /** Weight on slots without a sentence: how much of a look went nowhere. */
-  #paintEmpty(columns) {
+  /** Weight on slots without a sentence: a model's own, and empty ones, where there is any. */
+  #paintFoot(columns) {
     const { element } = this.page;
-    const weights = columns.map(({ slots }) =>
-      slots.values.reduce((sum, value, at) => (slots.texts[at] ? sum : sum + value), 0),
-    );
-    const slots = columns.map(({ slots: { texts } }) => texts.filter((text) => !text).length);
-    const words = new Set(slots).size === 1 ? `empty slots (${slots[0]})` : "empty slots";
-    const cells = weights.map((weight, number) => {
-      const cell = element("td", { class: "story-hop" });
-      this.#heat(cell, weight, columns[number].slots.peak);
-      return cell;
+    const own = new Map(); // text of a slot → its weight in each column, undefined where there is no such slot
+    columns.forEach(({ slots }, number) => {
+      const first = keptIn(slots).length;
+      slots.texts.slice(first, first + slots.own).forEach((text, at) => {
+        if (!own.has(text)) own.set(text, []);
+        own.get(text)[number] = slots.values[first + at];
+      });
     });
-    this.empty.hidden = !weights.some((weight) => shown(weight) > 0);
-    this.empty.replaceChildren(
-      element("td", { class: "story-grip" }),
-      element("th", { scope: "row", class: "story-text", text: words }),
-      ...cells,
-      element("td", { class: "story-does" }),
-    );
+    const empty = columns.map(({ slots }) => slots.values.reduce((sum, value, at) => (slots.texts[at] ? sum : sum + value), 0));
+    const count = new Set(columns.map(({ slots: { texts } }) => texts.filter((text) => !text).length));
+    const name = count.size === 1 ? `empty slots (${[...count][0]})` : "empty slots";
+    const lines = [...own, ...(empty.some((weight) => shown(weight) > 0) ? [[name, empty]] : [])];
+    const rows = lines.map(([text, weights]) => {
+      const cells = columns.map(({ slots }, number) => {
+        const cell = element("td", { class: "story-hop" });
+        if (weights[number] !== undefined) this.#heat(cell, weights[number], slots.peak);
+        return cell;
+      });
+      const label = element("th", { scope: "row", class: "story-text", text });
+      const [grip, end] = ["story-grip", "story-does"].map((kind) => element("td", { class: kind }));
+      return element("tr", {}, grip, label, ...cells, end);
+    });
+    this.foot.replaceChildren(...rows);
   }
 }
 
-function keptIn({ texts }) {
-  return texts.filter(Boolean).length;
+/** The sentences in memory; behind them come slots of the model's own, then empty ones. */
+function keptIn({ texts, own }) {
+  const filled = texts.filter(Boolean);
+  return filled.slice(0, filled.length - own);
+}
+
+/** Row → slot for all that was told, null for what is not in memory; null altogether where other texts were told. */
+function matched(kept, told) {
+  const slotOf = new Map();
+  let slot = kept.length - 1;
+  for (const { row, text } of told.toReversed()) {
+    slotOf.set(row, text === kept[slot] ? slot : null);
+    if (text === kept[slot]) slot -= 1;
+  }
+  return slot < 0 ? slotOf : null;
 }
 
 function shown(weight) {

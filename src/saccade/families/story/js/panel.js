@@ -27,6 +27,7 @@ export function panel(place, page) {
 
 class Editor {
   #timer = null;
+  #views = new Map(); // name of a model → its last answer
   #known = () => true;
 
   constructor(place, page) {
@@ -81,13 +82,16 @@ class Editor {
   }
 
   answered(view) {
-    const isCurrent = this.hops.take(view, this.#sentences());
+    const isCurrent = this.hops.take(view, this.#told());
     this.table.classList.toggle("story-stale", !isCurrent);
-    if (isCurrent) this.#paint();
+    if (!isCurrent) return;
+    this.#views.set(view.model, view);
+    this.#paint();
   }
 
   unanswered(name) {
     this.hops.forget(name);
+    this.#views.delete(name);
     this.#paint();
   }
 
@@ -97,7 +101,7 @@ class Editor {
   }
 
   #changed(isDone) {
-    this.#note();
+    this.#mark();
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#show(), TYPING_MS);
     if (isDone) this.#show();
@@ -107,43 +111,40 @@ class Editor {
     clearTimeout(this.#timer);
     this.#timer = null;
     this.#paint();
-    this.page.show(this.#sentences(), this.#asked());
+    const sentences = this.#told().map(({ text }) => text);
+    this.page.show(sentences, tidy(this.question.text), this.#problem(sentences));
   }
 
-  #sentences() {
-    return this.rows.texts.map(tidy).filter(Boolean);
+  /** Rows that hold a sentence, with its text as it is sent. */
+  #told() {
+    const told = this.rows.list.map((row) => ({ row, text: tidy(row.field.text) }));
+    return told.filter(({ text }) => wordsOf(text).length);
   }
 
-  /** The question, or nothing where no model knows a word of it. */
-  #asked() {
-    const text = tidy(this.question.text);
-    const isKnown = ({ answers }) => wordsOf(text).some((word) => answers.includes(word));
-    return this.models.some(isKnown) ? text : "";
+  /** Why nobody can be asked; null where somebody can. */
+  #problem(sentences) {
+    const isKnown = (text) => wordsOf(text).some((word) => this.models.some(({ answers }) => answers.includes(word)));
+    if (!sentences.length) return "Write a sentence.";
+    if (!wordsOf(this.question.text).length) return "Ask a question.";
+    if (!sentences.some(isKnown)) return "It knows no word of the story.";
+    return isKnown(this.question.text) ? null : "It knows no word of the question.";
   }
 
   #paint() {
-    this.hops.paint(this.rows.list, ({ field }) => tidy(field.text) !== "");
-    this.#note();
+    this.hops.paint(this.rows.list);
+    this.#mark();
+    const shown = this.models.map(({ name }) => this.#views.get(name)?.notes ?? []);
+    const words = [...new Set(shown.flat())].map((note) => `${note}.`).join(" ");
+    if (this.notes.textContent !== words) this.notes.textContent = words; // read aloud when it changes
   }
 
-  /** Name the words that are not known, and what the memory does not hold. */
-  #note() {
-    const unknown = new Set();
+  /** Underline the words that are not known. */
+  #mark() {
     for (const field of [...this.rows.list.map((row) => row.field), this.question]) {
-      const found = wordsOf(field.text).filter((word) => !this.#known(word));
+      const unknown = wordsOf(field.text).filter((word) => !this.#known(word));
       field.mark(this.#known);
-      field.describe(found.length ? `not known: ${found.join(", ")}` : "");
-      for (const word of found) unknown.add(word);
+      field.describe(unknown.length ? `not known: ${unknown.join(", ")}` : "");
     }
-    const kept = this.hops.kept();
-    const dropped = this.#sentences().length - kept;
-    const who = this.models.length > 1 ? "not every model knows" : "the model does not know";
-    const notes = [
-      unknown.size && `Words that ${who} are left out: ${[...unknown].join(", ")}.`,
-      dropped > 0 && `The memory holds the last ${kept} sentences: ${dropped} ${dropped > 1 ? "are" : "is"} left out.`,
-    ];
-    const words = notes.filter(Boolean).join(" ");
-    if (this.notes.textContent !== words) this.notes.textContent = words; // read aloud when it changes
   }
 
   #examples(examples) {

@@ -1,8 +1,11 @@
-// MemN2N inside a page: a story and a question in, shares of the answers and the weights of every hop out.
+// MemN2N inside a page: a story and a question in, the likeliest answers and the weights of every hop out.
 //
 // The equations are those of saccade.models.memn2n and saccade.attention.memory, for one story at a time.
 
 import { tidy, wordsOf } from "./words.js";
+
+const TOLD = 10; // answers that are told
+const NAMED = 20; // unknown words, or sentences, that a note names
 
 /** What the page calls with the weights of a model; see the Python module saccade.web.page. */
 export function network(weights, tools) {
@@ -13,7 +16,8 @@ export function network(weights, tools) {
 class MemN2N {
   constructor({ model, answers, layers }, tools) {
     Object.assign(this, layers.config, { model, tools });
-    this.numbers = new Map(answers.map((word, number) => [word, number]));
+    this.vocabulary = answers;
+    this.numbers = new Map(answers.map((word, number) => [word, number]).filter(([word]) => word));
     const read = (stored) => tools.matrix(stored);
     this.embed = layers.embed.map(read); // each words × dim
     this.time = layers.time.map(read); // each times × dim
@@ -22,28 +26,48 @@ class MemN2N {
     for (const table of [...this.embed, this.output]) table.fill(0, 0, this.dim); // the empty word means nothing
   }
 
-  /** `input` is a list of sentences; of a longer story than the memory, the last are kept. */
+  /** `input` is a list of sentences; what of them gets into the memory is as in saccade.families.story.reading. */
   answer(input, question) {
-    const told = input.map(tidy).filter(Boolean);
-    const slots = told.slice(-this.memory);
-    const asked = this.#ids(question);
-    if (!asked.length) {
-      throw new Error(`'${this.model}' knows none of the words of '${question}'; see its vocabulary in its card`);
-    }
-    const { logits, hops } = this.#read(slots.map((text) => this.#ids(text)), asked);
-    const texts = [...slots, ...Array(this.memory - slots.length).fill("")];
+    const told = input.map((text) => this.#cut(tidy(text))).filter(({ words }) => words.length);
+    const slots = told.filter(({ ids }) => ids.length).slice(-this.memory);
+    const asked = this.#cut(question.trim());
+    this.#check(told, slots, asked);
+    const { logits, hops } = this.#read(
+      slots.map(({ ids }) => ids),
+      asked.ids,
+    );
+    const texts = Array.from({ length: this.memory }, (_, slot) => slots[slot]?.text ?? "");
     return {
-      question: question.trim(),
-      shares: this.tools.softmax(logits),
+      question: asked.text,
+      answers: this.#ranked(this.tools.softmax(logits)),
       looks: hops.map((weights) => ({ weights, slots: texts })),
-      notes: [],
+      notes: notesOn(told, slots, asked, this.memory),
     };
   }
 
-  /** Word ids; unknown words are left out. */
-  #ids(text) {
-    const known = wordsOf(text).filter((word) => this.numbers.has(word));
-    return known.map((word) => this.numbers.get(word));
+  /** The likeliest words with their shares, as saccade.families.story.decode tells them. */
+  #ranked(shares) {
+    const named = Array.from(shares, (share, word) => [this.vocabulary[word] || "(no word)", share]);
+    return named.sort((first, second) => second[1] - first[1]).slice(0, TOLD);
+  }
+
+  /** A text with its words, the ids of those that are known, and the others. */
+  #cut(text) {
+    const words = wordsOf(text);
+    const known = words.filter((word) => this.numbers.has(word));
+    const unknown = words.filter((word) => !this.numbers.has(word));
+    return { text, words, ids: known.map((word) => this.numbers.get(word)), unknown };
+  }
+
+  #check(told, slots, asked) {
+    if (!told.length) throw new Error("story: no sentences; give at least one, such as: Mary took the apple.");
+    if (!asked.ids.length) {
+      const what = `'${this.model}' knows none of the words of the question '${asked.text}'`;
+      throw new Error(`${what}; its card lists those it knows`);
+    }
+    if (slots.length) return;
+    const some = told.slice(0, 2).map(({ text }) => text).join("; ");
+    throw new Error(`story: the model knows none of its words (${some}); its card lists the words that it knows`);
   }
 
   #read(sentences, asked) {
@@ -60,8 +84,7 @@ class MemN2N {
       const carried = isAdjacent ? state : state.map((_, row) => dot(state, this.#row(this.carry, row)));
       state = carried.map((value, k) => value + memory[key + 1].reduce((sum, c, slot) => sum + weights[slot] * c[k], 0));
     }
-    const words = this.output.length / this.dim;
-    return { hops, logits: Array.from({ length: words }, (_, word) => dot(state, this.#row(this.output, word))) };
+    return { hops, logits: this.vocabulary.map((_, word) => dot(state, this.#row(this.output, word))) };
   }
 
   /** Eq. (1): p = softmax(uᵀ m); empty slots take part unless the model masks them. */
@@ -106,6 +129,29 @@ class MemN2N {
   #row(table, row) {
     return table.subarray(row * this.dim, (row + 1) * this.dim);
   }
+}
+
+/** What did not get into the memory, in the words of saccade.families.story.reading. */
+function notesOn(told, slots, asked, size) {
+  const empty = [...told.keys()].filter((place) => !told[place].ids.length).map((place) => place + 1);
+  const held = told.length - empty.length;
+  const last = told.indexOf(slots[0]);
+  const dropped = `story: ${held} sentences, and the memory holds ${size}: sentences 1 to ${last} were dropped`;
+  return [
+    ...unknownNote("story", told.flatMap(({ unknown }) => unknown)),
+    ...(empty.length ? [`story: left out sentence ${named(empty)}, of which the model knows no word`] : []),
+    ...(held > size ? [dropped] : []),
+    ...unknownNote("question", asked.unknown),
+  ];
+}
+
+function unknownNote(where, words) {
+  return words.length ? [`${where}: unknown words were left out: ${named([...new Set(words)])}`] : [];
+}
+
+function named(things) {
+  const more = things.length > NAMED ? ` and ${things.length - NAMED} more` : "";
+  return things.slice(0, NAMED).join(", ") + more;
 }
 
 function dot(first, second) {

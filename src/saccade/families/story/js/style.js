@@ -151,9 +151,6 @@ export const STYLE = `
   .saccade .story-editor {
     display: block;
   }
-  .saccade .story-editor tr[hidden] {
-    display: none;
-  }
   .saccade .story-editor :is(td, th) {
     display: block;
   }

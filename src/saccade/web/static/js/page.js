@@ -184,7 +184,8 @@ export class Page {
     return {
       acts: actsOf,
       ask: (question) => store.set({ question: String(question) }),
-      show: (input, question) => store.set({ inputs: { ...store.state.inputs, [address]: { input, question } } }),
+      show: (input, question, problem = null) =>
+        store.set({ inputs: { ...store.state.inputs, [address]: { input, question, problem } } }),
       shown: store.state.inputs[address] ?? null,
       heat: (cell, value, peak) => paintHeat(cell, value, peak, store.state.palette),
     };
@@ -221,13 +222,13 @@ export class Page {
     for (const entry of this.entries) {
       entry.picture = null;
       const made = state.inputs[this.#model(entry.model).panel];
-      if (made) entry.latest.push({ subject: { input: made.input }, question: made.question });
+      if (made) entry.latest.push({ subject: { input: made.input }, question: made.question, problem: made.problem });
     }
   }
 
-  async #ask(entry, { subject, question }) {
+  async #ask(entry, { subject, question, problem }) {
     const model = this.#model(entry.model);
-    const refusal = refusalOf(model, question);
+    const refusal = problem ?? refusalOf(model, question);
     if (refusal) {
       entry.lens.refuse(refusal);
       this.panels.tell(model, "unanswered", model.name);

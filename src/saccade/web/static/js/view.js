@@ -123,7 +123,7 @@ export class Lens {
 
   /**
    * Paint what the page shows now: {picture (null: it read something else), act (key), style, outline, pointer …}.
-   * `hasPanel`: looks over slots are shown elsewhere.
+   * `hasPanel`: looks over slots, and notes on what was read, are shown elsewhere.
    */
   paint(shown) {
     const act = this.acts.find(({ key }) => key === shown.act) ?? null;
@@ -136,7 +136,7 @@ export class Lens {
       this.stage.describe(this.#described(act), shown.selection);
       this.strip.paint(shown, this.acts, this.view?.labels);
     }
-    this.readout.hidden = Boolean(shown.hasPanel);
+    this.readout.hidden = this.notes.hidden = Boolean(shown.hasPanel);
     this.readout.textContent = this.#read(shown, act, cell);
     for (const word of this.element.querySelectorAll(".word"))
       word.setAttribute("aria-current", String(word.dataset.beat === String(act?.beat)));

@@ -10,23 +10,30 @@ const VIEW_SCHEMA = "saccade.view/1";
 export function viewOf(facts, question, { logits, weights }) {
   const maps = facts.looks.map((look, number) => project(weights[number], look.grid, look.frame, facts.size));
   return {
-    ...said(facts, facts.queries[question], softmax(logits)),
+    ...said(facts, facts.queries[question], ranked(facts, softmax(logits))),
     picture: { name: null, width: facts.size[1], height: facts.size[0], png: null },
     looks: facts.looks.map((look, number) => ({ ...look, ...written(weights[number]), ...ONCE })),
     total: { grid: facts.size, frame: [[1, 0, 0], [0, 1, 0]], ...written(combine(maps, facts.total)) },
   };
 }
 
-/** What a model said of something that is no picture: `looks` are {weights, slots}, in the order of the facts' looks. */
-export function viewOfSlots(facts, { question, shares, looks, notes }) {
-  const look = ({ weights, slots }, number) => ({ ...facts.looks[number], ...written(weights), ...ONCE, slots });
-  return { ...said(facts, question, shares), looks: looks.map(look), notes };
+/**
+ * What a model said of something that is no picture: `answers` are [word, share], likeliest first, and `looks` are
+ * {weights, slots}, in the order of the facts' looks.
+ */
+export function viewOfSlots(facts, { question, answers, looks, notes }) {
+  const look = ({ weights, slots }, number) => ({ ...facts.looks[number], ...written(weights), ...ONCE, slots, own_slots: 0 });
+  return { ...said(facts, question, answers), looks: looks.map(look), notes };
 }
 
-/** A view of an answer, with nothing looked at: the likeliest of `shares`, then the others. */
-function said(facts, question, shares) {
+/** Every answer with its share, likeliest first. */
+function ranked(facts, shares) {
   const named = Array.from(shares, (share, answer) => [facts.answers[answer], share]);
-  const [best, ...others] = named.sort((first, second) => second[1] - first[1]);
+  return named.sort((first, second) => second[1] - first[1]);
+}
+
+/** A view of an answer, with nothing looked at. */
+function said(facts, question, [best, ...others]) {
   return {
     schema: VIEW_SCHEMA,
     model: facts.model,
