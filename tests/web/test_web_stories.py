@@ -82,7 +82,7 @@ def server(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
 def test_a_story_is_asked_about_over_the_api(server: Any, folder: Path) -> None:
     entry = next(each for each in server.get("/api/models").json["models"] if each["name"] == "teller")
     assert (entry["reads"], entry["takes"], entry["asks"], entry["size"]) == ("story", "json", "text", None)
-    assert entry["told"]["memory"] == 5
+    assert (entry["told"]["sentences"], entry["told"]["characters"]) == (1000, 400)
     assert {"title", "sentences", "question"} == set(entry["told"]["examples"][0])
     view = server.post("/api/ask", {"model": "teller", "input": STORY, "question": QUESTION}).json
     record = view.pop("record")

@@ -24,7 +24,6 @@ from saccade.web.weights import matrix, page_facts
 def panel_facts(facts: ModelFacts) -> dict[str, Any]:
     """What the editor must know of a model: the limits of a story, and stories to begin with."""
     return {
-        "memory": int(facts.model["memory"]),
         "sentences": SENTENCES,
         "characters": CHARACTERS,
         "examples": [to_dict(each) for each in examples(facts.answers)],
