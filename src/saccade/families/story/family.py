@@ -47,6 +47,7 @@ FAMILY = Family(
     models=MODELS,
     data=DATA,
     task="saccade.families.story.task:StoryTask",
+    splits="saccade.families.story.splits",
     decode="saccade.families.story.decode:decode",
     responder="saccade.families.story.responder:StoryResponder",
     headline=("mean_error", "accuracy"),

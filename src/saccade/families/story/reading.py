@@ -1,8 +1,9 @@
-"""What models of stories read: a text file with one sentence a line, or a list of sentences.
+"""What models of stories read: a text file (see :mod:`saccade.families.story.story_text`), or a list of sentences.
 
 A memory holds the last so many sentences that have a word which the model knows. What of a story does not get into it
 is said in the notes, so that nothing is dropped in silence:
 
+- questions in a text file are left out;
 - words that are not in the vocabulary are left out of their sentence;
 - a sentence without any known word is left out. As an empty slot in the middle it would be taken for the end of the
   story, and every later sentence would get a wrong time;
@@ -24,11 +25,12 @@ from saccade.errors import DataError
 from saccade.families.reading import Prepared, Reads
 from saccade.families.story.sent import sent_sentences
 from saccade.families.story.stories import words_of
-from saccade.families.story.text_file import read_utf8
+from saccade.families.story.story_text import read_story
 from saccade.models.io.facts import ModelFacts
 
 MOST_WORDS = 200
 """Words of a sentence or question: a text without line ends is no sentence."""
+NO_SENTENCES = "{name}: no sentences; give at least one, such as: Mary took the apple."
 _NAMED = 20  # unknown words that a note names
 
 
@@ -41,12 +43,17 @@ class StoryItem:
     notes: tuple[str, ...] = ()
     supporting: tuple[int, ...] = ()
     """Numbers of the sentences, from 0, that the answer to the question needs, where they are known."""
+    left_out: tuple[str, ...] = ()
+    """What its file holds beside sentences, such as questions."""
     image: None = None
 
     @property
     def stem(self) -> str:
         """What files about it are called."""
         return Path(self.name).stem
+
+    def __str__(self) -> str:
+        return " ".join(self.sentences)
 
 
 @dataclass(frozen=True)
@@ -73,11 +80,12 @@ class Stories(Reads):
         if isinstance(source, StoryItem):
             return source
         if isinstance(source, (str, os.PathLike)):
-            if not Path(source).exists():
+            if not os.path.exists(source):  # also of a text that is no path at all
                 raise DataError(f"{source}: no such file; a story is a text file, or in Python a list of sentences")
-            told, name = read_utf8(Path(source)).split("\n"), os.fspath(source)
+            text, name = read_story(Path(source)), os.fspath(source)
+            told, left_out = list(text.sentences), text.skipped
         elif isinstance(source, Iterable) and not isinstance(source, (bytes, bytearray, Tensor)):
-            told, name = list(source), "story"
+            told, left_out, name = list(source), (), "story"
         else:
             raise DataError(f"a story is a path or a list of sentences, found {type(source).__name__}")
         for number, sentence in enumerate(told, 1):
@@ -90,11 +98,13 @@ class Stories(Reads):
                 )
         sentences = tuple(sentence.strip() for sentence in told if words_of(sentence))
         if not sentences:
-            raise DataError(f"{name}: no sentences; write one a line, such as: Mary took the apple.")
-        return StoryItem(sentences, str(name))
+            raise DataError(NO_SENTENCES.format(name=name))
+        return StoryItem(sentences, str(name), left_out=left_out)
 
     def check(self, item: StoryItem, facts: ModelFacts) -> None:
-        """A story of which the model knows no word is refused."""
+        """A story without sentences, or of which the model knows no word, is refused."""
+        if not item.sentences:
+            raise DataError(NO_SENTENCES.format(name=item.name))
         if not memory_of(item, numbers_of(facts), int(facts.model["memory"])).ids:
             some = "; ".join(item.sentences[:2])
             raise DataError(
@@ -157,7 +167,8 @@ def memory_of(item: StoryItem, numbers: dict[str, int], size: int) -> Memory:
     empty = [place for place, ids in enumerate(known) if not ids]
     told = [place for place, ids in enumerate(known) if ids]
     kept = tuple(told[-size:])
-    notes = unknown_note("story", [word for words in unknown for word in words])
+    notes = tuple(f"story: left out {text}" for text in item.left_out[:_NAMED])
+    notes += unknown_note("story", [word for words in unknown for word in words])
     if empty:
         which = ", ".join(str(place + 1) for place in empty[:_NAMED])
         more = f" and {len(empty) - _NAMED} more" if len(empty) > _NAMED else ""

@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from saccade.errors import SaccadeError
-from saccade.families import model_spec
+from saccade.families import families, model_spec
+from saccade.families.contract import load_target
 from saccade.models.io.facts import ModelFacts, Part, Score
+
+_ANY = "any question, in the words below"
 
 
 def model_card(facts: ModelFacts) -> str:
@@ -19,7 +22,7 @@ def model_card(facts: ModelFacts) -> str:
         "",
         _lead(facts),
         "",
-        f"- asks: {_listed(facts.queries)}",
+        f"- asks: {_ANY if _takes_text(facts) else _listed(facts.queries)}",
         f"- answers: {_answers(facts)}",
         *_input(facts),
         f"- parameters: {facts.parameters:,}",
@@ -33,7 +36,7 @@ def model_card(facts: ModelFacts) -> str:
         "import saccade",
         "",
         f'seen = saccade.load("{name}").look("{_sample(facts)}"'
-        + (f', ask="{facts.queries[0]}")' if facts.queries else ")"),
+        + (f', ask="{asked}")' if (asked := _sample_question(facts)) else ")"),
         "seen.answer, seen.confidence",
         'seen.save("out")',
         "```",
@@ -71,6 +74,19 @@ def _lead(facts: ModelFacts) -> str:
     except SaccadeError:  # a card can be written for a model of another catalog
         return f"Architecture `{facts.architecture}`, family `{facts.family}`."
     return f"Architecture `{facts.architecture}` ({spec.summary}; {spec.paper}), family `{facts.family}`."
+
+
+def _takes_text(facts: ModelFacts) -> bool:
+    """Whether it is asked in any words, as its family says; one that is not installed says nothing."""
+    known = families().get(facts.family)
+    return known is not None and bool(load_target(known.responder).asks(facts) == "text")
+
+
+def _sample_question(facts: ModelFacts) -> str:
+    """The question in the example of use; none where nothing is asked."""
+    if _takes_text(facts):
+        return "your question"
+    return facts.queries[0] if facts.queries else ""
 
 
 def _sample(facts: ModelFacts) -> str:
@@ -119,7 +135,7 @@ def _answers(facts: ModelFacts) -> str:
 
 
 def _listed(words: tuple[str, ...]) -> str:
-    return ", ".join(words) or "nothing in particular"
+    return ", ".join(filter(None, words)) or "nothing in particular"
 
 
 def _scores(scores: tuple[Score, ...]) -> list[str]:
