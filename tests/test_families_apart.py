@@ -57,6 +57,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "caption": SCHEMA_1,
         "scenes": SCHEMA_1,
     },
+    "metrics/text/stems.py": {"ies": "the end of an English word"},
     "models/io/facts.py": {"question": "model folders of schema 1 named a task", "attribute": "that task"},
     "families/__init__.py": {name: "the one dictionary that lists families" for name in FAMILIES},
     "show/report_sources.py": {"question": RECORD_KEY},

@@ -87,7 +87,7 @@ def test_a_comment_that_may_be_text_stays_and_ends_its_line(tmp_path: Path) -> N
 def test_spaces_go_where_they_cannot_be_text(tmp_path: Path) -> None:
     lines = {
         "const f = ({ a, b }) => (a === b ? { a } : b);": "const f=({a,b})=>(a===b?{a}:b);",
-        "if (a && !b || c ?? d) return { a: 1, b };": "if (a&&!b||c??d) return{a:1,b};",
+        "if (a && !b || c ?? d) return { a: 1, b };": "if(a&&!b||c??d) return{a:1,b};",
         'say("a, b : c => d = e");': 'say("a, b : c => d = e");',
         "const g = /a, b = c/;": "const g = /a, b = c/;",
         "say(`a, ${b} = c`);": "say(`a, ${b} = c`);",

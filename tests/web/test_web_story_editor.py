@@ -30,6 +30,12 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
+def gates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A DMN, which a page cannot compute."""
+    return save_story_model(tmp_path_factory.mktemp("gates") / "gates", "gates", "dmn")
+
+
+@pytest.fixture(scope="module")
 def page_file(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "page.html"
     path.write_text(offline_page([saccade.load(folder, "cpu") for folder in folders.values()]), encoding="utf-8")
@@ -244,13 +250,13 @@ def test_what_was_watched_is_saved_and_opened_again(
 # ---------------------------------------------------------------- with a server
 
 
-def test_the_server_answers_the_editor(browser: Any, folders: dict[str, Path]) -> None:
+def test_the_server_answers_the_editor(browser: Any, folders: dict[str, Path], gates: Path) -> None:
     from live_server import live_server
 
     from saccade.web.service import Service
 
     with (
-        live_server(Service([folders["teller"]], "cpu")) as server,
+        live_server(Service([folders["teller"], gates], "cpu")) as server,
         opened(browser, f"http://127.0.0.1:{server.port}/", width=390, height=844) as page,
     ):
         expect(page.page.locator(".story-editor")).to_be_visible()  # there is nothing else to show
@@ -259,6 +265,9 @@ def test_the_server_answers_the_editor(browser: Any, folders: dict[str, Path]) -
         expect_weights(page, weights_of(folders["teller"], STORY))
         width = page.page.evaluate("document.documentElement.scrollWidth")
         assert width == 390  # nothing sticks out
+        page.lens().locator("select").select_option("gates")
+        expect_weights(page, weights_of(gates, STORY))
+        expect(page.page.locator(".story-editor tfoot th")).to_have_text("(end of passes)")  # a slot of its own
         page.page.get_by_role("button", name="Clear").click()
         expect(page.page.locator(".story-editor tbody tr")).to_have_count(1)
         expect(page.lens().locator(".answer")).to_have_text("Write a sentence.")

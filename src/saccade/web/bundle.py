@@ -24,7 +24,7 @@ _ASIDE = re.compile(r"[ \t]+// [^\"'`\n]*$", re.MULTILINE)
 _INDENT = re.compile(r"^[ \t]+|^\n", re.MULTILINE)
 _LINE_END = re.compile(r"^((?:(?!//).)*[;{,])\n", re.MULTILINE)  # not behind a comment, which would go on
 _PLAIN_LINE = re.compile(r"^[^\"'`/\n]+$", re.MULTILINE)
-_SPACES = re.compile(r" (?=[{}])|(?<=[{,:]) | (=>|[!=]==|=|&&|\|\||\?\?|[?:]) ")
+_SPACES = re.compile(r" (?=[{}])|(?<=\bif) (?=\()|(?<=\bfor) (?=\()|(?<=[{,:]) | (=>|[!=]==|=|&&|\|\||\?\?|[?:]) ")
 _LEFT_OVER = re.compile(r"^\s*(?:import\b(?!\()|export\b)", re.MULTILINE)
 
 

@@ -11,6 +11,7 @@ export const STYLE = `
   padding: 0;
   border: 0;
   font-weight: 400;
+  vertical-align: middle;
 }
 .saccade .story-grip {
   width: 22px;
