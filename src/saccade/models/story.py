@@ -8,7 +8,7 @@ model that says several words, which ends with word 0.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -43,11 +43,11 @@ class StoryModel(AttentionModel):
         raise NotImplementedError(f"{type(self).__name__} has no gates that can be taught")
 
     @abstractmethod
-    def encode(self, story: Tensor, **options: Any) -> Encoding:
+    def encode(self, story: Tensor) -> Encoding:
         """What is kept of the stories (B,S,J) before any question."""
 
     @abstractmethod
-    def ask(self, encoding: Encoding, query: Tensor, *, attention: Given | None = None, **options: Any) -> Raw:
+    def ask(self, encoding: Encoding, query: Tensor, *, attention: Given | None = None) -> Raw:
         """Answer the questions (B,Q) about encoded stories, as plain tensors."""
 
     def respond(self, encoding: Encoding, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
@@ -62,8 +62,8 @@ class StoryModel(AttentionModel):
         return marked_given(self.wrap(raw), attention)
 
     @abstractmethod
-    def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None, **options: Any) -> Raw:
-        """The same as plain tensors; what else there is in ``options`` is the model's own."""
+    def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+        """The same as plain tensors; a model may take more, see :attr:`taught_by`."""
 
 
 def toy_stories(count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -37,7 +37,7 @@ def score_stories(
     device = next(model.parameters()).device
     tensors = StoryTensors(asked, words, sizes, split=split, device=device, by_word=model.says_words)
     values, columns = Values(), Columns()
-    for indices in torch.arange(tensors.size).split(BATCH):
+    for indices in torch.split(torch.arange(tensors.size), BATCH):
         batch = tensors.take(indices)
         story = torch.nn.functional.pad(batch["story"], (0, 0, 0, memory - batch["story"].shape[1]))  # (B,S,J)
         logits = model.forward_raw(story, batch["query"])["logits"]

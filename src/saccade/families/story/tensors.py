@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -35,18 +34,12 @@ class Sizes:
 
 def sizes_of(asked: Sequence[Asked], memory: int) -> Sizes:
     """Sizes that hold all of ``asked``; of a longer story only the last ``memory`` sentences are kept."""
-    texts = {text for each in asked for text in (*each.sentences[-1:], each.question)}
-    texts |= {text for last, following in pairwise((*asked, None)) if _ends(last, following) for text in last.sentences}
+    texts = {text for each in asked for text in (*each.sentences, each.question)}
     return Sizes(
         memory=max(1, min(memory, max((len(each.sentences) for each in asked), default=1))),
         longest=max([1, *(len(words_of(text)) for text in texts)]),
         answer_words=max([1, *(each.answer.count(",") + 1 for each in asked)]),
     )
-
-
-def _ends(asked: Asked, following: Asked | None) -> bool:
-    """Whether the story of ``asked`` ends with it: the question after it is about another, or there is none."""
-    return following is None or following.sentences[: len(asked.sentences)] != asked.sentences
 
 
 class StoryTensors:
@@ -110,7 +103,7 @@ class StoryTensors:
         """Words of the longest story."""
 
     def take(self, indices: Tensor) -> dict[str, Tensor]:
-        """Questions ``indices`` (B,): story (B,S,J), query (B,J), answer (B,A), supporting (B,F), count and task (B,)."""
+        """Questions ``indices`` (B,): story (B,S,J), query (B,J), answer (B,A), supporting (B,F), count, task (B,)."""
         at = indices.to(self.device, non_blocking=True)
         return {
             "story": self.sentences[self.rows[at]],
