@@ -28,10 +28,14 @@ class StoryModel(AttentionModel):
     """Whether an answer is said word by word; otherwise several words are one entry of the vocabulary."""
 
     taught_by: ClassVar[tuple[str, ...]] = ()
-    """Further arguments of ``forward_raw`` that training gives where it has them: ``times`` of sentences, ``length`` in
-    words of the longest story, words ``said`` before, number of ``passes``."""
+    """Further arguments of ``forward_raw`` that training gives where it has them: ``times`` of sentences, ``bags`` and
+    ``query_bags`` of words, ``length`` in words of the longest story, words ``said`` before, number of ``passes``."""
     switches: ClassVar[tuple[str, ...]] = ()
     """Switches of ``forward_raw`` that a phase may set: ``linear``."""
+
+    def bags(self, words: Tensor) -> Tensor:
+        """Sentences of word ids (…,J) as bags of words (…,W), of a model that is taught by ``bags``."""
+        raise NotImplementedError(f"{type(self).__name__} reads no bags of words")
 
     @property
     def gates_can_be_taught(self) -> bool:

@@ -129,6 +129,8 @@ class StoryTask(Task):
         if self.data_config.noise and data.split == "train" and "times" in self.model.taught_by:
             slots = batch["story"].shape[1]
             batch["times"] = noisy_times(batch["count"], slots, self.data_config.noise, seed=self.seed, number=number)
+        if "bags" in self.model.taught_by:
+            batch["bags"], batch["query_bags"] = data.bags(indices, self.model.bags)
         return batch
 
     def inputs(self, batch: Batch) -> dict[str, Any]:

@@ -6,7 +6,7 @@ sentences (N,S), 0 where a slot is empty.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -98,6 +98,7 @@ class StoryTensors:
         self.task_names = tasks
         place = {name: at for at, name in enumerate(tasks)}
         self.task = column([[place[each.task]] for each in asked], 1)[:, 0]  # (N,)
+        self._bags: Tensor | None = None
         lengths = (self.sentences != 0).sum(1)  # (U,)
         self.length = int(lengths[self.rows].sum(1).max()) if self.size else 0
         """Words of the longest story."""
@@ -113,6 +114,18 @@ class StoryTensors:
             "count": self.count[at],
             "task": self.task[at],
         }
+
+    def bags(self, indices: Tensor, of: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+        """Bags of words of the stories (B,S,W) and questions (B,W): each sentence is made into one once.
+
+        Args:
+            indices: of the questions (B,).
+            of: word ids (U,J) → bags (U,W).
+        """
+        if self._bags is None:
+            self._bags = of(self.sentences)  # (U,W)
+        at = indices.to(self.device, non_blocking=True)
+        return self._bags[self.rows[at]], self._bags[self.query[at]]
 
 
 def _answer_ids(answer: str, numbers: dict[str, int], by_word: bool, most: int) -> list[int]:
