@@ -50,16 +50,14 @@ class EpisodeGate(nn.Module):
 
     def score(self, facts: Tensor, memory: Tensor, question: Tensor) -> Tensor:
         """W₂ tanh(W₁ z + b₁) + b₂ for each fact: (B,S)."""
-        return self.out(self.hidden(self.features(facts, memory, question)).tanh()).squeeze(-1)
+        scores: Tensor = self.out(self.hidden(self.features(facts, memory, question)).tanh())  # (B,S,1)
+        return scores.squeeze(-1)
 
 
 def gates(scores: Tensor, present: Tensor, norm: GateNorm, given: Tensor | None = None) -> Tensor:
     """G (B,S) from scores (B,S); 0 where there is no fact. ``given`` gates take the place of these."""
-    if norm == "sigmoid":
-        own = scores.sigmoid() * present
-    else:
-        own = scores.masked_fill(~present, -torch.inf).softmax(-1)
-    return given_or_own(given, own)
+    masked = scores.masked_fill(~present, -torch.inf)
+    return given_or_own(given, masked.sigmoid() if norm == "sigmoid" else masked.softmax(-1))
 
 
 class AttentionGRU(nn.Module):
@@ -78,7 +76,8 @@ class AttentionGRU(nn.Module):
 
     def prepare(self, facts: Tensor) -> Tensor:
         """The part that depends on the facts (B,S,n) alone, once for all passes: (B,S,3n)."""
-        return self.inputs(facts)
+        prepared: Tensor = self.inputs(facts)
+        return prepared
 
     def forward(self, prepared: Tensor, gate: Tensor, start: Tensor) -> Tensor:
         """The episode e (B,n), from prepared facts (B,S,3n), gates (B,S) and the state before the first (B,n)."""

@@ -101,7 +101,7 @@ class DMNModel(StoryModel):
     @property
     def gates_can_be_taught(self) -> bool:
         """Softmax gates choose one fact in each pass."""
-        return self.config.gate == "softmax"
+        return bool(self.config.gate == "softmax")
 
     def gate_scores(self, raw: Raw) -> Tensor:
         """Scores of facts in each pass (B,T,S+1)."""
@@ -192,7 +192,8 @@ class DMNModel(StoryModel):
         """The state of the reader after the last word of each question: (B,n)."""
         states, _ = self.reader(self.dropout(self.embed(query)))  # (B,Q,n)
         last = ((query != 0).sum(1) - 1).clamp(min=0)  # (B,)
-        return states.gather(1, last.view(-1, 1, 1).expand(-1, 1, states.shape[-1]))[:, 0]
+        found: Tensor = states.gather(1, last.view(-1, 1, 1).expand(-1, 1, states.shape[-1]))[:, 0]
+        return found
 
     def _say(self, memory: Tensor, question: Tensor, said: Tensor | None) -> Tensor:
         """Logits (B,A,V) of the words of the answer."""

@@ -129,6 +129,8 @@ class StoryTask(Task):
         if self.data_config.noise and data.split == "train" and "times" in self.model.taught_by:
             slots = batch["story"].shape[1]
             batch["times"] = noisy_times(batch["count"], slots, self.data_config.noise, seed=self.seed, number=number)
+        if "bags" in self.model.taught_by:
+            batch["bags"], batch["query_bags"] = data.bags(indices, self.model.bags)
         return batch
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
@@ -163,7 +165,7 @@ class StoryTask(Task):
     def _measured(self, model: nn.Module, data: StoryTensors, most: int | None) -> dict[str, float]:
         values, total = Values(), data.size if most is None else min(most, data.size)
         step = max(1, data.size // total)  # evenly over the split, which is sorted by task
-        for indices in torch.arange(0, data.size, step).split(VALIDATION_BATCH):
+        for indices in torch.split(torch.arange(0, data.size, step), VALIDATION_BATCH):
             batch = data.take(indices)
             logits = cast(StoryModel, model).forward_raw(batch["story"], batch["query"])["logits"]
             logits = logits if logits.dim() == 3 else logits.unsqueeze(1)  # (B,A,V)

@@ -6,9 +6,8 @@ sentences (N,S), 0 where a slot is empty.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -35,18 +34,12 @@ class Sizes:
 
 def sizes_of(asked: Sequence[Asked], memory: int) -> Sizes:
     """Sizes that hold all of ``asked``; of a longer story only the last ``memory`` sentences are kept."""
-    texts = {text for each in asked for text in (*each.sentences[-1:], each.question)}
-    texts |= {text for last, following in pairwise((*asked, None)) if _ends(last, following) for text in last.sentences}
+    texts = {text for each in asked for text in (*each.sentences, each.question)}
     return Sizes(
         memory=max(1, min(memory, max((len(each.sentences) for each in asked), default=1))),
         longest=max([1, *(len(words_of(text)) for text in texts)]),
         answer_words=max([1, *(each.answer.count(",") + 1 for each in asked)]),
     )
-
-
-def _ends(asked: Asked, following: Asked | None) -> bool:
-    """Whether the story of ``asked`` ends with it: the question after it is about another, or there is none."""
-    return following is None or following.sentences[: len(asked.sentences)] != asked.sentences
 
 
 class StoryTensors:
@@ -105,12 +98,13 @@ class StoryTensors:
         self.task_names = tasks
         place = {name: at for at, name in enumerate(tasks)}
         self.task = column([[place[each.task]] for each in asked], 1)[:, 0]  # (N,)
+        self._bags: Tensor | None = None
         lengths = (self.sentences != 0).sum(1)  # (U,)
         self.length = int(lengths[self.rows].sum(1).max()) if self.size else 0
         """Words of the longest story."""
 
     def take(self, indices: Tensor) -> dict[str, Tensor]:
-        """Questions ``indices`` (B,): story (B,S,J), query (B,J), answer (B,A), supporting (B,F), count and task (B,)."""
+        """Questions ``indices`` (B,): story (B,S,J), query (B,J), answer (B,A), supporting (B,F), count, task (B,)."""
         at = indices.to(self.device, non_blocking=True)
         return {
             "story": self.sentences[self.rows[at]],
@@ -120,6 +114,18 @@ class StoryTensors:
             "count": self.count[at],
             "task": self.task[at],
         }
+
+    def bags(self, indices: Tensor, of: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+        """Bags of words of the stories (B,S,W) and questions (B,W): each sentence is made into one once.
+
+        Args:
+            indices: of the questions (B,).
+            of: word ids (U,J) → bags (U,W).
+        """
+        if self._bags is None:
+            self._bags = of(self.sentences)  # (U,W)
+        at = indices.to(self.device, non_blocking=True)
+        return self._bags[self.rows[at]], self._bags[self.query[at]]
 
 
 def _answer_ids(answer: str, numbers: dict[str, int], by_word: bool, most: int) -> list[int]:
