@@ -1,6 +1,6 @@
 """Keep what the runs of a system of stories gave: test all restarts on the official bAbI files, write one record.
 
-python tools/record_stories.py RUN … --data babi:PATH --system memn2n-pe-ls-rn --command "saccade train …"
+python tools/record_stories.py RUN … --data babi:PATH --command "saccade train …"
 
 A RUN is a run folder, or a folder of run folders (one for each task). The record goes to docs/results, or to --out. It
 needs no drawing and no web library.
@@ -24,7 +24,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path, nargs="+", help="run folders, or folders of run folders")
     parser.add_argument("--data", required=True, help="babi:PATH of the official files")
-    parser.add_argument("--system", required=True, help="the row of the table, as memn2n-pe-ls-rn")
+    parser.add_argument("--system", help="the row of the table, as memn2n-ls-1hop; by default the name of the recipe")
     parser.add_argument("--command", required=True, help="the command that trained them")
     parser.add_argument("--generated", type=int, nargs="*", default=(), help="tasks whose training file was generated")
     parser.add_argument("--revision", help="commit of the code, where the runs could not know it")

@@ -74,6 +74,7 @@ class DMNModel(StoryModel):
 
     Config = DMNConfig
     says_words = True
+    facts_carry_the_past = True
     taught_by = ("length", "said", "passes")
 
     def __init__(self, config: DMNConfig) -> None:

@@ -37,6 +37,9 @@ class StoryModel(AttentionModel):
         """Sentences of word ids (…,J) as bags of words (…,W), of a model that is taught by ``bags``."""
         raise NotImplementedError(f"{type(self).__name__} reads no bags of words")
 
+    facts_carry_the_past: ClassVar[bool] = False
+    """Whether what it looks at in a slot is the sentence and those before it, not that sentence alone."""
+
     @property
     def gates_can_be_taught(self) -> bool:
         """Whether it chooses one fact in each look, so that supporting facts can teach it to."""

@@ -1,4 +1,7 @@
-"""Scores of models that answer questions about stories: answers, task by task."""
+"""Scores of models that answer questions about stories: answers by task, looks at supporting facts, causal tests.
+
+A score is a fraction, but for ``failed_tasks``, a number of tasks. Intervals resample whole stories.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,25 @@ import torch
 from torch import Tensor
 
 from saccade.families.splits import config_of
+from saccade.families.story.causal import CausalTests
 from saccade.families.story.data import StoryDataConfig, StorySource
+from saccade.families.story.responding import BATCH, as_tensors, batches, is_right, padded, respond, said
+from saccade.families.story.sentence_weights import sentence_weights
 from saccade.families.story.stories import Asked
-from saccade.families.story.tensors import StoryTensors, sizes_of
+from saccade.families.story.support_scores import SupportScores
+from saccade.families.story.tensors import StoryTensors
 from saccade.metrics.columns import Columns, Values
-from saccade.metrics.intervals import bootstrap
-from saccade.metrics.summary import summarise
-from saccade.models.base import Raw
+from saccade.metrics.intervals import Interval, bootstrap
+from saccade.metrics.summary import only_defined, summarise
+from saccade.models.io.facts import ModelFacts
 from saccade.models.story import StoryModel
 
-BATCH = 500
 FAILED = 0.05
 """A task with a larger error counts as failed, as in Weston et al. 2015."""
+CAUSAL = 500
+"""Questions of the causal tests, drawn from those that are scored."""
+SUPERVISED = "supervised: the looks were taught the supporting facts"
+RECURRENT = "facts carry the sentences before them, so a look is not about one sentence alone"
 
 Progress = Callable[[int, int], None]
 
@@ -32,68 +42,48 @@ def score_stories(
     split: str,
     *,
     words: Sequence[str],
+    supervised: bool = False,
     limit: int | None = None,
+    sweeps: int | None = None,
     progress: Progress = lambda done, total: None,
 ) -> dict[str, Any]:
-    """Every score of a model on a split, as plain numbers."""
+    """Every score of a model on a split, as plain numbers.
+
+    Args:
+        model: what is scored.
+        data: settings of :class:`StoryDataConfig`.
+        split: train, val or test.
+        words: the vocabulary of the model.
+        supervised: whether its looks were taught the supporting facts; see :func:`is_supervised`.
+        limit: at most so many questions, spread evenly over the split.
+        sweeps: questions of the causal tests; None: 500.
+        progress: called with questions done and questions in all.
+    """
     config = config_of(StoryDataConfig, data)
-    scores = StoryScores()
-    scores.add(model, scored_questions(model, config, split, words=words, limit=limit), progress)
-    return {"data": config.name.partition(":")[0], "split": split, **scores.summary()}
-
-
-# ---------------------------------------------------------------- questions and answers
+    scores = StoryScores(causal=CAUSAL if sweeps is None else sweeps)
+    scores.add(model, scored_questions(model, config, split, words=words, limit=limit), words, progress)
+    told = {"data": config.name.partition(":")[0], "split": split, **scores.summary()}
+    return told | ({"note": note} if (note := note_on(model, supervised=supervised)) else {})
 
 
 def scored_questions(
     model: StoryModel, config: StoryDataConfig, split: str, *, words: Sequence[str], limit: int | None = None
 ) -> StoryTensors:
-    """The questions that a model is scored on, as wide as its memory; of more than ``limit``, evenly spread ones."""
+    """The questions that a model is scored on; of more than ``limit``, evenly spread ones."""
     asked = StorySource(config).questions(split)  # type: ignore[arg-type]
     asked = asked if limit is None else asked[:: max(1, len(asked) // limit)][:limit]
     return as_tensors(model, asked, words, split)
 
 
-def as_tensors(model: StoryModel, asked: Sequence[Asked], words: Sequence[str], split: str = "test") -> StoryTensors:
-    """Questions on the device of the model, in its words."""
-    device = next(model.parameters()).device
-    sizes = sizes_of(asked, int(model.config.memory))
-    return StoryTensors(asked, words, sizes, split=split, device=device, by_word=model.says_words)
+def is_supervised(facts: ModelFacts) -> bool:
+    """Whether the looks of a model were taught the supporting facts."""
+    phases = facts.recipe.get("phases", ())
+    return any((phase.get("loss") or {}).get("name") == "gated" for phase in phases)
 
 
-def batches(tensors: StoryTensors) -> Sequence[Tensor]:
-    """Numbers of the questions, batch by batch."""
-    return torch.split(torch.arange(tensors.size), BATCH)
-
-
-def respond(model: StoryModel, batch: Mapping[str, Tensor]) -> Raw:
-    """What the model computes for a batch; stories are padded to the slots of its memory."""
-    empty = int(model.config.memory) - batch["story"].shape[1]
-    return model.forward_raw(torch.nn.functional.pad(batch["story"], (0, 0, 0, empty)), batch["query"])
-
-
-def said(raw: Raw) -> Tensor:
-    """Ids of the words that were said: (B,A), A = 1 for one entry of the vocabulary."""
-    logits = raw["logits"]
-    return logits.argmax(-1) if logits.dim() == 3 else logits.argmax(-1, keepdim=True)
-
-
-def is_right(spoken: Tensor, answer: Tensor) -> Tensor:
-    """Whether the words that were said (B,A) are those of the answer (B,A'): (B,). Word 0 ends an answer."""
-    most = min(spoken.shape[1], answer.shape[1])
-    same = (spoken[:, :most] == answer[:, :most]).all(1)
-    return same & (spoken[:, most:] == 0).all(1) & (answer[:, most:] == 0).all(1)
-
-
-@torch.no_grad()
-def errors_by_task(model: StoryModel, tensors: StoryTensors) -> dict[str, float]:
-    """The share of wrong answers in each task."""
-    right = torch.cat([
-        is_right(said(respond(model, batch)), batch["answer"])
-        for batch in map(tensors.take, batches(tensors))
-    ])  # fmt: skip
-    wrong, names = (~right).double(), tensors.task_names
-    return {name: float(wrong[tensors.task == number].mean()) for number, name in enumerate(names)}
+def note_on(model: StoryModel, *, supervised: bool) -> str:
+    """What has to be said with the scores of a model's looks."""
+    return "; ".join([SUPERVISED] * supervised + [RECURRENT] * model.facts_carry_the_past)
 
 
 def story_numbers(asked: Sequence[Asked]) -> Tensor:
@@ -105,47 +95,101 @@ def story_numbers(asked: Sequence[Asked]) -> Tensor:
     return torch.tensor(numbers, dtype=torch.long)
 
 
-# ---------------------------------------------------------------- the scores
+def has_failed(error: float) -> bool:
+    """Whether a task with this error counts as failed; one of exactly 5 % does not."""
+    return round(error, 9) > FAILED
 
 
 class StoryScores:
-    """Scores of one model, or of one model for each task, on all of their questions together."""
+    """Scores of one model, or of one model for each task, on all of their questions together.
 
-    def __init__(self) -> None:
+    Args:
+        causal: questions of the causal tests, of each model that is added.
+        seed: of drawing these.
+    """
+
+    def __init__(self, *, causal: int = CAUSAL, seed: int = 0) -> None:
+        self.causal, self.seed = causal, seed
         self.values, self.columns = Values(), Columns()
+        self.support: SupportScores | None = None
+        self.tests, self.tested = Values(), Columns()
         self.tasks: list[str] = []
         self._stories = 0
 
     @torch.no_grad()
-    def add(self, model: StoryModel, tensors: StoryTensors, progress: Progress = lambda done, total: None) -> None:
-        """Score the questions of ``tensors``."""
+    def add(
+        self,
+        model: StoryModel,
+        tensors: StoryTensors,
+        words: Sequence[str],
+        progress: Progress = lambda done, total: None,
+    ) -> None:
+        """Score the questions of ``tensors``; ``words`` are the vocabulary of the model."""
         self.tasks += [name for name in tensors.task_names if name not in self.tasks]
         place = torch.tensor([self.tasks.index(name) for name in tensors.task_names])
         stories = story_numbers(tensors.asked) + self._stories
         self._stories = int(stories.max()) + 1
         for indices in batches(tensors):
-            batch = tensors.take(indices)
+            batch = padded(model, tensors.take(indices))
             raw = respond(model, batch)
             self.values.add_values({"accuracy": is_right(said(raw), batch["answer"])})
             self.columns.keep(task=place[batch["task"].cpu()], story=stories[indices])
+            if (seen := sentence_weights(model, raw, batch["story"])) is not None:
+                self.support = self.support or SupportScores()
+                self.support.add(seen, batch)
             progress(int(indices[-1]) + 1, tensors.size)
+        self._test(model, tensors, words, stories)
+
+    def _test(self, model: StoryModel, tensors: StoryTensors, words: Sequence[str], stories: Tensor) -> None:
+        """The causal tests, on questions that are drawn."""
+        generator = torch.Generator().manual_seed(self.seed)
+        drawn = torch.randperm(tensors.size, generator=generator)[: self.causal].sort().values
+        for indices in torch.split(drawn, BATCH):
+            asked = [tensors.asked[number] for number in indices.tolist()]
+            found = CausalTests(model, asked, words, seed=self.seed).scores()
+            self.tests.add_values(found)
+            self.tested.keep(story=stories[indices])
+
+    # ------------------------------------------------------------ plain numbers
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers, with intervals from resampling stories."""
+        story = self.columns["story"]
+        metrics, intervals = self._answers()
+        measured = [(self.values, story)]
+        attention: dict[str, Any] = {}
+        baselines: dict[str, dict[str, float]] = {}
+        if self.support is not None:
+            attention, baselines = self.support.attention(), self.support.baselines()
+            measured.append((self.support.total, story))
+        if self.tests.names:
+            attention = {**only_defined(self.tests.means()), **attention}
+            measured.append((self.tests, self.tested["story"]))
+        return summarise(
+            n=len(story),
+            metrics=metrics,
+            measured=measured,
+            attention=attention,
+            baselines=baselines,
+            intervals=intervals,
+            counts={name: held.n for name, held in intervals.items()},
+            units={"failed_tasks": "tasks"} if "failed_tasks" in metrics else {},
+        )
+
+    def _answers(self) -> tuple[dict[str, Any], dict[str, Interval]]:
+        """Scores of answers, and the intervals of those that are no mean over all questions."""
         right, task, story = self.values["accuracy"], self.columns["task"], self.columns["story"]
         metrics: dict[str, Any] = self.values.means()
-        intervals, counts = {}, {}
+        found: dict[str, Interval] = {}
         for number, name in enumerate(self.tasks):
-            own = task == number
             if name:
-                held = bootstrap(right[own], story[own])
-                metrics[f"accuracy_{name}"], intervals[f"accuracy_{name}"] = held.mean, held
-                counts[f"accuracy_{name}"] = held.n
-        if intervals:
-            shares = torch.bincount(task, minlength=len(self.tasks)).double()  # (T,) questions of each task
-            even = len(right) / (len(self.tasks) * shares[task])  # (N,): every task counts alike
-            held = bootstrap((1 - right) * even, story)
-            metrics["mean_error"], intervals["mean_error"] = held.mean, held
-            metrics["failed_tasks"] = sum(1 - metrics[f"accuracy_{name}"] > FAILED for name in self.tasks)
-        measured = [(self.values, story)]
-        return summarise(n=len(right), metrics=metrics, measured=measured, intervals=intervals, counts=counts)
+                own = task == number
+                found[f"accuracy_{name}"] = bootstrap(right[own], story[own])
+        metrics |= {name: held.mean for name, held in found.items()}
+        if found:
+            failed = sum(has_failed(1 - held.mean) for held in found.values())
+            size = torch.bincount(task, minlength=len(self.tasks)).double()  # (T,) questions of each task
+            even = len(right) / (len(self.tasks) * size[task])  # (N,): every task counts alike
+            found["mean_error"] = bootstrap((1 - right) * even, story)
+            metrics |= {"mean_error": found["mean_error"].mean, "failed_tasks": failed}
+        return metrics, found

@@ -186,8 +186,10 @@ class StoryTask(Task):
 
     @classmethod
     def scored_on(cls, facts: Any, wanted: Any) -> dict[str, Any]:
-        """The data, and the vocabulary of the model."""
-        return {**super().scored_on(facts, wanted), "words": facts.answers}
+        """The data, the vocabulary of the model, and whether its looks were taught."""
+        from saccade.families.story.scores import is_supervised
+
+        return {**super().scored_on(facts, wanted), "words": facts.answers, "supervised": is_supervised(facts)}
 
 
 def gate_loss(scores: Tensor, supporting: Tensor, count: Tensor) -> Tensor:

@@ -31,8 +31,8 @@ def weights_hold(before: Tensor, after: Tensor, kept: Tensor) -> Tensor:
 def moved_to(before: Tensor, after: Tensor, kept: Tensor, where: Tensor) -> Tensor:
     """The share of the weight that was gained which lies on the sentences ``where`` (B,).
 
-    Weight was gained on slots of the second story that have more of it than their sentence had in the first. What is new
-    there counts as having had none. NaN where nothing was gained.
+    Weight was gained on slots of the second story that have more of it than their sentence had in the first. What is
+    new there counts as having had none. NaN where nothing was gained.
 
     Args:
         before: weights (B,S) of the first story; not turned into shares.

@@ -17,13 +17,16 @@ from saccade.engine.recipe_versions import migrate_recipe
 from saccade.errors import CheckpointError, ConfigError
 from saccade.families.splits import config_of
 from saccade.families.story.data import StoryDataConfig
-from saccade.families.story.scores import StoryScores, errors_by_task, scored_questions
+from saccade.families.story.responding import errors_by_task
+from saccade.families.story.scores import CAUSAL, StoryScores, is_supervised, note_on, scored_questions
 from saccade.models.io.facts import ModelFacts
 from saccade.models.io.folder import load_model
 from saccade.models.story import StoryModel
 from saccade.recorded import RecordedRun, Restarts
 
 DIGITS = 5
+CAUSAL_OF_EACH = 100
+"""Questions of the causal tests for each of several runs, at least."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -31,7 +34,7 @@ Progress = Callable[[str, int, int], None]
 def record_runs(
     runs: Sequence[Path],
     *,
-    system: str,
+    system: str | None = None,
     data: str,
     command: str,
     folder: Path,
@@ -44,7 +47,7 @@ def record_runs(
 
     Args:
         runs: run folders, each with ``model/`` and, of several restarts, ``replicas/N/``.
-        system: the row of the table, for example ``memn2n-pe-ls``.
+        system: the row of the table, for example ``memn2n-ls-1hop``; None: the name of the recipe.
         data: ``babi:PATH`` of the official files.
         command: what trained them.
         folder: made if it is not there.
@@ -54,25 +57,28 @@ def record_runs(
         revision: commit of the code, where the runs could not know it.
         progress: called with what is going on, how far it is, and how far it goes.
     """
-    scores, found = StoryScores(), []
+    scores, found = StoryScores(causal=max(CAUSAL_OF_EACH, CAUSAL // max(1, len(runs)))), []
     facts: list[ModelFacts] = []
+    note = ""
     marked = {f"qa{number}" for number in generated}
     for done, run in enumerate(runs):
         progress(f"testing {run.name}", done, len(runs))
-        kept, restarts = _tested(run, data, scores, marked, device)
+        model, kept, restarts = _tested(run, data, scores, marked, device)
+        note = note_on(model, supervised=is_supervised(kept))
         facts.append(kept)
         found.append(restarts)
     _check(runs, facts, found)
     first = facts[0]
-    size, seed = first.data.get("size", ""), int(first.seed or 0)
-    name = "-".join(str(part) for part in (system, "babi", first.protocol, size, f"seed{seed}") if part)
+    protocol = first.protocol or ("task" if all(len(each.kept) == 1 for each in found) else "joint")
+    name = f"{system or first.recipe['name']}-babi-{protocol}-{first.data['size']}-seed{int(first.seed or 0)}"
     evaluation = {
         "model": name,
         "data": "babi",
         "split": "test",
-        "protocol": first.protocol,
+        "protocol": protocol,
         "seed": 0,
         **scores.summary(),
+        **({"note": note} if note else {}),
     }
     values = {
         "name": name,
@@ -98,12 +104,12 @@ def record_runs(
 
 def _tested(
     run: Path, data: str, scores: StoryScores, generated: Collection[str], device: str
-) -> tuple[ModelFacts, Restarts]:
+) -> tuple[StoryModel, ModelFacts, Restarts]:
     """The facts of a run's kept model, whose questions are added to ``scores``, and the errors of all its restarts."""
     model, facts = _story_model(run / "model", device)
     config = config_of(StoryDataConfig, {**facts.data, "name": data})
     tensors = scored_questions(model, config, "test", words=facts.answers)
-    scores.add(model, tensors)
+    scores.add(model, tensors, facts.answers)
     kept = {task: round(error, DIGITS) for task, error in errors_by_task(model, tensors).items()}
     folders = sorted((run / "replicas").glob("[0-9]*"), key=lambda path: int(path.name)) or [run / "model"]
     errors: dict[str, list[float]] = {task: [] for task in kept}
@@ -114,7 +120,7 @@ def _tested(
         for task, error in errors_by_task(restart, tensors).items():
             errors[task].append(round(error, DIGITS))
     is_generated = facts.data.get("name") == "stories"
-    return facts, Restarts(
+    restarts = Restarts(
         errors={task: tuple(each) for task, each in errors.items()},
         kept=kept,
         chosen=int(facts.training.get("replica", 0)),
@@ -122,6 +128,7 @@ def _tested(
         sha256=facts.sha256,
         **_course(run, len(folders)),
     )
+    return model, facts, restarts
 
 
 def _story_model(folder: Path, device: str) -> tuple[StoryModel, ModelFacts]:
