@@ -194,7 +194,7 @@ class CausalTests:
         return found
 
     def _edited_agrees(self, slot: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Whether taking weight from ``slot`` (N,) gives the answer to the story without it (N,); whether that is new."""
+        """Whether taking weight from ``slot`` (N,) gives the answer to the story without it (N,); if that is new."""
         places = [int(at) + max(0, len(each.sentences) - self._memory) for at, each in zip(slot.tolist(), self.asked)]
         rows = [row for row, each in enumerate(self.asked) if each.sentences]
         stories = [removed(self.asked[row], places[row]).asked for row in rows]

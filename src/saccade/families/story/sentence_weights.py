@@ -1,7 +1,7 @@
 """The looks of a model at the sentences of a story, as tensors of one form for every model.
 
-A memory network may look at slots that hold no sentence, a dynamic memory network at an end-of-passes fact. What lies on
-these is put together into one last column, so weights are (B,S+1) with S slots of sentences.
+A memory network may look at slots that hold no sentence, a dynamic memory network at an end-of-passes fact. What lies
+on these is put together into one last column, so weights are (B,S+1) with S slots of sentences.
 """
 
 from __future__ import annotations

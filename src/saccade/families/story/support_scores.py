@@ -46,7 +46,7 @@ class SupportScores:
             own = _scores(weights, facts, present, seen.has_end)
             active = seen.active[name]
             kept = {score: torch.where(active, value, torch.nan) for score, value in own.items()}
-            self.by_look.setdefault(name, Values()).add_values(kept | {"active": active})
+            self.by_look.setdefault(name, Values()).add_values(kept | ({"active": active} if seen.has_end else {}))
         maps = {
             "recency": recency(present),
             "uniform": uniform(present),
