@@ -48,7 +48,7 @@ from saccade.families.story.edits import (
     reworded,
     rules_know,
 )
-from saccade.families.story.responding import as_tensors, padded, respond, said
+from saccade.families.story.responding import as_tensors, batch_for, respond, said
 from saccade.families.story.sentence_weights import SentenceWeights, heaviest_sentence, sentence_weights
 from saccade.families.story.stories import Asked
 from saccade.metrics.slots.changes import moved_to, weights_hold
@@ -150,7 +150,7 @@ class CausalTests:
             stays = (answers == self.answers[rows]).all(1).double()
             found[f"causal_hold_{way}"] = self._spread(stays, rows)
             if seen is not None and self.seen is not None and rows:
-                held = self._hold(seen, rows, self._kept(rows, changed, elsewhere=False))
+                held = self._hold(self.seen, seen, rows, self._kept(rows, changed, elsewhere=False))
                 found[f"weights_hold_{way}"] = self._spread(held, rows)
         for score in ("causal_hold", "weights_hold"):
             ways = [found[f"{score}_{way}"] for way in WAYS if f"{score}_{way}" in found]
@@ -176,7 +176,7 @@ class CausalTests:
             expected[at] = torch.where(before == first, second, torch.where(before == second, first, before))
         found = {"swap_follow": self._spread((answers == expected).all(1).double(), rows)}
         if seen is not None and self.seen is not None and rows:
-            held = self._hold(seen, rows, self._kept(rows, changed, elsewhere=False))
+            held = self._hold(self.seen, seen, rows, self._kept(rows, changed, elsewhere=False))
             found["swap_weights_hold"] = self._spread(held, rows)
         return found
 
@@ -217,7 +217,7 @@ class CausalTests:
         if not asked:
             return torch.zeros(0, self._said_words, dtype=torch.long), None
         tensors = as_tensors(self.model, asked, self.words)
-        batch = padded(self.model, tensors.take(torch.arange(tensors.size)))
+        batch = batch_for(self.model, tensors, torch.arange(tensors.size))
         raw = respond(self.model, batch)
         if zeroed is not None:
             names, slot = zeroed
@@ -283,13 +283,13 @@ class CausalTests:
             kept[:, -1] = self._memory
         return kept.to(next(self.model.parameters()).device)
 
-    def _hold(self, seen: SentenceWeights, rows: Sequence[int], kept: Tensor) -> Tensor:
+    @staticmethod
+    def _hold(first: SentenceWeights, seen: SentenceWeights, rows: Sequence[int], kept: Tensor) -> Tensor:
         """Mean over the looks of how much of their weights held (B,); a look counts where it took place both times."""
-        assert self.seen is not None  # noqa: S101
         held = []
         for name, after in seen.looks.items():
-            both = seen.active[name] & self.seen.active[name][rows]
-            held.append(torch.where(both, weights_hold(self.seen.looks[name][rows], after, kept), torch.nan))
+            both = seen.active[name] & first.active[name][rows]
+            held.append(torch.where(both, weights_hold(first.looks[name][rows], after, kept), torch.nan))
         return torch.stack(held).nanmean(0).cpu()
 
     def _spread(self, values: Tensor, rows: Sequence[int]) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from saccade.models.base import Given, Raw, given_argument
 from saccade.models.story import StoryModel
 
 BATCH = 500
+BAGS = ("bags", "query_bags")
 
 
 def as_tensors(model: StoryModel, asked: Sequence[Asked], words: Sequence[str], split: str = "test") -> StoryTensors:
@@ -27,15 +29,24 @@ def batches(tensors: StoryTensors) -> Sequence[Tensor]:
     return torch.split(torch.arange(tensors.size), BATCH)
 
 
-def padded(model: StoryModel, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A batch whose stories have as many slots as the memory of the model."""
+def batch_for(model: StoryModel, tensors: StoryTensors, indices: Tensor) -> dict[str, Tensor]:
+    """Questions ``indices`` (B,), their stories with as many slots as the memory of the model has.
+
+    A model that reads bags of words gets them: every sentence is made into one only once.
+    """
+    batch = tensors.take(indices)
     empty = int(model.config.memory) - batch["story"].shape[1]
-    return {**batch, "story": torch.nn.functional.pad(batch["story"], (0, 0, 0, empty))}  # (B,S,J)
+    batch["story"] = torch.nn.functional.pad(batch["story"], (0, 0, 0, empty))  # (B,S,J)
+    if BAGS[0] in model.taught_by:
+        bags, of_query = tensors.bags(indices, model.bags)
+        batch |= {BAGS[0]: torch.nn.functional.pad(bags, (0, 0, 0, empty)), BAGS[1]: of_query}  # (B,S,W), (B,W)
+    return batch
 
 
 def respond(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | None = None) -> Raw:
-    """What the model computes for a padded batch, perhaps with weights that are given."""
-    return model.forward_raw(batch["story"], batch["query"], **given_argument(attention))
+    """What the model computes for a batch of :func:`batch_for`, perhaps with weights that are given."""
+    options: dict[str, Any] = {name: batch[name] for name in BAGS if name in batch}
+    return model.forward_raw(batch["story"], batch["query"], **options, **given_argument(attention))
 
 
 def said(raw: Raw) -> Tensor:
@@ -56,7 +67,7 @@ def errors_by_task(model: StoryModel, tensors: StoryTensors) -> dict[str, float]
     """The share of wrong answers in each task."""
     found = []
     for indices in batches(tensors):
-        batch = padded(model, tensors.take(indices))
+        batch = batch_for(model, tensors, indices)
         found.append(is_right(said(respond(model, batch)), batch["answer"]))
     wrong = (~torch.cat(found)).double()  # (N,)
     return {name: float(wrong[tensors.task == number].mean()) for number, name in enumerate(tensors.task_names)}

@@ -15,7 +15,7 @@ from torch import Tensor
 from saccade.families.splits import config_of
 from saccade.families.story.causal import CausalTests
 from saccade.families.story.data import StoryDataConfig, StorySource
-from saccade.families.story.responding import BATCH, as_tensors, batches, is_right, padded, respond, said
+from saccade.families.story.responding import BATCH, as_tensors, batch_for, batches, is_right, respond, said
 from saccade.families.story.sentence_weights import sentence_weights
 from saccade.families.story.stories import Asked
 from saccade.families.story.support_scores import SupportScores
@@ -130,7 +130,7 @@ class StoryScores:
         stories = story_numbers(tensors.asked) + self._stories
         self._stories = int(stories.max()) + 1
         for indices in batches(tensors):
-            batch = padded(model, tensors.take(indices))
+            batch = batch_for(model, tensors, indices)
             raw = respond(model, batch)
             self.values.add_values({"accuracy": is_right(said(raw), batch["answer"])})
             self.columns.keep(task=place[batch["task"].cpu()], story=stories[indices])
