@@ -49,6 +49,7 @@ class DMNConfig:
     """n of facts, question and memory."""
     embedding: int = 64
     passes: int = 3
+    """Most passes; a model that ``stops`` spends its last on ending."""
     gate: GateNorm = "sigmoid"
     stops: bool = False
     """End the passes when the gate chooses the end-of-passes fact; for gates that are taught."""
@@ -158,6 +159,8 @@ class DMNModel(StoryModel):
             scores = self.gate.score(facts, memory, question).masked_fill(~present, -torch.inf)  # (B,S+1)
             gate = gates(scores, present, self.config.gate, self.given(attention, name, scores.shape))
             raw |= {f"{name}.weights": gate, f"{name}.scores": scores, f"{name}.active": active}
+            if self.config.stops and number == self.config.passes - 1:
+                break  # the last pass can only end
             if passes is not None:
                 goes_on = number < passes
             elif self.config.stops:

@@ -104,7 +104,8 @@ class MemN2NModel(StoryModel):
         time = torch.nn.functional.one_hot(row, config.times + 1)[..., 1:].to(bags)  # (B,S,T)
         matrix = torch.cat([torch.cat([self.code.matrix(a), t]) for a, t in zip(self.embed, self.time)], 1)  # (W+T,E·d)
         vectors = torch.cat([bags, time], -1) @ matrix  # (B,S,E·d)
-        return {"vectors": vectors.unflatten(-1, (len(self.embed), config.dim)), "present": present}
+        vectors = vectors.view(*vectors.shape[:-1], len(self.embed), config.dim)  # (B,S,E,d)
+        return {"vectors": vectors, "present": present}
 
     def bags(self, words: Tensor) -> Tensor:
         """Sentences of word ids (…,J) as weighted bags (…,W), which depend on no weight of the model."""

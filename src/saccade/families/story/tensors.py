@@ -135,7 +135,7 @@ def _answer_ids(answer: str, numbers: dict[str, int], by_word: bool, most: int) 
     return said + [0] * (most - len(said))
 
 
-def noisy_times(count: Tensor, slots: int, share: float, *, seed: int, number: int) -> Tensor:
+def noisy_times(count: Tensor, slots: int, share: float, *, seed: int, rows: Tensor) -> Tensor:
     """Times (B,S) with blanks between sentences: random noise (Sukhbaatar et al. 2015, Section 4.2).
 
     Among n + b times, b drawn from 0 … ⌈share · n⌉, the n sentences of a story take n at random, in their order.
@@ -145,16 +145,16 @@ def noisy_times(count: Tensor, slots: int, share: float, *, seed: int, number: i
         slots: S.
         share: largest share of blanks.
         seed: of the run.
-        number: of the batch: the times are a function of (seed, number) and of the place in the batch.
+        rows: (B,) numbers that tell the examples of a run apart: times are a function of (seed, row, count).
     """
-    device, batch = count.device, count.shape[0]
+    device = count.device
     n = count.unsqueeze(1)  # (B,1)
     most = slots + int(-(-share * slots // 1))  # P: times that there can be
-    bits = hash_u32(seed ^ _NOISE, number * batch + torch.arange(batch, device=device).unsqueeze(1), 0,
-                    torch.arange(most + 1, device=device))  # (B,P+1)  # fmt: skip
+    place = torch.arange(most + 1, device=device)  # (P+1,)
+    bits = hash_u32(seed ^ _NOISE, rows.to(device).unsqueeze(1), 0, place)  # (B,P+1)
     blanks = uniform_below(bits[:, :1], torch.ceil(share * n).long() + 1)  # (B,1)
-    time = torch.arange(most, device=device)  # (P,)
-    order = bits[:, 1:].masked_fill(time >= n + blanks, 1 << 33).argsort(1)  # (B,P): times in a random order
+    time = place[:-1]  # (P,)
+    order = bits[:, 1:].masked_fill(time >= n + blanks, 1 << 33).argsort(dim=1, stable=True)  # (B,P)
     drawn = torch.where(time < n, order, most).sort(1).values  # (B,P): the first n of these, the latest first
     back = (n - 1 - torch.arange(slots, device=device)).clamp(min=0)  # (B,S): sentences told after this one
     return drawn.gather(1, back) + 1
