@@ -34,6 +34,8 @@ _TAKE, _DROP, _GIVE = 1.3, 1.1, 4.5
 """How often each is tried, for one try of going. Most tries fail, for want of a thing or of company: with these,
 sentences of each kind come about as often as in the official files."""
 
+_HANDLING = frozenset({"take", "drop", "give"})
+
 Question = tuple[str, Known]
 """The text of a question, and its answer."""
 
@@ -55,6 +57,8 @@ class Scene:
         self.held: dict[str, list[str]] = {person: [] for person in people}
         self.taken: dict[str, int] = {}
         """By thing: the sentence in which it was last taken."""
+        self.handled: dict[str, int] = {}
+        """By person: the last sentence in which they took, dropped or gave something."""
         self.clock = dict.fromkeys(people, 0)
         """By person: the next time of day that nothing was told about."""
 
@@ -243,8 +247,7 @@ def _is_in(scene: Scene) -> Question | None:
 
 
 def _carrier(scene: Scene) -> str | None:
-    hands = scene.state.hands
-    people = [one for one, places in hands.items() if any(scene.is_recent(at[-1]) for at in places.values())]
+    people = [one for one, at in scene.handled.items() if scene.is_recent(at)]
     return scene.draws.pick(people) if people else None
 
 
@@ -318,8 +321,10 @@ def tell_people(number: int, draws: Draws, words: Words) -> list[Asked]:
     asked: list[Asked] = []
     while len(asked) < QUESTIONS:
         for event in plot.block(scene):
-            if event.kind == "take":
-                scene.taken[event.what] = scene.told
+            if event.kind in _HANDLING:
+                scene.handled[event.who[0]] = scene.told
+                if event.kind == "take":
+                    scene.taken[event.what] = scene.told
             scene.state.tell(scene.told, event)
             sentences.append(phrases.say(event))
             scene.told += 1

@@ -8,8 +8,7 @@ import pytest
 from saccade.errors import DataError
 from saccade.families.story.founding import FOUNDING_STORIES
 from saccade.families.story.stories import words_of
-from saccade.families.story.world.reader import answer_of, derive
-from saccade.families.story.world.tell import TASKS, tell
+from saccade.families.story.world import TASKS, answer_of, derive, tell
 
 STORIES = 60
 QUESTIONS = {4: {1}, 15: {4}, 16: {1}, 17: {8}, 18: {5}, 19: {1}, 20: {9, 10, 11, 12}}
