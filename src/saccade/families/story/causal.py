@@ -127,9 +127,9 @@ class CausalTests:
                         facts_now[at, slot] = True
             nowhere = torch.zeros_like(facts_now)
             nowhere[:, -1] = True
-            follows = moved_to(before, after, kept, facts_now).cpu()
-            result["weight_follow"] = torch.where(facts_now.any(1).cpu(), follows, torch.nan)
-            result["weight_to_nothing"] = moved_to(before, after, kept, nowhere).cpu()
+            follows = moved_to(before, after, kept, facts_now)
+            result["weight_follow"] = torch.where(facts_now.any(1), follows, torch.nan)
+            result["weight_to_nothing"] = moved_to(before, after, kept, nowhere)
         return {name: self._spread(values, rows) for name, values in result.items()}
 
     def _without_other(self) -> dict[str, Tensor]:
@@ -187,7 +187,7 @@ class CausalTests:
         found: dict[str, Tensor] = {}
         for name, slot in self.seen.heaviest.items():
             same, _ = self._edited_agrees(slot, (name,))
-            found[f"edit_agrees_{name}"] = torch.where(self.seen.active[name].cpu(), same, torch.nan)
+            found[f"edit_agrees_{name}"] = torch.where(self.seen.active[name], same, torch.nan)
         slot = heaviest_sentence(self.seen.total, self.seen.present)
         found["edit_agrees_all"], changes = self._edited_agrees(slot, tuple(self.seen.looks))
         found["edit_agrees_where"] = torch.where(changes, found["edit_agrees_all"], torch.nan)
@@ -281,7 +281,7 @@ class CausalTests:
                     kept[at, slot] = max(-1, self._slot(self.asked[row], source))
         if elsewhere:
             kept[:, -1] = self._memory
-        return kept.to(next(self.model.parameters()).device)
+        return kept
 
     @staticmethod
     def _hold(first: SentenceWeights, seen: SentenceWeights, rows: Sequence[int], kept: Tensor) -> Tensor:
@@ -290,7 +290,7 @@ class CausalTests:
         for name, after in seen.looks.items():
             both = seen.active[name] & first.active[name][rows]
             held.append(torch.where(both, weights_hold(first.looks[name][rows], after, kept), torch.nan))
-        return torch.stack(held).nanmean(0).cpu()
+        return torch.stack(held).nanmean(0)
 
     def _spread(self, values: Tensor, rows: Sequence[int]) -> Tensor:
         """Values of some rows among all questions (N,), NaN elsewhere."""

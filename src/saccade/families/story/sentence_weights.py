@@ -42,19 +42,19 @@ class SentenceWeights:
 
 
 def sentence_weights(model: StoryModel, raw: Raw, story: Tensor) -> SentenceWeights | None:
-    """The looks at stories (B,S,J) in a result of ``forward_raw``; None for a model that does not look."""
-    present = (story != 0).any(-1)  # (B,S)
+    """The looks at stories (B,S,J) in a result of ``forward_raw``, on the CPU; None for a model that does not look."""
+    present = (story != 0).any(-1).cpu()  # (B,S)
     slots = present.shape[1]
     looks, active, has_end = {}, {}, False
     for look in model.looks(raw):
         if look.weights is None:
             continue
-        weights = look.weights.double()  # (B,S) or, with an end-of-passes fact, (B,S+1)
+        weights = look.weights.cpu().double()  # (B,S) or, with an end-of-passes fact, (B,S+1)
         has_end |= weights.shape[1] > slots
         held = weights[:, :slots] * present
         looks[look.name] = torch.cat([held, (weights.sum(1) - held.sum(1)).clamp(min=0).unsqueeze(1)], 1)
-        everywhere = torch.ones(len(weights), dtype=torch.bool, device=weights.device)
-        active[look.name] = everywhere if look.active is None else look.active.bool()
+        everywhere = torch.ones(len(weights), dtype=torch.bool)
+        active[look.name] = everywhere if look.active is None else look.active.bool().cpu()
     return SentenceWeights(looks, active, present, has_end) if looks else None
 
 

@@ -36,7 +36,7 @@ class SupportScores:
             batch: its ``story`` (B,S,J), ``query`` (B,Q) and slots of ``supporting`` facts (B,F), −1 for none.
         """
         present = seen.present
-        facts = supporting_slots(batch["supporting"], present)  # (B,S) bool
+        facts = supporting_slots(batch["supporting"].cpu(), present)  # (B,S) bool
         self.total.add_values(_scores(seen.total, facts, present, seen.has_end) | {
             "support_found": support_found(
                 [each[:, :-1] * seen.active[name].unsqueeze(1) for name, each in seen.looks.items()], facts, present
@@ -50,7 +50,7 @@ class SupportScores:
         maps = {
             "recency": recency(present),
             "uniform": uniform(present),
-            "word_overlap": word_overlap(batch["story"], batch["query"]),
+            "word_overlap": word_overlap(batch["story"].cpu(), batch["query"].cpu()),
         }
         for name, weights in maps.items():
             held = {score: scored(weights.nan_to_num(), facts, present) for score, scored in SCORES.items()}

@@ -40,17 +40,21 @@ def support_hit(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
 def support_rank(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
     """Mean reciprocal rank of the supporting facts (B,), as the module says; equal weights share their ranks."""
     weights, supporting, present = _checked(weights, supporting, present)
+    count = supporting.sum(1)  # (B,)
+    most = max(1, int(count.max())) if len(count) else 1  # F
+    places = supporting.byte().argsort(1, descending=True, stable=True)[:, :most]  # (B,F): the facts first
+    is_fact = torch.arange(most, device=count.device) < count.unsqueeze(1)  # (B,F)
     others = (present & ~supporting).unsqueeze(1)  # (B,1,S)
-    mine, theirs = weights.unsqueeze(2), weights.unsqueeze(1)  # (B,S,1), (B,1,S)
-    before = ((theirs > mine) & others).sum(2).double() + 0.5 * ((theirs == mine) & others).sum(2)  # (B,S)
-    total = ((1 / (1 + before)) * supporting).sum(1) / supporting.sum(1).clamp(min=1)
+    mine, theirs = weights.gather(1, places).unsqueeze(2), weights.unsqueeze(1)  # (B,F,1), (B,1,S)
+    before = ((theirs > mine) & others).sum(2).double() + 0.5 * ((theirs == mine) & others).sum(2)  # (B,F)
+    total = ((1 / (1 + before)) * is_fact).sum(1) / count.clamp(min=1)
     return where_any(total, supporting.any(1))
 
 
 def support_mass(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
     """The share of the weight on sentences that lies on supporting facts (B,); NaN where there is no weight."""
     weights, supporting, present = _checked(weights, supporting, present)
-    on = shares(weights, present).where(supporting, torch.zeros(())).sum(1)
+    on = shares(weights, present).masked_fill(~supporting, 0.0).sum(1)
     has_weight = (weights * present).sum(1) > 0
     return where_any(on, supporting.any(1) & has_weight)
 

@@ -231,7 +231,7 @@ class MemoryTable:
         columns = ("support_hit", "support_found", "support_rank", "support_mass", "empty_mass", "end_mass")
         lines: list[list[str]] = []
         rivals: dict[str, list[str]] = {}
-        for row, setting, run in self._recorded():
+        for row, setting, run in self.recorded():
             if run.value("support_hit") is None:
                 continue
             lines.append([row.label, setting, *(_percent(run.value(name)) for name in columns)])
@@ -249,31 +249,59 @@ class MemoryTable:
         )
         return PlainTable("supporting facts, %", named, [*lines, *rivals.values()], note)
 
-    def changing(self) -> PlainTable | None:
-        """What the kept weights do when the story is changed."""
-        columns = (
-            "causal_change", "causal_follow", "weight_follow", "causal_hold", "weights_hold", "swap_follow",
-            "swap_weights_hold", "edit_agrees_all", "edit_agrees_where",
-        )  # fmt: skip
-        lines = [
-            [row.label, f"{setting}\n{run.count('change_rate'):,}", *(_percent(run.value(name)) for name in columns)]
-            for row, setting, run in self._recorded()
-            if run.value("change_rate") is not None
-        ]
+    def changing(self) -> list[PlainTable]:
+        """What answers and weights of the kept weights do when the story is changed."""
+        answers = {
+            "changes": "causal_change",
+            "follows": "causal_follow",
+            "holds": "causal_hold",
+            "names": "swap_follow",
+            "edit": "edit_agrees_all",
+            "where it\nmatters": "edit_agrees_where",
+        }
+        weights = {
+            "follows": "weight_follow",
+            "to nothing": "weight_to_nothing",
+            "holds": "weights_hold",
+            "names": "swap_weights_hold",
+        }
+        notes = (
+            "A supporting fact is removed. changes: the answer changes, among questions whose answer is then another "
+            "one by the rules. follows: it becomes that one. holds: another sentence is removed, reworded or "
+            "replaced, and the answer stays. names: two names are exchanged everywhere, and the answer goes with "
+            "them. edit: taking all weight from the heaviest sentence, in all looks, gives the answer to the story "
+            "without it; where it matters: among questions whose answer changes when it is removed.",
+            "In the same tests. follows: share of the weight gained elsewhere that lies on the facts which the new "
+            "answer follows from; to nothing: on empty slots or the end. holds: 1 − total variation over the "
+            "sentences that stayed when another one was removed, reworded or replaced. names: the same when two names "
+            "are exchanged.",
+        )
+        found = []
+        for title, columns, note in zip(("answers", "weights"), (answers, weights), notes):
+            lines = []
+            for row, setting, run in self.recorded():
+                values = [run.value(name) for name in columns.values()]
+                if any(value is not None for value in values):
+                    lines.append([row.label, f"{setting}\n{run.count('change_rate'):,}", *map(_percent, values)])
+            named = ("system", "training\nquestions", *columns)
+            found += [PlainTable(f"changed stories, {title}, %", named, lines, note)] if lines else []
+        return found
+
+    def cost(self) -> PlainTable | None:
+        """What training took, all restarts together."""
+        lines = []
+        for row, setting, run in self.recorded():
+            steps, minutes = int(run.training["steps"]), float(run.training["minutes"])
+            restarts = run.restarts[0].count
+            asked = steps * int(run.recipe.get("batch_size", 0)) * restarts
+            speed = f"{asked / (60 * minutes):,.0f}" if minutes else "–"
+            machine = str(run.training.get("machine", "not told"))
+            lines.append([row.label, setting, f"{restarts}", f"{steps:,}", f"{minutes:.1f}", speed, machine])
         if not lines:
             return None
-        named = (
-            "system", "training\nquestions", "changes", "follows", "weight\nfollows", "holds", "weights\nhold",
-            "names\nfollow", "their weights\nhold", "edit\nagrees", "where it\nmatters",
-        )  # fmt: skip
-        note = (
-            "A supporting fact is removed: the answer changes where it must, follows to the new truth, and the weight "
-            "that moves goes to the new supporting facts. Another sentence is removed, reworded or replaced: answer "
-            "and weights (1 − total variation) hold. Two names are exchanged: answer and weights follow. Edit: taking "
-            "all weight from the heaviest sentence in all looks gives the answer to the story without it; where it "
-            "matters: among questions whose answer changes when it is removed."
-        )
-        return PlainTable("changed stories, %", named, lines, note)
+        columns = ("system", "training", "restarts", "steps", "minutes", "questions × restarts\na second", "machine")
+        note = "Minutes are of whole runs, all tasks added up: starting, training, validating."
+        return PlainTable("what training took", columns, lines, note)
 
     def plain(self) -> list[dict[str, Any]]:
         """Every number of the tables as plain values; fractions."""
@@ -304,7 +332,8 @@ class MemoryTable:
                 )
         return found
 
-    def _recorded(self) -> list[tuple[Row, str, RecordedRun]]:
+    def recorded(self) -> list[tuple[Row, str, RecordedRun]]:
+        """Every cell that is shown and has a record."""
         return [
             (row, setting, self.cells[row.system, setting])
             for setting in self.settings

@@ -7,7 +7,6 @@ from saccade.families.story.reproduction.memory_table import LEGEND, MemoryTable
 from saccade.families.story.reproduction.missing import train_cells
 from saccade.recorded import recorded_runs
 from saccade.show.report import Section
-from saccade.verbs.reproduction.cost import cost_table
 from saccade.verbs.reproduction.page import reproduction_page, table_block
 from saccade.verbs.reproduction.request import Request
 from saccade.verbs.reproduction.result import Reproduction
@@ -24,10 +23,9 @@ def reproduce(request: Request) -> Reproduction:
             shown = shown.with_runs(recorded_runs(request.folder / RESULTS))
     main = [shown.overview(setting) for setting in shown.settings]
     tasks = [found for setting in shown.settings if (found := shown.by_task(setting)) is not None]
-    looking = [found for found in (shown.looking(), shown.changing()) if found is not None]
-    labels = {row.system: row.label for setting in shown.settings for row in shown.rows(setting)}
-    cost = cost_table(list(shown.cells.values()), ["babi"], labels=labels, metric="mean_error")
-    beyond = [cost] if cost.rows else []
+    looks, cost = shown.looking(), shown.cost()
+    looking = [*([] if looks is None else [looks]), *shown.changing()]
+    beyond = [] if cost is None else [cost]
     page = None
     if request.folder is not None:
         page = reproduction_page(
