@@ -49,7 +49,7 @@ def summarise(
         baselines: scores of baselines to be told before those of the maps.
         intervals: of scores that are not a mean over examples.
         counts: further counts.
-        units: of scores that are no fractions: what they count, such as tasks.
+        units: of scores that are no fractions: what they count, such as ``task``.
         keep_undefined: tell scores of maps and values that no example has as None, instead of leaving them out.
     """
 

@@ -98,7 +98,7 @@ def _cell(score: str, value: float | None, unit: str | None = None) -> Cell:
     if value is None or value != value:
         return Cell(None)
     if unit is not None:
-        return Cell(value, f"{value:,.3g} {unit}")
+        return Cell(value, f"{value:,.3g} {unit}{'' if value == 1 else 's'}")
     return Cell(value, f"{value:.3g}") if score.endswith("_raw") else percent(value)
 
 

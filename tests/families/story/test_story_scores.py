@@ -1,10 +1,13 @@
 """Scores of models of stories: answers by task, supporting facts, notes."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from saccade.families.story.responding import as_tensors, errors_by_task, is_right
 from saccade.families.story.scores import CAUSAL, StoryScores, has_failed, is_supervised, note_on, story_numbers
+from saccade.families.story.sentence_weights import sentence_weights
 from saccade.families.story.stories import Asked
 from saccade.models.dmn import DMNModel
 from saccade.models.io.facts import ModelFacts
@@ -80,9 +83,9 @@ def test_causal_tests_are_made_on_a_drawn_part_and_say_its_size():
 
 def test_a_count_is_not_printed_as_a_percentage():
     result = {"model": "m", "data": "babi", "split": "test", **summary(Constant(WORDS))}
-    assert result["units"] == {"failed_tasks": "tasks"}
+    assert result["units"] == {"failed_tasks": "task"}
     rows = {str(row[0]): row[1].shown for row in score_tables(result)[0].rows}
-    assert rows["failed_tasks ↓"] == "1 tasks"
+    assert rows["failed_tasks ↓"] == "1 task"
     assert rows["accuracy"].endswith("%")
 
 
@@ -119,3 +122,17 @@ def test_looks_that_were_taught_and_facts_that_carry_the_past_are_said():
     assert "one sentence alone" in note_on(dmn, supervised=False)
     assert "supervised" not in note_on(dmn, supervised=False)
     assert note_on(memn2n, supervised=False) == ""
+
+
+def test_a_pass_that_chooses_the_end_is_no_look_at_a_sentence():
+    """Two passes of three facts: the first looks at sentence 1, the second at the end, which is in slot 2."""
+    model = DMNModel(replace(DMNModel.tiny(), gate="softmax", memory=2))
+    story = torch.ones(1, 2, 2, dtype=torch.long)
+    raw = model.forward_raw(story, story[:, 0])
+    raw |= {"pass1.weights": torch.tensor([[0.2, 0.7, 0.1]]), "pass2.weights": torch.tensor([[0.1, 0.2, 0.7]])}
+    seen = sentence_weights(model, raw, story)
+    assert seen.has_end
+    assert [bool(each) for each in seen.active.values()] == [True, False]
+    assert seen.total[0].tolist() == pytest.approx([0.2, 0.7, 0.1])
+    weak = DMNModel(replace(DMNModel.tiny(), memory=2))
+    assert all(sentence_weights(weak, raw, story).active.values()), "gates that are no choice always count"

@@ -77,7 +77,8 @@ def test_no_fact_in_memory_and_no_weight_have_no_score():
         for score in SCORES:
             assert score(torch.ones(1, 3), supporting, present).isnan().all()
     fact = torch.tensor([[True, False, False]])
-    assert support_mass(torch.zeros(1, 3), fact, present).isnan().all()
+    for score in SCORES:
+        assert score(torch.tensor([[0.0, 0.0, 1.0]]), fact, present).isnan().all(), "all weight is on an empty slot"
     assert mass_elsewhere(torch.zeros(1, 3), present).isnan().all()
     assert weights_hold(torch.zeros(1, 3), torch.ones(1, 3), torch.tensor([[0, 1, 2]])).isnan().all()
 

@@ -173,7 +173,7 @@ class StoryScores:
             baselines=baselines,
             intervals=intervals,
             counts={name: held.n for name, held in intervals.items()},
-            units={"failed_tasks": "tasks"} if "failed_tasks" in metrics else {},
+            units={"failed_tasks": "task"} if "failed_tasks" in metrics else {},
         )
 
     def _answers(self) -> tuple[dict[str, Any], dict[str, Interval]]:

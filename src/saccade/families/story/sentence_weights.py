@@ -22,7 +22,7 @@ class SentenceWeights:
     looks: dict[str, Tensor]
     """By the name of the look: weights (B,S+1); slots without a sentence have 0, and the last column their weight."""
     active: dict[str, Tensor]
-    """By the name of the look: (B,) whether it took place."""
+    """By the name of the look: (B,) whether it took place, and did not choose the end of the passes."""
     present: Tensor
     """(B,S) which slots hold a sentence."""
     has_end: bool
@@ -53,8 +53,9 @@ def sentence_weights(model: StoryModel, raw: Raw, story: Tensor) -> SentenceWeig
         has_end |= weights.shape[1] > slots
         held = weights[:, :slots] * present
         looks[look.name] = torch.cat([held, (weights.sum(1) - held.sum(1)).clamp(min=0).unsqueeze(1)], 1)
-        everywhere = torch.ones(len(weights), dtype=torch.bool)
-        active[look.name] = everywhere if look.active is None else look.active.bool().cpu()
+        took_place = torch.ones(len(weights), dtype=torch.bool) if look.active is None else look.active.bool().cpu()
+        chose_end = weights.shape[1] > slots and look.norm == "softmax"  # a pass that chooses the end looks no more
+        active[look.name] = took_place & (looks[look.name].argmax(1) < slots) if chose_end else took_place
     return SentenceWeights(looks, active, present, has_end) if looks else None
 
 

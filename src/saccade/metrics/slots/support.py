@@ -10,7 +10,7 @@
 =================  ==========================================================================================
 
 Sentences of equal weight share what they would get: a constant map hits as often as a sentence drawn at random. A
-question without a supporting fact in memory has no score (NaN).
+question without a supporting fact in memory has no score (NaN), nor has a map without weight on a sentence.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def support_hit(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
     weights, supporting, present = _checked(weights, supporting, present)
     heaviest = _heaviest(weights, present)  # (B,S)
     share = (heaviest & supporting).sum(1) / heaviest.sum(1).clamp(min=1)
-    return where_any(share.double(), supporting.any(1))
+    return where_any(share.double(), _is_defined(weights, supporting, present))
 
 
 def support_rank(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
@@ -42,21 +42,20 @@ def support_rank(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor
     weights, supporting, present = _checked(weights, supporting, present)
     count = supporting.sum(1)  # (B,)
     most = max(1, int(count.max())) if len(count) else 1  # F
-    places = supporting.byte().argsort(1, descending=True, stable=True)[:, :most]  # (B,F): the facts first
+    places = supporting.byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # (B,F): the facts first
     is_fact = torch.arange(most, device=count.device) < count.unsqueeze(1)  # (B,F)
     others = (present & ~supporting).unsqueeze(1)  # (B,1,S)
     mine, theirs = weights.gather(1, places).unsqueeze(2), weights.unsqueeze(1)  # (B,F,1), (B,1,S)
     before = ((theirs > mine) & others).sum(2).double() + 0.5 * ((theirs == mine) & others).sum(2)  # (B,F)
     total = ((1 / (1 + before)) * is_fact).sum(1) / count.clamp(min=1)
-    return where_any(total, supporting.any(1))
+    return where_any(total, _is_defined(weights, supporting, present))
 
 
 def support_mass(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
     """The share of the weight on sentences that lies on supporting facts (B,); NaN where there is no weight."""
     weights, supporting, present = _checked(weights, supporting, present)
     on = shares(weights, present).masked_fill(~supporting, 0.0).sum(1)
-    has_weight = (weights * present).sum(1) > 0
-    return where_any(on, supporting.any(1) & has_weight)
+    return where_any(on, _is_defined(weights, supporting, present))
 
 
 def support_found(looks: Sequence[Tensor], supporting: Tensor, present: Tensor) -> Tensor:
@@ -85,6 +84,11 @@ def _checked(weights: Tensor, supporting: Tensor, present: Tensor) -> tuple[Tens
     weights = check_weights(weights)
     present = check_slots(present, weights, "present")
     return weights, check_slots(supporting, weights, "supporting") & present, present
+
+
+def _is_defined(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
+    """Whether there is a supporting fact in memory, and any weight on a sentence (B,)."""
+    return supporting.any(1) & ((weights * present).sum(1) > 0)
 
 
 def _heaviest(weights: Tensor, present: Tensor) -> Tensor:

@@ -132,7 +132,7 @@ def _scores(scores: tuple[Score, ...]) -> list[str]:
             published = score.published.get(metric)
             n = score.counts.get(metric, score.n)  # deletion and insertion are measured on fewer pictures
             printed = "–" if published is None else f"{published:.4f}"
-            told = f"{value:g} {score.units[metric]}" if metric in score.units else f"{value:.4f}"
+            told = f"{value:g} {score.units[metric]}{'s' * (value != 1)}" if metric in score.units else f"{value:.4f}"
             lines.append(f"{where} {n:,} | {_plain(score.seed)} | {metric} | {told} | {printed} |")
     return lines
 
