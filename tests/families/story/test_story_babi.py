@@ -65,6 +65,10 @@ def test_the_folder_may_be_named_from_above_or_below(folder, below, size):
 def test_a_folder_with_the_files_themselves(folder):
     (folder / "en").rename(folder / "hn")
     assert listed(babi_files(folder / "hn", "1k"))["qa2"] == {"train": "hn", "test": "hn"}
+    for part in ("train", "valid", "test"):
+        (folder / "en-valid").mkdir(exist_ok=True)
+        (folder / "en-valid" / f"qa7_{part}.txt").write_text(TWO)
+    assert listed(babi_files(folder / "en-valid", "1k")) == {"qa7": {"train": "en-valid", "test": "en-valid"}}
 
 
 def test_folders_without_babi(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from saccade.families.story.stories import Asked
-from saccade.families.story.world.reader import answer_of, derive
+from saccade.families.story.world import answer_of, derive
 
 HELD = ["Mary moved to the bathroom.", "Mary got the milk there.", "Mary went back to the garden."]
 DROPPED = [*HELD, "Mary put down the milk.", "Mary travelled to the office."]
@@ -17,6 +17,12 @@ TIMES = [
 ]
 CARRIED = ["Mary got the milk.", "Mary took the apple.", "Mary dropped the milk.", "Mary grabbed the milk there."]
 COUPLE = ["Mary and John went to the office.", "Daniel moved to the park.", "Afterwards they moved to the hallway."]
+ROOMS = ["The office is north of the kitchen.", "The garden is south of the kitchen.", "The den is east of the garden."]
+FEARS = ["Mice are afraid of wolves.", "Emily is a mouse.", "Wolves are afraid of cats.", "Winona is a wolf."]
+COLOURS = ["Lily is a swan.", "Lily is gray.", "Greg is a swan.", "Brian is a swan.", "Greg is white."]
+SHAPES = ["The triangle is above the pink rectangle.", "The blue square is to the left of the triangle."]
+SIZES = ["The box of chocolates fits inside the chest.", "The box is bigger than the chest."]
+TIRED = ["Sumit is tired.", "Yann is bored.", "Sumit went back to the bedroom.", "Sumit is thirsty."]
 SHE = ["Mary went to the office.", "John moved to the park.", "Following that she went to the hallway."]
 
 
@@ -49,6 +55,25 @@ SHE = ["Mary went to the office.", "John moved to the park.", "Following that sh
         (COUPLE, "Where is Daniel?", "park", (1,)),
         (TIMES, "Where was Julie before the school?", "park", (2, 3)),
         (TIMES, "Where was Julie before the park?", "school", (3, 0)),
+        (ROOMS, "What is north of the kitchen?", "office", (0,)),
+        (ROOMS, "What is the office north of?", "kitchen", (0,)),
+        (ROOMS, "What is the kitchen north of?", "garden", (1,)),
+        (ROOMS, "How do you go from the office to the garden?", "s,s", (0, 1)),
+        (ROOMS, "How do you go from the den to the kitchen?", "w,n", (2, 1)),
+        (FEARS, "What is emily afraid of?", "wolf", (1, 0)),
+        (FEARS, "What is winona afraid of?", "cat", (3, 2)),
+        (COLOURS, "What color is Brian?", "white", (3, 2, 4)),
+        (COLOURS[:4], "What color is Brian?", "gray", (3, 0, 1)),
+        (COLOURS, "What color is Lily?", "gray", (1,)),
+        (SHAPES, "Is the pink rectangle to the right of the blue square?", "yes", (0, 1)),
+        (SHAPES, "Is the blue square below the pink rectangle?", "no", (1, 0)),
+        (SHAPES, "Is the blue square above the pink rectangle?", "yes", (1, 0)),
+        (SIZES, "Does the box fit in the box of chocolates?", "no", (0, 1)),
+        (SIZES, "Is the box bigger than the box of chocolates?", "yes", (1, 0)),
+        (SIZES, "Does the box of chocolates fit in the chest?", "yes", (0,)),
+        (TIRED[:3], "Where will sumit go?", "bedroom", (0,)),
+        (TIRED[:3], "Why did sumit go to the bedroom?", "tired", (0,)),
+        (TIRED, "Where will sumit go?", "kitchen", (3,)),
         (["Sam walks into the den.", "Sam picks up an apple."], "Where is the apple?", "den", (1, 0)),
     ],
 )
@@ -70,6 +95,14 @@ def test_answers(story, question, answer, supporting):
         (["Mary is not in the park."], "Where is Mary?"),
         ([*HELD, "Mary is no longer in the garden."], "Where is the milk?"),
         (HELD, "Why did Mary go?"),
+        (HELD, "Why did Mary go to the garden?"),
+        (ROOMS, "What is west of the kitchen?"),
+        (ROOMS, "How do you go from the office to the attic?"),
+        (ROOMS, "How do you go from the office to the office?"),
+        (FEARS[1:], "What is emily afraid of?"),
+        (COLOURS[2:4], "What color is Brian?"),
+        (SHAPES, "Is the red square above the triangle?"),
+        (SIZES[:1], "Is the box bigger than the chest?"),
         (["She went to the office."], "Where is Mary?"),
         (["The sun shines."], "Where is Mary?"),
     ],
@@ -83,3 +116,14 @@ def test_answers_follow_an_edited_story():
     without = tuple(sentence for at, sentence in enumerate(DROPPED) if at != 2)
     assert answer_of(asked) == "garden"
     assert answer_of(Asked(without, asked.question, "?")) == "bathroom"
+
+
+def test_answers_follow_exchanged_names():
+    exchange = {"Mary": "John", "John": "Mary"}
+    story = ["Mary went to the office.", "John moved to the park.", "Mary got the milk.", "John took the apple."]
+    other = [" ".join(exchange.get(word, word) for word in sentence.split()) for sentence in story]
+    for question, answers in {
+        "Where is Mary?": ("office", "park"),
+        "What is Mary carrying?": ("milk", "apple"),
+    }.items():
+        assert (derive(story, question).answer, derive(other, question).answer) == answers

@@ -25,7 +25,7 @@ Size = Literal["1k", "10k"]
 
 _FOLDERS: dict[Size, tuple[str, ...]] = {"1k": ("en",), "10k": ("en-10k", "en")}
 """Where the training questions of a size are; the second folder gives test files only."""
-_FILE = re.compile(r"(qa([1-9][0-9]?))_.+_(train|test)\.txt")
+_FILE = re.compile(r"(qa([1-9][0-9]?))(?:_.+)?_(train|test)\.txt")  # en-valid has qa1_train.txt
 _ARCHIVE = "tasks_1-20_v1-2"
 
 

@@ -17,6 +17,7 @@ from saccade.families.story.world.lexicon import (
     WIDE_DROP,
     WIDE_GIVE,
     WIDE_GO,
+    WIDE_GO_TOGETHER,
     WIDE_TAKE,
 )
 
@@ -46,7 +47,7 @@ _TIME = _any(*TIMES)
 _SENTENCE = re.compile(rf"(?:(?P<early>{_TIME}) )?(?:(?:{_any(*LINKS)}) )?(?P<rest>.+?)(?: (?P<late>{_TIME}))?")
 _WHO = r"(?P<who>\S+)(?: and (?P<also>\S+))? "
 _FORMS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    ("go", re.compile(rf"{_WHO}(?:{_any(*GO, *WIDE_GO)}) {_THE}(?P<what>\S+)")),
+    ("go", re.compile(rf"{_WHO}(?:{_any(*GO, *WIDE_GO, *WIDE_GO_TOGETHER)}) {_THE}(?P<what>\S+)")),
     ("in", re.compile(rf"{_WHO}(?:is|are) in {_THE}(?P<what>\S+)")),
     ("not", re.compile(rf"{_WHO}(?:is|are) (?:not|no longer) in {_THE}(?P<what>\S+)")),
     ("either", re.compile(rf"{_WHO}(?:is|are) either in {_THE}(?P<what>\S+) or (?:in )?{_THE}(?P<other>\S+)")),

@@ -18,6 +18,8 @@ DROP = ("left", "dropped", "discarded", "put down")
 GIVE = ("gave", "handed", "passed")
 
 WIDE_GO = ("walks into", "walked into", "walks to", "goes to")
+WIDE_GO_TOGETHER = ("walk into", "walked into", "walk to", "go to")
+"""As WIDE_GO, of more than one."""
 WIDE_TAKE = ("picks up", "takes", "gets", "grabs")
 WIDE_DROP = ("drops", "puts down", "leaves")
 WIDE_GIVE = ("gives", "hands", "passes")
@@ -36,16 +38,35 @@ NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight
 
 @dataclass(frozen=True)
 class Cast:
-    """Who and what a story is about."""
+    """Who and what a story is about, in lower case."""
 
     people: tuple[str, ...]
     rooms: tuple[str, ...]
     things: tuple[str, ...] = ("apple", "football", "milk")
 
 
-HOME = Cast(("Mary", "John", "Daniel", "Sandra"), ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office"))
+HOME = Cast(("daniel", "john", "mary", "sandra"), ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office"))
 """Most tasks."""
-TOWN = Cast(("Bill", "Fred", "Julie", "Mary"), ("bedroom", "cinema", "kitchen", "office", "park", "school"))
+TOWN = Cast(("bill", "fred", "julie", "mary"), ("bedroom", "cinema", "kitchen", "office", "park", "school"))
 """Tasks 10 and 14."""
-GIVERS = Cast(("Bill", "Fred", "Jeff", "Mary"), HOME.rooms)
+GIVERS = Cast(("bill", "fred", "jeff", "mary"), HOME.rooms)
 """Task 5."""
+
+
+@dataclass(frozen=True)
+class Verbs:
+    """The verbs of a story."""
+
+    go: tuple[str, ...] = GO
+    take: tuple[str, ...] = TAKE
+    drop: tuple[str, ...] = DROP
+    give: tuple[str, ...] = GIVE
+    go_together: tuple[str, ...] = GO
+
+
+VERBS: dict[Words, Verbs] = {
+    "babi": Verbs(),
+    "wide": Verbs(GO + WIDE_GO, TAKE + WIDE_TAKE, DROP + WIDE_DROP, GIVE + WIDE_GIVE, GO + WIDE_GO_TOGETHER),
+}
+WIDE_PEOPLE = ("sam", "brian", "julius")
+WIDE_ROOMS = ("den",)

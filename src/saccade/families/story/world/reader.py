@@ -1,4 +1,4 @@
-"""Answers a question from the sentences alone, by rules: the questions of tasks 1–3 and 5–14 of bAbI.
+"""Answers a question from the sentences alone, by rules: every question of bAbI's twenty tasks.
 
 It checks the story generator, and says what the answer of an edited story is: one without a sentence, or with two names
 exchanged. What the sentences do not tell has no answer (None).
@@ -11,9 +11,15 @@ from collections.abc import Callable, Sequence
 
 from saccade.families.story.stories import Asked, words_of
 from saccade.families.story.world.events import event_of
+from saccade.families.story.world.kinds import colour_of, fear_of
+from saccade.families.story.world.motives import motive_of, room_for
+from saccade.families.story.world.places import way_between, what_is_beside, what_it_is_beside
+from saccade.families.story.world.shapes import SIDES, is_beside
+from saccade.families.story.world.sizes import is_smaller
 from saccade.families.story.world.state import Known, State
 
-_Rule = Callable[[State, "re.Match[str]"], Known | None]
+_Rule = Callable[[Sequence[str], "re.Match[str]"], Known | None]
+"""Sentences, the question → what is known."""
 
 
 def answer_of(asked: Asked) -> str | None:
@@ -31,7 +37,7 @@ def derive(sentences: Sequence[str], question: str) -> Known | None:
     asked = " ".join(words_of(question))
     for form, rule in _QUESTIONS:
         if match := form.fullmatch(asked):
-            return rule(read(sentences), match)
+            return rule(sentences, match)
     return None
 
 
@@ -47,8 +53,8 @@ def read(sentences: Sequence[str]) -> State:
 def _gift(pick: str) -> _Rule:
     """Of the last gift that fits the question, its giver, thing or taker."""
 
-    def rule(state: State, match: re.Match[str]) -> Known | None:
-        found = state.gift(**match.groupdict())
+    def rule(sentences: Sequence[str], match: re.Match[str]) -> Known | None:
+        found = read(sentences).gift(**match.groupdict())
         if not found:
             return None
         at, event = found
@@ -60,17 +66,27 @@ def _gift(pick: str) -> _Rule:
 _QUESTIONS: tuple[tuple[re.Pattern[str], _Rule], ...] = tuple(
     (re.compile(form), rule)
     for form, rule in (
-        (r"where is the (\S+)", lambda state, found: state.place_of_thing(found[1])),
-        (r"where is (\S+)", lambda state, found: state.place_of_person(found[1])),
-        (r"where was the (\S+) before the (\S+)", lambda state, found: state.thing_before(found[1], found[2])),
-        (r"where was (\S+) before the (\S+)", lambda state, found: state.person_before(found[1], found[2])),
-        (r"is (\S+) in the (\S+)", lambda state, found: state.is_in(found[1], found[2])),
-        (r"how many objects is (\S+) carrying", lambda state, found: state.number_carried(found[1])),
-        (r"what is (\S+) carrying", lambda state, found: state.things_carried(found[1])),
+        (r"where is the (\S+)", lambda told, found: read(told).place_of_thing(found[1])),
+        (r"where is (\S+)", lambda told, found: read(told).place_of_person(found[1])),
+        (r"where was the (\S+) before the (\S+)", lambda told, found: read(told).thing_before(found[1], found[2])),
+        (r"where was (\S+) before the (\S+)", lambda told, found: read(told).person_before(found[1], found[2])),
+        (r"is (\S+) in the (\S+)", lambda told, found: read(told).is_in(found[1], found[2])),
+        (r"how many objects is (\S+) carrying", lambda told, found: read(told).number_carried(found[1])),
+        (r"what is (\S+) carrying", lambda told, found: read(told).things_carried(found[1])),
         (r"what did (?P<giver>\S+) give to (?P<taker>\S+)", _gift("thing")),
         (r"who did (?P<giver>\S+) give the (?P<thing>\S+) to", _gift("taker")),
         (r"who gave the (?P<thing>\S+)", _gift("giver")),
         (r"who gave the (?P<thing>\S+) to (?P<taker>\S+)", _gift("giver")),
         (r"who received the (?P<thing>\S+)", _gift("taker")),
+        (r"what is (\S+) of the (\S+)", lambda told, found: what_is_beside(told, found[1], found[2])),
+        (r"what is the (\S+) (\S+) of", lambda told, found: what_it_is_beside(told, found[1], found[2])),
+        (r"how do you go from the (\S+) to the (\S+)", lambda told, found: way_between(told, found[1], found[2])),
+        (r"what is (\S+) afraid of", lambda told, found: fear_of(told, found[1])),
+        (r"what colou?r is (\S+)", lambda told, found: colour_of(told, found[1])),
+        (r"is the (.+) bigger than the (.+)", lambda told, found: is_smaller(told, found[2], found[1])),
+        (r"does the (.+) fit (?:in|inside) the (.+)", lambda told, found: is_smaller(told, found[1], found[2])),
+        (rf"is the (.+) ({SIDES}) the (.+)", lambda told, found: is_beside(told, found[1], found[2], found[3])),
+        (r"where will (\S+) go", lambda told, found: room_for(told, found[1])),
+        (r"why did (\S+) (?:go to|get) the \S+", lambda told, found: motive_of(told, found[1])),
     )
 )
