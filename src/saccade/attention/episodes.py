@@ -90,7 +90,7 @@ class AttentionGRU(nn.Module):
 def gru_cell(of_input: Tensor, of_state: Tensor, state: Tensor) -> Tensor:
     """One step of a GRU from Wx + b (B,3n), Uh + b (B,3n) and h (B,n); thirds are reset, update, candidate."""
     if state.is_cuda:  # the same in one kernel instead of ten; a story has hundreds of steps
-        fused: Tensor = torch._VF._thnn_fused_gru_cell(of_input, of_state, state)[0]  # type: ignore[attr-defined]
+        fused: Tensor = torch.ops.aten._thnn_fused_gru_cell(of_input.contiguous(), of_state, state.contiguous())[0]
         return fused
     reset_x, update_x, new_x = of_input.chunk(3, -1)
     reset_h, update_h, new_h = of_state.chunk(3, -1)

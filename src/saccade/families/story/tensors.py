@@ -14,6 +14,7 @@ from torch import Tensor
 
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.families.story.stories import Asked, words_of
+from saccade.families.story.vocabulary import answer_tokens
 
 _NOISE = 0x73746F72  # tells these draws apart from all others of a seed
 NOT_KNOWN = -1
@@ -129,10 +130,8 @@ class StoryTensors:
 
 
 def _answer_ids(answer: str, numbers: dict[str, int], by_word: bool, most: int) -> list[int]:
-    if not by_word:
-        return [numbers.get(answer, NOT_KNOWN)]
-    said = [numbers.get(word, NOT_KNOWN) for word in answer.split(",")][:most]
-    return said + [0] * (most - len(said))
+    said = [numbers.get(token, NOT_KNOWN) for token in answer_tokens(answer, "split" if by_word else "joined")]
+    return said[:most] + [0] * (most - len(said)) if by_word else said or [NOT_KNOWN]
 
 
 def noisy_times(count: Tensor, slots: int, share: float, *, seed: int, rows: Tensor) -> Tensor:
