@@ -21,6 +21,8 @@ OPENERS = frozenset({"the", "a", "an", "he", "she", "they", "it", "in", "if"}) |
     word for phrase in (*LINKS, *TIMES) for word in phrase.split()
 }
 """Words that open a sentence and are no names."""
+SMALL = frozenset({"to", "is", "of", "there", "back", "and"})
+"""Further words that are about nothing."""
 TRIES = 8
 """Sentences, or pairs of names, that are tried until one changes the story as wanted."""
 
@@ -71,15 +73,15 @@ def reworded(asked: Asked, place: int, words: Collection[str], draw: random.Rand
 def replaced(asked: Asked, place: int, others: Sequence[str], draw: random.Random) -> Edit | None:
     """The story with another sentence in ``place``, one of ``others`` that is about nothing the answer involves.
 
-    It shares no name or thing with the question, the answer and the supporting facts: no word but those that half of
-    ``others`` or more have, and verbs. None where no such sentence was drawn.
+    It shares no name, thing or place with the question, the answer and the supporting facts: no word but verbs and
+    small words. None where no such sentence was drawn.
     """
     involved = {word for text in (asked.question, asked.answer) for word in words_of(text)}
     involved |= {word for number in asked.supporting for word in words_of(asked.sentences[number])}
     verbs = {word for phrases in SAME_MEANING for phrase in phrases for word in phrase.split()}
     for _ in range(TRIES):
         new = draw.choice(others)
-        if not (set(words_of(new)) & involved) - verbs - OPENERS - {"to", "is", "of", "there", "back", "and"}:
+        if not (set(words_of(new)) & involved) - verbs - OPENERS - SMALL:
             return _with_sentence(asked, place, new, kept=False)
     return None
 

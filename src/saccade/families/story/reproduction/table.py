@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from saccade.errors import ConfigError, nearest
 from saccade.families.story.published import KUMAR_2016, SUKHBAATAR_2015
-from saccade.families.story.reproduction.memory_table import LEGEND, MemoryTable
+from saccade.families.story.reproduction.memory_table import DATA, LEGEND, MemoryTable
 from saccade.families.story.reproduction.missing import train_cells
 from saccade.recorded import recorded_runs
 from saccade.show.report import Section
@@ -15,6 +16,9 @@ from saccade.verbs.reproduction.training import RESULTS
 
 def reproduce(request: Request) -> Reproduction:
     """The tables from the records; with ``train``, cells that lack a record are trained first."""
+    for name in request.data or ():
+        if name.partition(":")[0] != DATA:
+            raise ConfigError(f"data '{name}': {nearest(name, (DATA,))}")
     shown = MemoryTable(recorded_runs(), request.protocol)
     if request.folder is not None:
         shown = shown.with_runs(recorded_runs(request.folder / RESULTS))
