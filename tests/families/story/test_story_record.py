@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+import record_stories
 
 from saccade.errors import CheckpointError, ConfigError
 from saccade.families.story.babi import read_babi
@@ -139,3 +143,27 @@ def test_runs_that_do_not_belong_together_are_refused(made, pack, tmp_path):
     (fewer / "metrics.jsonl").unlink()
     with pytest.raises(CheckpointError, match="not a finished run"):
         recorded(fewer)
+
+
+# ---------------------------------------------------------------- the tool
+
+
+def test_the_tool_writes_the_record_and_says_its_error(made, pack, tmp_path, monkeypatch, capsys):
+    out, _ = made
+    words = [str(out / "runs" / "memn2n-babi-task-1k"), "--data", f"babi:{pack}", "--command", "c", "--device", "cpu"]
+    monkeypatch.setattr(
+        sys, "argv", ["record_stories.py", *words, "--system", "mine", "--variant", "--out", str(tmp_path)]
+    )
+    assert record_stories.main() == 0
+    assert read_run(tmp_path / "variants" / "mine-babi-task-1k-seed0.json").system == "mine"
+    assert "mine-babi-task-1k-seed0: mean error " in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["record_stories.py", str(tmp_path), *words[1:]])
+    assert record_stories.main() == 2
+    assert "no run folder" in capsys.readouterr().err
+
+
+def test_the_tool_needs_no_drawing_and_no_web_library():
+    """Records are made where runs are trained, which may have neither."""
+    without = ("PIL", "matplotlib", "pydantic", "fastapi", "nltk", "onnx")
+    code = f"import sys; sys.modules.update(dict.fromkeys({without})); import record_stories"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(record_stories.__file__).parent)
