@@ -9,9 +9,9 @@ Section 4.1  m_i = Σ_j l_j ∘ A x_ij, l_kj = (1 − j/J) − (k/d)(1 − 2j/J)
 Section 4.2  linear start: the softmax is left out            :func:`memory_hop`
 ===========  ==========================================================================================
 
-Every position code here has the form l_kj = a_j + s_k b_j. So a sentence is two weighted bags of words, one with the
-weights a and one with b, and m = A·bag_a + s ∘ (A·bag_b): two matrix products instead of a gather for each word. The
-bags do not depend on A, so the hops, and restarts that are trained side by side, share them.
+Every position code here has the form l_kj = a_j + s_k b_j. So a sentence is two weighted bags of words, with weights a
+and with weights b, and m = [bag_a, bag_b] · [A; A·diag(s)]: one matrix product instead of a gather for each word. The
+bags do not depend on A. They are made once for each sentence; hops, and restarts trained side by side, share them.
 
 Deviations: an empty slot can be masked. The authors' code does not mask it: its memory vector is 0 and so is its score.
 """
@@ -32,15 +32,6 @@ Code = Literal["bag", "position", "position-code"]
 CODES: tuple[Code, ...] = ("bag", "position", "position-code")
 
 
-class Bags(NamedTuple):
-    """Sentences as weighted bags of words, (…,V) each."""
-
-    plain: Tensor
-    """Word counts weighted by a_j."""
-    sloped: Tensor | None
-    """The same weighted by b_j; None where all words count alike."""
-
-
 class SentenceCode:
     """How sentences become vectors: l_kj = a_j + s_k b_j for word j and dimension k, both counted from 1.
 
@@ -55,32 +46,29 @@ class SentenceCode:
             raise ConfigError(f"encoding '{code}': {nearest(code, CODES)}")
         self.code, self.longest = code, longest
 
-    def bags(self, words: Tensor, vocabulary: int) -> Bags:
-        """Sentences of word ids (…,J), 0 where there is no word, as bags over the ``vocabulary``."""
+    def bags(self, words: Tensor, vocabulary: int) -> Tensor:
+        """Sentences of word ids (…,J), 0 where there is no word, as bags over the vocabulary: (…,V), or (…,2V)."""
         one_hot = torch.nn.functional.one_hot(words.long(), vocabulary).to(torch.get_default_dtype())  # (…,J,V)
         is_word = (words != 0).to(one_hot)  # (…,J)
         place = torch.arange(1, words.shape[-1] + 1, device=words.device).to(one_hot)  # (J,)
         if self.code == "bag":
-            return Bags(torch.einsum("...j,...jv->...v", is_word, one_hot), None)
-        if self.code == "position":
+            weights = is_word.unsqueeze(-2)  # (…,1,J)
+        elif self.code == "position":
             share = place / is_word.sum(-1, keepdim=True).clamp(min=1)  # (…,J): j/J
-            level, slope = (1 - share) * is_word, (2 * share - 1) * is_word
+            weights = torch.stack([1 - share, 2 * share - 1], -2) * is_word.unsqueeze(-2)  # (…,2,J)
         else:
-            level, slope = is_word, (place - (self.longest + 1) / 2) / self.longest * is_word
-        both = torch.einsum("...wj,...jv->...wv", torch.stack([level, slope], -2), one_hot)  # (…,2,V)
-        return Bags(both[..., 0, :], both[..., 1, :])
+            slope = (place - (self.longest + 1) / 2) / self.longest  # (J,)
+            weights = torch.stack([torch.ones_like(slope), slope]) * is_word.unsqueeze(-2)  # (…,2,J)
+        return (weights @ one_hot).flatten(-2)
 
-    def vectors(self, bags: Bags, embedding: Tensor) -> Tensor:
-        """The vectors (…,d) of sentences, with an embedding (V,d) of words."""
-        plain = bags.plain @ embedding  # (…,d)
-        if bags.sloped is None:
-            return plain
-        return plain + self.slopes(embedding.shape[-1], plain) * (bags.sloped @ embedding)
-
-    def slopes(self, dimensions: int, like: Tensor) -> Tensor:
-        """s_k for each dimension: (d,)."""
-        k = torch.arange(1, dimensions + 1, device=like.device).to(like)
-        return k / dimensions if self.code == "position" else 4 * (k - (dimensions + 1) / 2) / dimensions
+    def matrix(self, embedding: Tensor) -> Tensor:
+        """What bags are multiplied by: an embedding (V,d) of words, and under it the same times s: (V,d) or (2V,d)."""
+        if self.code == "bag":
+            return embedding
+        dimensions = embedding.shape[-1]
+        k = torch.arange(1, dimensions + 1, device=embedding.device).to(embedding)  # (d,)
+        slopes = k / dimensions if self.code == "position" else 4 * (k - (dimensions + 1) / 2) / dimensions
+        return torch.cat([embedding, embedding * slopes])
 
 
 class Hop(NamedTuple):
@@ -113,7 +101,7 @@ def memory_hop(
         linear: leave the softmax out, as at the start of training: p = uᵀ m_i.
         weights: (B,S) in place of its own.
     """
-    scores = torch.einsum("bd,bsd->bs", query, keys)  # (B,S)
+    scores = (keys @ query.unsqueeze(-1)).squeeze(-1)  # (B,S)
     if linear:
         own = scores if present is None else scores * present
     elif present is None:
@@ -122,7 +110,7 @@ def memory_hop(
         own = scores.masked_fill(~present, -torch.inf).softmax(-1)
         own = torch.where(present.any(-1, keepdim=True), own, torch.zeros_like(own))  # an empty memory: no weight
     used = given_or_own(weights, own)
-    return Hop(torch.einsum("bs,bsd->bd", used, values), used, scores)  # Eq. (2)
+    return Hop((used.unsqueeze(1) @ values).squeeze(1), used, scores)  # Eq. (2)
 
 
 def memory_look(name: str, weights: Tensor, scores: Tensor, *, is_softmax: bool = True) -> Look:

@@ -39,7 +39,7 @@ from saccade.trace import AttentionTrace, Look, Output, Total
 
 Raw = dict[str, Tensor]
 Encoding = Any
-"""What ``encode`` makes of a batch: a tensor (B,…), or several by name, as a memory and which of its slots are filled."""
+"""What ``encode`` makes of a batch: a tensor (B,…), or several by name, such as a memory and its filled slots."""
 Given = Mapping[str, Tensor]
 """Weights, or the frame of a crop, by the name of their look: to be used in place of the model's own."""
 

@@ -49,6 +49,7 @@ class DMNConfig:
     """n of facts, question and memory."""
     embedding: int = 64
     passes: int = 3
+    """Most passes; a model that ``stops`` spends its last on ending."""
     gate: GateNorm = "sigmoid"
     stops: bool = False
     """End the passes when the gate chooses the end-of-passes fact; for gates that are taught."""
@@ -75,6 +76,7 @@ class DMNModel(StoryModel):
     Config = DMNConfig
     says_words = True
     own_slots = ("(end of passes)",)
+    facts_carry_the_past = True
     taught_by = ("length", "said", "passes")
 
     def __init__(self, config: DMNConfig) -> None:
@@ -102,7 +104,7 @@ class DMNModel(StoryModel):
     @property
     def gates_can_be_taught(self) -> bool:
         """Softmax gates choose one fact in each pass."""
-        return self.config.gate == "softmax"
+        return bool(self.config.gate == "softmax")
 
     def gate_scores(self, raw: Raw) -> Tensor:
         """Scores of facts in each pass (B,T,S+1)."""
@@ -156,6 +158,8 @@ class DMNModel(StoryModel):
             scores = self.gate.score(facts, memory, question).masked_fill(~present, -torch.inf)  # (B,S+1)
             gate = gates(scores, present, self.config.gate, self.given(attention, name, scores.shape))
             raw |= {f"{name}.weights": gate, f"{name}.scores": scores, f"{name}.active": active}
+            if self.config.stops and number == self.config.passes - 1:
+                break  # the last pass can only end
             if passes is not None:
                 goes_on = number < passes
             elif self.config.stops:
@@ -191,7 +195,8 @@ class DMNModel(StoryModel):
         """The state of the reader after the last word of each question: (B,n)."""
         states, _ = self.reader(self.dropout(self.embed(query)))  # (B,Q,n)
         last = ((query != 0).sum(1) - 1).clamp(min=0)  # (B,)
-        return states.gather(1, last.view(-1, 1, 1).expand(-1, 1, states.shape[-1]))[:, 0]
+        found: Tensor = states.gather(1, last.view(-1, 1, 1).expand(-1, 1, states.shape[-1]))[:, 0]
+        return found
 
     def _say(self, memory: Tensor, question: Tensor, said: Tensor | None) -> Tensor:
         """Logits (B,A,V) of the words of the answer."""

@@ -67,7 +67,7 @@ class MemN2NModel(StoryModel):
     """Stories (B,S,J) and questions (B,Q) → logits over the vocabulary (B,V) and one look for each hop."""
 
     Config = MemN2NConfig
-    taught_by = ("times",)
+    taught_by = ("times", "bags", "query_bags")
     switches = ("linear",)
 
     def __init__(self, config: MemN2NConfig) -> None:
@@ -87,36 +87,59 @@ class MemN2NModel(StoryModel):
         """One for each hop."""
         return tuple(f"hop{number}" for number in range(1, self.config.hops + 1))
 
-    def encode(self, story: Tensor, times: Tensor | None = None) -> Encoding:
+    def encode(self, story: Tensor, times: Tensor | None = None, bags: Tensor | None = None) -> Encoding:
         """The memory: ``vectors`` (B,S,E,d) under each embedding, and ``present`` (B,S), which slots hold a sentence.
 
         Args:
             story: word ids (B,S,J).
             times: (B,S) how far back each sentence is, the last one 1; None: as told.
+            bags: of the sentences (B,S,W), where they are made already; see :meth:`bags`.
         """
+        config = self.config
         present = (story != 0).any(-1)  # (B,S)
         if times is None:
             times = present.sum(-1, keepdim=True) - torch.arange(story.shape[1], device=story.device)  # (B,S): last 1
-        row = times.clamp(1, self.config.times) - 1  # (B,S)
-        bags = self.code.bags(story, self.config.words)
-        vectors = [
-            (self.code.vectors(bags, self._words(embedding)) + time[row]) * present.unsqueeze(-1)
-            for embedding, time in zip(self.embed, self.time)
-        ]  # E × (B,S,d)
-        return {"vectors": torch.stack(vectors, 2), "present": present}
+        bags = self.bags(story) if bags is None else bags
+        row = torch.where(present, times.clamp(1, config.times), 0)  # (B,S); 0: no sentence, no time
+        time = torch.nn.functional.one_hot(row, config.times + 1)[..., 1:].to(bags)  # (B,S,T)
+        matrix = torch.cat([torch.cat([self.code.matrix(a), t]) for a, t in zip(self.embed, self.time)], 1)  # (W+T,E·d)
+        vectors = torch.cat([bags, time], -1) @ matrix  # (B,S,E·d)
+        vectors = vectors.view(*vectors.shape[:-1], len(self.embed), config.dim)  # (B,S,E,d)
+        return {"vectors": vectors, "present": present}
 
-    def ask(self, encoding: Encoding, query: Tensor, *, attention: Given | None = None, linear: bool = False) -> Raw:
-        """Read the memory in hops; ``linear`` leaves the softmaxes out, as at the start of training."""
-        vectors, present = encoding["vectors"], encoding["present"]  # (B,S,E,d), (B,S)
-        bags = self.code.bags(query, self.config.words)
-        state = self.code.vectors(bags, self._words(self.embed[0]))  # u^1 (B,d); B = A^1
+    def bags(self, words: Tensor) -> Tensor:
+        """Sentences of word ids (…,J) as weighted bags (…,W), which depend on no weight of the model."""
+        return self.code.bags(words, self.config.words)
+
+    def ask(
+        self,
+        encoding: Encoding,
+        query: Tensor,
+        *,
+        query_bags: Tensor | None = None,
+        linear: bool = False,
+        attention: Given | None = None,
+    ) -> Raw:
+        """Read the memory in hops.
+
+        Args:
+            encoding: of the stories.
+            query: word ids of the questions (B,Q).
+            query_bags: of the questions (B,W), where they are made already.
+            linear: leave the softmaxes out, as at the start of training.
+            attention: weights (B,S) in place of its own, by hop.
+        """
+        present = encoding["present"]  # (B,S)
+        memories = encoding["vectors"].unbind(2)  # E × (B,S,d)
+        bags = self.bags(query) if query_bags is None else query_bags
+        state = bags @ self.code.matrix(self.embed[0])  # u^1 (B,d); B = A^1
         raw: Raw = {}
+        is_adjacent = self.config.tying == "adjacent"
         for number, name in enumerate(self.look_names):
-            key = number if self.config.tying == "adjacent" else 0
-            values = vectors[:, :, key + 1]  # (B,S,d)
+            keys, values = memories[number : number + 2] if is_adjacent else memories  # (B,S,d) each
             hop = memory_hop(
                 state,
-                vectors[:, :, key],
+                keys,
                 values,
                 present=present if self.config.mask else None,
                 linear=linear,
@@ -124,10 +147,10 @@ class MemN2NModel(StoryModel):
             )
             raw |= {f"{name}.weights": hop.weights, f"{name}.scores": hop.scores}
             raw |= {f"{name}.values": values, f"{name}.context": hop.context}
-            carried = state if self.config.tying == "adjacent" else state @ self.carry.T
-            state = carried + hop.context  # u^{k+1} (B,d)
-        output = self.embed[-1] if self.config.tying == "adjacent" else self.output
-        return {"logits": state @ self._words(output).T, **raw}  # (B,V)
+            state = (state if is_adjacent else state @ self.carry.T) + hop.context  # u^{k+1} (B,d)
+        output = self.embed[-1] if is_adjacent else self.output
+        # The empty word has no vector: its logit is 0, and its row of the embedding is never used.
+        return {"logits": torch.nn.functional.pad(state @ output[1:].T, (1, 0)), **raw}  # (B,V)
 
     def forward_raw(
         self,
@@ -135,19 +158,18 @@ class MemN2NModel(StoryModel):
         query: Tensor,
         *,
         times: Tensor | None = None,
+        bags: Tensor | None = None,
+        query_bags: Tensor | None = None,
         linear: bool = False,
         attention: Given | None = None,
     ) -> Raw:
-        """Stories (B,S,J) and questions (B,Q) → plain tensors."""
-        return self.ask(self.encode(story, times), query, linear=linear, **given_argument(attention))
+        """Stories (B,S,J) and questions (B,Q) → plain tensors; arguments as in :meth:`encode` and :meth:`ask`."""
+        encoding = self.encode(story, times, bags)
+        return self.ask(encoding, query, query_bags=query_bags, linear=linear, **given_argument(attention))
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """One for each hop."""
         return tuple(memory_look(name, raw[f"{name}.weights"], raw[f"{name}.scores"]) for name in self.look_names)
-
-    def _words(self, embedding: Tensor) -> Tensor:
-        """The embedding (V,d) with that of the empty word at zero."""
-        return embedding * (torch.arange(len(embedding), device=embedding.device) != 0).unsqueeze(1)
 
     @classmethod
     def tiny(cls) -> MemN2NConfig:

@@ -8,7 +8,7 @@ model that says several words, which ends with word 0.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -28,10 +28,17 @@ class StoryModel(AttentionModel):
     """Whether an answer is said word by word; otherwise several words are one entry of the vocabulary."""
 
     taught_by: ClassVar[tuple[str, ...]] = ()
-    """Further arguments of ``forward_raw`` that training gives where it has them: ``times`` of sentences, ``length`` in
-    words of the longest story, words ``said`` before, number of ``passes``."""
+    """Further arguments of ``forward_raw`` that training gives where it has them: ``times`` of sentences, ``bags`` and
+    ``query_bags`` of words, ``length`` in words of the longest story, words ``said`` before, number of ``passes``."""
     switches: ClassVar[tuple[str, ...]] = ()
     """Switches of ``forward_raw`` that a phase may set: ``linear``."""
+
+    def bags(self, words: Tensor) -> Tensor:
+        """Sentences of word ids (…,J) as bags of words (…,W), of a model that is taught by ``bags``."""
+        raise NotImplementedError(f"{type(self).__name__} reads no bags of words")
+
+    facts_carry_the_past: ClassVar[bool] = False
+    """Whether what it looks at in a slot is the sentence and those before it, not that sentence alone."""
 
     @property
     def gates_can_be_taught(self) -> bool:
@@ -43,11 +50,11 @@ class StoryModel(AttentionModel):
         raise NotImplementedError(f"{type(self).__name__} has no gates that can be taught")
 
     @abstractmethod
-    def encode(self, story: Tensor, **options: Any) -> Encoding:
+    def encode(self, story: Tensor) -> Encoding:
         """What is kept of the stories (B,S,J) before any question."""
 
     @abstractmethod
-    def ask(self, encoding: Encoding, query: Tensor, *, attention: Given | None = None, **options: Any) -> Raw:
+    def ask(self, encoding: Encoding, query: Tensor, *, attention: Given | None = None) -> Raw:
         """Answer the questions (B,Q) about encoded stories, as plain tensors."""
 
     def respond(self, encoding: Encoding, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
@@ -62,8 +69,8 @@ class StoryModel(AttentionModel):
         return marked_given(self.wrap(raw), attention)
 
     @abstractmethod
-    def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None, **options: Any) -> Raw:
-        """The same as plain tensors; what else there is in ``options`` is the model's own."""
+    def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+        """The same as plain tensors; a model may take more, see :attr:`taught_by`."""
 
 
 def toy_stories(count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,19 +1,23 @@
-"""The settings of a family's stories, and the questions of each split: generated, from bAbI, or from one's own table."""
+"""The settings of stories, and the questions of each split: generated, from bAbI, or from one's own table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from saccade.data.tables.references import split_reference
-from saccade.errors import ConfigError, DataError
+from saccade.errors import DataError
 from saccade.families.story.babi import Size, babi_files, read_babi
 from saccade.families.story.stories import Asked
+from saccade.families.story.story_table import read_story_jsonl
+from saccade.families.story.vocabulary import StoryWords
+from saccade.families.story.world import TASKS, tell
 
 READERS = ("babi", "jsonl")
 GENERATED = "stories"
+_MANY: dict[Size, int] = {"1k": 1000, "10k": 10_000}
 SplitName = Literal["train", "val", "test"]
 
 
@@ -38,6 +42,8 @@ class StoryDataConfig:
     """Share of the training stories of files that are kept for validation."""
     memory: int = 50
     """Sentences of a story that are kept: the last so many."""
+    fill: bool = False
+    """Of bAbI: make the training questions of tasks whose file is missing, as the 10k file of task 3 may be."""
     noise: float = 0.0
     """While training, the largest share of blank times between sentences (random noise)."""
 
@@ -80,7 +86,8 @@ class StorySource:
         Args:
             by_word: only single words; otherwise an answer of several words is one entry too.
         """
-        return vocabulary([*self.questions("train"), *self.questions("val")], by_word=by_word)
+        learned = [*self.questions("train"), *self.questions("val")]
+        return StoryWords.build(learned, "split" if by_word else "joined").words
 
     def _load(self, split: SplitName) -> dict[str, list[Asked]]:
         if self.config.is_generated:
@@ -91,18 +98,8 @@ class StorySource:
                 return {"test": babi_questions(path, self.config, "test")}
             train, val = held_out(babi_questions(path, self.config, "train"), self.config.validation)
             return {"train": train, "val": val}
-        raise ConfigError(f"no reader '{reader}'")
-
-
-def vocabulary(asked: Sequence[Asked], *, by_word: bool) -> tuple[str, ...]:
-    """All words of ``asked`` in order, the empty one first; see :meth:`StorySource.words`."""
-    from saccade.families.story.stories import words_of
-
-    texts = {text for each in asked for text in (*each.sentences, each.question)}
-    words = {word for text in texts for word in words_of(text)}
-    answers = {each.answer for each in asked}
-    words |= {word for answer in answers for word in answer.split(",")} if by_word else answers
-    return ("", *sorted(words))
+        table = read_story_jsonl(path)
+        return {name: table.asked(name) for name in ("train", "val", "test")}
 
 
 def babi_questions(root: Path, config: StoryDataConfig, split: str) -> list[Asked]:
@@ -111,12 +108,16 @@ def babi_questions(root: Path, config: StoryDataConfig, split: str) -> list[Aske
     wanted = [f"qa{task}" for task in config.tasks] or list(files)
     found: list[Asked] = []
     for task in wanted:
-        if split not in files.get(task, {}):
+        if split in files.get(task, {}):
+            found += read_babi(files[task][split], task)
+        elif config.fill and split == "train":
+            found += _told(int(task.removeprefix("qa")), config, _MANY[config.size], range(1 << 30))
+        elif config.tasks:
             there = ", ".join(name for name, have in files.items() if split in have)
-            if config.tasks:
-                raise DataError(f"{config.name}: no {split} file of {task} ({config.size}); there are {there}")
-            continue
-        found += read_babi(files[task][split], task)
+            raise DataError(
+                f"{config.name}: no {split} file of {task} ({config.size}); there are {there}; "
+                "set data.fill=true to have its training questions made"
+            )
     return found
 
 
@@ -140,16 +141,17 @@ def _same_story(before: Asked, after: Asked) -> bool:
 
 def generated(config: StoryDataConfig, split: SplitName) -> list[Asked]:
     """Questions about generated stories."""
-    from saccade.families.story.world import TASKS, tell
-
     many = {"train": config.questions, "val": max(1, config.questions // 10), "test": min(1000, config.questions)}
-    first = {"train": 0, "val": 1, "test": 2}[split]
+    first = {"train": 0, "val": 1, "test": 2}[split]  # train, val and test take stories in turn
+    tasks = config.tasks or tuple(TASKS)
+    return [each for task in tasks for each in _told(task, config, many[split], range(first, 1 << 30, 3))]
+
+
+def _told(task: int, config: StoryDataConfig, many: int, indices: Iterable[int]) -> list[Asked]:
+    """The first ``many`` questions about stories ``indices`` of a task."""
     found: list[Asked] = []
-    for task in config.tasks or tuple(TASKS):
-        own: list[Asked] = []
-        index = first
-        while len(own) < many[split]:
-            own += tell(task, config.seed, index, words=config.words)
-            index += 3  # train, val and test take stories in turn
-        found += own[: many[split]]
-    return found
+    for index in indices:
+        found += tell(task, config.seed, index, words=config.words)
+        if len(found) >= many:
+            break
+    return found[:many]

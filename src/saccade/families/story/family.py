@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from saccade.families.contract import DataEntry, Family, ModelSpec
+from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable
 
 MODELS = {
     "memn2n": ModelSpec(
@@ -39,6 +39,13 @@ DATA = {
     ),
 }
 
+TABLES = {
+    "memory-table": PaperTable(
+        "Sukhbaatar et al. 2015, Tables 1 to 3, and Kumar et al. 2016, Table 1: memory networks on the 20 bAbI tasks",
+        "saccade.families.story.reproduction.table:reproduce",
+    ),
+}
+
 FAMILY = Family(
     name="story",
     title="a story and a question in, the answer out",
@@ -54,4 +61,6 @@ FAMILY = Family(
     page="saccade.families.story.page",
     panel="js/panel.js",
     runtime="js/runtime.js",
+    tables=TABLES,
+    published="saccade.families.story.published:PUBLISHED",
 )

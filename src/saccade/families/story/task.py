@@ -7,7 +7,8 @@ without the softmaxes over the memory, then ``answer`` with them. Several restar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, cast
 
 import torch
@@ -22,11 +23,14 @@ from saccade.metrics.columns import Values
 from saccade.models.base import Raw
 from saccade.models.story import StoryModel
 from saccade.tasks.learned_data import Entries, word_entries
-from saccade.tasks.task import Batch, Task
+from saccade.tasks.task import Batch, Task, check_batch
 
 VALIDATION_BATCH = 2000
 MOST_TRAINING = 20_000
 """Training questions of which the training error is taken."""
+MOST_PASSES = 10
+AHEAD = {"cuda": 64, "cpu": 1}
+"""Batches that are made in one go: on a GPU a batch of stories is a handful of small kernels, all of them launches."""
 
 
 class StoryTask(Task):
@@ -72,6 +76,9 @@ class StoryTask(Task):
             "times": min(self.data_config.memory, most),
             "answer_words": self.sizes.answer_words,
         }
+        if model_config.get("stops"):  # one pass for each supporting fact, and one to end
+            facts = max(len(each.supporting) for each in learned)
+            known["passes"] = min(MOST_PASSES, facts + 1)
         own = {field: value for field, value in known.items() if field in kind.Config.__dataclass_fields__}
         for field, value in own.items():
             if model_config.get(field, value) != value:
@@ -120,15 +127,45 @@ class StoryTask(Task):
         """Linear start is a switch of the forward pass."""
         return {"linear": True} if isinstance(loss, LinearStart) else {}
 
+    def train_batches(
+        self,
+        start: int,
+        *,
+        batch_size: int,
+        rank: int = 0,
+        world_size: int = 1,
+        data: str = "default",
+        features: str = "auto",
+    ) -> Iterator[Batch]:
+        """Batches ``start``, ``start + 1``, …, of which several are made in one go."""
+        split = self.training_split(data, features)
+        together, ahead = batch_size * world_size, AHEAD.get(self.device.type, 1)
+        check_batch(together, split.size)
+        mine = slice(rank * batch_size, (rank + 1) * batch_size)
+        for first in itertools.count(start, ahead):
+            members = torch.cat([self._members(split, first + at, together)[mine] for at in range(ahead)])
+            numbers = (first + torch.arange(ahead)) * world_size + rank  # of the batches of all ranks
+            whole = self._taught(split, members, rows_of(numbers, batch_size))
+            for at in range(ahead):
+                part = slice(at * batch_size, (at + 1) * batch_size)
+                yield {name: each[part] if isinstance(each, Tensor) else each for name, each in whole.items()}
+
     def batch(self, data: StoryTensors, indices: Tensor, number: int) -> Batch:
         """The questions ``indices`` (B,), with what a model of this kind is taught by."""
+        return self._taught(data, indices, rows_of(torch.tensor([number]), len(indices)))
+
+    def _taught(self, data: StoryTensors, indices: Tensor, rows: Tensor) -> Batch:
+        """The same for one batch or several; ``rows`` (B,) tell the examples of the whole run apart."""
         batch: Batch = data.take(indices)
-        batch["length"] = data.length
-        batch["said"] = batch["answer"]
-        batch["passes"] = (batch["supporting"] >= 0).sum(1)  # (B,)
-        if self.data_config.noise and data.split == "train" and "times" in self.model.taught_by:
+        taught = self.model.taught_by
+        batch |= {"said": batch["answer"]} if "said" in taught else {}
+        batch |= {"length": data.length} if "length" in taught else {}
+        batch |= {"passes": (batch["supporting"] >= 0).sum(1)} if "passes" in taught and self.model.config.stops else {}
+        if self.data_config.noise and "times" in taught:
             slots = batch["story"].shape[1]
-            batch["times"] = noisy_times(batch["count"], slots, self.data_config.noise, seed=self.seed, number=number)
+            batch["times"] = noisy_times(batch["count"], slots, self.data_config.noise, seed=self.seed, rows=rows)
+        if "bags" in taught:
+            batch["bags"], batch["query_bags"] = data.bags(indices, self.model.bags)
         return batch
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
@@ -163,7 +200,7 @@ class StoryTask(Task):
     def _measured(self, model: nn.Module, data: StoryTensors, most: int | None) -> dict[str, float]:
         values, total = Values(), data.size if most is None else min(most, data.size)
         step = max(1, data.size // total)  # evenly over the split, which is sorted by task
-        for indices in torch.arange(0, data.size, step).split(VALIDATION_BATCH):
+        for indices in torch.split(torch.arange(0, data.size, step), VALIDATION_BATCH):
             batch = data.take(indices)
             logits = cast(StoryModel, model).forward_raw(batch["story"], batch["query"])["logits"]
             logits = logits if logits.dim() == 3 else logits.unsqueeze(1)  # (B,A,V)
@@ -184,8 +221,15 @@ class StoryTask(Task):
 
     @classmethod
     def scored_on(cls, facts: Any, wanted: Any) -> dict[str, Any]:
-        """The data, and the vocabulary of the model."""
-        return {**super().scored_on(facts, wanted), "words": facts.answers}
+        """The data, the vocabulary of the model, and whether its looks were taught."""
+        from saccade.families.story.scores import is_supervised
+
+        return {**super().scored_on(facts, wanted), "words": facts.answers, "supervised": is_supervised(facts)}
+
+
+def rows_of(numbers: Tensor, batch_size: int) -> Tensor:
+    """Numbers of all examples of the batches ``numbers`` (N,): (N·batch_size,)."""
+    return (numbers.unsqueeze(1) * batch_size + torch.arange(batch_size)).flatten()
 
 
 def gate_loss(scores: Tensor, supporting: Tensor, count: Tensor) -> Tensor:

@@ -6,15 +6,15 @@ sentences (N,S), 0 where a slot is empty.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.families.story.stories import Asked, words_of
+from saccade.families.story.vocabulary import answer_tokens
 
 _NOISE = 0x73746F72  # tells these draws apart from all others of a seed
 NOT_KNOWN = -1
@@ -35,18 +35,12 @@ class Sizes:
 
 def sizes_of(asked: Sequence[Asked], memory: int) -> Sizes:
     """Sizes that hold all of ``asked``; of a longer story only the last ``memory`` sentences are kept."""
-    texts = {text for each in asked for text in (*each.sentences[-1:], each.question)}
-    texts |= {text for last, following in pairwise((*asked, None)) if _ends(last, following) for text in last.sentences}
+    texts = {text for each in asked for text in (*each.sentences, each.question)}
     return Sizes(
         memory=max(1, min(memory, max((len(each.sentences) for each in asked), default=1))),
         longest=max([1, *(len(words_of(text)) for text in texts)]),
         answer_words=max([1, *(each.answer.count(",") + 1 for each in asked)]),
     )
-
-
-def _ends(asked: Asked, following: Asked | None) -> bool:
-    """Whether the story of ``asked`` ends with it: the question after it is about another, or there is none."""
-    return following is None or following.sentences[: len(asked.sentences)] != asked.sentences
 
 
 class StoryTensors:
@@ -105,12 +99,13 @@ class StoryTensors:
         self.task_names = tasks
         place = {name: at for at, name in enumerate(tasks)}
         self.task = column([[place[each.task]] for each in asked], 1)[:, 0]  # (N,)
+        self._bags: Tensor | None = None
         lengths = (self.sentences != 0).sum(1)  # (U,)
         self.length = int(lengths[self.rows].sum(1).max()) if self.size else 0
         """Words of the longest story."""
 
     def take(self, indices: Tensor) -> dict[str, Tensor]:
-        """Questions ``indices`` (B,): story (B,S,J), query (B,J), answer (B,A), supporting (B,F), count and task (B,)."""
+        """Questions ``indices`` (B,): story (B,S,J), query (B,J), answer (B,A), supporting (B,F), count, task (B,)."""
         at = indices.to(self.device, non_blocking=True)
         return {
             "story": self.sentences[self.rows[at]],
@@ -121,15 +116,25 @@ class StoryTensors:
             "task": self.task[at],
         }
 
+    def bags(self, indices: Tensor, of: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+        """Bags of words of the stories (B,S,W) and questions (B,W): each sentence is made into one once.
+
+        Args:
+            indices: of the questions (B,).
+            of: word ids (U,J) → bags (U,W).
+        """
+        if self._bags is None:
+            self._bags = of(self.sentences)  # (U,W)
+        at = indices.to(self.device, non_blocking=True)
+        return self._bags[self.rows[at]], self._bags[self.query[at]]
+
 
 def _answer_ids(answer: str, numbers: dict[str, int], by_word: bool, most: int) -> list[int]:
-    if not by_word:
-        return [numbers.get(answer, NOT_KNOWN)]
-    said = [numbers.get(word, NOT_KNOWN) for word in answer.split(",")][:most]
-    return said + [0] * (most - len(said))
+    said = [numbers.get(token, NOT_KNOWN) for token in answer_tokens(answer, "split" if by_word else "joined")]
+    return said[:most] + [0] * (most - len(said)) if by_word else said or [NOT_KNOWN]
 
 
-def noisy_times(count: Tensor, slots: int, share: float, *, seed: int, number: int) -> Tensor:
+def noisy_times(count: Tensor, slots: int, share: float, *, seed: int, rows: Tensor) -> Tensor:
     """Times (B,S) with blanks between sentences: random noise (Sukhbaatar et al. 2015, Section 4.2).
 
     Among n + b times, b drawn from 0 … ⌈share · n⌉, the n sentences of a story take n at random, in their order.
@@ -139,16 +144,16 @@ def noisy_times(count: Tensor, slots: int, share: float, *, seed: int, number: i
         slots: S.
         share: largest share of blanks.
         seed: of the run.
-        number: of the batch: the times are a function of (seed, number) and of the place in the batch.
+        rows: (B,) numbers that tell the examples of a run apart: times are a function of (seed, row, count).
     """
-    device, batch = count.device, count.shape[0]
+    device = count.device
     n = count.unsqueeze(1)  # (B,1)
     most = slots + int(-(-share * slots // 1))  # P: times that there can be
-    bits = hash_u32(seed ^ _NOISE, number * batch + torch.arange(batch, device=device).unsqueeze(1), 0,
-                    torch.arange(most + 1, device=device))  # (B,P+1)  # fmt: skip
+    place = torch.arange(most + 1, device=device)  # (P+1,)
+    bits = hash_u32(seed ^ _NOISE, rows.to(device).unsqueeze(1), 0, place)  # (B,P+1)
     blanks = uniform_below(bits[:, :1], torch.ceil(share * n).long() + 1)  # (B,1)
-    time = torch.arange(most, device=device)  # (P,)
-    order = bits[:, 1:].masked_fill(time >= n + blanks, 1 << 33).argsort(1)  # (B,P): times in a random order
+    time = place[:-1]  # (P,)
+    order = bits[:, 1:].masked_fill(time >= n + blanks, 1 << 33).argsort(dim=1, stable=True)  # (B,P)
     drawn = torch.where(time < n, order, most).sort(1).values  # (B,P): the first n of these, the latest first
     back = (n - 1 - torch.arange(slots, device=device)).clamp(min=0)  # (B,S): sentences told after this one
     return drawn.gather(1, back) + 1

@@ -148,7 +148,8 @@ def _scores(scores: tuple[Score, ...]) -> list[str]:
             published = score.published.get(metric)
             n = score.counts.get(metric, score.n)  # deletion and insertion are measured on fewer pictures
             printed = "–" if published is None else f"{published:.4f}"
-            lines.append(f"{where} {n:,} | {_plain(score.seed)} | {metric} | {value:.4f} | {printed} |")
+            told = f"{value:g} {score.units[metric]}{'s' * (value != 1)}" if metric in score.units else f"{value:.4f}"
+            lines.append(f"{where} {n:,} | {_plain(score.seed)} | {metric} | {told} | {printed} |")
     return lines
 
 
