@@ -57,6 +57,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "caption": SCHEMA_1,
         "scenes": SCHEMA_1,
     },
+    "metrics/text/stems.py": {"ies": "the end of an English word"},
     "models/io/facts.py": {"question": "model folders of schema 1 named a task", "attribute": "that task"},
     "families/__init__.py": {name: "the one dictionary that lists families" for name in FAMILIES},
     "show/report_sources.py": {"question": RECORD_KEY},
@@ -66,7 +67,6 @@ ALLOWED: dict[str, dict[str, str]] = {
     "web/static/js/page.js": {"question": PAGE_STATE},
     "web/static/js/questions.js": {"question": PAGE_STATE},
     "web/static/js/saved_look.js": {"question": RECORD_KEY},
-    "web/static/js/engine/sighting.js": {"question": RECORD_KEY},
     "web/static/js/engine/looker.js": {
         "soft": "a network that the page can compute; weights name it as their kind",
         "hattnet": "a network that the page can compute; weights name it as their kind",

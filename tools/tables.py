@@ -18,6 +18,8 @@ from saccade.families.multiset.reproduction.table1 import MultisetTable
 from saccade.families.question.reproduction.ablations import ablation_table, penalty_curve, penalty_table
 from saccade.families.question.reproduction.projections import ProjectionStudy, projection_table
 from saccade.families.question.reproduction.table1 import LEGEND, Table1
+from saccade.families.story.reproduction.memory_table import LEGEND as MEMORY_LEGEND
+from saccade.families.story.reproduction.memory_table import MemoryTable
 from saccade.models.io.facts import ON_GRIDS
 from saccade.recorded import RecordedRun, recorded_runs, superseded_runs
 from saccade.verbs.plain_table import PlainTable
@@ -107,6 +109,14 @@ def multisets() -> str:
     return titled(table.answers(), *looking, otherwise) + f"\n{MULTISET_LEGEND}\n"
 
 
+def memories() -> str:
+    """Memory networks on bAbI: mean errors, errors by task, looks, changed stories, cost."""
+    table = MemoryTable(recorded_runs(RESULTS))
+    tasks = [table.by_task(setting) for setting in table.settings]
+    found = [*map(table.overview, table.settings), *tasks, table.looking(), *table.changing(), table.cost()]
+    return titled(*(each for each in found if each is not None)) + f"\n{MEMORY_LEGEND}\n"
+
+
 def _percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f}"
 
@@ -184,6 +194,7 @@ TABLES = {
     "birds": birds,
     "captions": captions,
     "multisets": multisets,
+    "memories": memories,
     "runs": runs,
     "projections": projections,
     "variants": variants,

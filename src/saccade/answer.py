@@ -18,7 +18,7 @@ class Answer:
     kind: AnswerKind = "label"
     """One label; labels said one after the other; or the words of a sentence."""
     alternatives: tuple[tuple[str, float], ...] = ()
-    """The other answers and their probabilities, likeliest first; they add up to 1 unless several may hold at once."""
+    """The other answers and their probabilities, likeliest first: all of them, or of very many the first few."""
     parts: tuple[tuple[str, float], ...] | None = None
     """What was said one after the other, each with its probability; None for one label."""
     log_probability: float | None = None

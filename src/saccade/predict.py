@@ -13,16 +13,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map
 
 from saccade.errors import CheckpointError, DataError
 from saccade.families import family
 from saccade.families.contract import load_target
 from saccade.families.reading import Item, Prepared, Reads
 from saccade.families.responder import Question, Responder, Response
-from saccade.models.base import AttentionModel, Given
+from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.io.facts import ModelFacts
 from saccade.models.io.folder import load_model
 from saccade.sighting import Sighting
+from saccade.trace import AttentionTrace
 from saccade.zoo import resolve
 
 
@@ -38,8 +40,8 @@ def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predi
 class Encoded:
     """Inputs as the model sees them before any question."""
 
-    features: Tensor
-    """(B,…) what the model's ``encode`` made of them, on its device."""
+    features: Encoding
+    """What the model's ``encode`` made of them, on its device: a tensor (B,…), or several by name."""
     items: tuple[Item, ...]
     """What was read."""
     canvas: Tensor | None
@@ -48,6 +50,10 @@ class Encoded:
     """(B,2)."""
     slots: tuple[tuple[str, ...], ...] | None = None
     """For each item the texts that a look over slots lies on."""
+    supporting: tuple[tuple[int, ...], ...] | None = None
+    """For each item the numbers of the slots that its answer needs, where that is known."""
+    notes: tuple[tuple[str, ...], ...] | None = None
+    """For each item what of it the model cannot use."""
 
     def __len__(self) -> int:
         return len(self.items)
@@ -55,11 +61,13 @@ class Encoded:
     def repeated(self, many: int) -> Encoded:
         """One encoded input, ``many`` times."""
         return Encoded(
-            self.features.expand(many, *self.features.shape[1:]),
+            tree_map(lambda tensor: tensor.expand(many, *tensor.shape[1:]), self.features),
             self.items * many,
             None if self.canvas is None else self.canvas.expand(many, 2, 3),
             None if self.image_size is None else self.image_size.expand(many, 2),
             None if self.slots is None else self.slots * many,
+            None if self.supporting is None else self.supporting * many,
+            None if self.notes is None else self.notes * many,
         )
 
 
@@ -108,10 +116,12 @@ class Predictor:
         """The part that does not depend on the question; give the result to :meth:`ask` as often as you like."""
         if not sources:
             raise DataError(f"nothing to encode: give at least one {self.reads.thing}")
-        items = tuple(self.reads.read(source) for source in sources)
-        prepared: Prepared = self.reads.prepare(items, self.facts)
-        features = self.model.encode(*(tensor.to(self.device) for tensor in prepared.inputs))  # (B,…)
-        return Encoded(features, items, prepared.canvas, prepared.image_size, prepared.slots)
+        items = tuple(self.reads.item(source) for source in sources)
+        for item in items:
+            self.reads.check(item, self.facts)
+        given: Prepared = self.reads.prepare(items, self.facts)
+        features = self.model.encode(*(tensor.to(self.device) for tensor in given.inputs))  # (B,…)
+        return Encoded(features, items, given.canvas, given.image_size, given.slots, given.supporting, given.notes)
 
     def ask(
         self,
@@ -159,7 +169,18 @@ class Predictor:
         """
         query, chosen = self.question(ask), self.responder.options(options)
         for batch in self.reads.stream(sources, batch_size, on_bad):
-            yield from self._answer(self.encode(*batch), [query] * len(batch), chosen)
+            fitting = batch if on_bad is None else [item for item in batch if self._fits(item, on_bad)]
+            if fitting:
+                yield from self._answer(self.encode(*fitting), [query] * len(fitting), chosen)
+
+    def _fits(self, item: Item, on_bad: Callable[[Any, DataError], None]) -> bool:
+        """Whether the model can make something of ``item``; where not, ``on_bad`` is told why."""
+        try:
+            self.reads.check(item, self.facts)
+        except DataError as error:
+            on_bad(item.name, error)
+            return False
+        return True
 
     def question(self, ask: Question | None) -> Any:
         """What ``ask`` is for the model; a DataError that says what can be asked, where it cannot."""
@@ -196,14 +217,28 @@ class Predictor:
             traces = traces.placed(encoded.canvas, encoded.image_size)
         sightings = []
         for number, (query, said) in enumerate(zip(queries, response.answers)):
-            trace = traces[number]
-            if encoded.slots is not None:
-                trace = replace(trace, meta={**trace.meta, "slots": list(encoded.slots[number])})
             if said.confidence != said.confidence:
                 raise CheckpointError(f"'{self.name}': its weights give an answer that is not a number; get it again")
-            asked = self.responder.asked(query)
-            sightings.append(Sighting(said, asked, encoded.items[number], trace, self.name))
+            remarks = [*_of(encoded.notes, number), *_of(response.notes, number)]
+            asked, trace = self.responder.asked(query), self._with_slots(traces[number], encoded, number)
+            sightings.append(Sighting(said, asked, encoded.items[number], trace, self.name, remarks=tuple(remarks)))
         return sightings
+
+    def _with_slots(self, trace: AttentionTrace, encoded: Encoded, number: int) -> AttentionTrace:
+        """The trace of one input, told the texts of its slots and which of them the answer needs."""
+        if encoded.slots is None:
+            return trace
+        own = self.model.own_slots
+        told: dict[str, Any] = {"slots": [*encoded.slots[number], *own]}
+        told |= {"own_slots": len(own)} if own else {}
+        needed = _of(encoded.supporting, number)
+        told |= {"supporting": list(needed)} if needed else {}
+        return replace(trace, meta={**trace.meta, **told})
+
+
+def _of(told: Sequence[Sequence[Any]] | None, number: int) -> Sequence[Any]:
+    """What is told of one example; nothing where there is nothing to tell."""
+    return () if told is None else told[number]
 
 
 def _with_others(best: Sighting, others: Sequence[Sighting]) -> Sighting:

@@ -21,10 +21,14 @@ from saccade.errors import DataError
 from saccade.families.reading import Item
 from saccade.record import Record, write_record
 from saccade.show.png import data_url, png_bytes
-from saccade.trace import AttentionTrace
+from saccade.show.slot_grid import SlotGrid, slot_grid
+from saccade.trace import AttentionTrace, Look
 
 _INLINE = 640
 """The longer side of the picture in a notebook, in pixels."""
+
+_LONGEST_STEM = 120
+"""Of the name of a file, in characters: a question may be long."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,6 +45,13 @@ class Sighting:
     model: str
     others: tuple[Sighting, ...] = ()
     """Further answers that a search found, likeliest first, each with a trace of its own."""
+    remarks: tuple[str, ...] = ()
+    """What of the input and the question the model could not use."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done to the input on the way in, and the :attr:`remarks`."""
+        return (*self.source.notes, *self.remarks)
 
     @property
     def answer(self) -> str:
@@ -85,17 +96,16 @@ class Sighting:
     def filmstrip(self, **options: Any) -> Image.Image:
         """Every look side by side; options as in :func:`saccade.show.filmstrip.filmstrip`.
 
-        What was read label by label is shown so, with options as in :func:`saccade.show.glimpse_strip.glimpse_strip`; a
+        Looks over slots are a table, with options as in :func:`saccade.show.slot_table.slot_table`. What was read label
+        by label is shown so, with options as in :func:`saccade.show.glimpse_strip.glimpse_strip`; a
         caption word by word, with options as in :func:`saccade.show.word_strip.word_strip`.
         """
         from saccade.show.filmstrip import filmstrip
         from saccade.show.glimpse_strip import glimpse_strip, has_glimpses
-        from saccade.show.slot_table import slot_table
         from saccade.show.word_strip import word_strip
 
         if not self.is_spatial:
-            told = {"question": self.question or "", "answer": self.answer}
-            return slot_table(self.trace.looks[-1], self.slots, **{**told, **options})
+            return self._slot_table(**options)
         if self.is_caption:
             said = {"words": self.labels or (), "answer": self.answer}
             return word_strip(self.picture.image, self.trace, **{**said, **options})
@@ -106,6 +116,12 @@ class Sighting:
         said = {"question": self.question or "", "answer": answer}
         return filmstrip(self.picture.image, self.trace, **{**said, **options})
 
+    def _slot_table(self, **options: Any) -> Image.Image:
+        from saccade.show.slot_table import slot_table
+
+        said = {"question": self.question or "", "answer": f"{self.answer} ({self.confidence:.0%})"}
+        return slot_table(self.trace, self.slots, **{**said, "supporting": self.supporting, **options})
+
     @property
     def is_spatial(self) -> bool:
         """Whether it looked at a picture; else at slots, such as the sentences of a story."""
@@ -113,19 +129,34 @@ class Sighting:
 
     @property
     def slots(self) -> list[str]:
-        """The texts that a look over slots lies on, or their numbers."""
+        """The texts that a look over slots lies on, or their numbers; slots after them are empty."""
         told = self.trace.meta.get("slots")
-        weights = self.trace.looks[-1].weights
+        weights = self.trace.looks[-1].weights if self.trace.looks else None
         count = 0 if weights is None else weights.shape[-1]
         return list(told) if told else [str(number + 1) for number in range(count)]
 
     @property
+    def supporting(self) -> tuple[int, ...]:
+        """Numbers of the slots that the answer needs, where that is known."""
+        return tuple(self.trace.meta.get("supporting", ()))
+
+    @property
+    def slot_grid(self) -> SlotGrid:
+        """Every look over slots as one table: a row for each slot, a column for each step."""
+        return slot_grid(self.trace, self.slots, self.supporting)
+
+    @property
     def top_slot(self) -> str | None:
-        """The text with the most weight in the last step of a look over slots; None where it looked at a picture."""
-        weights = None if self.is_spatial else self.trace.looks[-1].weights  # (1,S) or (1,T,S)
-        if weights is None:
+        """The text with the most weight in the last step of a look over slots; None where it looked at a picture.
+
+        A step that chose a slot of the model's own, such as the end of its passes, is passed over if there is another.
+        """
+        if self.is_spatial or not self.trace.looks:
             return None
-        return self.slots[int(weights.flatten(0, -2)[-1][: len(self.slots)].argmax())]
+        slots = self.slots
+        inputs = len(slots) - int(self.trace.meta.get("own_slots", 0))
+        chosen: list[int] = self.slot_grid.weights[: len(slots)].argmax(0).tolist()  # (T,)
+        return slots[next((slot for slot in reversed(chosen) if slot < inputs), chosen[-1])]
 
     @cached_property
     def total_map(self) -> Tensor:
@@ -196,10 +227,25 @@ class Sighting:
             **self._said(),
             "confidence": round(self.confidence, 6),
             "alternatives": [[word, round(share, 6)] for word, share in self.alternatives],
-            **({"peak": list(self.peak)} if self.is_spatial else {"slots": self.slots}),
-            "looks": [{"name": look.name, "kind": look.kind, "role": look.role} for look in self.trace.looks],
-            "notes": list(self.source.notes),
+            **({"peak": list(self.peak)} if self.is_spatial else self._slots()),
+            "looks": [
+                {"name": look.name, "kind": look.kind, "role": look.role, **self._weights(look)}
+                for look in self.trace.looks
+            ],
+            "notes": list(self.notes),
         }
+
+    def _slots(self) -> dict[str, Any]:
+        """The texts of slots, and which of them the answer needs, as plain values."""
+        return {"slots": self.slots} | ({"supporting": list(self.supporting)} if self.supporting else {})
+
+    def _weights(self, look: Look) -> dict[str, Any]:
+        """Of a look over slots its weight on each text, and the sum on empty slots; of steps a list of each."""
+        if look.is_spatial or look.weights is None:
+            return {}
+        weights, many = look.weights[0].double(), len(self.slots)  # (S,) or (T,S)
+        told = {"weights": _rounded(weights[..., :many]), "on_empty_slots": _rounded(weights[..., many:].sum(-1))}
+        return told | ({} if look.active is None else {"active": look.active[0].tolist()})
 
     def _where(self) -> dict[str, Any]:
         """What was looked at, as plain values."""
@@ -226,8 +272,8 @@ class Sighting:
     @property
     def stem(self) -> str:
         """What its files are called: the picture's name and the question, so that neither overwrites another."""
-        asked = "" if self.question is None else f"-ask-{self.question}"
-        return re.sub(r"[^\w.-]+", "_", f"{self.source.stem}{asked}").strip(".") or "look"
+        asked = "" if self.question is None else f"-ask-{self.question.strip(' ?!.')}"
+        return re.sub(r"[^\w.-]+", "_", f"{self.source.stem}{asked}").strip(".")[:_LONGEST_STEM] or "look"
 
     def save(
         self, folder: Path | str, stem: str | None = None, *, filmstrip: bool | None = None, cells: bool = False
@@ -264,7 +310,9 @@ class Sighting:
     def _repr_html_(self) -> str:
         asked = "" if self.question is None else f"{html.escape(self.question)} → "
         others = ", ".join(f"{html.escape(word)} {share:.0%}" for word, share in self.alternatives[:3])
-        shown = self.overlay() if self.is_spatial else self.filmstrip()
+        if not self.is_spatial:
+            return self._slots_html(asked, others)
+        shown = self.overlay()
         shown.thumbnail((_INLINE, _INLINE))  # a photograph at full size would swell the notebook by megabytes
         return (
             f'<figure style="margin:0"><img alt="where {html.escape(self.model)} looked" '
@@ -272,6 +320,21 @@ class Sighting:
             f"<figcaption>{asked}<b>{html.escape(self.answer)}</b> {self.confidence:.0%}"
             f"{f' <small>({others})</small>' if others else ''}</figcaption></figure>"
         )
+
+    def _slots_html(self, asked: str, others: str) -> str:
+        """The table of a notebook; its texts stay texts."""
+        from saccade.show.slot_html import slot_html
+
+        notes = "".join(f"<div><small>{html.escape(note)}</small></div>" for note in self.notes)
+        return (
+            f'<figure style="margin:0"><figcaption>{asked}<b>{html.escape(self.answer)}</b> {self.confidence:.0%}'
+            f"{f' <small>({others})</small>' if others else ''}</figcaption>{slot_html(self.slot_grid)}{notes}</figure>"
+        )
+
+
+def _rounded(values: Tensor) -> Any:
+    """Numbers as nested lists, or one number, with six digits after the point."""
+    return torch.round(values, decimals=6).tolist()
 
 
 def _peak(attention: Tensor) -> tuple[int, int]:

@@ -245,7 +245,8 @@ class AttentionTrace:
     # ------------------------------------------------------------ access
 
     def __len__(self) -> int:
-        return max((look.batch_size for look in self.looks), default=0)
+        answered = 0 if self.answer is None else self.answer.shape[0]
+        return max((look.batch_size for look in self.looks), default=answered)
 
     def __iter__(self) -> Iterator[AttentionTrace]:
         return (self[index] for index in range(len(self)))
@@ -311,8 +312,8 @@ class AttentionTrace:
 
     def validate(self) -> AttentionTrace:
         """Check every look and that they belong together; returns the trace."""
-        if not self.looks:
-            raise DataError("a trace has at least one look")
+        if not self.looks and self.answer is None:
+            raise DataError("a trace has at least one look, or of a model that has none an answer")
         names = [look.name for look in self.looks]
         if len(set(names)) != len(names):
             raise DataError(f"look names repeat: {', '.join(names)}")

@@ -117,6 +117,9 @@ class TinyTask:
     def steps_per_epoch(self, batch_size: int) -> int | None:
         return None if self.epoch_samples is None else self.epoch_samples // batch_size
 
+    def forward_options(self, loss: Any) -> dict[str, Any]:
+        return {}
+
     def inputs(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         return {"features": batch["features"]}
 

@@ -23,8 +23,8 @@ def test_plain_lines_come_every_few_seconds_and_at_the_end(monkeypatch):
         reporter.advance(step)
     lines = stream.getvalue().splitlines()
     assert len(lines) == 4
-    assert lines[0] == "main 25/100  160 images/s  0:00:15 left  train: loss 0.5  val: accuracy 0.75, loss 0.625"
-    assert lines[-1].startswith("main 100/100  160 images/s  0:00:00 left")
+    assert lines[0] == "main 25/100  160 examples/s  0:00:15 left  train: loss 0.5  val: accuracy 0.75, loss 0.625"
+    assert lines[-1].startswith("main 100/100  160 examples/s  0:00:00 left")
 
 
 def test_plain_lines_tell_of_what_is_prepared_if_that_takes_long(monkeypatch):

@@ -21,10 +21,10 @@ from saccade.verbs.export import export
 
 RECIPE = """
 schema_version: 2
-name: story
-family: story
-model: {name: story}
-data: {name: stories}
+name: tale
+family: tale
+model: {name: tale}
+data: {name: tales}
 batch_size: 32
 phases:
   - optimizer: {name: adamw, lr: 3e-2}
@@ -40,7 +40,7 @@ TOLD = ("John is in the office.", "Mary is in the garden.", "Sandra is in the ki
 def registered() -> Iterator[None]:
     """The toy beside the families of the package."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(families.FAMILIES, "story", "text_toy:FAMILY")
+        patch.setitem(families.FAMILIES, "tale", "text_toy:FAMILY")
         families.families.cache_clear()
         yield
     families.families.cache_clear()
@@ -68,7 +68,7 @@ def verb(*words: object) -> Result:
 def test_it_learns_and_is_scored(run: Path) -> None:
     scores = json.loads(verb("evaluate", run, "--json").stdout)
     assert scores["metrics"]["accuracy"] > 0.9
-    assert (scores["data"], scores["n"], scores["attention"]) == ("stories", 40, {})
+    assert (scores["data"], scores["n"], scores["attention"]) == ("tales", 40, {})
 
 
 def test_its_card_and_its_facts_say_nothing_of_pictures(run: Path) -> None:
@@ -87,7 +87,10 @@ def test_a_look_is_a_row_and_an_object_and_a_table_of_sentences(run: Path, tmp_p
     assert TOLD[1] in row  # what it looked at
     found = json.loads(verb("look", told.parent, "-m", run, "--ask", "mary", "--json", "-o", tmp_path).stdout)
     assert (found["source"], found["answer"], found["slots"]) == (str(told), "garden", list(TOLD))
-    assert found["looks"] == [{"name": "sentence", "kind": "slots", "role": "multiplier"}]
+    (look,) = found["looks"]
+    assert (look["name"], look["kind"], look["role"]) == ("sentence", "slots", "multiplier")
+    assert sum(look["weights"]) == pytest.approx(1, abs=1e-5)
+    assert (len(look["weights"]), look["on_empty_slots"]) == (3, 0)
     assert not {"picture", "peak", "size"} & found.keys()
     with Image.open(tmp_path / "told-ask-mary.png") as table:
         assert table.height > 100
@@ -139,8 +142,8 @@ def test_it_is_compared_listed_and_shown(run: Path, tmp_path: Path) -> None:
     verb("compare", run, run, "--image", told, "--ask", "john", "--out", tmp_path, "--html")
     assert (tmp_path / "told-ask-john-compare.png").is_file()
     assert "Weights of sentence" in (tmp_path / "told-ask-john-compare.html").read_text("utf-8")
-    assert json.loads(verb("list", "models", "--json").stdout)["models"]["story"]["family"] == "story"
-    shown = verb("data", "show", "stories", "-n", 3).stdout
+    assert json.loads(verb("list", "models", "--json").stdout)["models"]["tale"]["family"] == "tale"
+    shown = verb("data", "show", "tales", "-n", 3).stdout
     assert "is in the" in shown
     assert any(place in shown for place in PLACES)
 
@@ -153,7 +156,7 @@ def test_what_it_cannot_do_is_said(run: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=f"ask one of: {', '.join(NAMES)}"):
         model.look(TOLD)
     pytest.importorskip("onnx")
-    with pytest.raises(CheckpointError, match="reads no pictures"):
+    with pytest.raises(CheckpointError, match="its family 'tale' has no examples of a text"):
         export(run, tmp_path / "onnx")
 
 

@@ -133,7 +133,7 @@ class StoryModel(AttentionModel):
 
 @dataclass(frozen=True)
 class StoryData:
-    name: str = "stories"
+    name: str = "tales"
     seed: int = 0
 
 
@@ -165,7 +165,7 @@ class Default:
 
 
 class StoryTask(Task):
-    name = "story"
+    name = "tale"
     model_kind = StoryModel
     model_does = "reads stories"
     losses: ClassVar = {"default": Default}
@@ -224,12 +224,12 @@ def scored(model: nn.Module, split: StorySplit, count: int) -> Values:
 
 
 FAMILY = Family(
-    name="story",
+    name="tale",
     title="a story and a name in, the place of that person out",
     folder=Path(__file__).parent,
     reads="text_toy:STORIES",
-    models={"story": ModelSpec("text_toy:StoryModel", "one soft attention over sentences", "a toy")},
-    data={"stories": DataEntry("generator", "three people in four places", "none", "made on the fly")},
+    models={"tale": ModelSpec("text_toy:StoryModel", "one soft attention over sentences", "a toy")},
+    data={"tales": DataEntry("generator", "three people in four places", "none", "made on the fly")},
     task="text_toy:StoryTask",
     headline=("accuracy",),
 )

@@ -193,7 +193,7 @@ def test_slot_table_paints_the_heaviest_sentence_brightest():
     weights = torch.tensor([[[0.1, 0.8, 0.1, 0.0], [0.0, 0.0, 0.0, 1.0]]])
     look = Look("hop", "slots", "multiplier", weights, "softmax", active=torch.tensor([[True, False]]))
     table = slot_table(look, ["Mary went home", "John slept", "Ann ate"], supporting={1}, text_width=200)
-    column = np.asarray(table.convert("L"))[:-60, 28 + 14 + 200 + 4].astype(int)  # without the legend
+    column = np.asarray(table.convert("L"))[:-100, 28 + 14 + 200 + 4].astype(int)  # without the legend
     lit = np.where((column > 180) & (column < 250))[0]
     dark = np.where(column < 60)[0]
     assert dark.min() < lit.min() < lit.max() < dark.max()  # the second of three rows

@@ -151,7 +151,9 @@ def test_records_become_filmstrips_and_tables(soft_trace):
     html = report.html()
     assert "3 answers" in html
     assert "by soft-mref" in html
-    assert html.count("data:image/") == 2
+    assert html.count("data:image/") == 1
+    assert '<th scope="row" class="needed" title="the answer needs it">b</th>' in html
+    assert 'title="0.7">0.70</td>' in html
     assert "98.0\u202f%" in html
     assert "&lt;7&gt;? → red" in html
     assert "soft (soft, softmax)" in html

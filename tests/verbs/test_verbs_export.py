@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,16 +23,16 @@ from saccade.families import family_of_model, models
 from saccade.models.base import Raw
 from saccade.models.io.facts import Score
 from saccade.models.io.folder import load_model, save_model
+from saccade.predict import load
 from saccade.verbs import export as verb
-from saccade.verbs.export import export
-from saccade.verbs.onnx_check import check, example_inputs
+from saccade.verbs.export import example_inputs, export
+from saccade.verbs.onnx_check import check
 from saccade.verbs.onnx_graph import AnswerAndLooks, onnx_bytes
 from tiny_models import OneHotModel, save_tiny, tiny_facts
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra 'export'")
 pytest.importorskip("onnxscript", reason="needs the extra 'export'")
 
-SIZE = (31, 34)
 SCORE = Score("mref", "test", 10_000, seed=0, protocol="unlimited", metrics={"accuracy": 0.9})
 
 
@@ -96,8 +97,8 @@ def test_a_model_that_reads_step_by_step_is_exported_as_it_answers(tmp_path: Pat
     glimpse = sidecar["looks"][3]
     assert (glimpse["steps"], glimpse["outputs"]["choice"]) == (4, "glimpse.choice")
     model, _ = load_model(folder)
-    inputs = example_inputs(4, SIZE, 0, seed=9)
-    expected = model(**inputs)
+    inputs = example_inputs(load(folder, "cpu"), 4, 9)
+    expected = model(*inputs.values())
     named = dict(zip(sidecar["outputs"], session_of(tmp_path / "out").run(None, {"images": inputs["images"].numpy()})))
     assert torch.equal(torch.from_numpy(named["answer"]), expected.trace.answer)
     torch.testing.assert_close(
@@ -108,8 +109,8 @@ def test_a_model_that_reads_step_by_step_is_exported_as_it_answers(tmp_path: Pat
 def assert_same_as_torch(folder: Path, out: Path) -> None:
     """On a number of pictures that was not tried at export."""
     model, _ = load_model(folder)
-    inputs = example_inputs(6, SIZE, 4, seed=9)
-    expected = model(**inputs)
+    inputs = example_inputs(load(folder, "cpu"), 6, 9)
+    expected = model(*inputs.values())
     session = session_of(out)
     arrays = session.run(None, {name: tensor.numpy() for name, tensor in inputs.items()})
     named = {output.name: torch.from_numpy(array) for output, array in zip(session.get_outputs(), arrays)}
@@ -181,13 +182,13 @@ def test_another_model_is_found_out(context: SimpleNamespace) -> None:
     spec = models()["hattnet-ctx"]
     other = AnswerAndLooks(spec.resolve()(spec.tiny()))
     with pytest.raises(CheckpointError, match=r"onnxruntime and torch differ by .* in .*; nothing was written"):
-        check((context.out / "model.onnx").read_bytes(), other, SIZE, 4)
+        check((context.out / "model.onnx").read_bytes(), other, partial(example_inputs, load(context.model, "cpu")))
 
 
 def test_a_file_that_the_runtime_refuses_is_an_error() -> None:
     spec = models()["soft"]
     with pytest.raises(CheckpointError, match=r"onnxruntime .* does not take the graph: .*; nothing was written"):
-        check(b"no graph", AnswerAndLooks(spec.resolve()(spec.tiny())), SIZE, 4)
+        check(b"no graph", AnswerAndLooks(spec.resolve()(spec.tiny())), lambda count, seed: {})
 
 
 def test_nothing_is_left_where_the_check_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,7 +245,7 @@ class Undecided(OneHotModel):
 
 def test_a_model_that_no_graph_can_hold_says_so() -> None:
     with pytest.raises(CheckpointError, match=r"class Undecided cannot be exported to ONNX yet: .*data-dependent"):
-        onnx_bytes(AnswerAndLooks(Undecided()), example_inputs(2, (50, 70), 35, seed=0))
+        onnx_bytes(AnswerAndLooks(Undecided()), {"images": torch.rand(2, 3, 50, 70), "query": torch.arange(2)})
 
 
 # ---------------------------------------------------------------- the command

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from saccade.errors import DataError
 from saccade.families.contract import Family, ModelSpec
+from saccade.families.reading import Item, Prepared, Reads
 from saccade.families.responder import Asks, Responder
 from saccade.models.io.facts import ModelFacts
 
@@ -41,10 +44,19 @@ class FreeResponder(Responder):
         return str(self.text)
 
 
-class Stories:
-    """How stories would be read; only its name is needed here."""
+class Stories(Reads):
+    """How stories would be read; nobody sends any here."""
 
     thing = "story"
+    suffixes = frozenset({".txt"})
+
+    def read(self, source: Any) -> Item:
+        """Nothing is read."""
+        raise DataError(f"found {source}")
+
+    def prepare(self, items: Sequence[Any], facts: ModelFacts) -> Prepared:
+        """Nothing is prepared."""
+        raise DataError(f"found {len(items)}")
 
 
 STORIES = Stories()

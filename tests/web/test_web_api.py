@@ -297,7 +297,7 @@ def test_the_api_describes_itself(server: LiveServer) -> None:
     )
     asked = described["components"]["schemas"]["Question"]
     assert asked["additionalProperties"] is False
-    assert set(asked["properties"]) == {"model", "encoding", "scene", "question", "picture"}
+    assert set(asked["properties"]) == {"model", "encoding", "scene", "input", "question", "picture"}
     assert "multipart/form-data" in described["paths"]["/api/encode"]["post"]["requestBody"]["content"]
     assert server.get("/docs").status == 404  # its pages would load scripts from elsewhere
 

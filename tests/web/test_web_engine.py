@@ -214,9 +214,9 @@ def test_only_the_newest_look_waits(tmp_path: Path) -> None:
     const second = engine.look([2], "7", "a"); // waits, and is replaced
     const third = engine.look([3], "7", "a").catch((error) => error.message);
     const other = engine.look([4], "7", "b"); // a lane of its own
-    const sent = posted.map(({ verb, pixels, model }) => [verb, pixels[0], model]);
+    const sent = posted.map(({ verb, input, model }) => [verb, input[0], model]);
     await answer(0, { result: "one" });
-    const later = posted.slice(2).map(({ pixels }) => pixels[0]);
+    const later = posted.slice(2).map(({ input }) => input[0]);
     await answer(1, { result: "four" });
     await answer(2, { error: "no such question" });
     const failed = await third;
@@ -245,8 +245,8 @@ def test_the_worker_answers_messages_and_reports_errors(tmp_path: Path) -> None:
     const say = (data) => { self.onmessage({ data }); };
     self.postMessage = (reply) => replies.push(reply);
     say({ id: 1, verb: "load", weights: given });
-    say({ id: 2, verb: "look", pixels: new Float32Array(31 * 34 * 3), question: "1", model: "tiny" });
-    say({ id: 3, verb: "look", pixels: new Float32Array(3), question: "1", model: "tiny" });
+    say({ id: 2, verb: "look", input: new Float32Array(31 * 34 * 3), question: "1", model: "tiny" });
+    say({ id: 3, verb: "look", input: new Float32Array(3), question: "1", model: "tiny" });
     return replies.map(({ id, result, error }) => [id, result?.model, result?.schema, error]);
     """
     given = page_model(trained("soft"))

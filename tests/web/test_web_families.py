@@ -24,12 +24,14 @@ from tiny_models import save_tiny, tiny_facts
 
 
 def test_models_that_ship_say_how_they_are_asked() -> None:
-    told = {name: page_entry(read_facts(folder)) for name, folder in shipped().items()}
+    facts = {name: read_facts(folder) for name, folder in shipped().items()}
+    told = {name: page_entry(each) for name, each in facts.items()}
     asked = {name for name, entry in told.items() if entry.asks == "choice"}
-    assert asked == {name for name, folder in shipped().items() if read_facts(folder).queries}
-    assert {told[name].asks for name in told.keys() - asked} == {"none"}
-    assert {entry.reads for entry in told.values()} == {"picture"}
-    assert {entry.panel for entry in told.values()} == {None}
+    assert asked == {name for name, each in facts.items() if each.queries}
+    seeing = {name for name, each in facts.items() if each.preprocessing is not None}
+    assert {told[name].asks for name in seeing - asked} == {"none"}
+    assert {(told[name].reads, told[name].takes, told[name].panel) for name in seeing} == {("picture", "picture", None)}
+    assert {told[name].takes for name in told.keys() - seeing} <= {"json"}  # or nobody could ask them here
     prompted = {name for name, entry in told.items() if entry.prompt is not None}
     assert prompted == asked  # all of them are asked for colours
     assert told["soft-mref"].prompt == "What colour is the …"
@@ -66,7 +68,9 @@ def test_a_page_module_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch,
         ("../secret.js", "export function panel(place) {}\n", "no file of the family's folder"),
         ("/etc/hostname", None, "no file of the family's folder"),
         ("gone.js", None, "no file of the family's folder"),
-        ("a.js", 'import { b } from "./b.js";\nexport function panel(place) {}\n', "imports something"),
+        ("a.js", 'import { b } from "./b.js";\nexport function panel(place) {}\n', "'b.js' is no file of the family's"),
+        ("a.js", 'import { b } from "../b.js";\nexport function panel(place) {}\n', "imports in a form that cannot"),
+        ("a.js", 'import b from "./a.js";\nexport function panel(place) {}\n', "imports in a form that cannot"),
         ("a.js", "export const panel = 3;\n", "has no 'export function panel"),
     ],
 )
@@ -119,6 +123,29 @@ def test_the_server_gives_declared_panels_and_nothing_else(model_of_lines: Calla
                      "/families/..%2Flines/panel.js", "/families/lines/%2e%2e/panel.js", "/families/lines/",
                      "/families/lines/panel.js/..%2f..%2fsecret.js", "/families/%00/panel.js"):  # fmt: skip
             assert server.get(path).status == 404, path
+
+
+@pytest.mark.web
+def test_the_server_gives_what_a_panel_imports(model_of_lines: Callable[..., Path], tmp_path: Path) -> None:
+    pytest.importorskip("fastapi")
+    from live_server import live_server
+
+    from saccade.web.service import Service
+
+    inside = tmp_path / "js"
+    inside.mkdir()
+    imports = 'import { a } from "./part.js";\nexport function panel(place) {}\n'
+    (inside / "mine.js").write_text(imports, encoding="utf-8")
+    (inside / "part.js").write_text('import { b } from "./leaf.js";\nexport const a = b;\n', encoding="utf-8")
+    (inside / "leaf.js").write_text("export const b = 1;\n", encoding="utf-8")
+    (inside / "other.js").write_text("export const b = 1;\n", encoding="utf-8")
+    with live_server(Service([model_of_lines(panel="js/mine.js")], "cpu")) as server:
+        (entry,) = server.get("/api/models").json["models"]
+        assert entry["panel"] == "families/lines/mine.js"
+        for name in ("mine.js", "part.js", "leaf.js"):
+            assert server.get(f"/families/lines/{name}").body == (inside / name).read_bytes()
+        for path in ("other.js", "..%2fpanel.js", "js%2Fpart.js", "js/part.js"):
+            assert server.get(f"/families/lines/{path}").status == 404, path
 
 
 @pytest.mark.web

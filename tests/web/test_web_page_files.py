@@ -62,8 +62,8 @@ def test_modules_come_after_what_they_import_and_once(tmp_path: Path) -> None:
     )
     assert bundle(entry) == (
         '"use strict";\n'
-        "const module0 = (() => {\nconst one = 1;\nreturn { one };\n})();\n"
-        "const module1 = (() => {\nconst { one } = module0;\nfunction twice(x) {return one + x;}\n"
+        "const module0 = (() => {\nconst one=1;\nreturn { one };\n})();\n"
+        "const module1 = (() => {\nconst { one } = module0;\nfunction twice(x){return one + x;}\n"
         "return { twice };\n})();\n"
         "const module2 = (() => {\nconst { twice } = module1;\nconst { one: single } = module0;\n"
         "twice(single);\nreturn {  };\n})();\n"
@@ -78,17 +78,29 @@ def test_a_comment_that_may_be_text_stays_and_ends_its_line(tmp_path: Path) -> N
     assert written == [
         'const a = "b // c";',
         'const d = 1; // a "quotation",',
-        "const e = [",
-        "d,a,];const f = a",
+        "const e=[",
+        "d,a,];const f=a",
         "+ d;",
     ]
+
+
+def test_spaces_go_where_they_cannot_be_text(tmp_path: Path) -> None:
+    lines = {
+        "const f = ({ a, b }) => (a === b ? { a } : b);": "const f=({a,b})=>(a===b?{a}:b);",
+        "if (a && !b || c ?? d) return { a: 1, b };": "if(a&&!b||c??d) return{a:1,b};",
+        'say("a, b : c => d = e");': 'say("a, b : c => d = e");',
+        "const g = /a, b = c/;": "const g = /a, b = c/;",
+        "say(`a, ${b} = c`);": "say(`a, ${b} = c`);",
+    }
+    for text, wanted in lines.items():
+        assert bundle(write(tmp_path, main=f"{text}\n")).splitlines()[2] == wanted
 
 
 def test_modules_that_are_loaded_later_are_carried_by_their_address(tmp_path: Path) -> None:
     entry = write(tmp_path, main="start();\n", later="export function panel(place) {\n  place.append(1);\n}\n")
     assert bundle(entry, {"families/a%22b/panel.js": tmp_path / "later.js"}) == (
         '"use strict";\n'
-        "const module0 = (() => {\nfunction panel(place) {place.append(1);}\nreturn { panel };\n})();\n"
+        "const module0 = (() => {\nfunction panel(place){place.append(1);}\nreturn { panel };\n})();\n"
         'globalThis.saccadeModules = { "families/a%22b/panel.js": module0 };\n'
         "const module1 = (() => {\nstart();\nreturn {  };\n})();\n"
     )

@@ -39,10 +39,11 @@ def compare(
             seen.question,
             seen.answer,
             f"{seen.confidence:.1%}",
-            places(seen.looked_at) if seen.looked_at else None,
+            places(seen.looked_at) if seen.looked_at else seen.top_slot,
         )
         for seen in sightings
     ]
-    print_table(sightings[0].source.name, ("model", "asked", "answer", "confidence", "looked at x, y"), rows)
+    looked_at = "looked at x, y" if sightings[0].is_spatial else "looked at"
+    print_table(sightings[0].source.name, ("model", "asked", "answer", "confidence", looked_at), rows)
     for path in [] if quiet else written:
         remark(f"wrote {path}")

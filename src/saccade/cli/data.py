@@ -140,7 +140,7 @@ def get(name: Name, quiet: Quiet = False) -> None:
 
 def _told(source: Any) -> str:
     """An input that is no picture, in one line: a text as it is, a list line by line."""
-    return " ".join(map(str, source)) if isinstance(source, (list, tuple)) else str(getattr(source, "name", source))
+    return " ".join(map(str, source)) if isinstance(source, (list, tuple)) else str(source)
 
 
 def _settings(name: str, **given: Any) -> dict[str, Any]:

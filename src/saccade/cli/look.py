@@ -1,4 +1,4 @@
-"""``saccade look``: ask a model about pictures and see where it looked."""
+"""``saccade look``: ask a model about pictures or stories and see where it looked."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saccade.cli.options import Ask, Beam, Device, Json, LengthPenalty, OutFolder, Quiet
-from saccade.cli.terminal import bar, places, print_json, print_table, remark, warn
+from saccade.cli.terminal import bar, places, print_json, print_slots, print_table, remark, warn
 
 if TYPE_CHECKING:
     from saccade.sighting import Sighting
 
 ROWS_SHOWN = 40
+TABLES_SHOWN = 3
 
 
 def look(
-    paths: Annotated[list[str], typer.Argument(help="Pictures, folders of pictures, or globs.", metavar="PATH…")],
+    paths: Annotated[
+        list[str],
+        typer.Argument(help="Pictures or stories (.txt), folders of them, or globs.", metavar="PATH…"),
+    ],
     model: Annotated[str, typer.Option("--model", "-m", help="Zoo name, model folder or run folder.")] = "soft-mref",
     ask: Ask = None,
     out: OutFolder = None,
@@ -37,13 +41,14 @@ def look(
         int | None, typer.Option("--captions", help="Captions of each picture.", min=1, show_default="1")
     ] = None,
     length_penalty: LengthPenalty = None,
-    batch: Annotated[int, typer.Option("--batch", help="Pictures that go through the model together.", min=1)] = 32,
+    batch: Annotated[int, typer.Option("--batch", help="How many go through the model together.", min=1)] = 32,
     json: Json = False,
     device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
     """Answer, confidence, and where the model looked; a model that takes no question needs no --ask.
 
+    Of a story, a table says how much weight each look laid on each sentence.
     With --out, each picture gets its looks (PNG) and a record (JSON + safetensors). --json prints one object a line.
     Pictures that cannot be read, or take longer than a minute to decode, are reported on stderr and skipped; the exit
     code is 2 only if none could be read.
@@ -55,6 +60,7 @@ def look(
     predictor = load(model, device)
     files = predictor.reads.find(paths)
     rows: list[tuple[object, ...]] = []
+    tables: list[Sighting] = []
     answered, bad = 0, list[DataError]()
 
     def skip(source: object, error: DataError) -> None:
@@ -82,6 +88,9 @@ def look(
         for seen in sightings:
             if json:
                 print_json(seen.to_json(), indent=None)
+            else:
+                _warn_of(seen)
+            tables += [seen] if not seen.is_spatial and len(tables) < TABLES_SHOWN else []
             rows += _rows(seen)
             answered += 1
             update(answered + len(bad), len(files))
@@ -98,6 +107,8 @@ def look(
         used = [place for place in range(len(columns)) if any(row[place] is not None for row in rows)]
         shown = [[row[place] for place in used] for row in rows[:ROWS_SHOWN]]
         print_table(f"{predictor.name} ({predictor.facts.architecture})", [columns[place] for place in used], shown)
+        for seen in tables:
+            print_slots(f"{seen.source.name}: {seen.question or ''} → {seen.answer}", seen.slot_grid)
     if not quiet and not json:
         _remarks(len(rows), answered, len(bad), out)
 
@@ -111,6 +122,12 @@ def _rows(seen: Sighting) -> list[tuple[object, ...]]:
     second = f"{seen.alternatives[0][0]} {seen.alternatives[0][1]:.1%}" if seen.alternatives else None
     looked_at = places(seen.looked_at) if seen.looked_at else seen.top_slot
     return [(seen.source.name, seen.question, seen.answer, f"{seen.confidence:.1%}", second, looked_at)]
+
+
+def _warn_of(seen: Sighting) -> None:
+    """What of the input and the question the model could not use."""
+    for text in seen.remarks:
+        warn(f"{seen.source.name}: {text}")
 
 
 def _remarks(rows: int, answered: int, skipped: int, out: Path | None) -> None:

@@ -15,7 +15,8 @@ Seed = Annotated[int | None, typer.Option("--seed", help="Of everything random."
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else there.", show_default="off")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks.", show_default="off")]
 Ask = Annotated[
-    str | None, typer.Option("--ask", help="The question, one of those the model knows.", show_default="none")
+    str | None,
+    typer.Option("--ask", help="The question: one the model knows; of a story, any.", show_default="none"),
 ]
 OutFolder = Annotated[
     Path | None, typer.Option("--out", "-o", help="Folder to write to.", show_default="nothing is written")

@@ -12,6 +12,8 @@ import typer
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from saccade.show.slot_grid import SlotGrid
+
 _LONGEST_NAME = 28
 
 
@@ -46,6 +48,38 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     if note:
         console.print(Text(note, style="dim"), soft_wrap=True)
         console.print()
+
+
+def print_slots(title: str, grid: SlotGrid) -> None:
+    """Looks over slots on stdout: a line for each sentence, a column for each look, cells coloured by weight."""
+    from rich.box import SIMPLE
+    from rich.color import Color
+    from rich.console import Console
+    from rich.style import Style
+    from rich.table import Table
+    from rich.text import Text
+
+    from saccade.show.slot_grid import NEEDED
+
+    table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
+    for heading in ("", "sentence"):
+        table.add_column(heading, overflow="fold")
+    for heading in grid.headings:
+        table.add_column(Text(heading), justify="right", no_wrap=True)
+    for row, text in enumerate(grid.texts):
+        cells = [
+            Text(
+                f" {grid.weights[row, column]:.2f} ",
+                Style(color=Color.from_rgb(*grid.ink(row, column)), bgcolor=Color.from_rgb(*grid.fill(row, column))),
+            )
+            for column in range(len(grid.headings))
+        ]
+        table.add_row("*" if row in grid.supporting else "", Text(text), *cells)
+    console = Console()
+    console.print(Text(title, style="bold"), soft_wrap=True)
+    console.print(table)
+    console.print(Text(grid.legend + (f"; *: {NEEDED}" if grid.supporting else ""), style="dim"), soft_wrap=True)
+    console.print()
 
 
 def _fitted(columns: Sequence[Sequence[str]], room: int) -> list[int]:

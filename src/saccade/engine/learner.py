@@ -56,6 +56,10 @@ class Learner(nn.Module):
         """Multiply the gradients of each replica by its entry of ``factor`` (R,)."""
         torch._foreach_mul_(gradients, factor[0])
 
+    def scale_each(self, gradients: list[Tensor], factor: Tensor) -> None:
+        """Multiply the gradient of each parameter and replica by its entry of ``factor`` (P,R)."""
+        torch._foreach_mul_(gradients, list(factor[:, 0].unbind()))
+
     def replica(self, index: int) -> nn.Module:
         """A plain model with the weights of replica ``index``."""
         return self.model

@@ -60,7 +60,8 @@ class PlainReporter(Reporter):
         rate = (done - self._last[1]) / max(now - self._last[0], 1e-9)
         left = (self._total - done) * (now - self._first[0]) / max(done - self._first[1], 1)
         said = "".join(f"  {text}" for text in self._latest.values())
-        self._write(f"{self._phase} {done}/{self._total}  {rate * self._images:.0f} images/s  {clock(left)} left{said}")
+        speed = f"{rate * self._images:.0f} examples/s"
+        self._write(f"{self._phase} {done}/{self._total}  {speed}  {clock(left)} left{said}")
         self._last = (now, done)
 
     def preparing(self, what: str, done: int, total: int) -> None:
@@ -124,7 +125,7 @@ class RichReporter(Reporter):
     def advance(self, done: int) -> None:
         """Move the bar; rich draws it four times a second at most."""
         speed = self._bar.tasks[-1].speed
-        rate = f"{speed * self._images:.0f} images/s" if speed else ""
+        rate = f"{speed * self._images:.0f} examples/s" if speed else ""
         self._bar.update(self._task, completed=done, rate=rate)  # type: ignore[arg-type]
 
     def preparing(self, what: str, done: int, total: int) -> None:

@@ -74,6 +74,13 @@ class Trainable(Protocol):
         """Keyword arguments of ``model.forward_raw``."""
         ...
 
+    def forward_options(self, loss: Any) -> dict[str, Any]:
+        """Further keyword arguments of ``model.forward_raw`` in a phase that is taught by ``loss``, such as a switch.
+
+        They are the same for every step of the phase. ``loss`` is what `loss_of` gave for it.
+        """
+        ...
+
     def loss_of(self, phase: Phase, learning: Sequence[str] = ()) -> Any:
         """The loss of ``phase``, built from its settings; asked once for each phase, before the first step.
 

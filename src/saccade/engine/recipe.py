@@ -121,7 +121,9 @@ class Phase:
     optimizer: OptimizerSpec = field(default_factory=OptimizerSpec)
     schedule: Schedule = field(default_factory=Schedule)
     clip_norm: float | None = None
-    """largest global norm of the gradient"""
+    """largest norm of the whole gradient"""
+    clip_each: float | None = None
+    """largest norm of the gradient of each parameter by itself; it comes before ``clip_norm``"""
     steps: int | None = None
     epochs: int | None = None
     validate_every: int | None = None
@@ -139,8 +141,10 @@ class Phase:
             value = getattr(self, key)
             if value is not None and value < 1:
                 raise ValueError(f"{key} must be 1 or more, found {value}")
-        if self.clip_norm is not None and not self.clip_norm > 0:
-            raise ValueError(f"clip_norm must be above 0, found {self.clip_norm}")
+        for key in ("clip_norm", "clip_each"):
+            limit = getattr(self, key)
+            if limit is not None and not limit > 0:
+                raise ValueError(f"{key} must be above 0, found {limit}")
         if self.select is None and (self.patience is not None or self.restore_best):
             raise ValueError("patience and restore_best need 'select', the metric that decides")
         loss = {"name": self.loss} if isinstance(self.loss, str) else dict(self.loss)

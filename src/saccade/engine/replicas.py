@@ -58,6 +58,11 @@ class ReplicaStack(Learner):
         for gradient in gradients:
             gradient.mul_(factor.view(-1, *[1] * (gradient.dim() - 1)))
 
+    def scale_each(self, gradients: list[Tensor], factor: Tensor) -> None:
+        """Multiply the gradient of each parameter and replica by its entry of ``factor`` (P,R)."""
+        factors = [each.view(-1, *[1] * (gradient.dim() - 1)) for each, gradient in zip(factor, gradients)]
+        torch._foreach_mul_(gradients, factors)
+
     def replica(self, index: int) -> nn.Module:
         """A plain model holding a copy of replica ``index``; the next call overwrites it."""
         model = self._spare[0]

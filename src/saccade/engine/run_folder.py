@@ -9,6 +9,7 @@
     checkpoints/    see `saccade.engine.checkpoint`
     model/          written by the task at every new best, and at the end
     saccade.lock    which process trains into it now; see `saccade.lock`
+    replicas/N/     the same for each of several restarts that were trained as one stack, at the end
 """
 
 from __future__ import annotations
@@ -52,6 +53,10 @@ class RunFolder:
     def model(self) -> Path:
         """Where the task writes the model folder."""
         return self.path / "model"
+
+    def replica(self, number: int) -> Path:
+        """Where the model folder of restart ``number`` goes, at the end of a run with several."""
+        return self.path / "replicas" / str(number)
 
     @contextmanager
     def locked(self) -> Iterator[str]:

@@ -49,6 +49,7 @@ class TrainStep:
         self.task, self.learner, self.parameters = task, learner, parameters
         self.phase, self.loss = phase, loss
         self.fabric, self.module, self.optimizer, self.ema = fabric, module, optimizer, ema
+        self._options = task.forward_options(loss)
         self._sums: dict[str, Tensor] = {}
         self._count = 0
         self._watch = GradientWatch(fabric.device)
@@ -102,8 +103,10 @@ class TrainStep:
             self._watch.observe(norms, self._next)
             if self._check_each:
                 return False
+        if self.phase.clip_each is not None:
+            self.learner.scale_each(gradients, _at_most(self.phase.clip_each, norms))
         if self.phase.clip_norm is not None:
-            self.learner.scale_gradients(gradients, (self.phase.clip_norm / (total + CLIP_EPSILON)).clamp(max=1.0))
+            self.learner.scale_gradients(gradients, _at_most(self.phase.clip_norm, total))
         self.optimizer.step()
         if self.ema is not None:
             self.ema.update()
@@ -112,7 +115,7 @@ class TrainStep:
 
     def _forward(self, batch: Any) -> dict[str, Tensor]:
         try:
-            return self.module(**self.task.inputs(batch))
+            return self.module(**self.task.inputs(batch), **self._options)
         except RuntimeError as error:
             if UNTAUGHT not in str(error):
                 raise
@@ -131,6 +134,11 @@ class TrainStep:
         if is_last or self.fabric.world_size == 1:
             return nullcontext()
         return self.fabric.no_backward_sync(self.module)  # type: ignore[arg-type]
+
+
+def _at_most(limit: float, norms: Tensor) -> Tensor:
+    """The factors that bring gradients of these norms down to ``limit``; 1 where they are below it."""
+    return (limit / (norms + CLIP_EPSILON)).clamp(max=1.0)
 
 
 class GraphedStep(TrainStep):

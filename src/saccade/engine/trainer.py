@@ -140,6 +140,7 @@ class Trainer:
                 stopped = "early" if self.at.phase_ended == "early" else "finished"
                 if phase.select is None:
                     self._publish(replica=0, metrics=self.at.validation)
+                self._publish_replicas()
                 self._say(f"{stopped} after step {self.at.step} in {self._seconds():.1f} s")
                 break
             self.at = self.at.next_phase()
@@ -254,7 +255,12 @@ class Trainer:
             self._say(f"{phase.name}: no better {metrics} for {so_long}, ending it")
         return False
 
-    def _publish(self, replica: int, metrics: dict[str, float]) -> None:
+    def _publish_replicas(self) -> None:
+        """Write every restart of a stack as a model folder of its own, so that each can be scored."""
+        for replica in range(self.learner.replicas if self.learner.replicas > 1 else 0):
+            self._publish(replica, self.at.validation, self.folder.replica(replica))
+
+    def _publish(self, replica: int, metrics: dict[str, float], folder: Path | None = None) -> None:
         facts = {
             "recipe": to_dict(self.recipe),
             "step": self.at.step,
@@ -269,7 +275,8 @@ class Trainer:
         facts |= {"data_changes": list(self.data_changes)} if self.data_changes else {}
         with self._averaged():
             on_first_rank(
-                self.fabric, lambda: publish_model(self.task, self.learner, replica, self.folder.model, facts)
+                self.fabric,
+                lambda: publish_model(self.task, self.learner, replica, folder or self.folder.model, facts),
             )
 
     def _averaged(self) -> AbstractContextManager[None]:

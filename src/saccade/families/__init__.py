@@ -28,6 +28,7 @@ FAMILIES: dict[str, str] = {
     "question": "saccade.families.question.family:FAMILY",
     "multiset": "saccade.families.multiset.family:FAMILY",
     "caption": "saccade.families.caption.family:FAMILY",
+    "story": "saccade.families.story.family:FAMILY",
 }
 """The families of this package."""
 

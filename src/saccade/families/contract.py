@@ -6,7 +6,7 @@ A family is one folder. Its ``family.py`` holds one :class:`Family`; everything 
 ==============  ==================================================================================================
 required        ``name, title, reads, models, data, task, headline, folder``
 with a default  ``decode`` (one label), ``splits`` (the task has them), ``responder`` (one pass to an answer)
-optional        ``options, columns, tables, published, tour, featured, live, page, panel``
+optional        ``options, columns, tables, published, tour, featured, live, page, panel, runtime``
 ==============  ==================================================================================================
 
 How an answer is drawn and exported follows from its trace and from :class:`~saccade.answer.Answer`, so a record can be
@@ -142,6 +142,8 @@ class Family:
     """``module``: what the live page knows of it, such as the scenes that its models learned from."""
     panel: str | None = None
     """An ES module in ``folder`` that the page loads, for controls that no other family has."""
+    runtime: str | None = None
+    """An ES module in ``folder`` that computes its models inside a page, where the page's engine does not."""
 
     def load_splits(self) -> Any:
         """What has ``open_split``, and ``write_split`` where there are generators."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from saccade.data.pictures.reading import SUFFIXES, Picture, Source, prepare, read_picture, stream_pictures
 from saccade.errors import CheckpointError, DataError
@@ -37,6 +39,26 @@ class Pictures(Reads):
         # With the channels together a CPU's convolutions are twice as fast.
         stacked = stacked.to(memory_format=torch.channels_last)
         return Prepared((stacked,), torch.stack(canvas), torch.stack(sizes))
+
+    def examples(self, count: int, facts: ModelFacts, seed: int) -> dict[str, Tensor]:
+        """Noisy pictures (B,3,H,W), bright ones and dark ones."""
+        if facts.preprocessing is None:
+            raise CheckpointError(f"'{facts.architecture}' has no preprocessing, so its input size is unknown")
+        generator = torch.Generator().manual_seed(seed)
+        images = torch.rand(count, 3, *facts.preprocessing.size, generator=generator)
+        return {"images": images * torch.rand(count, 3, 1, 1, generator=generator)}
+
+    def described(self, facts: ModelFacts) -> dict[str, Any]:
+        """Size, border and colours of the network input."""
+        if facts.preprocessing is None:
+            return {}
+        return {
+            "size": list(facts.preprocessing.size),
+            "fill": facts.preprocessing.fill,
+            "colours": "RGB",
+            "range": [0.0, 1.0],
+            "fit": "resized undistorted to fit inside (bilinear, antialiased), centred, the border filled",
+        }
 
 
 PICTURES = Pictures()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from saccade.data.files import find_files
-from saccade.errors import DataError
+from saccade.errors import CheckpointError, DataError, SaccadeError
 from saccade.models.io.facts import ModelFacts
 
 
@@ -47,7 +48,11 @@ class Prepared:
     image_size: Tensor | None = None
     """(B,2) height and width of the originals."""
     slots: tuple[tuple[str, ...], ...] | None = None
-    """For each item the texts that a look over slots lies on, such as the sentences of a story."""
+    """For each item the texts that a look over slots lies on, such as the sentences of a story, from the first slot."""
+    supporting: tuple[tuple[int, ...], ...] | None = None
+    """For each item the numbers of the slots that its answer needs, where that is known."""
+    notes: tuple[tuple[str, ...], ...] | None = None
+    """For each item what of it the model cannot use, such as words that it does not know."""
 
 
 class Reads(ABC):
@@ -57,6 +62,8 @@ class Reads(ABC):
     """What one item is called, as in "picture"."""
     suffixes: ClassVar[frozenset[str]]
     """Of the files that are looked for in folders, as in ".txt"."""
+    takes_json: ClassVar[bool] = False
+    """Whether an item can be sent to the server as JSON, which :meth:`from_json` then reads."""
 
     @abstractmethod
     def read(self, source: Any) -> Item:
@@ -65,6 +72,41 @@ class Reads(ABC):
     @abstractmethod
     def prepare(self, items: Sequence[Any], facts: ModelFacts) -> Prepared:
         """The inputs of a model for these items."""
+
+    def from_json(self, value: Any) -> Item:
+        """The item that a request tells as plain JSON values; a DataError where it is none, or too large."""
+        raise DataError(f"a {self.thing} cannot be sent as JSON, found {type(value).__name__}")
+
+    def check(self, item: Any, facts: ModelFacts) -> None:  # noqa: B027 - most models take every item
+        """A DataError where a model with these facts can make nothing of the item."""
+
+    def examples(self, count: int, facts: ModelFacts, seed: int) -> dict[str, Tensor]:
+        """Made-up inputs by name (B,…), no two alike, with which an export is made and checked.
+
+        A family whose models are exported has them.
+        """
+        raise CheckpointError(
+            f"'{facts.architecture}' cannot be exported: its family '{facts.family}' has no examples of a {self.thing}"
+        )
+
+    def free_sizes(self) -> dict[str, dict[int, str]]:
+        """Axes of :meth:`examples`, beside the first, whose size may differ from input to input: name → axis → word."""
+        return {}
+
+    def described(self, facts: ModelFacts) -> dict[str, Any]:
+        """How a program that runs an exported model makes its inputs, as plain values."""
+        return {}
+
+    def item(self, source: Any) -> Item:
+        """:meth:`read`, where an error of any other kind is a DataError too: a reader may come from anywhere."""
+        try:
+            return self.read(source)
+        except SaccadeError:
+            raise
+        except Exception as error:
+            named = source if isinstance(source, (str, os.PathLike)) else type(source).__name__
+            reason = f"{type(error).__name__}: {error}"
+            raise DataError(f"{named}: cannot be read as a {self.thing} ({reason}); check the source") from error
 
     def find(self, paths: Iterable[str]) -> list[Path]:
         """The files meant by ``paths``; folders and globs are spelt out."""
@@ -79,7 +121,7 @@ class Reads(ABC):
         gathered: list[Item] = []
         for source in sources:
             try:
-                gathered.append(self.read(source))
+                gathered.append(self.item(source))
             except DataError as error:
                 if on_bad is None:
                     raise

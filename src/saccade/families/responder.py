@@ -18,7 +18,7 @@ from torch import Tensor
 from saccade.answer import Answer
 from saccade.errors import DataError, nearest
 from saccade.families.contract import Family, load_target
-from saccade.models.base import AttentionModel, Given
+from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.io.facts import ModelFacts
 from saccade.trace import AttentionTrace
 
@@ -33,6 +33,8 @@ class Response:
 
     answers: Sequence[Answer]
     trace: AttentionTrace
+    notes: Sequence[tuple[str, ...]] | None = None
+    """For each example what of its question the model cannot use, such as words that it does not know."""
 
 
 class Responder:
@@ -90,8 +92,25 @@ class Responder:
             )
         return {name: value for name, value in given.items() if value is not None}
 
+    def as_tensor(self, queries: Sequence[Any]) -> Tensor | None:
+        """Queries as the model takes them, on its device: their ids (B,), or None where nothing is asked."""
+        return None if queries[0] is None else torch.tensor(queries, device=self.device)
+
+    def examples(self, count: int, seed: int) -> dict[str, Tensor]:
+        """Made-up questions by name, with which an export is made and checked; none of a model that takes none."""
+        return {"query": torch.arange(count) % len(self.facts.queries)} if self.facts.queries else {}
+
+    def free_sizes(self) -> dict[str, dict[int, str]]:
+        """Axes of :meth:`examples` whose size may differ from question to question, as of the inputs."""
+        return {}
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model computes."""
+        return next(self.model.parameters()).device
+
     def respond(
-        self, encoding: Tensor, queries: Sequence[Any], options: Mapping[str, Any], attention: Given | None = None
+        self, encoding: Encoding, queries: Sequence[Any], options: Mapping[str, Any], attention: Given | None = None
     ) -> list[Response]:
         """Answers to ``queries``, one for each encoded input (B,…): the best first, then others that were found.
 
@@ -101,8 +120,7 @@ class Responder:
             options: as :meth:`options` gives them.
             attention: weights in place of the model's own, by the name of their look.
         """
-        asked = None if queries[0] is None else torch.tensor(queries, device=encoding.device)  # (B,)
-        raw = self.model.respond(encoding, asked, attention=attention)
+        raw = self.model.respond(encoding, self.as_tensor(queries), attention=attention)
         output = self.model.wrap(raw, self.input_size)
         trace = output.trace if attention is None else output.trace.mark_given(attention)
         return [Response(self.decode(self.model, output, self.facts), trace)]

@@ -8,6 +8,7 @@
 ``baselines``   the same scores of what a model is compared with, by the name of the baseline
 ``intervals``   [low, high] of the scores, see :mod:`saccade.metrics.intervals`
 ``counts``      how many values a mean rests on
+``units``       of scores that are no fractions, where there are any: what they count
 ==============  ====================================================================================================
 """
 
@@ -38,6 +39,7 @@ def summarise(
     baselines: Mapping[str, Mapping[str, float]] | None = None,
     intervals: Mapping[str, Interval] | None = None,
     counts: Mapping[str, Any] | None = None,
+    units: Mapping[str, str] | None = None,
     keep_undefined: bool = False,
 ) -> dict[str, Any]:
     """Put scores together; NaN becomes None, as in JSON.
@@ -52,6 +54,7 @@ def summarise(
         baselines: scores of baselines to be told before those of the maps.
         intervals: of scores that are not a mean over examples.
         counts: further counts.
+        units: of scores that are no fractions: what they count, such as ``task``.
         keep_undefined: tell scores of maps and values that no example has as None, instead of leaving them out.
     """
 
@@ -73,6 +76,7 @@ def summarise(
         "baselines": dict(baselines or {}) | {name: means for name, means in rivals.items() if means},
         "intervals": {name: [each.low, each.high] for name, each in ({**(intervals or {}), **found}).items()},
         "counts": {name: each.n for name, each in found.items()} | dict(counts or {}),
+        **({"units": dict(units)} if units else {}),
     })  # fmt: skip
 
 

@@ -38,6 +38,8 @@ from saccade.geometry import Size
 from saccade.trace import AttentionTrace, Look, Output, Total
 
 Raw = dict[str, Tensor]
+Encoding = Any
+"""What ``encode`` makes of a batch: a tensor (B,…), or several by name, such as a memory and its filled slots."""
 Given = Mapping[str, Tensor]
 """Weights, or the frame of a crop, by the name of their look: to be used in place of the model's own."""
 
@@ -51,14 +53,16 @@ class AttentionModel(nn.Module, ABC):
     """How the looks combine into one map."""
     answers_in_one_pass: ClassVar[bool] = True
     """Whether ``respond`` is all there is to an answer; False for a model that searches for it."""
+    own_slots: ClassVar[tuple[str, ...]] = ()
+    """Slots that it adds to a memory, in words: they come right after the last filled one."""
     config: Any
 
     @abstractmethod
-    def encode(self, *inputs: Any, **named: Any) -> Tensor:
+    def encode(self, *inputs: Any, **named: Any) -> Encoding:
         """The part that does not depend on the question (B,…): computed once, asked many times."""
 
     @abstractmethod
-    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
+    def respond(self, encoding: Encoding, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
         """Answer from the encoding (B,…), as plain tensors; ``query`` (B,…) for a model that is asked."""
 
     @abstractmethod

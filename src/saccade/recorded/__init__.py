@@ -4,6 +4,7 @@ They come with the package, so that a table can be printed where nothing can be 
 """
 
 from saccade.recorded.keep import keep
+from saccade.recorded.restarts import Restarts, errors_by_restart, kept_errors
 from saccade.recorded.runs import RecordedRun, read_run, recorded_runs, results_folder, superseded_runs
 from saccade.recorded.seeds import Difference, Measured, difference, measure
 
@@ -11,8 +12,11 @@ __all__ = [
     "Difference",
     "Measured",
     "RecordedRun",
+    "Restarts",
     "difference",
+    "errors_by_restart",
     "keep",
+    "kept_errors",
     "measure",
     "read_run",
     "recorded_runs",

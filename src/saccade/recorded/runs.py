@@ -16,6 +16,7 @@ from saccade.config import from_dict
 from saccade.engine.recipe_versions import migrate_recipe
 from saccade.errors import ConfigError, DataError
 from saccade.models.io.facts import Score
+from saccade.recorded.restarts import Restarts
 
 VARIANTS = "variants"
 """Sub-folder of runs with other settings than their recipe's."""
@@ -40,6 +41,8 @@ class RecordedRun:
     """Why its numbers stand in no table any more; empty for a run that counts."""
     course: tuple[dict[str, Any], ...] = ()
     """Its validations in the order of their steps, as rows of a metrics.jsonl; () of runs that did not keep them."""
+    restarts: tuple[Restarts, ...] = ()
+    """What each restart gave, one entry for each training run; () of a record of one run without restarts."""
 
     def __post_init__(self) -> None:
         for group, keys in (("recipe", ("name", "model", "seed")), ("data", ("name",))):

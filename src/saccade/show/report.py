@@ -19,9 +19,11 @@ from saccade.show.markup import Notes, escaped, inline, paragraphs
 from saccade.show.report_live import Live, policy
 from saccade.show.report_pictures import Gallery, Picture
 from saccade.show.report_tables import Bar, Bars, Cell, Code, KeyFigures, Table, percent
+from saccade.show.slot_html import SlotHeat, heat_rules
 
 __all__ = [
-    "Bar", "Bars", "Block", "Cell", "Code", "Gallery", "KeyFigures", "Picture", "Report", "Section", "Table", "percent",
+    "Bar", "Bars", "Block", "Cell", "Code", "Gallery", "KeyFigures", "Picture", "Report", "Section", "SlotHeat",
+    "Table", "percent",
 ]  # fmt: skip
 
 
@@ -133,4 +135,4 @@ def _footnotes(notes: Notes) -> str:
 
 
 def _style() -> str:
-    return files("saccade.show").joinpath("static/report.css").read_text(encoding="utf-8")
+    return files("saccade.show").joinpath("static/report.css").read_text(encoding="utf-8") + heat_rules()

@@ -18,7 +18,8 @@ from saccade.show.filmstrip import filmstrip
 from saccade.show.glimpse_strip import glimpse_strip, has_glimpses
 from saccade.show.report import Block, Cell, Code, KeyFigures, Picture, Report, Section, Table, percent
 from saccade.show.report_tables import DASH
-from saccade.show.slot_table import slot_table
+from saccade.show.slot_grid import slot_grid
+from saccade.show.slot_html import SlotHeat
 from saccade.show.word_strip import has_words, word_strip
 
 _LOWER_IS_BETTER = ("loss", "error", "perplexity", "cross_entropy", "penalty")
@@ -233,11 +234,10 @@ def _record_section(number: int, record: Record, *, name_model: bool) -> Section
         strip = _strip(record, question, sure)
         blocks.append(Picture(strip, _looks_in_words(spatial), f"Filmstrip of {len(spatial)} looks; answer {answer}"))
     sentences = info.get("sentences") or info.get("slots")
-    for look in trace.looks:
-        if not look.is_spatial and isinstance(sentences, Sequence) and sentences:
-            support = info.get("supporting") or ()
-            table = slot_table(look, sentences, question=question, answer=sure, supporting=support)
-            blocks.append(Picture(table, f"Weights of {look.name} over the sentences.", f"Heat table; answer {answer}"))
+    over_slots = [look.name for look in trace.looks if not look.is_spatial]
+    if isinstance(sentences, Sequence) and sentences and (over_slots or not trace.looks):
+        grid = slot_grid(trace, sentences, info.get("supporting") or trace.meta.get("supporting") or ())
+        blocks.append(SlotHeat(grid, f"Weights of {', '.join(over_slots)} over the sentences." if over_slots else ""))
     facts = list(_facts(info))
     if facts:
         blocks.append(Table(("about this answer", ""), facts))

@@ -9,7 +9,7 @@ from saccade.show.report_tables import Cell, Table, percent
 
 Scores = Mapping[str, Any]
 
-LOW_IS_GOOD = ("deletion", "distance", "swapped_query")
+LOW_IS_GOOD = ("deletion", "distance", "swapped_query", "mean_error", "failed_tasks")
 _LOW_NOTE = "↓ low is good"
 _OLD = "baselines and bound were made on the last grid alone, by an older version: evaluate again before comparing"
 
@@ -50,10 +50,12 @@ def _title(result: Scores) -> str:
 def _one_by_one(title: str, scores: Scores, result: Scores, remark: str = "") -> Table:
     """One row a score: its value, its interval, and of how many it is the mean, where that is told."""
     intervals, counts = result.get("intervals", {}), flat(result.get("counts", {}))
+    units = result.get("units", {})
     rows: list[tuple[Cell | str, ...]] = []
     for name, value in flat(scores).items():
         told = Cell(counts[name], f"{counts[name]:,}") if name in counts else ""
-        rows.append((_marked(name), _cell(name, value), _interval(name, intervals.get(name)), told))
+        cell = _cell(name, value, units.get(name))
+        rows.append((_marked(name), cell, _interval(name, intervals.get(name), units.get(name)), told))
     note = "; ".join(filter(None, (_note(scores), remark)))
     return Table(("metric", "value", "95 % interval", "n"), rows, caption=title, note=note)
 
@@ -97,14 +99,16 @@ def _spaced(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _cell(score: str, value: float | None) -> Cell:
-    """A fraction in percent; what is called _raw in units of its own."""
+def _cell(score: str, value: float | None, unit: str | None = None) -> Cell:
+    """A fraction in percent; what has a unit with it; what is called _raw in units of its own."""
     if value is None or value != value:
         return Cell(None)
+    if unit is not None:
+        return Cell(value, f"{value:,.3g} {unit}{'' if value == 1 else 's'}")
     return Cell(value, f"{value:.3g}") if score.endswith("_raw") else percent(value)
 
 
-def _interval(score: str, bounds: Sequence[float | None] | None) -> str:
+def _interval(score: str, bounds: Sequence[float | None] | None, unit: str | None = None) -> str:
     """Both ends, in the units of the score; nothing where one is not known.
 
     >>> _interval("accuracy", [0.25, 0.75]), _interval("length_raw", [8.5, 9.25]), _interval("accuracy", None)
@@ -113,7 +117,8 @@ def _interval(score: str, bounds: Sequence[float | None] | None) -> str:
     ends = [bound for bound in bounds or () if bound is not None]
     if len(ends) < 2:
         return ""
-    return "–".join(f"{end:.3g}" if score.endswith("_raw") else f"{100 * end:.1f}" for end in ends)
+    is_fraction = unit is None and not score.endswith("_raw")
+    return "–".join(f"{100 * end:.1f}" if is_fraction else f"{end:.3g}" for end in ends)
 
 
 def flat(values: Scores, prefix: str = "") -> dict[str, Any]:

@@ -31,7 +31,7 @@ Batch = dict[str, Any]
 """Tensors by name, example axis first; plain values for what holds of the whole batch."""
 
 
-def _check_batch(together: int, size: int | None) -> None:
+def check_batch(together: int, size: int | None) -> None:
     """Refuse a batch that the training examples do not fill once, with one that they fill twice as a way out."""
     if size is not None and size < together:
         smaller = 1 << max(0, size.bit_length() - 2)
@@ -101,6 +101,10 @@ class Task(ABC):
     @abstractmethod
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Keyword arguments of the model's ``forward_raw``."""
+
+    def forward_options(self, loss: Any) -> dict[str, Any]:
+        """Further keyword arguments of ``forward_raw`` in a phase that is taught by ``loss``; none by default."""
+        return {}
 
     @abstractmethod
     def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Any) -> dict[str, Tensor]:
@@ -212,7 +216,7 @@ class Task(ABC):
     def steps_per_epoch(self, batch_size: int) -> int | None:
         """Whole batches in one pass; None when the data has no end."""
         size: int | None = self.split("train").size
-        _check_batch(batch_size, size)
+        check_batch(batch_size, size)
         return None if size is None else size // batch_size
 
     def train_batches(
@@ -228,7 +232,7 @@ class Task(ABC):
         """Batches ``start``, ``start + 1``, … of a phase, each a function of its number."""
         split = self.training_split(data, features)
         together = batch_size * world_size
-        _check_batch(together, split.size)
+        check_batch(together, split.size)
         mine = slice(rank * batch_size, (rank + 1) * batch_size)
         for number in itertools.count(start):
             yield self.batch(split, self._members(split, number, together)[mine], number * world_size + rank)

@@ -23,7 +23,7 @@ def compare(
 ) -> list[Sighting]:
     """Several models on one picture: one sighting each, in order."""
     predictors = [load(model, device) for model in models]
-    return [predictor.look(predictor.reads.read(picture), ask=ask) for predictor in predictors]
+    return [predictor.look(predictor.reads.item(picture), ask=ask) for predictor in predictors]
 
 
 def side_by_side(sightings: Sequence[Sighting]) -> Image.Image:

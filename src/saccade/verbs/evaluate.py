@@ -35,8 +35,8 @@ def evaluate(
 ) -> dict[str, Any]:
     """Score ``model`` on a split of its data (or of ``data``).
 
-    Metrics are fractions 0..1, but for CIDEr-D (0..10), ``length_ratio``, and what is called ``_raw``, which has units
-    of its own.
+    Metrics are fractions 0..1, but for CIDEr-D (0..10), ``length_ratio``, what ``units`` of the result names, and what
+    is called ``_raw``, which has units of its own.
 
     Args:
         model: zoo name, model folder or run folder.
@@ -47,7 +47,8 @@ def evaluate(
         glyphs: disjoint, merged or pack; the model's own by default. Those that hold what it was trained with are
             refused.
         limit: at most this many examples; of a table, those about a sample of its pictures.
-        sweeps: pictures for deletion and insertion; None: as many as the task thinks enough.
+        sweeps: examples for what costs many passes, such as deletion and insertion of pictures or causal tests of
+            stories; None: as many as the task thinks enough.
         beam: for a model that says captions: how many are followed side by side; 1 is greedy.
         length_penalty: for such a model: captions are ranked by log p / length^γ, 0 by default.
         device: auto, cpu, cuda, cuda:N or mps.

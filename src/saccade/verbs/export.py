@@ -7,6 +7,8 @@ not at all, and only once onnxruntime has given torch's numbers (:mod:`saccade.v
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,8 @@ from saccade.models.base import AttentionModel
 from saccade.models.io.facts import ModelFacts
 from saccade.predict import Predictor, load
 from saccade.trace import Look
-from saccade.verbs.onnx_check import check, example_inputs
-from saccade.verbs.onnx_graph import AnswerAndLooks, look_outputs, onnx_bytes, require_onnx
+from saccade.verbs.onnx_check import check
+from saccade.verbs.onnx_graph import AnswerAndLooks, FreeSizes, look_outputs, onnx_bytes, require_onnx
 
 FORMATS = ("onnx",)
 SCHEMA = "saccade.onnx/1"
@@ -46,11 +48,11 @@ def export(model: str | Path, out: str | Path, *, to: str = "onnx") -> dict[str,
     _check_place(out)
     predictor = load(model, "cpu")
     graph = AnswerAndLooks(_exportable(predictor))
-    size, queries = _input_size(predictor), len(predictor.facts.queries)
-    example = example_inputs(2, size, queries, seed=0)
-    data = onnx_bytes(graph, example)
-    checked = check(data, graph, size, queries)
-    sidecar = _sidecar(predictor, graph, example, data) | {"check": checked}
+    examples = partial(example_inputs, predictor)
+    free = {**predictor.reads.free_sizes(), **predictor.responder.free_sizes()}
+    data = onnx_bytes(graph, examples(2, 0), free)
+    checked = check(data, graph, examples)
+    sidecar = _sidecar(predictor, graph, data, free) | {"check": checked}
     with folder_in_place(out) as place:
         write_bytes(place / GRAPH, data)
         write_json(place / SIDECAR, sidecar)
@@ -75,22 +77,20 @@ def _exportable(predictor: Predictor) -> AttentionModel:
     return predictor.model
 
 
-def _input_size(predictor: Predictor) -> tuple[int, int]:
-    """(height, width) of the network input, where that is a picture."""
-    if predictor.facts.preprocessing is None:
-        raise CheckpointError(f"'{predictor.name}' reads no pictures, and only models of pictures are exported so far")
-    return predictor.facts.preprocessing.size
+def example_inputs(predictor: Predictor, count: int, seed: int) -> dict[str, Tensor]:
+    """``count`` made-up inputs by name, no two alike, and for a model that is asked a query for each."""
+    return {**predictor.reads.examples(count, predictor.facts, seed), **predictor.responder.examples(count, seed)}
 
 
 # ---------------------------------------------------------------- sidecar
 
 
-def _sidecar(predictor: Predictor, graph: AnswerAndLooks, example: dict[str, Tensor], data: bytes) -> dict[str, Any]:
+def _sidecar(predictor: Predictor, graph: AnswerAndLooks, data: bytes, free: FreeSizes) -> dict[str, Any]:
     """What the numbers of the graph mean."""
-    facts = predictor.facts
+    facts, example = predictor.facts, example_inputs(predictor, 2, 0)
     with torch.inference_mode():
-        outputs = graph(**example)
-        looks = graph.model(**example).trace.looks
+        outputs = graph(*example.values())
+        looks = graph.model(*example.values()).trace.looks
     return {
         "schema": SCHEMA,
         "model": predictor.name,
@@ -102,18 +102,13 @@ def _sidecar(predictor: Predictor, graph: AnswerAndLooks, example: dict[str, Ten
         "sha256": hashlib.sha256(data).hexdigest(),
         "weights_sha256": facts.sha256,
         "opset": _opset(data),
-        "inputs": {name: _tensor(tensor) for name, tensor in example.items()},
+        "inputs": {name: _tensor(tensor, free.get(name)) for name, tensor in example.items()},
         "outputs": {name: _tensor(tensor) for name, tensor in outputs.items()},
-        "preprocessing": {
-            "size": list(_input_size(predictor)),
-            "fill": facts.preprocessing.fill if facts.preprocessing else 0.0,
-            "colours": "RGB",
-            "range": [0.0, 1.0],
-            "fit": "resized undistorted to fit inside (bilinear, antialiased), centred, the border filled",
-        },
+        "preprocessing": predictor.reads.described(facts),
         "queries": list(facts.queries),
         "answers": list(facts.answers),
         **graph.model.answer_meaning(),
+        **({"own_slots": list(graph.model.own_slots)} if graph.model.own_slots else {}),
         "looks": [_look(look) for look in looks],
         "total": graph.model.total,
         "scores": [_score(facts, number) for number in range(len(facts.scores))],
@@ -123,7 +118,7 @@ def _sidecar(predictor: Predictor, graph: AnswerAndLooks, example: dict[str, Ten
 def _look(look: Look) -> dict[str, Any]:
     """A look, and under which names the graph gives its tensors; a frame that never changes is told here."""
     outputs = {name.rpartition(".")[2]: name for name in look_outputs(look)}
-    grid = look.grid if look.weights is None else tuple(look.weights.shape[-2:])
+    grid = look.grid if look.weights is None else tuple(look.weights.shape[-2 if look.is_spatial else -1 :])
     frame = None if look.frame is None or "frame" in outputs else look.frame.tolist()
     return {
         "name": look.name,
@@ -150,8 +145,9 @@ def _score(facts: ModelFacts, number: int) -> dict[str, Any]:
     }
 
 
-def _tensor(tensor: Tensor) -> dict[str, Any]:
-    return {"type": str(tensor.dtype).removeprefix("torch."), "shape": ["batch", *tensor.shape[1:]]}
+def _tensor(tensor: Tensor, free: Mapping[int, str] | None = None) -> dict[str, Any]:
+    shape = ["batch", *((free or {}).get(axis, size) for axis, size in enumerate(tensor.shape[1:], 1))]
+    return {"type": str(tensor.dtype).removeprefix("torch."), "shape": shape}
 
 
 def _opset(data: bytes) -> int:

@@ -1,4 +1,4 @@
-"""Many pictures through one model, each kept as it is answered."""
+"""Many pictures or stories through one model, each kept as it is answered."""
 
 from __future__ import annotations
 
@@ -41,6 +41,10 @@ def look(
     """
     predictor.question(ask)
     predictor.responder.options(options)
+    if cells and predictor.facts.preprocessing is None:
+        raise ConfigError(f"--cells: '{predictor.name}' reads no pictures, whose cells it paints; leave it out")
+    if filmstrip is False and predictor.facts.preprocessing is None:
+        raise ConfigError(f"--overlay: '{predictor.name}' reads no pictures to lay looks over; leave it out")
     if cells and (out is None or not _saves_strips(filmstrip, predictor)):
         raise ConfigError(
             "--cells: it paints the cells of filmstrips, and none is saved; add --filmstrip and --out DIR"

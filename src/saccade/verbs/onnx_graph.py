@@ -1,11 +1,11 @@
-"""A model as an ONNX graph: the answer and every look are outputs with names, and any number of pictures goes in."""
+"""A model as an ONNX graph: the answer and every look are outputs with names, and any number of inputs goes in."""
 
 from __future__ import annotations
 
 import importlib
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,12 +18,14 @@ from saccade.trace import Look
 
 SAID = ("weights", "gain", "choice", "active", "emits")
 """What of a look changes from picture to picture; its frame may as well."""
+FreeSizes = Mapping[str, Mapping[int, str]]
+"""Axes whose size may differ from input to input: name of the input → axis → word for its size."""
 _NEEDED = ("onnx", "onnxscript", "onnxruntime")
 _TALKATIVE = ("torch.onnx", "onnxscript", "onnx_ir")
 
 
 class AnswerAndLooks(nn.Module):
-    """Pictures (B,3,H,W), and for a model that is asked query ids (B,), → a dictionary of outputs by name.
+    """What a model reads (B,…), such as pictures (B,3,H,W), and its query (B,…) if it is asked → outputs by name.
 
     ``answer`` (B,) or (B,T) ids, ``logits`` and ``probabilities`` (B,K) or (B,T,K); of each look ``NAME.weights`` and
     what else it says, ``NAME.frame`` (B,2,3) where the frame is the picture's own, as that of a crop is.
@@ -34,9 +36,9 @@ class AnswerAndLooks(nn.Module):
         self.model = model
         self.eval()
 
-    def forward(self, images: Tensor, query: Tensor | None = None) -> dict[str, Tensor]:
+    def forward(self, read: Tensor, query: Tensor | None = None) -> dict[str, Tensor]:
         """The outputs, in the order of the graph's."""
-        raw = self.model.respond(self.model.encode(images), query)
+        raw = self.model.respond(self.model.encode(read), query)
         logits, answer = self.model.logits_and_answer(raw)  # (B,K), (B,), or with a step axis (B,T,K), (B,T)
         outputs = {"answer": answer, "probabilities": self.model.probabilities(logits), "logits": logits}
         for look in self.model.looks(raw):
@@ -52,26 +54,27 @@ def look_outputs(look: Look) -> dict[str, Tensor]:
     return {f"{look.name}.{name}": tensor for name, tensor in held.items()}
 
 
-def onnx_bytes(graph: AnswerAndLooks, example: dict[str, Tensor]) -> bytes:
+def onnx_bytes(graph: AnswerAndLooks, example: Mapping[str, Tensor], free: FreeSizes | None = None) -> bytes:
     """The graph as the bytes of an ONNX file, for any batch size.
 
     Args:
         graph: what is exported, in eval mode and main memory.
-        example: its inputs by name; how large they are but for the batch stays fixed.
+        example: its inputs by name, in order; how large they are but for the batch and ``free`` sizes stays fixed.
+        free: further axes of any size: input → axis → word.
 
     Raises:
         CheckpointError: the model does something that ONNX has no word for.
     """
     with torch.inference_mode():
-        names = list(graph(**example))
+        names = list(graph(*example.values()))
     try:
         with _silence():
             program = torch.onnx.export(
                 graph,
-                kwargs=example,
+                args=tuple(example.values()),
                 input_names=list(example),
                 output_names=names,
-                dynamic_shapes={name: {0: "batch"} for name in example},
+                dynamic_shapes=tuple({0: "batch", **(free or {}).get(name, {})} for name in example),
                 dynamo=True,
                 verbose=False,
             )

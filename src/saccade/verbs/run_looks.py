@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from saccade.families.splits import Opened
 from saccade.models.io.facts import CONFIG
 from saccade.predict import Predictor, load
 from saccade.show.marks import Mask
-from saccade.show.report import Gallery, Picture, Section
+from saccade.show.report import Block, Gallery, Picture, Section, SlotHeat
+from saccade.sighting import Sighting
 
 TITLE = "Where it looks"
 SPLIT = "val"
@@ -29,22 +31,32 @@ def run_looks(run: Path, count: int, device: str = "auto") -> Section | None:
     try:
         predictor = load(run, device)
         opened = _opened(predictor, RunFolder(run).recorded()["data"], count)
-        shown = [_shown(predictor, example) for example in opened.examples(count)]
+        seen = [(predictor.look(each.source, ask=each.question), each) for each in opened.examples(count)]
+        blocks = _blocks(seen, opened)
     except SaccadeError as error:
         return Section(TITLE, f"The examples of the validation split cannot be shown: {error}")
+    return Section(TITLE, blocks=blocks)
+
+
+def _blocks(seen: Sequence[tuple[Sighting, Example]], opened: Opened) -> list[Block]:
+    """A gallery of pictures; or, of what was no picture, a table for each."""
     remark = f", {opened.summary}" if opened.summary and ":" not in opened.summary else ""
+    pictures = [_shown(sighting, example) for sighting, example in seen if sighting.is_spatial]
     caption = f"The first of the validation split{remark}; outlined, where the truth is to be seen, if that is known"
-    return Section(TITLE, blocks=[Gallery(shown, caption, wide=True)])
+    tables = [SlotHeat(each.slot_grid, _told(each, example)) for each, example in seen if not each.is_spatial]
+    return [*([Gallery(pictures, caption, wide=True)] if pictures else []), *tables]
 
 
-def _shown(predictor: Predictor, example: Example) -> Picture:
-    seen = predictor.look(example.source, ask=example.question)
-    is_word_by_word = seen.is_caption or not seen.is_spatial
-    outline: dict[str, Any] = {} if is_word_by_word else {"outline": [Mask(mask.numpy()) for mask in example.masks]}
-    panel = {"panel": 150 if example.question is None else 200} if seen.is_spatial else {}  # many steps, small panels
+def _shown(seen: Sighting, example: Example) -> Picture:
+    outline: dict[str, Any] = {} if seen.is_caption else {"outline": [Mask(mask.numpy()) for mask in example.masks]}
+    panel = 150 if example.question is None else 200  # many steps, small panels
+    told = _told(seen, example)
+    return Picture(seen.filmstrip(panel=panel, **outline), told, alt=f"Every look; {told}")
+
+
+def _told(seen: Sighting, example: Example) -> str:
     asked = "" if example.question is None else f"{example.question}: "
-    told = f"{asked}{seen.answer}, {seen.confidence:.0%} sure; true: {example.truth}"
-    return Picture(seen.filmstrip(**panel, **outline), told, alt=f"Every look; {told}")
+    return f"{asked}{seen.answer}, {seen.confidence:.0%} sure; true: {example.truth}"
 
 
 def _opened(predictor: Predictor, data: dict[str, Any], count: int) -> Opened:

@@ -17,7 +17,7 @@ from saccade.families import families
 from saccade.web.access import Access
 from saccade.web.api import api_of
 from saccade.web.errors import ApiError, install_error_handlers
-from saccade.web.family_page import panel_file
+from saccade.web.family_page import family_modules
 from saccade.web.guard import Guard
 from saccade.web.memory import keep_giving_back
 from saccade.web.page import offline_page
@@ -59,13 +59,13 @@ def create_app(service: Service, names: Iterable[str] = (), token: str | None = 
         """A page without models, which the page fills with what it shows when that is to be taken along."""
         return HTMLResponse(offline_page())
 
-    @app.get("/families/{name}/panel.js", include_in_schema=False)
-    def panel(name: str) -> Response:
-        """The controls of one family; a name that declares none leads to no file."""
+    @app.get("/families/{name}/{module}", include_in_schema=False)
+    def panel(name: str, module: str) -> Response:
+        """The controls of one family; only its panel and what that imports can be had."""
         family = families().get(name)
-        file = None if family is None else panel_file(family)
+        file = None if family is None else family_modules(family, "panel").get(module)
         if file is None:
-            raise ApiError(404, "unknown_panel", "no family of this name has a panel")
+            raise ApiError(404, "unknown_panel", "no family of this name has such a panel")
         return Response(file.read_bytes(), media_type="text/javascript; charset=utf-8")
 
     if STATIC.is_dir():

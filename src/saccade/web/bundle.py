@@ -5,6 +5,7 @@ own modules keep to three forms, and anything else is refused: ``import { a, b a
 of a line, ``export`` before a function, class or const, and no circle of imports. A page with two models in it is to
 stay small, so comments, indentation, blank lines and line ends behind ``;``, ``{`` and ``,`` stay behind, in texts
 between backticks too. A comment behind code stays where it holds a quotation mark, because it could be part of a text.
+Spaces around signs stay behind in lines that hold no text and no regular expression.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ _COMMENT = re.compile(r"^[ \t]*(?://.*|/\*\*(?:.|\n)*?\*/)\n", re.MULTILINE)
 _ASIDE = re.compile(r"[ \t]+// [^\"'`\n]*$", re.MULTILINE)
 _INDENT = re.compile(r"^[ \t]+|^\n", re.MULTILINE)
 _LINE_END = re.compile(r"^((?:(?!//).)*[;{,])\n", re.MULTILINE)  # not behind a comment, which would go on
+_PLAIN_LINE = re.compile(r"^[^\"'`/\n]+$", re.MULTILINE)
+_SPACES = re.compile(r" (?=[{}])|(?<=\bif) (?=\()|(?<=\bfor) (?=\()|(?<=[{,:]) | (=>|[!=]==|=|&&|\|\||\?\?|[?:]) ")
 _LEFT_OVER = re.compile(r"^\s*(?:import\b(?!\()|export\b)", re.MULTILINE)
 
 
@@ -64,6 +67,7 @@ def _add(file: Path, names: dict[Path, str], written: list[str], above: tuple[Pa
     body = _INDENT.sub("", _ASIDE.sub("", _COMMENT.sub("", _EXPORT.sub(r"\1", _IMPORT.sub("", text)))))
     _check(file, body)
     names[file] = f"module{len(names)}"
+    body = _PLAIN_LINE.sub(lambda line: _SPACES.sub(lambda found: found[1] or "", line[0]), body)
     inside = "\n".join([*taken, _LINE_END.sub(r"\1", body).strip(), f"return {{ {', '.join(exported)} }};"])
     written.append(f"const {names[file]} = (() => {{\n{inside}\n}})();")
     return names[file]

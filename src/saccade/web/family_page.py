@@ -6,9 +6,11 @@
 ``prompt(facts)``              how a question begins that the model's queries end, such as "What colour is the …"
 ``trained_scenes(facts)``      the scenes of the model's training, as :class:`~saccade.web.scene_kinds.TrainedScenes`
 ``page_model(predictor)``      the model for the engine of the page; see :mod:`saccade.web.weights`
+``panel_facts(facts)``         what the family's panel is told of the model besides its entry, as plain JSON values
 =============================  =====================================================================================
 
-``Family.panel`` names an ES module in the family's folder; :mod:`saccade.web.page` says what it must export.
+``Family.panel`` and ``Family.runtime`` name ES modules in the family's folder; :mod:`saccade.web.page` says what they
+must export. They may import modules that lie beside them, in the form that :mod:`saccade.web.bundle` knows.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import importlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 from saccade.errors import ConfigError
@@ -28,8 +30,11 @@ from saccade.models.io.facts import ModelFacts
 from saccade.predict import Predictor
 from saccade.web.scene_kinds import TrainedScenes
 
-_HOOK = re.compile(r"^export (?:async )?function panel\(", re.MULTILINE)
+Takes = Literal["picture", "json"] | None
+"""How a model is sent what it reads: as a picture, as JSON, or not at all."""
+_HOOKS = {"panel": "panel(place, page)", "runtime": "network(weights, tools)"}
 _IMPORT = re.compile(r"^\s*import\b", re.MULTILINE)
+_BESIDE = re.compile(r'^import \{[^{}]*\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,8 @@ class PageEntry:
     """Name of its family, to be shown; the page never asks for it."""
     reads: str
     """What it reads, in a word: picture, story."""
+    takes: Takes
+    """How that is sent."""
     asks: Asks
     """How it is asked: one question of its list, any text, or nothing."""
     prompt: str | None = None
@@ -48,6 +55,8 @@ class PageEntry:
     """What it learned from, where those are scenes like ours."""
     panel: str | None = None
     """Address of the ES module with controls that no other family has."""
+    told: dict[str, Any] | None = None
+    """What those controls are told of it."""
 
 
 def page_entry(facts: ModelFacts) -> PageEntry:
@@ -58,15 +67,20 @@ def page_entry(facts: ModelFacts) -> PageEntry:
     """
     family = families().get(facts.family)
     if family is None:  # not installed: that is said when the model is loaded
-        return PageEntry(facts.family, "picture" if facts.preprocessing else "input", Responder.asks(facts))
+        if facts.preprocessing:
+            return PageEntry(facts.family, "picture", "picture", Responder.asks(facts))
+        return PageEntry(facts.family, "input", None, Responder.asks(facts))
     module = _page_module(family)
+    reads = load_target(family.reads)
     return PageEntry(
         family=family.name,
-        reads=load_target(family.reads).thing,
+        reads=reads.thing,
+        takes="picture" if facts.preprocessing else "json" if reads.takes_json else None,
         asks=load_target(family.responder).asks(facts),
         prompt=module.prompt(facts) if hasattr(module, "prompt") else None,
         scenes=module.trained_scenes(facts) if hasattr(module, "trained_scenes") else None,
-        panel=None if panel_file(family) is None else panel_address(family),
+        panel=address_of(family, "panel") if family_modules(family, "panel") else None,
+        told=module.panel_facts(facts) if hasattr(module, "panel_facts") else None,
     )
 
 
@@ -96,30 +110,41 @@ def _page_module(family: Family) -> Any:
         raise ConfigError(f"family '{family.name}': its page module '{family.page}' does not load ({error})") from error
 
 
-# ---------------------------------------------------------------- panels
+# ---------------------------------------------------------------- modules
 
 
-def panel_address(family: Family) -> str:
-    """Where the page finds the family's panel, from the root of the server; the same in a page without one."""
-    return f"families/{quote(family.name, safe='')}/panel.js"
+def address_of(family: Family, what: Literal["panel", "runtime"]) -> str:
+    """Where the page finds a module of the family, from the root of the server; the same in a page without one."""
+    return f"families/{quote(family.name, safe='')}/{Path(str(getattr(family, what))).name}"
 
 
-def panel_file(family: Family) -> Path | None:
-    """The family's panel, once it is known to work served and inside a file; None where it declares none.
+def family_modules(family: Family, what: Literal["panel", "runtime"]) -> dict[str, Path]:
+    """The family's panel or runtime and the modules that it imports, by file name, itself first; none declared: none.
 
     Raises:
-        ConfigError: it is not there, lies outside the family's folder, imports something, or has no hook.
+        ConfigError: a file is not there or lies elsewhere, imports in another form, or lacks what the page calls.
     """
-    if family.panel is None:
-        return None
+    declared = getattr(family, what)
+    if declared is None:
+        return {}
     folder = family.folder.resolve()
-    file = (folder / family.panel).resolve()
-    what = f"family '{family.name}': its panel '{family.panel}'"
-    if not file.is_relative_to(folder) or not file.is_file():
-        raise ConfigError(f"{what} is no file of the family's folder; name one that is")
-    text = file.read_text(encoding="utf-8")
-    if _IMPORT.search(text):
-        raise ConfigError(f"{what} imports something; a panel is one file, and what it needs is given to its function")
-    if not _HOOK.search(text):
-        raise ConfigError(f"{what} has no 'export function panel(place, page)'; the page would not know what to call")
-    return file
+    first = (folder / declared).resolve()
+    wanted, found = [first], dict[str, Path]()
+    while wanted:
+        file = wanted.pop()
+        name = declared if file == first else file.name
+        where = f"family '{family.name}': its {what} '{name}'"
+        if not file.is_relative_to(folder) or not file.is_file():
+            raise ConfigError(f"{where} is no file of the family's folder; name one that is")
+        text = file.read_text(encoding="utf-8")
+        beside = _BESIDE.findall(text)
+        if len(beside) != len(_IMPORT.findall(text)):
+            form = 'import { a } from "./file.js";'
+            raise ConfigError(f"{where} imports in a form that cannot be served; write {form}")
+        hook = _HOOKS[what]
+        exported = rf"^export (?:async )?function {hook.partition('(')[0]}\("
+        if file == first and not re.search(exported, text, re.MULTILINE):
+            raise ConfigError(f"{where} has no 'export function {hook}'; the page would not know what to call")
+        found[file.name] = file
+        wanted += [path for each in beside if (path := (file.parent / each).resolve()).name not in found]
+    return found

@@ -54,16 +54,21 @@ class ServedModel:
                 raise
         return self._predictor
 
+    @property
+    def takes_json(self) -> bool:
+        """Whether what it reads is sent as JSON."""
+        return self._told.takes == "json"
+
     def reading_pictures(self) -> ServedModel:
-        """The model itself, where it reads what this server can be sent; otherwise an ApiError."""
-        if self.facts.preprocessing is None:
-            raise ApiError(
-                422,
-                "reads_no_pictures",
-                f"'{self.name}' reads no pictures (but: {self._told.reads}), and nothing else can be sent to this "
-                "server; ask it with 'saccade look'",
-            )
-        return self
+        """The model itself, where it reads pictures; otherwise an ApiError."""
+        if self._told.takes == "picture":
+            return self
+        how = (
+            "; send that as 'input' of /api/ask"
+            if self.takes_json
+            else ", and nothing else can be sent to this server; ask it with 'saccade look'"
+        )
+        raise ApiError(422, "reads_no_pictures", f"'{self.name}' reads no pictures (but: {self._told.reads}){how}")
 
     def encoded(self, predictor: Predictor, kept: KeptPicture) -> Encoded:
         """What the model makes of a picture before any question: computed once, asked many times."""

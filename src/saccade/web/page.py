@@ -4,19 +4,33 @@ The same parts make a page of its own (:func:`offline_page`) and the living part
 without models is a viewer: it shows the views that it carries, and opens saved records.
 
 A family may bring controls of its own: ``Family.panel`` names an ES module in its folder. The server gives it to the
-page as ``families/NAME/panel.js``, and a page without a server has it inside. The module is one file that imports
-nothing and exports ``function panel(place, page)``, which the page calls when a model of the family is chosen:
+page as ``families/NAME/FILE.js``, and a page without a server has it inside. The module exports ``function panel(place,
+page)``, which the page calls when a model of the family is chosen; models of one family that are compared share it:
 
-=====================  =============================================================================================
-``place``              an empty element of the side panel, to be filled
-``page.model``         the model as ``/api/models`` tells it: ``name, family, queries, answers, scenes …``
-``page.element``       makes elements, as ``element("button", {text: "7", onclick: …}, child, …)``; text stays text
-``page.ask``           asks another question, as ``ask("7")``
-=====================  =============================================================================================
+=======================  ===========================================================================================
+``place``                an empty element to be filled: of the side panel, or, for models that take JSON, in the middle
+``page.model``           the model as ``/api/models`` tells it: ``name, family, queries, answers, scenes, told …``
+``page.element``         makes elements, as ``element("button", {text: "7", onclick: …}, child, …)``; text stays text
+``page.ask``             asks another question, as ``ask("7")``
+``page.show``            shows a model that takes JSON an input and asks about it, as ``show(["Mary left."], "Who?")``;
+                         a third argument says why nothing can be asked yet
+``page.shown``           what was shown last, ``{input, question}``, when the panel was open before; otherwise null
+``page.acts``            the looks of a view, step by step, with their weights as numbers: ``acts(view)``
+``page.heat``            writes a weight into an element and colours it, as ``heat(cell, value, peak)``
+``page.style``           adds a style sheet of the panel's own, once, as ``style(".saccade .mine { … }")``
+=======================  ===========================================================================================
 
-It may return an object with two functions: ``answered(view)`` is called with every answer of the model, as
-``saccade.view/1`` (see :mod:`saccade.web.views`), and ``closed()`` when the model is no longer shown. The page removes
-``place`` itself. In a page without a server a module may use the forms of export that :mod:`saccade.web.bundle` knows.
+It may return an object of functions. ``models(list)`` is called with the shown models of the family, now and whenever
+they change; ``answered(view)`` with every answer of one of them, as ``saccade.view/1`` (see :mod:`saccade.web.views`),
+and again where the colours change; ``unanswered(name)`` with the model that could not answer; ``act(key)`` with the
+look that is chosen; and ``closed()`` when no model of the family is shown any more. The page removes ``place`` itself.
+With ``showsLooks: true`` in that object, the cards of the models leave looks over slots and notes to the panel.
+
+A family may also compute its models inside the page, without a server: ``Family.runtime`` names an ES module that
+exports ``function network(weights, tools)``. It is called in a worker with what the family's ``page_model`` made of a
+model. It returns an object with ``answer(input, question)``, which gives ``{question, answers, looks, notes}``: answers
+with their shares, likeliest first, and for each of the facts' ``looks`` its ``weights`` and ``slots``. ``tools`` are
+``matrix``, which reads what :func:`saccade.web.weights.matrix` wrote, and ``softmax``.
 """
 
 from __future__ import annotations
@@ -26,7 +40,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from saccade import __version__
 from saccade.errors import ConfigError
@@ -34,10 +48,11 @@ from saccade.predict import Predictor
 from saccade.show.png import data_url
 from saccade.show.report_live import Live, policy
 from saccade.web.bundle import bundle
-from saccade.web.family_page import page_model, panel_address, panel_file
+from saccade.web.family_page import address_of, family_modules, page_model
 
 STATIC = Path(__file__).parent / "static"
 MAIN = STATIC / "js" / "main.js"
+WORKER = STATIC / "js" / "engine" / "worker.js"
 _STYLESHEET = re.compile(r'<link rel="stylesheet" href="(css/[\w.-]+)">')
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _BLANK = re.compile(r"\s*\n\s*")
@@ -57,7 +72,7 @@ def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str,
     data = {
         "policy": policy(_style(), script=script),
         "weights": [page_model(predictor) for predictor in predictors],
-        "worker": _worker() if predictors else None,
+        "worker": _worker(predictors) if predictors else None,
         "glyphs": _glyphs() if predictors else None,
         "views": list(views),
     }
@@ -111,19 +126,25 @@ def _style() -> str:
 
 def _script(predictors: Sequence[Predictor]) -> str:
     """The page's modules and the panels of the models' families."""
-    declared = {panel_address(each.family): panel_file(each.family) for each in predictors}
-    panels = {address: file for address, file in declared.items() if file is not None}
-    return bundle(MAIN, panels) if panels else _plain_script()
+    panels = _declared(predictors, "panel")
+    return bundle(MAIN, panels) if panels else _plain(MAIN)
+
+
+def _worker(predictors: Sequence[Predictor]) -> str:
+    """The engine's worker with the runtimes of the models' families."""
+    runtimes = _declared(predictors, "runtime")
+    return bundle(WORKER, runtimes) if runtimes else _plain(WORKER)
+
+
+def _declared(predictors: Sequence[Predictor], what: Literal["panel", "runtime"]) -> dict[str, Path]:
+    """Modules that the models' families declare, by their addresses."""
+    declared = {address_of(each.family, what): family_modules(each.family, what) for each in predictors}
+    return {address: next(iter(files.values())) for address, files in declared.items() if files}
 
 
 @lru_cache
-def _plain_script() -> str:
-    return bundle(MAIN)
-
-
-@lru_cache
-def _worker() -> str:
-    return bundle(STATIC / "js" / "engine" / "worker.js")
+def _plain(entry: Path) -> str:
+    return bundle(entry)
 
 
 def _glyphs() -> str:

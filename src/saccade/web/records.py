@@ -36,7 +36,7 @@ class KeptAnswer:
     def whole_view(self) -> Json:
         """The view with its picture inside, so that it can stand alone, whether or not it was asked for so."""
         picture = self.view["picture"]
-        if picture["png"]:
+        if picture is None or picture["png"]:
             return self.view
         return {**self.view, "picture": {**picture, "png": picture_url(self.sighting.picture.image)}}
 
@@ -68,7 +68,9 @@ class Records:
 
 def _bytes(sighting: Sighting, view: Json) -> int:
     """What an answer takes in memory, roughly: its picture, its tensors, and the texts that they became."""
-    height, width = sighting.picture.size
+    image, picture = sighting.source.image, view["picture"]
+    pixels = 0 if image is None else 3 * image.height * image.width
     tensors = sum(tensor.nbytes for look in sighting.trace.looks for tensor in look.tensors().values())
-    texts = [view["picture"]["png"], *(each and each["weights"] for each in (view["total"], *view["looks"]))]
-    return 3 * height * width + tensors + sum(len(text) for text in texts if text)
+    texts = [picture and picture["png"], *(each and each["weights"] for each in (view["total"], *view["looks"]))]
+    texts += [text for look in view["looks"] for text in look.get("slots", ())]
+    return pixels + tensors + sum(len(text) for text in texts if text)

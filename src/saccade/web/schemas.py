@@ -10,6 +10,7 @@ from saccade.answer import AnswerKind
 from saccade.data.scenes.glyphs import CLASSES
 from saccade.data.scenes.palette import COLOURS
 from saccade.families.responder import Asks
+from saccade.web.family_page import Takes
 from saccade.web.scene_kinds import CANVAS, TrainedScenes
 
 LEAST, MOST = 7, CANVAS
@@ -63,11 +64,12 @@ class Upload(_Strict):
 
 
 class Question(_Strict):
-    """A question about an encoded picture or a scene; the model says which questions it knows."""
+    """A question about an encoded picture, a scene or another input; the model says which questions it knows."""
 
     model: ModelName
     encoding: Id | None = None
     scene: Scene | None = None
+    input: Any = Field(None, description="what a model reads that takes JSON, such as a list of sentences")
     question: Asked | None = Field(None, description="null for a model that says by itself what it sees")
     picture: bool = Field(True, description="whether the view carries the picture")
 
@@ -114,6 +116,7 @@ class ModelEntry(BaseModel):
     architecture: str
     summary: str
     reads: str = Field(description="what it reads, in a word, such as picture")
+    takes: Takes = Field(description="how that is sent: as a picture, as JSON (input), or null: not to this server")
     asks: Asks = Field(description="how it is asked: one of its queries, any text, or nothing")
     prompt: str | None = Field(None, description="how a question begins that its queries end")
     queries: list[str]
@@ -124,6 +127,7 @@ class ModelEntry(BaseModel):
     score: ScoreEntry | None
     scenes: TrainedScenes | None = Field(None, description="what it learned from, where those are scenes like ours")
     panel: str | None = Field(None, description="address of its family's own controls, an ES module")
+    told: dict[str, Any] | None = Field(None, description="what those controls are told of the model")
     problem: str | None = Field(description="why it cannot be asked here, once that is known")
 
 
@@ -202,6 +206,7 @@ class View(BaseModel):
     total: dict[str, Any] | None
     evidence: dict[str, Any] | None
     scores: dict[str, Any] | None
+    notes: list[str] = Field(description="what was done to the input on the way in")
     record: str | None = Field(None, description="by which it can be fetched again")
 
 

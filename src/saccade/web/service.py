@@ -57,7 +57,12 @@ class Service:
     async def ask(self, asked: Question) -> Json:
         """One answer, as a view."""
         self.requests += 1
-        served = self.models[asked.model].reading_pictures()
+        served = self.models[asked.model]
+        if served.takes_json:
+            return await served.run(lambda predictor: self._of_input(asked, predictor))
+        served.reading_pictures()
+        if asked.input is not None:
+            raise ApiError(422, "invalid", f"'{served.name}' reads pictures: send an encoding or a scene, not an input")
 
         def answer(predictor: Predictor) -> Json:
             predictor.question(asked.question)  # before the picture is drawn and encoded: the cheaper mistake first
@@ -90,6 +95,14 @@ class Service:
         if (asked.encoding is None) == (asked.scene is None):
             raise ApiError(422, "invalid", "a question is about an encoding or about a scene: name one of the two")
         return self.pictures.find(asked.encoding or "") if asked.scene is None else self.pictures.compose(asked.scene)
+
+    def _of_input(self, asked: Question, predictor: Predictor) -> Json:
+        """The answer of a model that is sent JSON."""
+        if asked.input is None or asked.encoding is not None or asked.scene is not None:
+            raise ApiError(422, "invalid", f"'{predictor.name}' reads a {predictor.reads.thing}: send it as 'input'")
+        predictor.question(asked.question)  # before the input is read and encoded: the cheaper mistake first
+        sighting = predictor.ask(predictor.encode(predictor.reads.from_json(asked.input)), asked.question)
+        return self.records.keep(sighting, view_of(sighting, family=predictor.family.name))
 
     def _view(self, sighting: Sighting, kept: KeptPicture, served: ServedModel, png: str | None) -> Json:
         truth = kept.truth

@@ -1,12 +1,14 @@
 """A sighting as the JSON that the page draws: ``saccade.view/1``.
 
 Weights travel as they are, never rescaled: base64 of little-endian floats, (T, h, w) for a look on a picture and (T, S)
-for one over slots, each with the frame that lays its cells over the original picture, or with the texts of its slots.
+for one over slots, each with the frame that lays its cells over the original picture, or with the texts of its slots:
+"" for an empty slot, and the last ``own_slots`` of the others belong to the model, not to what it read.
 The total has no cells of its own and travels at the picture's resolution, or a smaller one where the picture is large.
 
 What the page draws follows from the ``kind`` of the answer (``label``, ``labels`` or ``sentence``) and from the looks.
-``picture`` is null where the model read something else. ``family`` is there to be shown, and for nothing else. Views
-from before ``kind`` was told have ``words`` where the answer is a sentence and ``labels`` where it is several.
+``picture`` is null where the model read something else; ``notes`` say what was done to it on the way in. ``family`` is
+there to be shown, and for nothing else. Views from before ``kind`` was told have ``words`` where the answer is a
+sentence and ``labels`` where it is several.
 """
 
 from __future__ import annotations
@@ -71,6 +73,7 @@ def view_of(
         "total": _total(trace, size) if total and image is not None else None,
         "evidence": None if evidence is None else {"mask_png": mask_url(evidence)},
         "scores": None if scores is None else dict(scores),
+        "notes": list(sighting.notes),
     }
 
 
@@ -106,7 +109,7 @@ def _look(trace: AttentionTrace, look: Look, size: geometry.Size) -> Json:
         "box": None,
     }
     if not look.is_spatial:
-        return entry | {"slots": _slots(trace, look)}
+        return entry | {"slots": _slots(trace, look), "own_slots": int(trace.meta.get("own_slots", 0))}
     frame = trace.frame_on(look, size).reshape(-1, 2, 3)[0]  # (2,3)
     entry |= {"grid": list(_cells(look)), "frame": frame.tolist()}
     return entry | ({"box": _box(frame, _cells(look))} if look.kind == "crop" else {})
@@ -120,11 +123,11 @@ def _cells(look: Look) -> tuple[int, ...]:
 
 
 def _slots(trace: AttentionTrace, look: Look) -> list[str]:
-    """The texts that a look over slots lies on, as the trace tells them, or their numbers."""
+    """The texts that a look over slots lies on, "" for an empty slot; their numbers where the trace tells no texts."""
     count = _cells(look)[0]
     told = trace.meta.get("slots")
-    if isinstance(told, (list, tuple)) and len(told) == count:
-        return [str(text) for text in told]
+    if isinstance(told, (list, tuple)) and len(told) <= count:
+        return [str(text) for text in told] + [""] * (count - len(told))
     return [str(number + 1) for number in range(count)]
 
 

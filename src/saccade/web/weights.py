@@ -5,8 +5,9 @@ Which of its models the engine can compute, and of which layers they consist, a 
 
 Small enough to lie inside a page: two bytes a weight. Weights that were saved as float16 stay so, bit by bit; those of
 a float32 or int8 model become integers times a scale of their row, which is about ten times as near as float16 would
-be. A norm is a scale and a shift of each channel, which the engine folds into the layer that follows when it loads
-them: exact behind a gate, because the convolutions of the small stack have no border.
+be. Where even that is too coarse, they travel as they are. A norm is a scale and a shift of each channel, which the
+engine folds into the layer that follows when it loads them: exact behind a gate, because the convolutions of the small
+stack have no border.
 
 Kernels are written as matrices (outputs × inputs of the kernel), the channels of a cell side by side, as the engine
 reads them. Numbers are little-endian in base64.
@@ -29,7 +30,7 @@ from saccade.geometry import Size
 from saccade.models.picture_query import AnswerHead
 from saccade.predict import Predictor
 from saccade.trace import AttentionTrace, Look
-from saccade.web.family_page import page_entry
+from saccade.web.family_page import address_of, family_modules, page_entry
 
 SCHEMA = "saccade.page-weights/1"
 BLOCK = 4
@@ -45,6 +46,7 @@ def page_facts(predictor: Predictor, kind: str, trace: AttentionTrace) -> dict[s
         trace: of any one example; its looks have the names and grids of all.
     """
     facts = predictor.facts
+    has_runtime = bool(family_modules(predictor.family, "runtime"))
     return {
         "schema": SCHEMA,
         "model": predictor.name,
@@ -54,7 +56,8 @@ def page_facts(predictor: Predictor, kind: str, trace: AttentionTrace) -> dict[s
         **to_dict(page_entry(facts)),
         "queries": list(facts.queries),
         "answers": list(facts.answers),
-        "size": list(input_size(predictor)),
+        "size": None if facts.preprocessing is None else list(facts.preprocessing.size),
+        "runtime": address_of(predictor.family, "runtime") if has_runtime else None,
         "sha256": facts.sha256,
         "looks": [_look(look) for look in trace.looks],
         "total": trace.total,
@@ -69,17 +72,13 @@ def input_size(predictor: Predictor) -> Size:
 
 
 def _look(look: Look) -> dict[str, Any]:
-    """What does not change from picture to picture."""
+    """What does not change from one input to the next."""
+    entry = {"name": look.name, "kind": look.kind, "role": look.role, "norm": look.norm}
+    if not look.is_spatial:
+        return entry
     if look.weights is None or look.frame is None:
         raise ConfigError(f"look '{look.name}' has no weights on a grid, which the page cannot draw")
-    return {
-        "name": look.name,
-        "kind": look.kind,
-        "role": look.role,
-        "norm": look.norm,
-        "grid": list(look.weights.shape[-2:]),
-        "frame": look.frame.tolist(),
-    }
+    return {**entry, "grid": list(look.weights.shape[-2:]), "frame": look.frame.tolist()}
 
 
 # ---------------------------------------------------------------- layers
@@ -130,12 +129,19 @@ def _affine(norm: nn.modules.batchnorm._BatchNorm) -> tuple[Tensor, Tensor]:
 # ---------------------------------------------------------------- numbers
 
 
-def matrix(numbers: Tensor) -> dict[str, Any]:
-    """Rows (R,C) at two bytes a number: as float16 where that loses nothing, otherwise as int16 with a scale a row."""
+def matrix(numbers: Tensor, *, exact: bool = False) -> dict[str, Any]:
+    """Rows (R,C) at two bytes a number: as float16 where that loses nothing, otherwise as int16 with a scale a row.
+
+    Args:
+        numbers: the rows.
+        exact: write float32 in place of int16.
+    """
     stored = {"rows": numbers.shape[0], "columns": numbers.shape[1]}
     half = numbers.half()
     if torch.equal(half.to(numbers.dtype), numbers):
         return stored | {"type": "float16", "values": _base64(half.numpy().astype("<f2"))}
+    if exact:
+        return stored | {"type": "float32", "values": floats(numbers)}
     largest = torch.iinfo(torch.int16).max
     scales = numbers.abs().amax(1).clamp(min=torch.finfo(torch.float32).tiny) / largest  # (R,)
     whole = (numbers.double() / scales.double()[:, None]).round().clamp(-largest, largest)  # (R,C)

@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from saccade.errors import SaccadeError
-from saccade.families import model_spec
+from saccade.families import families, model_spec
+from saccade.families.contract import load_target
 from saccade.models.io.facts import ModelFacts, Part, Score
 
 _MARKUP = re.compile(r"[\\`*_\[\]|~#!>]")
+_ANY = "any question, in the words below"
 
 
 def model_card(facts: ModelFacts) -> str:
@@ -22,7 +24,7 @@ def model_card(facts: ModelFacts) -> str:
         "",
         _lead(facts),
         "",
-        f"- asks: {_listed(facts.queries)}",
+        f"- asks: {_ANY if _takes_text(facts) else _listed(facts.queries)}",
         f"- answers: {_answers(facts)}",
         *_input(facts),
         f"- parameters: {facts.parameters:,}",
@@ -36,7 +38,7 @@ def model_card(facts: ModelFacts) -> str:
         "import saccade",
         "",
         f'seen = saccade.load("{name}").look("{_sample(facts)}"'
-        + (f", ask={json.dumps(facts.queries[0], ensure_ascii=False)})" if facts.queries else ")"),
+        + (f", ask={json.dumps(asked, ensure_ascii=False)})" if (asked := _sample_question(facts)) else ")"),
         "seen.answer, seen.confidence",
         'seen.save("out")',
         "```",
@@ -74,6 +76,19 @@ def _lead(facts: ModelFacts) -> str:
     except SaccadeError:  # a card can be written for a model of another catalog
         return f"Architecture `{facts.architecture}`, family `{facts.family}`."
     return f"Architecture `{facts.architecture}` ({spec.summary}; {spec.paper}), family `{facts.family}`."
+
+
+def _takes_text(facts: ModelFacts) -> bool:
+    """Whether it is asked in any words, as its family says; one that is not installed says nothing."""
+    known = families().get(facts.family)
+    return known is not None and bool(load_target(known.responder).asks(facts) == "text")
+
+
+def _sample_question(facts: ModelFacts) -> str:
+    """The question in the example of use; none where nothing is asked."""
+    if _takes_text(facts):
+        return "your question"
+    return facts.queries[0] if facts.queries else ""
 
 
 def _sample(facts: ModelFacts) -> str:
@@ -122,7 +137,7 @@ def _answers(facts: ModelFacts) -> str:
 
 
 def _listed(words: tuple[str, ...]) -> str:
-    return ", ".join(map(_escaped, words)) or "nothing in particular"
+    return ", ".join(map(_escaped, filter(None, words))) or "nothing in particular"
 
 
 def _escaped(label: str) -> str:
@@ -140,7 +155,8 @@ def _scores(scores: tuple[Score, ...]) -> list[str]:
             published = score.published.get(metric)
             n = score.counts.get(metric, score.n)  # deletion and insertion are measured on fewer pictures
             printed = "–" if published is None else f"{published:.4f}"
-            lines.append(f"{where} {n:,} | {_plain(score.seed)} | {metric} | {value:.4f} | {printed} |")
+            told = f"{value:g} {score.units[metric]}{'s' * (value != 1)}" if metric in score.units else f"{value:.4f}"
+            lines.append(f"{where} {n:,} | {_plain(score.seed)} | {metric} | {told} | {printed} |")
     return lines
 
 

@@ -109,7 +109,7 @@ function mapOf(entry, step) {
 function slotsOf(look, step) {
   const count = look.slots.length;
   const values = floatsOf(look).subarray(step * count, (step + 1) * count);
-  return { values, texts: look.slots, peak: peakOf(values) };
+  return { values, texts: look.slots, own: look.own_slots ?? 0, peak: peakOf(values) };
 }
 
 function boxOf(look, step) {

@@ -16,8 +16,8 @@ export async function answerOf(source, model, subject, question) {
   const asked = askedOf(model, question);
   const view = await source.look(model, subject, asked);
   if (!view) return null;
-  const picture = view.picture?.png ? await pictureOfView(view) : subject.picture;
-  const evidence = await evidenceOf(view, subject, asked, picture);
+  const picture = view.picture?.png ? await pictureOfView(view) : (subject.picture ?? null);
+  const evidence = picture && (await evidenceOf(view, subject, asked, picture));
   return { view, picture, evidence, masks: subject.masks ?? null, digits: subject.scene?.digits ?? [] };
 }
 

@@ -10,9 +10,16 @@ export function askedOf(model, question) {
   return asksOf(model) === "none" ? null : question;
 }
 
-/** Why `model` cannot be asked `question` about a picture; null where it can. */
+export const PICTURE = "picture";
+
+/** What `model` is shown on the page: pictures, or the thing it reads where its family's panel makes that. */
+export function shownTo(model) {
+  return model?.takes === "json" && model.panel ? model.reads : PICTURE;
+}
+
+/** Why `model` cannot be asked `question` about what the page shows it; null where it can. */
 export function refusalOf(model, question) {
-  if (model.size === null) return `It reads no pictures (but: ${model.reads}); ask it with “saccade look”.`;
+  if (model.size === null && shownTo(model) === PICTURE) return `It reads no pictures (but: ${model.reads}); ask it with “saccade look”.`;
   if (asksOf(model) === "text" && !question) return "Ask it something.";
   if (asksOf(model) !== "choice" || model.queries.includes(question)) return null;
   return `It knows no “${question}”; it can be asked ${model.queries.slice(0, 10).join(", ")}.`;

@@ -22,20 +22,35 @@ export class Controls {
     for (const tab of root.querySelectorAll("[data-mode-tab]")) {
       tab.addEventListener("click", () => store.set({ mode: tab.dataset.modeTab }));
     }
+    this.inputTabs = part(root, "input-tabs");
     part(root, "theme").addEventListener("click", () => this.#nextTheme());
     part(root, "help-button").addEventListener("click", () => this.toggle("help"));
   }
 
   show() {
-    const { opacity, palette, outline, cells, mode } = this.store.state;
+    const { opacity, palette, outline, cells, mode, reads } = this.store.state;
     this.opacity.value = String(Math.round(100 * opacity));
     this.palette.value = palette;
     part(this.root, "outline").checked = outline;
     part(this.root, "cells").checked = cells;
     for (const tab of this.root.querySelectorAll("[data-mode-tab]")) {
-      tab.setAttribute("aria-pressed", String(tab.dataset.modeTab === mode));
+      const isOpen = tab.dataset.modeTab === mode && (tab.dataset.reads ?? reads) === reads;
+      tab.setAttribute("aria-pressed", String(isOpen));
     }
     this.#drawLegend(palette);
+  }
+
+  /** Offer a tab for each kind of `things` that panels make, such as stories. */
+  offer(things) {
+    const tab = (reads) =>
+      element("button", {
+        type: "button",
+        text: reads.charAt(0).toUpperCase() + reads.slice(1),
+        "data-mode-tab": "input",
+        "data-reads": reads,
+        onclick: () => this.store.set({ mode: "input", reads }),
+      });
+    this.inputTabs.replaceChildren(...things.map(tab));
   }
 
   toggle(name) {

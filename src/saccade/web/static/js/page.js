@@ -1,8 +1,8 @@
 // The page: one store, one or more lenses, and the source of answers, tied together.
 
-import { TOTAL } from "./acts.js";
+import { actsOf, TOTAL } from "./acts.js";
 import { answerOf, answerOfRecord, subjectOf } from "./answers.js";
-import { refusalOf } from "./asking.js";
+import { PICTURE, refusalOf, shownTo } from "./asking.js";
 import { Composer } from "./composer.js";
 import { Controls } from "./controls.js";
 import { element, part } from "./dom.js";
@@ -15,12 +15,14 @@ import { Panels } from "./panels.js";
 import { Player } from "./player.js";
 import { Questions } from "./questions.js";
 import { savePage, savePng, saveRecord } from "./share.js";
+import { paintHeat } from "./slots.js";
 import { Store } from "./store.js";
 import { adviceOn } from "./training.js";
 import { Lens } from "./view.js";
 
 const MOST_LENSES = 4;
 const ASKS_AGAIN = ["scene", "question", "mode", "picture", "models"];
+const INPUT_ASKS_AGAIN = ["inputs", "mode", "models"];
 
 export class Page {
   entries = []; // {lens, model, picture, latest}, one for each card
@@ -36,6 +38,8 @@ export class Page {
       selected: 0,
       question: FIRST.question,
       picture: null,
+      reads: PICTURE, // what the models on the page are shown
+      inputs: {}, // address of a panel → {input, question}, what it made
       views: [],
       act: TOTAL,
       pointer: null,
@@ -50,16 +54,17 @@ export class Page {
     this.questions = new Questions(root, this.store);
     this.controls = new Controls(root, this.store);
     this.panels = new Panels(root, {
-      ask: (question) => this.store.set({ question: String(question) }),
+      given: (address) => this.#givenTo(address),
       wrong: (error) => this.notices.say(error),
     });
+    this.lastModels = new Map(); // what models read → those that were shown last
     this.lenses = part(root, "lenses");
     this.adder = part(root, "compare");
     this.adder.addEventListener("change", () => this.#setModels([...this.store.state.models, this.adder.value]));
     this.#listenForSaving(shell);
     listenForFiles(root, {
       picture: (picture) =>
-        source
+        this.#modelsThatRead(PICTURE).length
           ? this.store.set({ picture, mode: "picture" })
           : this.notices.say("this page has no model to show a picture to; open a record"),
       views: (views) => this.showViews(views),
@@ -78,6 +83,9 @@ export class Page {
   start(models) {
     part(this.root, "where").textContent = `Models run ${this.source.label}`;
     this.composer.offer(this.source.backgrounds);
+    const things = new Set(this.source.models.map(shownTo));
+    this.root.dataset.pictures = String(things.has(PICTURE));
+    this.controls.offer([...things].filter((thing) => thing !== PICTURE));
     this.store.set({ mode: "scene", models });
     this.composer.fit(this.#model(models[0]).scenes);
   }
@@ -139,11 +147,48 @@ export class Page {
     return entry;
   }
 
-  /** A model by itself gets a scene of its own kind, unless somebody composed the one that is there. */
+  /**
+   * A model by itself gets a scene of its own kind, unless somebody composed the one that is there. One that reads
+   * something else than the others takes the page for itself.
+   */
   #choose(number, name) {
-    const { models, mode, isOwn } = this.store.state;
-    this.#setModels(models.with(number, name));
-    if (models.length === 1 && mode === "scene" && !isOwn) this.composer.fit(this.#model(name).scenes);
+    const { models, mode, isOwn, reads } = this.store.state;
+    const model = this.#model(name);
+    this.#setModels(shownTo(model) === reads ? models.with(number, name) : [name]);
+    if (models.length === 1 && mode === "scene" && !isOwn) this.composer.fit(model.scenes);
+  }
+
+  #modelsThatRead(thing) {
+    return (this.source?.models ?? []).filter((model) => shownTo(model) === thing).map(({ name }) => name);
+  }
+
+  /** All models on the page read the same: choosing models decides what they are shown, choosing a tab decides who is. */
+  #settle(state, changes) {
+    if (!this.source || state.mode === "record" || !state.models.length) return;
+    const current = shownTo(this.#model(state.models[0]));
+    const wanted = state.mode === "input" ? state.reads : PICTURE;
+    if (!changes.has("models") && wanted !== current && this.#modelsThatRead(wanted).length) {
+      state.models = this.lastModels.get(wanted) ?? this.#modelsThatRead(wanted).slice(0, 1);
+      state.reads = wanted;
+    } else {
+      state.reads = current;
+      if (current !== PICTURE) state.mode = "input";
+      else if (state.mode === "input") state.mode = "scene";
+    }
+    this.lastModels.set(state.reads, state.models);
+  }
+
+  /** What a panel gets from the page; see the Python module saccade.web.page. */
+  #givenTo(address) {
+    const { store } = this;
+    return {
+      acts: actsOf,
+      ask: (question) => store.set({ question: String(question) }),
+      show: (input, question, problem = null) =>
+        store.set({ inputs: { ...store.state.inputs, [address]: { input, question, problem } } }),
+      shown: store.state.inputs[address] ?? null,
+      heat: (cell, value, peak) => paintHeat(cell, value, peak, store.state.palette),
+    };
   }
 
   #setModels(models) {
@@ -171,11 +216,22 @@ export class Page {
     }
   }
 
-  async #ask(entry, { subject, question }) {
+  /** Ask about what the models' panel made; it may not have made anything yet. */
+  #askInputs(state) {
+    this.#showLenses(state.models);
+    for (const entry of this.entries) {
+      entry.picture = null;
+      const made = state.inputs[this.#model(entry.model).panel];
+      if (made) entry.latest.push({ subject: { input: made.input }, question: made.question, problem: made.problem });
+    }
+  }
+
+  async #ask(entry, { subject, question, problem }) {
     const model = this.#model(entry.model);
-    const refusal = refusalOf(model, question);
+    const refusal = problem ?? refusalOf(model, question);
     if (refusal) {
       entry.lens.refuse(refusal);
+      this.panels.tell(model, "unanswered", model.name);
       this.notices.settled(entry);
       return this.#paint();
     }
@@ -186,7 +242,8 @@ export class Page {
       this.#take(entry, answer);
       this.notices.settled(entry);
     } catch (error) {
-      if (!entry.lens.view) entry.lens.refuse("no answer");
+      if (!entry.lens.view || subject.input !== undefined) entry.lens.refuse("no answer");
+      this.panels.tell(model, "unanswered", model.name);
       this.notices.say(error, entry);
     } finally {
       entry.lens.element.removeAttribute("aria-busy");
@@ -205,18 +262,28 @@ export class Page {
   #take(entry, answer) {
     entry.picture = answer.picture;
     entry.lens.take(answer);
-    this.panels.answered(answer.view);
+    if (this.store.state.mode !== "record") this.panels.tell(this.#model(entry.model), "answered", answer.view);
   }
 
   // ------------------------------------------------------------ showing
 
   #update(state, changes) {
+    this.#settle(state, changes);
     this.root.dataset.mode = state.mode;
     const isRecord = state.mode === "record";
     if (isRecord && changes.has("views")) this.#showRecord(state.views).catch((error) => this.notices.say(error));
     if (changes.has("question") && !changes.has("scene")) this.composer.select(state.question);
-    if (!isRecord && ASKS_AGAIN.some((name) => changes.has(name))) this.#askAll(state);
+    const isInput = state.mode === "input";
+    const asksAgain = isInput ? INPUT_ASKS_AGAIN : ASKS_AGAIN;
+    if (!isRecord && asksAgain.some((name) => changes.has(name))) isInput ? this.#askInputs(state) : this.#askAll(state);
     this.#paint();
+    if (changes.has("palette") && isInput) this.#tellAgain();
+  }
+
+  /** Panels show weights in the page's colours. */
+  #tellAgain() {
+    for (const { lens, model } of this.entries)
+      if (lens.view) this.panels.tell(this.#model(model), "answered", lens.view);
   }
 
   #style() {
@@ -236,10 +303,14 @@ export class Page {
     for (const { lens, model, picture } of this.entries) {
       lens.offer(offered ?? [{ name: model }], model, this.entries.length === 1 || !offered);
       this.#advise(lens, model, state);
-      if (picture || lens.view) lens.paint({ picture, act: state.act, pointer: state.pointer, selection, ...this.#style() });
+      const hasPanel = Boolean(offered) && this.panels.showsLooks(this.#model(model));
+      const shown = { picture, act: state.act, pointer: state.pointer, selection, hasPanel, ...this.#style() };
+      if (picture || lens.view || state.mode === "input") lens.paint(shown);
     }
-    this.panels.show(offered ? this.entries.map(({ model }) => this.#model(model)) : []);
-    if (offered) this.#paintPanel(state, offered);
+    const models = offered ? this.entries.map(({ model }) => this.#model(model)) : [];
+    this.panels.show(models);
+    for (const model of new Set(models)) this.panels.tell(model, "act", state.act);
+    if (offered) this.#paintPanel(state);
   }
 
   #advise(lens, name, { mode, scene }) {
@@ -247,14 +318,16 @@ export class Page {
     lens.advise(adviceOn(trained, scene), this.composer.hasFitting(trained));
   }
 
-  #paintPanel(state, offered) {
+  #paintPanel(state) {
     this.composer.show(this.#firstModel()?.scenes);
     this.questions.show(this.#firstModel(), presentIn(state));
     const options = [
       element("option", { value: "", text: "Compare with …" }),
-      ...offered.map(({ name }) => element("option", { value: name, text: name })),
+      ...this.#modelsThatRead(state.reads).map((name) => element("option", { value: name, text: name })),
     ];
-    if (this.adder.length !== options.length) this.adder.replaceChildren(...options);
+    const names = options.map(({ value }) => value).join("\n");
+    if (this.offeredNames !== names) this.adder.replaceChildren(...options); // a list that somebody has open stays
+    this.offeredNames = names;
     this.adder.value = "";
     this.adder.disabled = state.models.length >= MOST_LENSES;
   }

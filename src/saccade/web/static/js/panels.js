@@ -1,40 +1,61 @@
 // Controls that a model's family brings along, from a module of its own; see the Python module saccade.web.page.
 
+import { PICTURE, shownTo } from "./asking.js";
 import { element, part } from "./dom.js";
 
 export class Panels {
-  #opened = new Map(); // name of a model → {place, hooks: a promise of what its module returned}
+  #opened = new Map(); // address of a module → {place, models, hooks: a promise of what its function returned, found}
 
-  /** `ask(question)` asks it; `wrong(error)` is told what fails in a panel. */
-  constructor(root, { ask, wrong }) {
-    Object.assign(this, { ask, wrong });
+  /** `given(address)` is what a panel gets from the page; `wrong(error)` is told what fails in one. */
+  constructor(root, { given, wrong }) {
+    Object.assign(this, { given, wrong });
     this.list = part(root, "family-panels");
+    this.inputs = part(root, "inputs");
   }
 
-  /** Open the panels of `models`, those on the page, and close all others. */
+  /** Open the panels of `models`, those on the page, and close all others; models of one module share its panel. */
   show(models) {
-    const wanted = new Map(models.filter((model) => model?.panel).map((model) => [model.name, model]));
-    for (const [name, { place, hooks }] of this.#opened) {
-      if (wanted.has(name)) continue;
-      this.#opened.delete(name);
+    const wanted = Map.groupBy(
+      models.filter((model) => model?.panel),
+      ({ panel }) => panel,
+    );
+    for (const [address, { place, hooks }] of this.#opened) {
+      if (wanted.has(address)) continue;
+      this.#opened.delete(address);
       place.remove();
       this.#call(hooks, "closed");
     }
-    for (const [name, model] of wanted) if (!this.#opened.has(name)) this.#opened.set(name, this.#open(model));
+    for (const [address, shown] of wanted) {
+      if (!this.#opened.has(address)) this.#opened.set(address, this.#open(shown[0]));
+      const panel = this.#opened.get(address);
+      const names = shown.map(({ name }) => name).join("\n");
+      if (panel.names === names) continue;
+      panel.names = names;
+      this.#call(panel.hooks, "models", shown);
+    }
   }
 
-  /** Tell the panel of the model of `view` what was answered. */
-  answered(view) {
-    const panel = this.#opened.get(view.model);
-    if (panel) this.#call(panel.hooks, "answered", view);
+  /** Tell the panel of `model` what happened: "answered" with a view, "unanswered" with its name, "act" with a key. */
+  tell(model, what, ...given) {
+    const panel = this.#opened.get(model?.panel);
+    if (panel) this.#call(panel.hooks, what, ...given);
+  }
+
+  /** Whether the panel of `model` shows looks over slots itself. */
+  showsLooks(model) {
+    return Boolean(this.#opened.get(model?.panel)?.found?.showsLooks);
   }
 
   #open(model) {
     const place = element("div", { class: "group", "data-panel": model.name });
-    this.list.append(place);
-    const hooks = moduleAt(model.panel).then((module) => module.panel(place, { model, element, ask: this.ask }));
-    hooks.catch((error) => this.wrong(new Error(`the panel of ${model.name} failed: ${error.message}`)));
-    return { place, hooks };
+    (shownTo(model) === PICTURE ? this.list : this.inputs).append(place);
+    const page = { model, element, style, ...this.given(model.panel) };
+    const panel = { place, hooks: moduleAt(model.panel).then((module) => module.panel(place, page)) };
+    panel.hooks.then(
+      (found) => (panel.found = found),
+      (error) => this.wrong(new Error(`the panel of ${model.name} failed: ${error.message}`)),
+    );
+    return panel;
   }
 
   async #call(hooks, name, ...given) {
@@ -50,4 +71,15 @@ export class Panels {
 /** What the module exports: carried inside a page that has no server, otherwise loaded from there. */
 async function moduleAt(address) {
   return globalThis.saccadeModules?.[address] ?? import(new URL(address, document.baseURI).href);
+}
+
+const styled = new Set();
+
+/** Add a style sheet to the page, once; the page's policy allows it, as it comes from a script that the policy allows. */
+function style(text) {
+  if (styled.has(text)) return;
+  styled.add(text);
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(text);
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
 }

@@ -39,6 +39,7 @@ export async function viewOfSavedLook(content, buffer) {
     total: picture && written(totalOf(looks, content.total, picture)),
     evidence: null,
     scores: null,
+    notes: info.notes ?? [],
   };
 }
 
@@ -85,9 +86,10 @@ function lookOf({ name, kind, role, norm, grid }, number, tensors, { toPicture, 
   return { ...look, grid: cells, frame, box };
 }
 
-/** The texts of `count` slots, or their numbers. */
+/** The texts of `count` slots, empty for those that hold nothing; their numbers where no texts are known. */
 function slotsOf(count, texts) {
-  return Array.from({ length: count }, (_, slot) => (texts.length === count ? texts[slot] : String(slot + 1)));
+  const isTold = texts.length > 0 && texts.length <= count;
+  return Array.from({ length: count }, (_, slot) => (isTold ? (texts[slot] ?? "") : String(slot + 1)));
 }
 
 /** The last frame (2,3) of a tensor with any batch axis before it. */

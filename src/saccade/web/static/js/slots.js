@@ -10,20 +10,32 @@ export function slotTable(acts, current, palette) {
   for (const act of acts) {
     head.append(element("th", { scope: "col", text: act.title, class: act.key === current ? "current" : "" }));
   }
-  const rows = texts.map((text, slot) => {
-    const row = element("tr", {}, element("th", { scope: "row", text }));
-    for (const act of acts) row.append(heatCell(act.slots.values[slot], act.slots.peak, palette));
-    return row;
-  });
+  const row = (text, weightIn) => {
+    const cells = acts.map((act) => {
+      const cell = element("td");
+      paintHeat(cell, weightIn(act.slots), act.slots.peak, palette);
+      return cell;
+    });
+    return element("tr", {}, element("th", { scope: "row", text }), ...cells);
+  };
+  const filled = [...texts.keys()].filter((slot) => texts[slot]);
+  const rows = filled.map((slot) => row(texts[slot], ({ values }) => values[slot]));
+  const empty = texts.length - filled.length;
+  if (acts.some(({ slots }) => emptyWeight(slots) > 0)) rows.push(row(`empty slots (${empty})`, emptyWeight));
   return element("table", { class: "slots" }, element("thead", {}, head), element("tbody", {}, ...rows));
 }
 
-function heatCell(value, peak, palette) {
+/** The weight on all slots without a text. */
+export function emptyWeight({ values, texts }) {
+  return values.reduce((sum, value, slot) => (texts[slot] ? sum : sum + value), 0);
+}
+
+/** Write a weight into `cell` and colour it by its share of the `peak`. */
+export function paintHeat(cell, value, peak, palette) {
   const table = colourTable(palette);
-  const share = peak ? Math.max(0, value / peak) : 0;
+  const share = peak ? Math.min(1, Math.max(0, value / peak)) : 0;
   const at = 3 * Math.round(share * (table.length / 3 - 1));
-  const cell = element("td", { text: weight(value) });
+  cell.textContent = weight(value);
   cell.style.backgroundColor = `rgb(${table[at]} ${table[at + 1]} ${table[at + 2]})`;
   cell.style.color = share > 0.55 ? "#16191f" : "#ffffff";
-  return cell;
 }

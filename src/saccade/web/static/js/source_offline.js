@@ -23,8 +23,9 @@ export class OfflineSource {
     return this;
   }
 
-  /** The view of what `model` says about `subject`: a scene of the model's own size, or any picture, fitted into it. */
+  /** The view of what `model` says about `subject`: {input}, a scene of the model's own size, or any picture, fitted. */
   async look(model, subject, question) {
+    if (subject.input !== undefined) return this.#engine.look(subject.input, question, model.name);
     const [side] = model.size;
     const { picture } = subject;
     const fit = fitInside(picture, side);

@@ -12,10 +12,14 @@ export class ServerSource {
     return Object.assign(this, { models, backgrounds });
   }
 
-  /** The view of what `model` says about `subject`: {scene} or {picture}. */
+  /** The view of what `model` says about `subject`: {scene}, {picture} or {input}. */
   async look(model, subject, question) {
-    const about = subject.scene ? { scene: subject.scene } : { encoding: await this.#encode(model, subject.picture) };
-    return request("api/ask", { model: model.name, question, ...about });
+    return request("api/ask", { model: model.name, question, ...(await this.#about(model, subject)) });
+  }
+
+  async #about(model, { scene, picture, input }) {
+    if (input !== undefined) return { input };
+    return scene ? { scene } : { encoding: await this.#encode(model, picture) };
   }
 
   /** A picture is sent once for each model; later questions name it. */

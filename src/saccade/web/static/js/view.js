@@ -36,6 +36,7 @@ export class Lens {
     this.readout = element("p", { class: "readout" });
     this.answer = element("p", { class: "answer", "aria-live": "polite" });
     this.said = element("p", { class: "said", hidden: true });
+    this.notes = element("p", { class: "hint" });
     this.confidences = element("div");
     this.scores = element("div", { class: "scores" });
     this.fitter = element("button", { type: "button", text: "Show one", onclick: on.fit });
@@ -43,7 +44,7 @@ export class Lens {
     this.advice = element("p", { class: "advice", "aria-live": "polite" }, this.advised, " ", this.fitter);
     this.strip = new Strip(on.act);
     this.slots = element("div", { class: "scroll" });
-    const words = element("div", {}, this.answer, this.said, this.advice, this.confidences);
+    const words = element("div", {}, this.answer, this.said, this.advice, this.confidences, this.notes);
     this.element = element(
       "article",
       { class: "lens" },
@@ -81,7 +82,7 @@ export class Lens {
   refuse(why) {
     Object.assign(this, { view: null, acts: [], evidence: null, shown: null });
     this.answer.replaceChildren(element("span", { class: "sure", text: why }));
-    for (const part of [this.said, this.confidences, this.scores]) part.replaceChildren();
+    for (const part of [this.said, this.confidences, this.scores, this.notes]) part.replaceChildren();
   }
 
   /** Take a new view; `masks` are those of all objects, where they are known, and `digits` what they are. */
@@ -99,6 +100,7 @@ export class Lens {
     );
     const ordered = shares.map(([label, value], rank) => ({ label, value, own: rank === 0 }));
     this.confidences.replaceChildren(...(view.alternatives.length ? [barList(ordered, "confidence")] : []));
+    this.notes.textContent = (view.notes ?? []).join("; ");
     this.said.hidden = isSentence || spoken.length === 0;
     this.said.replaceChildren(...(isSentence ? [] : this.#lighting(spoken)));
   }
@@ -119,7 +121,10 @@ export class Lens {
     if (within.length) this.on.act((found ?? within[0]).key);
   }
 
-  /** Paint what the page shows now: {picture (null: it read something else), act (key), style, outline, pointer …}. */
+  /**
+   * Paint what the page shows now: {picture (null: it read something else), act (key), style, outline, pointer …}.
+   * `hasPanel`: looks over slots, and notes on what was read, are shown elsewhere.
+   */
   paint(shown) {
     const act = this.acts.find(({ key }) => key === shown.act) ?? null;
     const cell = act?.map && shown.pointer ? cellAt(act.map, shown.pointer.x, shown.pointer.y) : null;
@@ -131,11 +136,12 @@ export class Lens {
       this.stage.describe(this.#described(act), shown.selection);
       this.strip.paint(shown, this.acts, this.view?.labels);
     }
+    this.readout.hidden = this.notes.hidden = Boolean(shown.hasPanel);
     this.readout.textContent = this.#read(shown, act, cell);
     for (const word of this.element.querySelectorAll(".word"))
       word.setAttribute("aria-current", String(word.dataset.beat === String(act?.beat)));
     this.#score(act, named);
-    const slots = this.acts.filter((candidate) => candidate.slots);
+    const slots = shown.hasPanel ? [] : this.acts.filter((candidate) => candidate.slots);
     this.slots.replaceChildren(...(slots.length ? [slotTable(slots, shown.act, shown.style.palette)] : []));
   }
 

@@ -1,4 +1,4 @@
-// The page's end of the engine: `load` weights, then `look` at pixels as fast as they change.
+// The page's end of the engine: `load` weights, then `look` at pixels, or what else a model reads, as fast as it changes.
 //
 // A look that is asked for while another of the same model is being computed replaces any that still waits: who drags
 // a digit wants the newest picture answered, not every one on the way. A replaced look resolves to null.
@@ -21,15 +21,15 @@ export class Engine {
   }
 
   /**
-   * Ask a loaded model, by default the one loaded last, about RGB pixels 0..1 (Float32Array, row by row).
-   * Resolves to view JSON, or to null if a newer look came before it.
+   * Ask a loaded model, by default the one loaded last, about `input`: RGB pixels 0..1 (Float32Array, row by row), or
+   * JSON. Resolves to view JSON, or to null if a newer look came before it.
    */
-  look(pixels, question, model) {
+  look(input, question, model) {
     const lane = this.lanes.get(model) ?? { busy: false, waiting: null };
     this.lanes.set(model, lane);
     return new Promise((resolve, reject) => {
       lane.waiting?.resolve(null);
-      lane.waiting = { given: { verb: "look", pixels, question, model }, resolve, reject };
+      lane.waiting = { given: { verb: "look", input, question, model }, resolve, reject };
       if (!lane.busy) this.next(lane);
     });
   }

@@ -8,25 +8,49 @@ const VIEW_SCHEMA = "saccade.view/1";
 
 /** What a model (its facts) saw in one picture of the size of its input: `logits` and the `weights` of its looks. */
 export function viewOf(facts, question, { logits, weights }) {
-  const shares = Array.from(softmax(logits), (share, answer) => [facts.answers[answer], share]);
-  const [best, ...others] = shares.sort((first, second) => second[1] - first[1]);
   const maps = facts.looks.map((look, number) => project(weights[number], look.grid, look.frame, facts.size));
+  return {
+    ...said(facts, facts.queries[question], ranked(facts, softmax(logits))),
+    picture: { name: null, width: facts.size[1], height: facts.size[0], png: null },
+    looks: facts.looks.map((look, number) => ({ ...look, ...written(weights[number]), ...ONCE })),
+    total: { grid: facts.size, frame: [[1, 0, 0], [0, 1, 0]], ...written(combine(maps, facts.total)) },
+  };
+}
+
+/**
+ * What a model said of something that is no picture: `answers` are [word, share], likeliest first, and `looks` are
+ * {weights, slots}, in the order of the facts' looks.
+ */
+export function viewOfSlots(facts, { question, answers, looks, notes }) {
+  const look = ({ weights, slots }, number) => ({ ...facts.looks[number], ...written(weights), ...ONCE, slots, own_slots: 0 });
+  return { ...said(facts, question, answers), looks: looks.map(look), notes };
+}
+
+/** Every answer with its share, likeliest first. */
+function ranked(facts, shares) {
+  const named = Array.from(shares, (share, answer) => [facts.answers[answer], share]);
+  return named.sort((first, second) => second[1] - first[1]);
+}
+
+/** A view of an answer, with nothing looked at. */
+function said(facts, question, [best, ...others]) {
   return {
     schema: VIEW_SCHEMA,
     model: facts.model,
     family: facts.family,
-    picture: { name: null, width: facts.size[1], height: facts.size[0], png: null },
-    question: facts.queries[question],
+    picture: null,
+    question,
     answer: best[0],
     kind: "label",
     confidence: best[1],
     alternatives: others,
     labels: null,
     words: null,
-    looks: facts.looks.map((look, number) => ({ ...look, ...written(weights[number]), ...ONCE })),
-    total: { grid: facts.size, frame: [[1, 0, 0], [0, 1, 0]], ...written(combine(maps, facts.total)) },
+    looks: [],
+    total: null,
     evidence: null,
     scores: null,
+    notes: [],
   };
 }
 

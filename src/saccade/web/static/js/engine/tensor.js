@@ -37,13 +37,19 @@ export function base64FromFloats(floats) {
   return btoa(parts.join(""));
 }
 
-/** A matrix of stored weights, row by row: float16, or int16 with a float32 scale for each row. */
+/** A matrix of stored weights, row by row: float16, float32, or int16 with a float32 scale for each row. */
 export function matrixFromStored({ rows, columns, type, scales, values }) {
+  if (type === "float32") return checked(floatsFromBase64(values), rows, columns);
   const stored = new Uint16Array(bytesFromBase64(values).buffer);
-  if (stored.length !== rows * columns) throw new Error(`a matrix of ${rows}×${columns} has ${stored.length} numbers`);
+  checked(stored, rows, columns);
   if (type === "float16") return Float32Array.from(stored, numberFromHalf);
   const scale = floatsFromBase64(scales);
   return Float32Array.from(new Int16Array(stored.buffer), (whole, at) => whole * scale[Math.floor(at / columns)]);
+}
+
+function checked(numbers, rows, columns) {
+  if (numbers.length === rows * columns) return numbers;
+  throw new Error(`a matrix of ${rows}×${columns} has ${numbers.length} numbers`);
 }
 
 /** The number that 16 bits of IEEE 754 mean: sign, 5 bits of exponent, 10 of fraction. */

@@ -5,7 +5,7 @@ import { Looker } from "./looker.js";
 const looker = new Looker();
 const verbs = {
   load: ({ weights }) => looker.load(weights),
-  look: ({ pixels, question, model }) => looker.look(pixels, question, model),
+  look: ({ input, question, model }) => looker.look(input, question, model),
 };
 
 self.onmessage = ({ data: { id, verb, ...given } }) => {

@@ -1,0 +1,157 @@
+"""The settings of stories, and the questions of each split: generated, from bAbI, or from one's own table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from saccade.data.tables.references import split_reference
+from saccade.errors import DataError
+from saccade.families.story.babi import Size, babi_files, read_babi
+from saccade.families.story.stories import Asked
+from saccade.families.story.story_table import read_story_jsonl
+from saccade.families.story.vocabulary import StoryWords
+from saccade.families.story.world import TASKS, tell
+
+READERS = ("babi", "jsonl")
+GENERATED = "stories"
+_MANY: dict[Size, int] = {"1k": 1000, "10k": 10_000}
+SplitName = Literal["train", "val", "test"]
+
+
+@dataclass(frozen=True)
+class StoryDataConfig:
+    """Which stories, and how much of them is kept."""
+
+    name: str = GENERATED
+    """``stories``, which are generated, ``babi:PATH`` or ``jsonl:PATH``."""
+    tasks: tuple[int, ...] = ()
+    """Numbers of the bAbI tasks that are asked; none: all that there are."""
+    size: Size = "1k"
+    """Of bAbI: 1,000 or 10,000 training questions of each task."""
+    questions: int = 1000
+    """Of generated stories: training questions of each task. There are a tenth as many for validation, and as many
+    for testing, but at most 1,000."""
+    words: Literal["babi", "wide"] = "babi"
+    """Of generated stories: the words of bAbI, or more."""
+    seed: int = 0
+    """Of generated stories."""
+    validation: float = 0.1
+    """Share of the training stories of files that are kept for validation."""
+    memory: int = 50
+    """Sentences of a story that are kept: the last so many."""
+    fill: bool = False
+    """Of bAbI: make the training questions of tasks whose file is missing, as the 10k file of task 3 may be."""
+    noise: float = 0.0
+    """While training, the largest share of blank times between sentences (random noise)."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.validation < 1:
+            raise ValueError(f"validation is a share between 0 and 1, found {self.validation}")
+        if not 0 <= self.noise <= 1:
+            raise ValueError(f"noise is a share in 0 .. 1, found {self.noise}")
+        if not 1 <= self.memory <= 1000:
+            raise ValueError(f"memory must lie between 1 and 1000, found {self.memory}")
+        if not 10 <= self.questions <= 1_000_000:
+            raise ValueError(f"questions must lie between 10 and 1,000,000, found {self.questions}")
+        if any(not 1 <= task <= 20 for task in self.tasks):
+            raise ValueError(f"tasks have the numbers 1 to 20, found {', '.join(map(str, self.tasks))}")
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether nothing is read."""
+        return self.name == GENERATED
+
+
+class StorySource:
+    """The questions of every split of one data set, read or made when they are first asked for."""
+
+    def __init__(self, config: StoryDataConfig) -> None:
+        self.config = config
+        self._read: dict[str, list[Asked]] = {}
+
+    def questions(self, split: SplitName) -> list[Asked]:
+        """All questions of a split."""
+        if split not in self._read:
+            self._read |= self._load(split)
+            if not self._read[split]:
+                raise DataError(f"{self.config.name}: no question in split '{split}'")
+        return self._read[split]
+
+    def words(self, *, by_word: bool) -> tuple[str, ...]:
+        """The vocabulary of train and val, the empty word first.
+
+        Args:
+            by_word: only single words; otherwise an answer of several words is one entry too.
+        """
+        learned = [*self.questions("train"), *self.questions("val")]
+        return StoryWords.build(learned, "split" if by_word else "joined").words
+
+    def _load(self, split: SplitName) -> dict[str, list[Asked]]:
+        if self.config.is_generated:
+            return {split: generated(self.config, split)}
+        reader, path = split_reference(self.config.name, READERS)
+        if reader == "babi":
+            if split == "test":
+                return {"test": babi_questions(path, self.config, "test")}
+            train, val = held_out(babi_questions(path, self.config, "train"), self.config.validation)
+            return {"train": train, "val": val}
+        table = read_story_jsonl(path)
+        return {name: table.asked(name) for name in ("train", "val", "test")}
+
+
+def babi_questions(root: Path, config: StoryDataConfig, split: str) -> list[Asked]:
+    """Questions of all wanted tasks of bAbI."""
+    files = babi_files(root, config.size)
+    wanted = [f"qa{task}" for task in config.tasks] or list(files)
+    found: list[Asked] = []
+    for task in wanted:
+        if split in files.get(task, {}):
+            found += read_babi(files[task][split], task)
+        elif config.fill and split == "train":
+            found += _told(int(task.removeprefix("qa")), config, _MANY[config.size], range(1 << 30))
+        elif config.tasks:
+            there = ", ".join(name for name, have in files.items() if split in have)
+            raise DataError(
+                f"{config.name}: no {split} file of {task} ({config.size}); there are {there}; "
+                "set data.fill=true to have its training questions made"
+            )
+    return found
+
+
+def held_out(asked: Sequence[Asked], share: float) -> tuple[list[Asked], list[Asked]]:
+    """Training and validation questions: of each task the last ``share`` of its stories is held out, whole stories."""
+    train: list[Asked] = []
+    val: list[Asked] = []
+    for task in dict.fromkeys(each.task for each in asked):
+        own = [each for each in asked if each.task == task]
+        cut = round(len(own) * (1 - share))
+        while 0 < cut < len(own) and own[cut].sentences[:1] and _same_story(own[cut - 1], own[cut]):
+            cut += 1
+        train += own[:cut]
+        val += own[cut:]
+    return train, val
+
+
+def _same_story(before: Asked, after: Asked) -> bool:
+    return after.sentences[: len(before.sentences)] == before.sentences
+
+
+def generated(config: StoryDataConfig, split: SplitName) -> list[Asked]:
+    """Questions about generated stories."""
+    many = {"train": config.questions, "val": max(1, config.questions // 10), "test": min(1000, config.questions)}
+    first = {"train": 0, "val": 1, "test": 2}[split]  # train, val and test take stories in turn
+    tasks = config.tasks or tuple(TASKS)
+    return [each for task in tasks for each in _told(task, config, many[split], range(first, 1 << 30, 3))]
+
+
+def _told(task: int, config: StoryDataConfig, many: int, indices: Iterable[int]) -> list[Asked]:
+    """The first ``many`` questions about stories ``indices`` of a task."""
+    found: list[Asked] = []
+    for index in indices:
+        found += tell(task, config.seed, index, words=config.words)
+        if len(found) >= many:
+            break
+    return found[:many]

@@ -1,0 +1,43 @@
+"""From logits to an answer in words: one entry of the vocabulary, or several words said one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from torch import Tensor
+
+from saccade.answer import Answer
+from saccade.families.labels import ranked
+from saccade.models.base import AttentionModel
+from saccade.models.io.facts import ModelFacts
+from saccade.trace import Output
+
+NOTHING = "(no word)"
+"""The empty word, which a model that has not learned enough may answer."""
+_OTHERS = 9  # alternatives that are told: the answer may be any word of the vocabulary
+
+
+def decode(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Answer]:
+    """The answer to each example, from logits (B,V) or, said word by word, (B,A,V)."""
+    words = tuple(word or NOTHING for word in facts.answers)
+    shares = model.probabilities(output.logits.float()).cpu()  # (B,V) or (B,A,V)
+    return [_one(each, words) if each.dim() == 1 else _said(each, words) for each in shares]
+
+
+def _one(shares: Tensor, words: tuple[str, ...]) -> Answer:
+    """The likeliest entry, and a few others."""
+    found = ranked(shares, words)
+    return replace(found, alternatives=found.alternatives[:_OTHERS])
+
+
+def _said(shares: Tensor, words: tuple[str, ...]) -> Answer:
+    """The words before the empty one; how sure is the product of their shares, with that of the end.
+
+    Of one word its own share is told, beside those of the words that could have stood there.
+    """
+    chosen = shares.argmax(-1).tolist()  # (A,)
+    end = chosen.index(0) if 0 in chosen else len(chosen)
+    if end < 2:
+        return _one(shares[0], words)
+    sure = float(shares[: end + 1].max(-1).values.prod())
+    return Answer(",".join(words[number] for number in chosen[:end]), sure)

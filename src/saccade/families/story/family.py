@@ -1,0 +1,66 @@
+"""Questions about stories: where is the apple? bAbI, generated stories, and tables of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable
+
+MODELS = {
+    "memn2n": ModelSpec(
+        target="saccade.models.memn2n:MemN2NModel",
+        summary="a memory of sentences, read in hops of soft attention",
+        paper="Sukhbaatar et al. 2015, arXiv:1503.08895",
+    ),
+    "dmn": ModelSpec(
+        target="saccade.models.dmn:DMNModel",
+        summary="a GRU reads the story; gates go over its sentences in passes",
+        paper="Kumar et al. 2016, arXiv:1506.07285",
+    ),
+    "story-lstm": ModelSpec(
+        target="saccade.models.story_lstm:StoryLSTMModel",
+        summary="control: an LSTM over story and question, no attention",
+        paper="the baseline of Sukhbaatar et al. 2015, arXiv:1503.08895",
+    ),
+}
+
+DATA = {
+    "stories": DataEntry(
+        kind="generator",
+        description="stories of a small world in the form of bAbI, with the sentences that the answer needs",
+        licence="Apache-2.0",
+        get="made on the fly",
+    ),
+    "babi": DataEntry(
+        kind="reader",
+        description="bAbI v1.2: twenty tasks, 1,000 or 10,000 training questions each, supporting facts",
+        licence="CC BY 3.0",
+        get="download tasks_1-20_v1-2.tar.gz of the bAbI project, unpack it, name it babi:FOLDER",
+    ),
+}
+
+TABLES = {
+    "memory-table": PaperTable(
+        "Sukhbaatar et al. 2015, Tables 1 to 3, and Kumar et al. 2016, Table 1: memory networks on the 20 bAbI tasks",
+        "saccade.families.story.reproduction.table:reproduce",
+    ),
+}
+
+FAMILY = Family(
+    name="story",
+    title="a story and a question in, the answer out",
+    folder=Path(__file__).parent,
+    reads="saccade.families.story.reading:STORIES",
+    models=MODELS,
+    data=DATA,
+    task="saccade.families.story.task:StoryTask",
+    splits="saccade.families.story.splits",
+    decode="saccade.families.story.decode:decode",
+    responder="saccade.families.story.responder:StoryResponder",
+    headline=("mean_error", "accuracy"),
+    page="saccade.families.story.page",
+    panel="js/panel.js",
+    runtime="js/runtime.js",
+    tables=TABLES,
+    published="saccade.families.story.published:PUBLISHED",
+)

@@ -1,0 +1,80 @@
+"""Questions in free text: their words as ids, and the words that a model does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.errors import DataError
+from saccade.families.responder import Asks, Question, Responder, Response
+from saccade.families.story.reading import MOST_WORDS, known_and_unknown, numbers_of, unknown_note
+from saccade.models.base import Encoding, Given
+from saccade.models.io.facts import ModelFacts
+
+
+@dataclass(frozen=True)
+class StoryQuestion:
+    """A question in words, and their ids."""
+
+    text: str
+    ids: tuple[int, ...]
+    unknown: tuple[str, ...] = ()
+
+
+class StoryResponder(Responder):
+    """Answers any question that has a word which the model knows."""
+
+    @staticmethod
+    def asks(facts: ModelFacts) -> Asks:
+        """Any text."""
+        return "text"
+
+    def query(self, ask: Question | None) -> StoryQuestion:
+        """The question as word ids."""
+        if not isinstance(ask, str) or not ask.strip():
+            raise DataError(f"'{self.name}' needs a question in words, as in \"Where is Mary?\"; found {ask!r}")
+        known, unknown = known_and_unknown(ask, numbers_of(self.facts))
+        if len(known) + len(unknown) > MOST_WORDS:
+            raise DataError(f"the question has {len(known) + len(unknown):,} words, and {MOST_WORDS} is the most")
+        if not known:
+            raise DataError(
+                f"'{self.name}' knows none of the words of the question '{ask.strip()}'; its card lists those it knows"
+            )
+        return StoryQuestion(ask.strip(), known, unknown)
+
+    def asked(self, query: Any) -> str | None:
+        """The question as it was put."""
+        return str(query.text)
+
+    def queries(self) -> list[Any]:
+        """There is no list of questions."""
+        return []
+
+    def as_tensor(self, queries: Sequence[Any]) -> Tensor:
+        """Word ids (B,Q), 0 after the last word."""
+        longest = max(len(query.ids) for query in queries)
+        padded = [[*query.ids, *[0] * (longest - len(query.ids))] for query in queries]
+        return torch.tensor(padded, device=self.device)
+
+    def respond(
+        self, encoding: Encoding, queries: Sequence[Any], options: Mapping[str, Any], attention: Given | None = None
+    ) -> list[Response]:
+        """Answers, with the unknown words of each question in the notes."""
+        notes = [unknown_note("question", query.unknown) for query in queries]
+        return [replace(each, notes=notes) for each in super().respond(encoding, queries, options, attention)]
+
+    def examples(self, count: int, seed: int) -> dict[str, Tensor]:
+        """Questions of random words (B,Q), one to Q words each."""
+        generator = torch.Generator().manual_seed(seed)
+        longest = 2 + seed % 4
+        words = torch.randint(1, len(self.facts.answers), (count, longest), generator=generator)  # (B,Q)
+        length = torch.randint(1, longest + 1, (count, 1), generator=generator)
+        return {"query": words * (torch.arange(longest) < length)}
+
+    def free_sizes(self) -> dict[str, dict[int, str]]:
+        """A question may have any number of words."""
+        return {"query": {1: "question_words"}}

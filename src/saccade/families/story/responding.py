@@ -1,0 +1,73 @@
+"""Questions as the tensors of a model, what it computes for them, and the words that it says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.families.story.stories import Asked
+from saccade.families.story.tensors import StoryTensors, sizes_of
+from saccade.models.base import Given, Raw, given_argument
+from saccade.models.story import StoryModel
+
+BATCH = 500
+BAGS = ("bags", "query_bags")
+
+
+def as_tensors(model: StoryModel, asked: Sequence[Asked], words: Sequence[str], split: str = "test") -> StoryTensors:
+    """Questions on the device of the model, in its words."""
+    device = next(model.parameters()).device
+    sizes = sizes_of(asked, int(model.config.memory))
+    return StoryTensors(asked, words, sizes, split=split, device=device, by_word=model.says_words)
+
+
+def batches(tensors: StoryTensors) -> Sequence[Tensor]:
+    """Numbers of the questions, batch by batch."""
+    return torch.split(torch.arange(tensors.size), BATCH)
+
+
+def batch_for(model: StoryModel, tensors: StoryTensors, indices: Tensor) -> dict[str, Tensor]:
+    """Questions ``indices`` (B,), their stories with as many slots as the memory of the model has.
+
+    A model that reads bags of words gets them: every sentence is made into one only once.
+    """
+    batch = tensors.take(indices)
+    empty = int(model.config.memory) - batch["story"].shape[1]
+    batch["story"] = torch.nn.functional.pad(batch["story"], (0, 0, 0, empty))  # (B,S,J)
+    if BAGS[0] in model.taught_by:
+        bags, of_query = tensors.bags(indices, model.bags)
+        batch |= {BAGS[0]: torch.nn.functional.pad(bags, (0, 0, 0, empty)), BAGS[1]: of_query}  # (B,S,W), (B,W)
+    return batch
+
+
+def respond(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | None = None) -> Raw:
+    """What the model computes for a batch of :func:`batch_for`, perhaps with weights that are given."""
+    options: dict[str, Any] = {name: batch[name] for name in BAGS if name in batch}
+    return model.forward_raw(batch["story"], batch["query"], **options, **given_argument(attention))
+
+
+def said(raw: Raw) -> Tensor:
+    """Ids of the words that were said: (B,A), A = 1 for one entry of the vocabulary."""
+    logits = raw["logits"]
+    return logits.argmax(-1) if logits.dim() == 3 else logits.argmax(-1, keepdim=True)
+
+
+def is_right(spoken: Tensor, answer: Tensor) -> Tensor:
+    """Whether the words that were said (B,A) are those of the answer (B,A'): (B,). Word 0 ends an answer."""
+    most = min(spoken.shape[1], answer.shape[1])
+    same = (spoken[:, :most] == answer[:, :most]).all(1)
+    return same & (spoken[:, most:] == 0).all(1) & (answer[:, most:] == 0).all(1)
+
+
+@torch.no_grad()
+def errors_by_task(model: StoryModel, tensors: StoryTensors) -> dict[str, float]:
+    """The share of wrong answers in each task."""
+    found = []
+    for indices in batches(tensors):
+        batch = batch_for(model, tensors, indices)
+        found.append(is_right(said(respond(model, batch)), batch["answer"]))
+    wrong = (~torch.cat(found)).double()  # (N,)
+    return {name: float(wrong[tensors.task == number].mean()) for number, name in enumerate(tensors.task_names)}

@@ -1,0 +1,195 @@
+"""Scores of models that answer questions about stories: answers by task, looks at supporting facts, causal tests.
+
+A score is a fraction, but for ``failed_tasks``, a number of tasks. Intervals resample whole stories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.families.splits import config_of
+from saccade.families.story.causal import CausalTests
+from saccade.families.story.data import StoryDataConfig, StorySource
+from saccade.families.story.responding import BATCH, as_tensors, batch_for, batches, is_right, respond, said
+from saccade.families.story.sentence_weights import sentence_weights
+from saccade.families.story.stories import Asked
+from saccade.families.story.support_scores import SupportScores
+from saccade.families.story.tensors import StoryTensors
+from saccade.metrics.columns import Columns, Values
+from saccade.metrics.intervals import Interval, mean_interval
+from saccade.metrics.summary import only_defined, summarise
+from saccade.models.io.facts import ModelFacts
+from saccade.models.story import StoryModel
+
+FAILED = 0.05
+"""A task with a larger error counts as failed, as in Weston et al. 2015."""
+CAUSAL = 500
+"""Questions of the causal tests, drawn from those that are scored."""
+SUPERVISED = "supervised: the looks were taught the supporting facts"
+RECURRENT = "facts carry the sentences before them, so a look is not about one sentence alone"
+
+Progress = Callable[[int, int], None]
+
+
+def score_stories(
+    model: StoryModel,
+    data: Mapping[str, Any],
+    split: str,
+    *,
+    words: Sequence[str],
+    supervised: bool = False,
+    limit: int | None = None,
+    sweeps: int | None = None,
+    progress: Progress = lambda done, total: None,
+) -> dict[str, Any]:
+    """Every score of a model on a split, as plain numbers.
+
+    Args:
+        model: what is scored.
+        data: settings of :class:`StoryDataConfig`.
+        split: train, val or test.
+        words: the vocabulary of the model.
+        supervised: whether its looks were taught the supporting facts; see :func:`is_supervised`.
+        limit: at most so many questions, spread evenly over the split.
+        sweeps: questions of the causal tests; None: 500.
+        progress: called with questions done and questions in all.
+    """
+    config = config_of(StoryDataConfig, data)
+    scores = StoryScores(causal=CAUSAL if sweeps is None else sweeps)
+    scores.add(model, scored_questions(model, config, split, words=words, limit=limit), words, progress)
+    told = {"data": config.name.partition(":")[0], "split": split, **scores.summary()}
+    return told | ({"note": note} if (note := note_on(model, supervised=supervised)) else {})
+
+
+def scored_questions(
+    model: StoryModel, config: StoryDataConfig, split: str, *, words: Sequence[str], limit: int | None = None
+) -> StoryTensors:
+    """The questions that a model is scored on; of more than ``limit``, evenly spread ones."""
+    asked = StorySource(config).questions(split)  # type: ignore[arg-type]
+    asked = asked if limit is None else asked[:: max(1, len(asked) // limit)][:limit]
+    return as_tensors(model, asked, words, split)
+
+
+def is_supervised(facts: ModelFacts) -> bool:
+    """Whether the looks of a model were taught the supporting facts."""
+    phases = facts.recipe.get("phases", ())
+    return any((phase.get("loss") or {}).get("name") == "gated" for phase in phases)
+
+
+def note_on(model: StoryModel, *, supervised: bool) -> str:
+    """What has to be said with the scores of a model's looks."""
+    return "; ".join([SUPERVISED] * supervised + [RECURRENT] * model.facts_carry_the_past)
+
+
+def story_numbers(asked: Sequence[Asked]) -> Tensor:
+    """Which story each question is about (N,). It is that of the question before if it goes on with its sentences."""
+    numbers = [0] if asked else []
+    for before, each in pairwise(asked):
+        goes_on = before.task == each.task and each.sentences[: len(before.sentences)] == before.sentences
+        numbers.append(numbers[-1] + (not goes_on))
+    return torch.tensor(numbers, dtype=torch.long)
+
+
+def has_failed(error: float) -> bool:
+    """Whether a task with this error counts as failed; one of exactly 5 % does not."""
+    return round(error, 9) > FAILED
+
+
+class StoryScores:
+    """Scores of one model, or of one model for each task, on all of their questions together.
+
+    Args:
+        causal: questions of the causal tests, of each model that is added.
+        seed: of drawing these.
+    """
+
+    def __init__(self, *, causal: int = CAUSAL, seed: int = 0) -> None:
+        self.causal, self.seed = causal, seed
+        self.values, self.columns = Values(), Columns()
+        self.support: SupportScores | None = None
+        self.tests, self.tested = Values(), Columns()
+        self.tasks: list[str] = []
+        self._stories = 0
+
+    @torch.no_grad()
+    def add(
+        self,
+        model: StoryModel,
+        tensors: StoryTensors,
+        words: Sequence[str],
+        progress: Progress = lambda done, total: None,
+    ) -> None:
+        """Score the questions of ``tensors``; ``words`` are the vocabulary of the model."""
+        self.tasks += [name for name in tensors.task_names if name not in self.tasks]
+        place = torch.tensor([self.tasks.index(name) for name in tensors.task_names])
+        stories = story_numbers(tensors.asked) + self._stories
+        self._stories = int(stories.max()) + 1
+        for indices in batches(tensors):
+            batch = batch_for(model, tensors, indices)
+            raw = respond(model, batch)
+            self.values.add_values({"accuracy": is_right(said(raw), batch["answer"])})
+            self.columns.keep(task=place[batch["task"].cpu()], story=stories[indices])
+            if (seen := sentence_weights(model, raw, batch["story"])) is not None:
+                self.support = self.support or SupportScores()
+                self.support.add(seen, batch)
+            progress(int(indices[-1]) + 1, tensors.size)
+        self._test(model, tensors, words, stories)
+
+    def _test(self, model: StoryModel, tensors: StoryTensors, words: Sequence[str], stories: Tensor) -> None:
+        """The causal tests, on questions that are drawn."""
+        generator = torch.Generator().manual_seed(self.seed)
+        drawn = torch.randperm(tensors.size, generator=generator)[: self.causal].sort().values
+        for indices in torch.split(drawn, BATCH):
+            asked = [tensors.asked[number] for number in indices.tolist()]
+            found = CausalTests(model, asked, words, seed=self.seed).scores()
+            self.tests.add_values(found)
+            self.tested.keep(story=stories[indices])
+
+    # ------------------------------------------------------------ plain numbers
+
+    def summary(self) -> dict[str, Any]:
+        """Plain numbers, with intervals from resampling stories."""
+        story = self.columns["story"]
+        metrics, intervals = self._answers()
+        measured = [(self.values, story)]
+        attention: dict[str, Any] = {}
+        baselines: dict[str, dict[str, float]] = {}
+        if self.support is not None:
+            attention, baselines = self.support.attention(), self.support.baselines()
+            measured.append((self.support.total, story))
+        if self.tests.names:
+            attention = {**only_defined(self.tests.means()), **attention}
+            measured.append((self.tests, self.tested["story"]))
+        return summarise(
+            n=len(story),
+            metrics=metrics,
+            measured=measured,
+            attention=attention,
+            baselines=baselines,
+            intervals=intervals,
+            counts={name: held.n for name, held in intervals.items()},
+            units={"failed_tasks": "task"} if "failed_tasks" in metrics else {},
+        )
+
+    def _answers(self) -> tuple[dict[str, Any], dict[str, Interval]]:
+        """Scores of answers, and the intervals of those that are no mean over all questions."""
+        right, task, story = self.values["accuracy"], self.columns["task"], self.columns["story"]
+        metrics: dict[str, Any] = self.values.means()
+        found: dict[str, Interval] = {}
+        for number, name in enumerate(self.tasks):
+            if name:
+                own = task == number
+                found[f"accuracy_{name}"] = mean_interval(right[own], story[own])
+        metrics |= {name: held.mean for name, held in found.items()}
+        if found:
+            failed = sum(has_failed(1 - held.mean) for held in found.values())
+            size = torch.bincount(task, minlength=len(self.tasks)).double()  # (T,) questions of each task
+            even = len(right) / (len(self.tasks) * size[task])  # (N,): every task counts alike
+            found["mean_error"] = mean_interval((1 - right) * even, story, ends=(0.0, float(even.max())))
+            metrics |= {"mean_error": found["mean_error"].mean, "failed_tasks": failed}
+        return metrics, found

@@ -1,0 +1,37 @@
+"""Stories that somebody sends to the server: a JSON list of sentences, under limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from saccade.errors import DataError
+
+SENTENCES = 1000
+"""Of a story that is sent, at most."""
+CHARACTERS = 400
+"""Of one sentence, at most."""
+
+
+def sent_sentences(value: Any) -> tuple[str, ...]:
+    """The sentences in plain JSON values, with single spaces; those without a word are left out.
+
+    Raises:
+        DataError: it is no list of texts, or larger than the limits allow.
+    """
+    if not isinstance(value, list):
+        raise DataError(f"a story is a list of sentences, found {_kind(value)}")
+    if len(value) > SENTENCES:
+        raise DataError(f"a story of {len(value):,} sentences is too long: send at most {SENTENCES:,}")
+    for number, text in enumerate(value, start=1):
+        if not isinstance(text, str):
+            raise DataError(f"sentence {number} must be a text, found {_kind(text)}")
+        if len(text) > CHARACTERS:
+            raise DataError(f"sentence {number} has {len(text):,} characters: send at most {CHARACTERS}")
+    told = (" ".join(text.split()) for text in value)
+    return tuple(text for text in told if text)
+
+
+def _kind(value: Any) -> str:
+    """What a JSON value is called in JSON."""
+    names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
+    return names.get(type(value), "a number")

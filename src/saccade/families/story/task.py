@@ -1,0 +1,252 @@
+"""Stories: sentences and a question in, an answer out. The training side; the scoring side is in ``scores``.
+
+A recipe of a memory network has two phases, as the paper has (Sukhbaatar et al. 2015, Section 4.2): ``linear_start``
+without the softmaxes over the memory, then ``answer`` with them. Several restarts are trained as one stack
+(``replicas``); the one with the lowest training error is kept, as published.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from saccade.config import from_dict
+from saccade.errors import ConfigError
+from saccade.families.story.data import StoryDataConfig, StorySource
+from saccade.families.story.losses import LOSSES, GatedLoss, LinearStart
+from saccade.families.story.tensors import StoryTensors, noisy_times, sizes_of
+from saccade.metrics.columns import Values
+from saccade.models.base import Raw
+from saccade.models.story import StoryModel
+from saccade.tasks.learned_data import Entries, word_entries
+from saccade.tasks.task import Batch, Task, check_batch
+
+VALIDATION_BATCH = 2000
+MOST_TRAINING = 20_000
+"""Training questions of which the training error is taken."""
+MOST_PASSES = 10
+AHEAD = {"cuda": 64, "cpu": 1}
+"""Batches that are made in one go: on a GPU a batch of stories is a handful of small kernels, all of them launches."""
+
+
+class StoryTask(Task):
+    """Trains one model that answers questions about stories.
+
+    Args:
+        model: name of the model, a ``StoryModel``.
+        model_config: settings of the model; what depends on the data (words, memory, …) comes from there.
+        data: settings of :class:`StoryDataConfig`.
+        protocol: the recipe's name for its splits; kept with the model.
+        seed: of the weights, of the order of training questions and of random noise.
+    """
+
+    name = "story"
+    model_kind = StoryModel
+    model_does = "answers questions about stories"
+    losses: ClassVar[Mapping[str, type]] = LOSSES
+    model: StoryModel
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        model_config: Mapping[str, Any],
+        data: Mapping[str, Any],
+        protocol: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        from saccade.families import model_spec
+
+        self.data_config = from_dict(StoryDataConfig, data, where="data")
+        self.source = StorySource(self.data_config)
+        kind = model_spec(model).resolve()
+        self.by_word = bool(getattr(kind, "says_words", False))
+        self.vocabulary = self.source.words(by_word=self.by_word)
+        learned = [*self.source.questions("train"), *self.source.questions("val")]
+        self.sizes = sizes_of(learned, self.data_config.memory)
+        most = self.sizes.memory + int(-(-self.data_config.noise * self.sizes.memory // 1))
+        known = {
+            "words": len(self.vocabulary),
+            "memory": self.sizes.memory,
+            "longest": self.sizes.longest,
+            "times": min(self.data_config.memory, most),
+            "answer_words": self.sizes.answer_words,
+        }
+        if model_config.get("stops"):  # one pass for each supporting fact, and one to end
+            facts = max(len(each.supporting) for each in learned)
+            known["passes"] = min(MOST_PASSES, facts + 1)
+        own = {field: value for field, value in known.items() if field in kind.Config.__dataclass_fields__}
+        for field, value in own.items():
+            if model_config.get(field, value) != value:
+                raise ConfigError(
+                    f"model.config.{field}: the data says {value}, found {model_config[field]}; leave it out"
+                )
+        super().__init__(model=model, model_config={**model_config, **own}, protocol=protocol, seed=seed)
+
+    @property
+    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Any question may be asked; the vocabulary, of which the answers are."""
+        return (), self.vocabulary
+
+    def described(self) -> str:
+        """How many questions and words there are."""
+        train, val = self.source.questions("train"), self.source.questions("val")
+        tasks = len({each.task for each in train})
+        about = f" of {tasks} tasks" if tasks > 1 else ""
+        return f"{len(train):,} training and {len(val):,} validation questions{about}, {len(self.vocabulary):,} words"
+
+    def learned_data(self) -> dict[str, Entries]:
+        """The questions of train and val, and the vocabulary."""
+        return {"vocabulary": word_entries(word=self.vocabulary)}
+
+    def make_split(self, name: str) -> StoryTensors:
+        """One split of the questions, on the device."""
+        asked = self.source.questions(name)  # type: ignore[arg-type]
+        return StoryTensors(asked, self.vocabulary, self.sizes, split=name, device=self.device, by_word=self.by_word)
+
+    # ------------------------------------------------------------ training
+
+    def checked_loss(self, loss: Any, data: str) -> Any:
+        """``loss``, if the model can be taught by it."""
+        if isinstance(loss, LinearStart) and "linear" not in self.model.switches:
+            raise ConfigError(f"loss 'linear_start': '{self.architecture}' has no softmax over a memory to leave out")
+        if isinstance(loss, GatedLoss):
+            if not self.model.gates_can_be_taught:
+                raise ConfigError(
+                    f"loss 'gated': the gates of '{self.architecture}' cannot be taught; set gate: softmax"
+                )
+            if not any(each.supporting for each in self.source.questions("train")):
+                raise ConfigError(f"loss 'gated': {self.data_config.name} names no supporting facts; use loss: answer")
+        return loss
+
+    def forward_options(self, loss: Any) -> dict[str, Any]:
+        """Linear start is a switch of the forward pass."""
+        return {"linear": True} if isinstance(loss, LinearStart) else {}
+
+    def train_batches(
+        self,
+        start: int,
+        *,
+        batch_size: int,
+        rank: int = 0,
+        world_size: int = 1,
+        data: str = "default",
+        features: str = "auto",
+    ) -> Iterator[Batch]:
+        """Batches ``start``, ``start + 1``, …, of which several are made in one go."""
+        split = self.training_split(data, features)
+        together, ahead = batch_size * world_size, AHEAD.get(self.device.type, 1)
+        check_batch(together, split.size)
+        mine = slice(rank * batch_size, (rank + 1) * batch_size)
+        for first in itertools.count(start, ahead):
+            members = torch.cat([self._members(split, first + at, together)[mine] for at in range(ahead)])
+            numbers = (first + torch.arange(ahead)) * world_size + rank  # of the batches of all ranks
+            whole = self._taught(split, members, rows_of(numbers, batch_size))
+            for at in range(ahead):
+                part = slice(at * batch_size, (at + 1) * batch_size)
+                yield {name: each[part] if isinstance(each, Tensor) else each for name, each in whole.items()}
+
+    def batch(self, data: StoryTensors, indices: Tensor, number: int) -> Batch:
+        """The questions ``indices`` (B,), with what a model of this kind is taught by."""
+        return self._taught(data, indices, rows_of(torch.tensor([number]), len(indices)))
+
+    def _taught(self, data: StoryTensors, indices: Tensor, rows: Tensor) -> Batch:
+        """The same for one batch or several; ``rows`` (B,) tell the examples of the whole run apart."""
+        batch: Batch = data.take(indices)
+        taught = self.model.taught_by
+        batch |= {"said": batch["answer"]} if "said" in taught else {}
+        batch |= {"length": data.length} if "length" in taught else {}
+        batch |= {"passes": (batch["supporting"] >= 0).sum(1)} if "passes" in taught and self.model.config.stops else {}
+        if self.data_config.noise and "times" in taught:
+            slots = batch["story"].shape[1]
+            batch["times"] = noisy_times(batch["count"], slots, self.data_config.noise, seed=self.seed, rows=rows)
+        if "bags" in taught:
+            batch["bags"], batch["query_bags"] = data.bags(indices, self.model.bags)
+        return batch
+
+    def inputs(self, batch: Batch) -> dict[str, Any]:
+        """Keyword arguments of ``forward_raw``."""
+        taught = {name: batch[name] for name in self.model.taught_by if name in batch}
+        return {"story": batch["story"], "query": batch["query"], **taught}
+
+    def loss(self, raw: Raw, batch: Batch, loss: Any) -> dict[str, Tensor]:
+        """Cross-entropy of the answer, perhaps of the gates, and the share of right answers."""
+        logits = raw["logits"] if raw["logits"].dim() == 3 else raw["logits"].unsqueeze(1)  # (B,A,V)
+        answer = batch["answer"]  # (B,A)
+        surprise = nn.functional.cross_entropy(logits.flatten(0, 1), answer.flatten())
+        right = (logits.argmax(-1) == answer).all(1).float().mean()
+        if not isinstance(loss, GatedLoss):
+            return {"loss": surprise, "accuracy": right}
+        gates = gate_loss(self.model.gate_scores(raw), batch["supporting"], batch["count"])
+        return {"loss": surprise + loss.gates * gates, "accuracy": right, "gates": gates}
+
+    # ------------------------------------------------------------ validation
+
+    def measures(self) -> tuple[str, ...]:
+        """What :meth:`validate` tells."""
+        return ("accuracy", "loss", "train_accuracy")
+
+    @torch.no_grad()
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """Accuracy and loss on the validation split, and accuracy on the training split."""
+        found = self._measured(model, self.split("val"), None)
+        train = self._measured(model, self.split("train"), MOST_TRAINING)
+        return {**found, "train_accuracy": train["accuracy"]}
+
+    def _measured(self, model: nn.Module, data: StoryTensors, most: int | None) -> dict[str, float]:
+        values, total = Values(), data.size if most is None else min(most, data.size)
+        step = max(1, data.size // total)  # evenly over the split, which is sorted by task
+        for indices in torch.split(torch.arange(0, data.size, step), VALIDATION_BATCH):
+            batch = data.take(indices)
+            logits = cast(StoryModel, model).forward_raw(batch["story"], batch["query"])["logits"]
+            logits = logits if logits.dim() == 3 else logits.unsqueeze(1)  # (B,A,V)
+            known = batch["answer"].clamp(min=0)
+            surprise = nn.functional.cross_entropy(logits.transpose(1, 2), known, reduction="none").mean(1)  # (B,)
+            values.add_values({"accuracy": (logits.argmax(-1) == batch["answer"]).all(1), "loss": surprise})
+        return values.means()
+
+    # ------------------------------------------------------------ scoring
+
+    @classmethod
+    @torch.no_grad()
+    def evaluate(cls, model: nn.Module, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """Every score of ``model`` on a split; see :mod:`saccade.families.story.scores`."""
+        from saccade.families.story.scores import score_stories
+
+        return score_stories(cast(StoryModel, model), *arguments, **options)
+
+    @classmethod
+    def scored_on(cls, facts: Any, wanted: Any) -> dict[str, Any]:
+        """The data, the vocabulary of the model, and whether its looks were taught."""
+        from saccade.families.story.scores import is_supervised
+
+        return {**super().scored_on(facts, wanted), "words": facts.answers, "supervised": is_supervised(facts)}
+
+
+def rows_of(numbers: Tensor, batch_size: int) -> Tensor:
+    """Numbers of all examples of the batches ``numbers`` (N,): (N·batch_size,)."""
+    return (numbers.unsqueeze(1) * batch_size + torch.arange(batch_size)).flatten()
+
+
+def gate_loss(scores: Tensor, supporting: Tensor, count: Tensor) -> Tensor:
+    """Cross-entropy of choosing the i-th supporting fact in pass i, and the end-of-passes fact after the last.
+
+    A supporting fact that the memory dropped teaches nothing in its pass.
+
+    Args:
+        scores: of facts in each pass (B,T,S+1), −∞ where there is none.
+        supporting: slots of supporting facts (B,F), below 0 where there is none.
+        count: sentences of each story (B,), which is the slot of the end-of-passes fact.
+    """
+    passes = scores.shape[1]
+    facts = (supporting >= 0).sum(1, keepdim=True)  # (B,1)
+    target = nn.functional.pad(supporting, (0, max(0, passes - supporting.shape[1])), value=-1)[:, :passes]  # (B,T)
+    number = torch.arange(passes, device=scores.device)
+    target = torch.where(number == facts, count.unsqueeze(1), target)  # the end, once, after the last fact
+    logs = scores.log_softmax(-1).gather(2, target.clamp(min=0).unsqueeze(-1))[..., 0]  # (B,T)
+    teaches = (target >= 0) & (number <= facts)
+    return -(logs * teaches).sum() / teaches.sum().clamp(min=1)

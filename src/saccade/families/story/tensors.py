@@ -1,0 +1,159 @@
+"""Questions about stories as tensors on a device: what models are trained and scored on.
+
+Sentences repeat, so each is stored once: a table of word ids (U,J), and for every question the numbers of its
+sentences (N,S), 0 where a slot is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from saccade.data.scenes.hashing import hash_u32, uniform_below
+from saccade.families.story.stories import Asked, words_of
+from saccade.families.story.vocabulary import answer_tokens
+
+_NOISE = 0x73746F72  # tells these draws apart from all others of a seed
+NOT_KNOWN = -1
+"""An answer that the vocabulary lacks: no model can give it. Also a supporting fact that the memory dropped."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of tensors that hold questions."""
+
+    memory: int
+    """S, sentences that are kept: the last so many of a story."""
+    longest: int
+    """J, words of a sentence or question."""
+    answer_words: int
+    """A, words of an answer."""
+
+
+def sizes_of(asked: Sequence[Asked], memory: int) -> Sizes:
+    """Sizes that hold all of ``asked``; of a longer story only the last ``memory`` sentences are kept."""
+    texts = {text for each in asked for text in (*each.sentences, each.question)}
+    return Sizes(
+        memory=max(1, min(memory, max((len(each.sentences) for each in asked), default=1))),
+        longest=max([1, *(len(words_of(text)) for text in texts)]),
+        answer_words=max([1, *(each.answer.count(",") + 1 for each in asked)]),
+    )
+
+
+class StoryTensors:
+    """One split on a device.
+
+    Args:
+        asked: the questions.
+        words: the vocabulary; word 0 is the empty one. Unknown words are left out.
+        sizes: of the tensors; longer sentences are cut.
+        split: what it is called.
+        device: where the tensors lie.
+        by_word: give answers word by word, and 0 after the last; otherwise as one entry of the vocabulary.
+    """
+
+    def __init__(
+        self,
+        asked: Sequence[Asked],
+        words: Sequence[str],
+        sizes: Sizes,
+        *,
+        split: str,
+        device: torch.device | str = "cpu",
+        by_word: bool = False,
+    ) -> None:
+        self.asked, self.sizes, self.split, self.device = asked, sizes, split, torch.device(device)
+        self.size = len(asked)
+        numbers = {word: number for number, word in enumerate(words)}
+        ids: list[list[int]] = [[]]
+        number_of: dict[str, int] = {}
+
+        def number(text: str) -> int:
+            if text not in number_of:
+                number_of[text] = len(ids)
+                ids.append([numbers[word] for word in words_of(text) if word in numbers][: sizes.longest])
+            return number_of[text]
+
+        def column(rows: list[list[int]], width: int, fill: int = 0) -> Tensor:
+            filled = [row + [fill] * (width - len(row)) for row in rows]
+            return torch.tensor(filled, dtype=torch.long).reshape(len(rows), width).to(self.device)
+
+        memory = sizes.memory
+        dropped = [max(0, len(each.sentences) - memory) for each in asked]
+        rows = [[number(text) for text in each.sentences[-memory:]] for each in asked]
+        answers = [_answer_ids(each.answer, numbers, by_word, sizes.answer_words) for each in asked]
+        support = [
+            [place - gone if place >= gone else NOT_KNOWN for place in each.supporting]
+            for each, gone in zip(asked, dropped)
+        ]
+        self.rows = column(rows, memory)  # (N,S)
+        self.query = column([[number(each.question)] for each in asked], 1)[:, 0]  # (N,)
+        self.sentences = column(ids, sizes.longest)  # (U,J)
+        self.answer = column(answers, len(answers[0]) if answers else 1)  # (N,A), A = 1 for one entry
+        self.supporting = column(support, max([1, *map(len, support)]), NOT_KNOWN)  # (N,F)
+        self.count = (self.rows != 0).sum(1)  # (N,)
+        tasks = list(dict.fromkeys(each.task for each in asked))
+        self.task_names = tasks
+        place = {name: at for at, name in enumerate(tasks)}
+        self.task = column([[place[each.task]] for each in asked], 1)[:, 0]  # (N,)
+        self._bags: Tensor | None = None
+        lengths = (self.sentences != 0).sum(1)  # (U,)
+        self.length = int(lengths[self.rows].sum(1).max()) if self.size else 0
+        """Words of the longest story."""
+
+    def take(self, indices: Tensor) -> dict[str, Tensor]:
+        """Questions ``indices`` (B,): story (B,S,J), query (B,J), answer (B,A), supporting (B,F), count, task (B,)."""
+        at = indices.to(self.device, non_blocking=True)
+        return {
+            "story": self.sentences[self.rows[at]],
+            "query": self.sentences[self.query[at]],
+            "answer": self.answer[at],
+            "supporting": self.supporting[at],
+            "count": self.count[at],
+            "task": self.task[at],
+        }
+
+    def bags(self, indices: Tensor, of: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+        """Bags of words of the stories (B,S,W) and questions (B,W): each sentence is made into one once.
+
+        Args:
+            indices: of the questions (B,).
+            of: word ids (U,J) → bags (U,W).
+        """
+        if self._bags is None:
+            self._bags = of(self.sentences)  # (U,W)
+        at = indices.to(self.device, non_blocking=True)
+        return self._bags[self.rows[at]], self._bags[self.query[at]]
+
+
+def _answer_ids(answer: str, numbers: dict[str, int], by_word: bool, most: int) -> list[int]:
+    said = [numbers.get(token, NOT_KNOWN) for token in answer_tokens(answer, "split" if by_word else "joined")]
+    return said[:most] + [0] * (most - len(said)) if by_word else said or [NOT_KNOWN]
+
+
+def noisy_times(count: Tensor, slots: int, share: float, *, seed: int, rows: Tensor) -> Tensor:
+    """Times (B,S) with blanks between sentences: random noise (Sukhbaatar et al. 2015, Section 4.2).
+
+    Among n + b times, b drawn from 0 … ⌈share · n⌉, the n sentences of a story take n at random, in their order.
+
+    Args:
+        count: n, sentences of each story (B,).
+        slots: S.
+        share: largest share of blanks.
+        seed: of the run.
+        rows: (B,) numbers that tell the examples of a run apart: times are a function of (seed, row, count).
+    """
+    device = count.device
+    n = count.unsqueeze(1)  # (B,1)
+    most = slots + int(-(-share * slots // 1))  # P: times that there can be
+    place = torch.arange(most + 1, device=device)  # (P+1,)
+    bits = hash_u32(seed ^ _NOISE, rows.to(device).unsqueeze(1), 0, place)  # (B,P+1)
+    blanks = uniform_below(bits[:, :1], torch.ceil(share * n).long() + 1)  # (B,1)
+    time = place[:-1]  # (P,)
+    order = bits[:, 1:].masked_fill(time >= n + blanks, 1 << 33).argsort(dim=1, stable=True)  # (B,P)
+    drawn = torch.where(time < n, order, most).sort(1).values  # (B,P): the first n of these, the latest first
+    back = (n - 1 - torch.arange(slots, device=device)).clamp(min=0)  # (B,S): sentences told after this one
+    return drawn.gather(1, back) + 1

@@ -1,0 +1,183 @@
+"""What is so after some events: who is where, what lies where, who has what; each with the sentences that tell it.
+
+The same state answers questions about generated stories and about stories that were read. Supporting sentences come in
+the order of the official files: first what the question asks about, then what that leads to.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+from saccade.families.story.world.events import Event
+from saccade.families.story.world.lexicon import MEN, NUMBERS, WOMEN
+
+_PLACES = frozenset({"go", "in", "not", "either"})
+_THERE = frozenset({"go", "in"})
+_PRONOUNS = frozenset({"he", "she", "they"})
+
+
+class Known(NamedTuple):
+    """An answer and the sentences it follows from."""
+
+    answer: str
+    supporting: tuple[int, ...]
+
+
+class Stay(NamedTuple):
+    """Where someone is, by the last sentence about it."""
+
+    event: Event
+    supporting: tuple[int, ...]
+    """That sentence; one with a pronoun comes after the sentence with the name."""
+
+
+class State:
+    """A story so far."""
+
+    def __init__(self) -> None:
+        self.stays: dict[str, list[Stay]] = {}
+        """By person, all that was said about where they are."""
+        self.holder: dict[str, str] = {}
+        """By thing."""
+        self.moved: dict[str, int] = {}
+        """By thing: the last sentence in which it was taken, dropped or given."""
+        self.rooms: dict[str, list[tuple[str, int]]] = {}
+        """By thing, the rooms it was in, each with the sentence by which it (or its finder) came there."""
+        self.brought: dict[str, int] = {}
+        """By thing: the sentence that says where its holder is, or was when it was dropped."""
+        self.hands: dict[str, dict[str, list[int]]] = {}
+        """By person and thing, in the order in which they first had it: sentences in which it came or went."""
+        self.carried: dict[str, list[str]] = {}
+        """By person."""
+        self.gifts: list[tuple[int, Event]] = []
+        self._named: dict[str, tuple[tuple[str, ...], int]] = {}
+
+    # ------------------------------------------------------------ telling
+
+    def tell(self, at: int, event: Event) -> None:
+        """Take in ``event``, told by sentence ``at``."""
+        who, named = self._people(at, event.who)
+        supporting = (at,) if named == at else (named, at)
+        if event.kind in _PLACES:
+            for person in who:
+                self.stays.setdefault(person, []).append(Stay(event, supporting))
+                if event.kind in _THERE:
+                    for thing in self.carried.get(person, ()):
+                        self._bring(thing, event.what, supporting[-1])
+        elif event.kind == "take":
+            self._hand(who[0], event.what, at, "")
+        elif event.kind == "drop":
+            self._hand("", event.what, at, who[0])
+        else:
+            self.gifts.append((at, event._replace(who=who)))
+            self._hand(event.other, event.what, at, who[0])
+
+    def _people(self, at: int, who: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
+        """Names, and the sentence that names them; a pronoun means those named last that it fits."""
+        first = who[0]
+        if first in _PRONOUNS:
+            return self._named.get(first) or self._named.get("") or (who, at)
+        named = who, at
+        self._named[""] = named
+        if len(who) > 1:
+            self._named["they"] = named
+        if len(who) == 1 and first not in MEN:
+            self._named["she"] = named
+        if len(who) == 1 and first not in WOMEN:
+            self._named["he"] = named
+        return named
+
+    def _hand(self, taker: str, thing: str, at: int, giver: str) -> None:
+        """``thing`` changes hands; nobody's are the floor's."""
+        loser = giver or self.holder.get(thing, "")
+        if loser and thing in self.carried.get(loser, ()):
+            self.carried[loser].remove(thing)
+        for person in dict.fromkeys((giver, taker)):
+            if person:
+                self.hands.setdefault(person, {}).setdefault(thing, []).append(at)
+        self.moved[thing] = at
+        self.holder[thing] = taker
+        if taker:
+            self.carried.setdefault(taker, []).append(thing)
+        for person in (taker, giver):  # both are in one room; of one the story may not have said it
+            stay = self._stay(person)
+            if stay and stay.event.kind in _THERE:
+                self._bring(thing, stay.event.what, stay.supporting[-1])
+                break
+
+    def _bring(self, thing: str, room: str, at: int) -> None:
+        self.brought[thing] = at
+        rooms = self.rooms.setdefault(thing, [])
+        if not rooms or rooms[-1][0] != room:
+            rooms.append((room, at))
+
+    def _stay(self, person: str) -> Stay | None:
+        stays = self.stays.get(person)
+        return stays[-1] if stays else None
+
+    # ------------------------------------------------------------ asking
+
+    def place_of_person(self, person: str) -> Known | None:
+        """Where is PERSON?"""
+        stay = self._stay(person)
+        return Known(stay.event.what, stay.supporting) if stay and stay.event.kind in _THERE else None
+
+    def is_in(self, person: str, room: str) -> Known | None:
+        """Is PERSON in the ROOM? yes, no or maybe; None where the story does not say it."""
+        stay = self._stay(person)
+        if not stay:
+            return None
+        kind, what, other = stay.event.kind, stay.event.what, stay.event.other
+        if kind == "either":
+            return Known("maybe" if room in (what, other) else "no", stay.supporting)
+        if kind == "not":
+            return Known("no", stay.supporting) if room == what else None
+        return Known("yes" if room == what else "no", stay.supporting)
+
+    def place_of_thing(self, thing: str) -> Known | None:
+        """Where is the THING?"""
+        rooms, stay = self.rooms.get(thing), self._stay(self.holder.get(thing, ""))
+        if not rooms or (stay and stay.event.kind not in _THERE):
+            return None
+        return Known(rooms[-1][0], (self.moved[thing], self.brought[thing]))
+
+    def thing_before(self, thing: str, room: str) -> Known | None:
+        """Where was the THING before the ROOM?"""
+        rooms = self.rooms.get(thing, [])
+        for earlier, later in reversed(list(itertools.pairwise(rooms))):
+            if later[0] == room:
+                return Known(earlier[0], (self.moved[thing], later[1], earlier[1]))
+        return None
+
+    def person_before(self, person: str, room: str) -> Known | None:
+        """Where was PERSON before the ROOM? By the times that were told, otherwise by the order of telling."""
+        stays = [stay for stay in self.stays.get(person, ()) if stay.event.kind in _THERE]
+        stays.sort(key=lambda stay: -1 if stay.event.time is None else stay.event.time)
+        for earlier, later in reversed(list(itertools.pairwise(stays))):
+            if later.event.what == room:
+                return Known(earlier.event.what, (*later.supporting, *earlier.supporting))
+        return None
+
+    def number_carried(self, person: str) -> Known | None:
+        """How many objects is PERSON carrying? All comings and goings support it, in the order of telling."""
+        if person not in self.hands:
+            return None
+        number = len(self.carried.get(person, ()))
+        word = NUMBERS[number] if number < len(NUMBERS) else str(number)
+        return Known(word, tuple(sorted(at for places in self.hands[person].values() for at in places)))
+
+    def things_carried(self, person: str) -> Known | None:
+        """What is PERSON carrying? Things, and the sentences about each, in the order in which they first had them."""
+        if person not in self.hands:
+            return None
+        carried = [thing for thing in self.hands[person] if thing in self.carried.get(person, ())]
+        supporting = tuple(at for places in self.hands[person].values() for at in places)
+        return Known(",".join(carried) or "nothing", supporting)
+
+    def gift(self, giver: str = "", thing: str = "", taker: str = "") -> tuple[int, Event] | None:
+        """The last gift that fits all that is given."""
+        for at, event in reversed(self.gifts):
+            if giver in ("", event.who[0]) and thing in ("", event.what) and taker in ("", event.other):
+                return at, event
+        return None

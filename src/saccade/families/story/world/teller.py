@@ -1,0 +1,74 @@
+"""Tells stories in the form of bAbI: story number i of a task and a seed is always the same, on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from saccade.errors import DataError, nearest
+from saccade.families.story.stories import Asked
+from saccade.families.story.world.draws import Draws
+from saccade.families.story.world.kinds import tell_colours, tell_fears
+from saccade.families.story.world.lexicon import VERBS, Words
+from saccade.families.story.world.motives import tell_motives
+from saccade.families.story.world.people import PLOTS, tell_people
+from saccade.families.story.world.places import tell_beside, tell_way
+from saccade.families.story.world.shapes import tell_shapes
+from saccade.families.story.world.sizes import tell_sizes
+
+TASKS = {
+    1: "single supporting fact",
+    2: "two supporting facts",
+    3: "three supporting facts",
+    4: "two-argument relations",
+    5: "three-argument relations",
+    6: "yes/no questions",
+    7: "counting",
+    8: "lists and sets",
+    9: "simple negation",
+    10: "indefinite knowledge",
+    11: "basic coreference",
+    12: "conjunction",
+    13: "compound coreference",
+    14: "time reasoning",
+    15: "basic deduction",
+    16: "basic induction",
+    17: "positional reasoning",
+    18: "size reasoning",
+    19: "path finding",
+    20: "agents' motivations",
+}
+"""Titles of the tasks, by number."""
+
+_SMALL_WORLDS: dict[int, Callable[[Draws], list[Asked]]] = {
+    4: tell_beside,
+    15: tell_fears,
+    16: tell_colours,
+    17: tell_shapes,
+    18: tell_sizes,
+    19: tell_way,
+    20: tell_motives,
+}
+
+
+def tell(task: int, seed: int, index: int, words: Words = "babi") -> list[Asked]:
+    """One story with its questions.
+
+    Args:
+        task: 1–20.
+        seed: 0 or more.
+        index: which story, 0 or more.
+        words: ``babi``, the official words; ``wide`` adds those of the founding document to tasks 1–3 and 5–14.
+
+    Raises:
+        DataError: there is no such task, story or choice of words.
+    """
+    if task not in TASKS:
+        raise DataError(f"no task {task}: stories are told for tasks 1 to {max(TASKS)}")
+    if words not in VERBS:
+        raise DataError(f"no words '{words}': {nearest(str(words), VERBS)}")
+    if seed < 0 or index < 0:
+        raise DataError(f"seed and number of a story are 0 or more, found seed {seed}, story {index}")
+    draws = Draws(seed, task, index)
+    asked = tell_people(task, draws, words) if task in PLOTS else _SMALL_WORLDS[task](draws)
+    where = f"generated, seed {seed}, qa{task}, story {index}"
+    return [Asked(one.sentences, one.question, one.answer, one.supporting, f"qa{task}", where) for one in asked]

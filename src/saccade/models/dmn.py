@@ -1,0 +1,228 @@
+"""Dynamic memory network: a story is read word by word, and its sentences are gone over in passes.
+
+Paper: Kumar et al., "Ask Me Anything: Dynamic Memory Networks for NLP", 2016 (arXiv:1506.07285).
+
+============  =================================================================================================
+Section 2.1   input: a GRU over all words of the story; facts are its states at the ends of sentences
+Section 2.2   question: the last state of a GRU over its words
+Section 2.3   episodes: :mod:`saccade.attention.episodes`; m⁰ = q, mⁱ = GRU(eⁱ, mⁱ⁻¹); an end-of-passes fact
+Section 2.4   answer: a₀ = m, y_t = softmax(W a_t), a_t = GRU([y_{t−1}, q], a_{t−1})
+============  =================================================================================================
+
+A fact carries what was told before it, so a gate is about a sentence and its past, not about that sentence alone.
+
+Deviations from the paper:
+
+- Story and question share the GRU and the embeddings, which begin at random: no vectors from elsewhere.
+- The first word is said from a₁ = GRU([0, q], m), so that every word is said by the same step.
+- The end-of-passes fact is one learnt vector after the last sentence. A model that is taught gates stops there; one
+  that is not always makes all passes.
+- Recurrent weights begin orthogonal; dropout is on the embeddings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from saccade.attention.episodes import AttentionGRU, EpisodeGate, GateNorm, episode_look, gates
+from saccade.models.base import Encoding, Given, Raw, given_argument
+from saccade.models.story import TOY_WORDS, StoryModel, in_one_run, toy_stories
+from saccade.trace import Look
+
+LARGEST = 1 << 16
+
+
+@dataclass(frozen=True)
+class DMNConfig:
+    """Sizes of the network."""
+
+    words: int = 30
+    """Of the vocabulary, the empty one included; comes from the data."""
+    memory: int = 50
+    """Sentences that it reads: the last so many of a story."""
+    answer_words: int = 1
+    """Most words of an answer; comes from the data."""
+    size: int = 64
+    """n of facts, question and memory."""
+    embedding: int = 64
+    passes: int = 3
+    """Most passes; a model that ``stops`` spends its last on ending."""
+    gate: GateNorm = "sigmoid"
+    stops: bool = False
+    """End the passes when the gate chooses the end-of-passes fact; for gates that are taught."""
+    dropout: float = 0.0
+    """On the embeddings."""
+
+    def __post_init__(self) -> None:
+        for name in ("words", "memory", "answer_words", "size", "embedding", "passes"):
+            if not 1 <= getattr(self, name) <= LARGEST:
+                raise ValueError(f"{name} must lie between 1 and {LARGEST}, found {getattr(self, name)}")
+        if self.passes > 16:
+            raise ValueError(f"passes must lie between 1 and 16, found {self.passes}")
+        if self.answer_words > 16:
+            raise ValueError(f"answer_words must lie between 1 and 16, found {self.answer_words}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must lie in 0 .. 1, found {self.dropout}")
+        if self.stops and self.gate != "softmax":
+            raise ValueError("stops needs gate: softmax, which chooses one fact in each pass")
+
+
+class DMNModel(StoryModel):
+    """Stories (B,S,J) and questions (B,Q) → logits (B,A,V) and one look for each pass."""
+
+    Config = DMNConfig
+    says_words = True
+    own_slots = ("(end of passes)",)
+    facts_carry_the_past = True
+    taught_by = ("length", "said", "passes")
+
+    def __init__(self, config: DMNConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embed = nn.Embedding(config.words, config.embedding, padding_idx=0)
+        self.dropout = nn.Dropout(config.dropout)
+        self.reader = nn.GRU(config.embedding, config.size, batch_first=True)
+        self.end = nn.Parameter(torch.randn(config.size) / config.size**0.5)  # the end-of-passes fact
+        self.gate = EpisodeGate(config.size, config.size)
+        self.episode = AttentionGRU(config.size)
+        self.remember = nn.GRUCell(config.size, config.size)
+        self.speak = nn.GRUCell(config.words + config.size, config.size)
+        self.answer = nn.Linear(config.size, config.words)
+        for name, parameter in self.named_parameters():
+            if "weight_hh" in name:
+                for block in parameter.data.chunk(3):
+                    nn.init.orthogonal_(block)
+
+    @property
+    def look_names(self) -> tuple[str, ...]:
+        """One for each pass."""
+        return tuple(f"pass{number}" for number in range(1, self.config.passes + 1))
+
+    @property
+    def gates_can_be_taught(self) -> bool:
+        """Softmax gates choose one fact in each pass."""
+        return bool(self.config.gate == "softmax")
+
+    def gate_scores(self, raw: Raw) -> Tensor:
+        """Scores of facts in each pass (B,T,S+1)."""
+        return torch.stack([raw[f"{name}.scores"] for name in self.look_names], 1)
+
+    def encode(self, story: Tensor, length: int | None = None) -> Encoding:
+        """The facts: ``facts`` (B,S+1,n), the end-of-passes fact after the last; ``present`` (B,S+1); ``count`` (B,).
+
+        Args:
+            story: word ids (B,S,J).
+            length: words of the longest story, where it is known; None: it is counted.
+        """
+        batch, slots, _ = story.shape
+        words = (story != 0).sum(-1)  # (B,S)
+        longest = _longest(story, words) if length is None else max(1, length)
+        run = in_one_run(story.flatten(1))[:, :longest]  # (B,L)
+        states, _ = self.reader(self.dropout(self.embed(run)))  # (B,L,n)
+        ends = (words.cumsum(1) - 1).clamp(0, longest - 1)  # (B,S)
+        facts = states.gather(1, ends.unsqueeze(-1).expand(-1, -1, states.shape[-1]))  # (B,S,n)
+        count = (words > 0).sum(1)  # (B,)
+        slot = torch.arange(slots + 1, device=story.device)
+        is_end = (slot == count.unsqueeze(1)).unsqueeze(-1)  # (B,S+1,1)
+        facts = torch.cat([facts, facts.new_zeros(batch, 1, facts.shape[-1])], 1)  # (B,S+1,n)
+        facts = torch.where(is_end, self.end.to(facts), facts)
+        return {"facts": facts, "present": slot <= count.unsqueeze(1), "count": count}
+
+    def ask(
+        self,
+        encoding: Encoding,
+        query: Tensor,
+        *,
+        said: Tensor | None = None,
+        passes: Tensor | None = None,
+        attention: Given | None = None,
+    ) -> Raw:
+        """Go over the facts, then answer.
+
+        Args:
+            encoding: of the stories.
+            query: word ids of the questions (B,Q).
+            said: the words of the answers (B,A), by which each next word is taught; None: what the model says itself.
+            passes: (B,) how many passes change the memory, where this is taught; None: as the model decides.
+            attention: gates (B,S+1) in place of its own, by pass.
+        """
+        facts, present, count = encoding["facts"], encoding["present"], encoding["count"]
+        question = self._question(query)  # (B,n)
+        prepared = self.episode.prepare(facts)  # (B,S+1,3n)
+        memory, active = question, torch.ones_like(count, dtype=torch.bool)  # m⁰ (B,n), (B,)
+        raw: Raw = {}
+        for number, name in enumerate(self.look_names):
+            scores = self.gate.score(facts, memory, question).masked_fill(~present, -torch.inf)  # (B,S+1)
+            gate = gates(scores, present, self.config.gate, self.given(attention, name, scores.shape))
+            raw |= {f"{name}.weights": gate, f"{name}.scores": scores, f"{name}.active": active}
+            if self.config.stops and number == self.config.passes - 1:
+                break  # the last pass can only end
+            if passes is not None:
+                goes_on = number < passes
+            elif self.config.stops:
+                goes_on = active & (gate.argmax(-1) != count)
+            else:
+                goes_on = active
+            episode = self.episode(prepared, gate, torch.zeros_like(memory))  # eⁱ (B,n)
+            memory = torch.where(goes_on.unsqueeze(-1), self.remember(episode, memory), memory)  # mⁱ
+            active = goes_on if self.config.stops else active
+        return {"logits": self._say(memory, question, said), **raw}
+
+    def forward_raw(
+        self,
+        story: Tensor,
+        query: Tensor,
+        *,
+        length: int | None = None,
+        said: Tensor | None = None,
+        passes: Tensor | None = None,
+        attention: Given | None = None,
+    ) -> Raw:
+        """Stories (B,S,J) and questions (B,Q) → plain tensors; arguments as in :meth:`encode` and :meth:`ask`."""
+        return self.ask(self.encode(story, length), query, said=said, passes=passes, **given_argument(attention))
+
+    def looks(self, raw: Raw) -> tuple[Look, ...]:
+        """One for each pass; a pass after the end is not active."""
+        return tuple(
+            episode_look(name, raw[f"{name}.weights"], raw[f"{name}.scores"], self.config.gate, raw[f"{name}.active"])
+            for name in self.look_names
+        )
+
+    def _question(self, query: Tensor) -> Tensor:
+        """The state of the reader after the last word of each question: (B,n)."""
+        states, _ = self.reader(self.dropout(self.embed(query)))  # (B,Q,n)
+        last = ((query != 0).sum(1) - 1).clamp(min=0)  # (B,)
+        found: Tensor = states.gather(1, last.view(-1, 1, 1).expand(-1, 1, states.shape[-1]))[:, 0]
+        return found
+
+    def _say(self, memory: Tensor, question: Tensor, said: Tensor | None) -> Tensor:
+        """Logits (B,A,V) of the words of the answer."""
+        before = memory.new_zeros(memory.shape[0], self.config.words)  # y₀ (B,V)
+        state, logits = memory, []
+        for step in range(self.config.answer_words):
+            state = self.speak(torch.cat([before, question], -1), state)  # a_t (B,n)
+            logits.append(self.answer(state))
+            word = logits[-1].argmax(-1) if said is None else said[:, step]  # (B,)
+            before = torch.nn.functional.one_hot(word, self.config.words).to(memory)
+        return torch.stack(logits, 1)
+
+    @classmethod
+    def tiny(cls) -> DMNConfig:
+        """A size for tests."""
+        return DMNConfig(words=TOY_WORDS, memory=4, size=16, embedding=12, passes=2)
+
+    @classmethod
+    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
+        """Inputs and labels that fit :meth:`tiny`; see :func:`saccade.models.story.toy_stories`."""
+        story, query, label = toy_stories(count, seed)
+        return {"story": story, "query": query}, label.unsqueeze(1)
+
+
+def _longest(story: Tensor, words: Tensor) -> int:
+    """Words of the longest of these stories, counted; a graph that is exported reads all S·J places instead."""
+    if torch.compiler.is_exporting():
+        return story.shape[1] * story.shape[2]
+    return max(1, int(words.sum(1).max()))

@@ -1,0 +1,187 @@
+"""End-to-end memory network: a story is a memory of sentences, read in hops.
+
+Paper: Sukhbaatar et al., "End-To-End Memory Networks", 2015 (arXiv:1503.08895).
+
+============  ======================================================================================
+Section 2.1   one hop: p, o, â = softmax(W(o + u))            :func:`saccade.attention.memory.memory_hop`
+Section 2.2   u^{k+1} = u^k + o^k; adjacent tying A^{k+1} = C^k, B = A^1, Wᵀ = C^K; layer-wise tying
+              A^1 = … = A^K, C^1 = … = C^K, u^{k+1} = H u^k + o^k
+Section 4.1   temporal encoding: m_i += T_A(i), c_i += T_C(i), counted back from the question
+============  ======================================================================================
+
+Deviations from the paper:
+
+- The time of a sentence is its own embedding, as in the paper. The authors' code makes it one more word of the
+  sentence, which the position code then weights.
+- Empty slots take part in the softmax as in the authors' code, unless ``mask`` is set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from saccade.attention.memory import CODES, Code, SentenceCode, memory_hop, memory_look
+from saccade.models.base import Encoding, Given, Raw, given_argument
+from saccade.models.story import TOY_WORDS, StoryModel, toy_stories
+from saccade.trace import Look
+
+INIT_STD = 0.1
+LARGEST = 1 << 16
+
+
+@dataclass(frozen=True)
+class MemN2NConfig:
+    """Sizes of the network."""
+
+    words: int = 30
+    """Of the vocabulary, the empty one included; comes from the data."""
+    memory: int = 50
+    """Sentences that it holds: the last so many of a story."""
+    times: int = 50
+    """How far back from the question sentences are told apart; those before share the last time."""
+    longest: int = 12
+    """Words of the longest sentence; the position code of the authors' code needs it."""
+    dim: int = 20
+    """d, the size of an embedding."""
+    hops: int = 3
+    tying: Literal["adjacent", "layerwise"] = "adjacent"
+    encoding: Code = "position-code"
+    mask: bool = False
+    """Give no weight to empty slots; the authors' code gives them some."""
+
+    def __post_init__(self) -> None:
+        for name in ("words", "memory", "times", "longest", "dim", "hops"):
+            if not 1 <= getattr(self, name) <= LARGEST:
+                raise ValueError(f"{name} must lie between 1 and {LARGEST}, found {getattr(self, name)}")
+        if self.hops > 16:
+            raise ValueError(f"hops must lie between 1 and 16, found {self.hops}")
+        if self.encoding not in CODES:
+            raise ValueError(f"encoding must be one of {', '.join(CODES)}, found {self.encoding}")
+
+
+class MemN2NModel(StoryModel):
+    """Stories (B,S,J) and questions (B,Q) → logits over the vocabulary (B,V) and one look for each hop."""
+
+    Config = MemN2NConfig
+    taught_by = ("times", "bags", "query_bags")
+    switches = ("linear",)
+
+    def __init__(self, config: MemN2NConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.code = SentenceCode(config.encoding, config.longest)
+        # Adjacent: embeddings 0..K, of which hop k reads keys from k−1 and values from k. Layer-wise: keys and values.
+        count = config.hops + 1 if config.tying == "adjacent" else 2
+        self.embed = nn.ParameterList(_normal(config.words, config.dim) for _ in range(count))
+        self.time = nn.ParameterList(_normal(config.times, config.dim) for _ in range(count))
+        if config.tying == "layerwise":
+            self.carry = nn.Parameter(_normal(config.dim, config.dim))  # H
+            self.output = nn.Parameter(_normal(config.words, config.dim))  # Wᵀ
+
+    @property
+    def look_names(self) -> tuple[str, ...]:
+        """One for each hop."""
+        return tuple(f"hop{number}" for number in range(1, self.config.hops + 1))
+
+    def encode(self, story: Tensor, times: Tensor | None = None, bags: Tensor | None = None) -> Encoding:
+        """The memory: ``vectors`` (B,S,E,d) under each embedding, and ``present`` (B,S), which slots hold a sentence.
+
+        Args:
+            story: word ids (B,S,J).
+            times: (B,S) how far back each sentence is, the last one 1; None: as told.
+            bags: of the sentences (B,S,W), where they are made already; see :meth:`bags`.
+        """
+        config = self.config
+        present = (story != 0).any(-1)  # (B,S)
+        if times is None:
+            times = present.sum(-1, keepdim=True) - torch.arange(story.shape[1], device=story.device)  # (B,S): last 1
+        bags = self.bags(story) if bags is None else bags
+        row = torch.where(present, times.clamp(1, config.times), 0)  # (B,S); 0: no sentence, no time
+        time = torch.nn.functional.one_hot(row, config.times + 1)[..., 1:].to(bags)  # (B,S,T)
+        matrix = torch.cat([torch.cat([self.code.matrix(a), t]) for a, t in zip(self.embed, self.time)], 1)  # (W+T,E·d)
+        vectors = torch.cat([bags, time], -1) @ matrix  # (B,S,E·d)
+        vectors = vectors.view(*vectors.shape[:-1], len(self.embed), config.dim)  # (B,S,E,d)
+        return {"vectors": vectors, "present": present}
+
+    def bags(self, words: Tensor) -> Tensor:
+        """Sentences of word ids (…,J) as weighted bags (…,W), which depend on no weight of the model."""
+        return self.code.bags(words, self.config.words)
+
+    def ask(
+        self,
+        encoding: Encoding,
+        query: Tensor,
+        *,
+        query_bags: Tensor | None = None,
+        linear: bool = False,
+        attention: Given | None = None,
+    ) -> Raw:
+        """Read the memory in hops.
+
+        Args:
+            encoding: of the stories.
+            query: word ids of the questions (B,Q).
+            query_bags: of the questions (B,W), where they are made already.
+            linear: leave the softmaxes out, as at the start of training.
+            attention: weights (B,S) in place of its own, by hop.
+        """
+        present = encoding["present"]  # (B,S)
+        memories = encoding["vectors"].unbind(2)  # E × (B,S,d)
+        bags = self.bags(query) if query_bags is None else query_bags
+        state = bags @ self.code.matrix(self.embed[0])  # u^1 (B,d); B = A^1
+        raw: Raw = {}
+        is_adjacent = self.config.tying == "adjacent"
+        for number, name in enumerate(self.look_names):
+            keys, values = memories[number : number + 2] if is_adjacent else memories  # (B,S,d) each
+            hop = memory_hop(
+                state,
+                keys,
+                values,
+                present=present if self.config.mask else None,
+                linear=linear,
+                weights=self.given(attention, name, present.shape),
+            )
+            raw |= {f"{name}.weights": hop.weights, f"{name}.scores": hop.scores}
+            raw |= {f"{name}.values": values, f"{name}.context": hop.context}
+            state = (state if is_adjacent else state @ self.carry.T) + hop.context  # u^{k+1} (B,d)
+        output = self.embed[-1] if is_adjacent else self.output
+        # The empty word has no vector: its logit is 0, and its row of the embedding is never used.
+        return {"logits": torch.nn.functional.pad(state @ output[1:].T, (1, 0)), **raw}  # (B,V)
+
+    def forward_raw(
+        self,
+        story: Tensor,
+        query: Tensor,
+        *,
+        times: Tensor | None = None,
+        bags: Tensor | None = None,
+        query_bags: Tensor | None = None,
+        linear: bool = False,
+        attention: Given | None = None,
+    ) -> Raw:
+        """Stories (B,S,J) and questions (B,Q) → plain tensors; arguments as in :meth:`encode` and :meth:`ask`."""
+        encoding = self.encode(story, times, bags)
+        return self.ask(encoding, query, query_bags=query_bags, linear=linear, **given_argument(attention))
+
+    def looks(self, raw: Raw) -> tuple[Look, ...]:
+        """One for each hop."""
+        return tuple(memory_look(name, raw[f"{name}.weights"], raw[f"{name}.scores"]) for name in self.look_names)
+
+    @classmethod
+    def tiny(cls) -> MemN2NConfig:
+        """A size for tests."""
+        return MemN2NConfig(words=TOY_WORDS, memory=4, times=5, longest=2, dim=8, hops=2)
+
+    @classmethod
+    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
+        """Inputs and labels that fit :meth:`tiny`; see :func:`saccade.models.story.toy_stories`."""
+        story, query, label = toy_stories(count, seed)
+        return {"story": story, "query": query}, label
+
+
+def _normal(*shape: int) -> Tensor:
+    return nn.Parameter(torch.randn(*shape) * INIT_STD)

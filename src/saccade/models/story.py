@@ -1,0 +1,98 @@
+"""A story and a question in, an answer out: what all models of stories have in common.
+
+A story is word ids (B,S,J): S sentences, the first told first, each of at most J words, 0 where there is no word. A
+question is word ids (B,Q). Logits are over the whole vocabulary, whose word 0 is the empty one: (B,V), or (B,A,V) for a
+model that says several words, which ends with word 0.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from saccade.errors import ShapeError
+from saccade.models.base import AttentionModel, Encoding, Given, Raw, given_argument, marked_given
+from saccade.trace import Output
+
+TOY_PEOPLE, TOY_PLACES = 4, 4
+TOY_WORDS = 1 + TOY_PEOPLE + TOY_PLACES
+
+
+class StoryModel(AttentionModel):
+    """Base of models that answer a question about a story."""
+
+    says_words: bool = False
+    """Whether an answer is said word by word; otherwise several words are one entry of the vocabulary."""
+
+    taught_by: ClassVar[tuple[str, ...]] = ()
+    """Further arguments of ``forward_raw`` that training gives where it has them: ``times`` of sentences, ``bags`` and
+    ``query_bags`` of words, ``length`` in words of the longest story, words ``said`` before, number of ``passes``."""
+    switches: ClassVar[tuple[str, ...]] = ()
+    """Switches of ``forward_raw`` that a phase may set: ``linear``."""
+
+    def bags(self, words: Tensor) -> Tensor:
+        """Sentences of word ids (…,J) as bags of words (…,W), of a model that is taught by ``bags``."""
+        raise NotImplementedError(f"{type(self).__name__} reads no bags of words")
+
+    facts_carry_the_past: ClassVar[bool] = False
+    """Whether what it looks at in a slot is the sentence and those before it, not that sentence alone."""
+
+    @property
+    def gates_can_be_taught(self) -> bool:
+        """Whether it chooses one fact in each look, so that supporting facts can teach it to."""
+        return False
+
+    def gate_scores(self, raw: Raw) -> Tensor:
+        """Scores of facts in each look (B,T,S), −∞ where there is none, of a model whose gates can be taught."""
+        raise NotImplementedError(f"{type(self).__name__} has no gates that can be taught")
+
+    @abstractmethod
+    def encode(self, story: Tensor) -> Encoding:
+        """What is kept of the stories (B,S,J) before any question."""
+
+    @abstractmethod
+    def ask(self, encoding: Encoding, query: Tensor, *, attention: Given | None = None) -> Raw:
+        """Answer the questions (B,Q) about encoded stories, as plain tensors."""
+
+    def respond(self, encoding: Encoding, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
+        """:meth:`ask`; the question is required."""
+        if query is None:
+            raise ShapeError("query", "(B,Q) word ids of a question", ())
+        return self.ask(encoding, query, **given_argument(attention))
+
+    def forward(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> Output:
+        """Stories (B,S,J) and questions (B,Q) → logits, trace and the tensors behind them."""
+        raw = self.forward_raw(story, query, **given_argument(attention))
+        return marked_given(self.wrap(raw), attention)
+
+    @abstractmethod
+    def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+        """The same as plain tensors; a model may take more, see :attr:`taught_by`."""
+
+
+def toy_stories(count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Stories (B,4,2) of two to four sentences "person place", questions (B,1) after a person, and the place (B,).
+
+    Who is told of twice is where the later sentence says. For tests of models.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    length = torch.randint(2, 5, (count, 1), generator=generator)  # (B,1)
+    person = torch.randint(0, TOY_PEOPLE, (count, 4), generator=generator)  # (B,4)
+    place = torch.randint(0, TOY_PLACES, (count, 4), generator=generator)
+    is_told = torch.arange(4) < length  # (B,4)
+    asked = person.gather(1, (torch.rand(count, 1, generator=generator) * length).long())  # (B,1)
+    last = ((person == asked) & is_told).long() * torch.arange(1, 5)  # (B,4)
+    label = 1 + TOY_PEOPLE + place.gather(1, last.argmax(1, keepdim=True))[:, 0]  # (B,)
+    story = torch.stack([1 + person, 1 + TOY_PEOPLE + place], -1) * is_told.unsqueeze(-1)  # (B,4,2)
+    return story, 1 + asked, label
+
+
+def in_one_run(words: Tensor) -> Tensor:
+    """Word ids (B,N) without the gaps between them: the words first, in their order, and 0 after the last."""
+    is_word = words != 0
+    place = torch.where(is_word, is_word.cumsum(1) - 1, words.shape[1])  # (B,N); what is no word goes to a column more
+    run = words.new_zeros(words.shape[0], words.shape[1] + 1)
+    return run.scatter(1, place, words)[:, :-1]  # (B,N)

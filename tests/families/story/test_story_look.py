@@ -1,0 +1,277 @@
+"""A story is asked and watched: what gets into the memory, what is said of the rest, and the table of all looks."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from story_folders import TOLD, save_story_model
+from typer.testing import CliRunner, Result
+
+import saccade
+from saccade.cli import app
+from saccade.errors import DataError
+from saccade.families.story.reading import MOST_WORDS, STORIES, StoryItem
+from saccade.predict import Predictor
+from saccade.record import read_record
+
+ASK = "Where is Mary?"
+END = "(end of passes)"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_story_model(tmp_path_factory.mktemp("stories") / "memn2n")
+
+
+@pytest.fixture(scope="module")
+def memn2n(folder: Path) -> Predictor:
+    return saccade.load(folder, "cpu")
+
+
+@pytest.fixture(scope="module")
+def dmn(tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+    config = {"size": 8, "embedding": 8, "passes": 3, "gate": "softmax", "stops": True}
+    return saccade.load(save_story_model(tmp_path_factory.mktemp("stories") / "dmn", "dmn", **config), "cpu")
+
+
+def verb(*words: object, code: int = 0) -> Result:
+    done = CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "160"})
+    assert done.exit_code == code, done.output
+    return done
+
+
+def written(tmp_path: Path, *lines: str) -> Path:
+    path = tmp_path / "story.txt"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+# ---------------------------------------------------------------- what gets into the memory
+
+
+def test_unknown_words_are_named_and_left_out(memn2n: Predictor) -> None:
+    plain = memn2n.look(TOLD, ask=ASK)
+    seen = memn2n.look(["Mary went to the purple garden.", *TOLD[1:]], ask="Where is wizard Mary?")
+    assert seen.notes == (
+        "story: unknown words were left out: purple",
+        "question: unknown words were left out: wizard",
+    )
+    assert seen.to_json()["notes"] == list(seen.notes)
+    assert seen.slots[0] == "Mary went to the purple garden."  # as written
+    assert torch.equal(seen.trace.look("hop1").weights, plain.trace.look("hop1").weights)
+    assert plain.notes == ()
+
+
+@pytest.mark.parametrize("architecture", ["memn2n", "dmn", "story-lstm"])
+def test_a_sentence_of_unknown_words_takes_no_slot(architecture: str, tmp_path: Path) -> None:
+    """As an empty slot in the middle it would end the story, and shift the times of all that follow."""
+    model = saccade.load(save_story_model(tmp_path / "model", architecture), "cpu")
+    seen = model.look([TOLD[0], "Unicorns slept!", *TOLD[1:]], ask=ASK)
+    plain = model.look(TOLD, ask=ASK)
+    assert seen.slots == plain.slots
+    assert seen.slots[:3] == list(TOLD)
+    assert seen.confidence == plain.confidence
+    for look in plain.trace.looks:
+        assert torch.equal(seen.trace.look(look.name).weights, look.weights)
+    assert seen.notes[1] == "story: left out sentence 2, of which the model knows no word"
+
+
+def test_what_a_memory_drops_is_said_and_slots_stay_with_their_texts(memn2n: Predictor) -> None:
+    long = [f"John went to the {place}." for place in ("garden", "hallway", "kitchen")] * 3  # 9, and 6 fit
+    seen = memn2n.look(["Unicorns slept!", *long], ask=ASK)
+    assert seen.slots == long[3:]
+    assert seen.notes[-1] == "story: 9 sentences, and the memory holds 6: sentences 1 to 4 were dropped"
+    assert torch.equal(seen.trace.look("hop1").weights, memn2n.look(long[3:], ask=ASK).trace.look("hop1").weights)
+
+
+def test_supporting_sentences_keep_to_their_slots(memn2n: Predictor) -> None:
+    item = StoryItem((TOLD[0], "Unicorns slept!", *TOLD[1:]), supporting=(3, 1))
+    seen = memn2n.look(item, ask=ASK)
+    assert seen.supporting == (2,)  # sentence 3 is slot 2; sentence 1 is in no slot
+    assert seen.to_json()["supporting"] == [2]
+    assert "supporting" not in memn2n.look(TOLD, ask=ASK).to_json()
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ([], "story: no sentences; give at least one"),
+        (["...", " "], "story: no sentences; give at least one"),
+        (["Unicorns slept!"], r"knows none of its words \(Unicorns slept!\)"),
+        (StoryItem(()), "story: no sentences"),
+        (["Mary left.", 7], "sentence 2 is no text, found int"),
+        (["the " * (MOST_WORDS + 1)], f"sentence 1 has {MOST_WORDS + 1} words"),
+        (b"Mary left.", "a path or a list of sentences, found bytes"),
+        (5, "a path or a list of sentences, found int"),
+        ("Mary went to the garden.", "no such file; a story is a text file, or in Python a list of sentences"),
+        ("a\0b", "no such file"),
+    ],
+)
+def test_what_is_no_story_says_what_to_do(memn2n: Predictor, source: object, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        memn2n.look(source, ask=ASK)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (None, 'needs a question in words, as in "Where is Mary\\?"'),
+        ("  ", "needs a question in words"),
+        (7, "needs a question in words"),
+        ("Do unicorns sleep?", "knows none of the words of the question 'Do unicorns sleep\\?'"),
+        ("the " * (MOST_WORDS + 1), f"has {MOST_WORDS + 1} words"),
+    ],
+)
+def test_what_is_no_question_says_what_to_do(memn2n: Predictor, ask: object, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        memn2n.look(TOLD, ask=ask)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"", "no sentence to remember"), (b"Mary\0", "a binary file"), ("Müller ging.".encode("latin-1"), "not UTF-8")],
+)
+def test_files_that_are_no_story_are_named(folder: Path, tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "story.txt"
+    path.write_bytes(content)
+    error = verb("look", path, "--ask", ASK, "-m", folder, code=2).stderr
+    assert error.startswith(f"error: {path}: ")
+    assert message in error
+    assert len(error.splitlines()) == 1
+
+
+def test_of_several_files_the_bad_ones_are_skipped(folder: Path, tmp_path: Path) -> None:
+    written(tmp_path, *TOLD)
+    (tmp_path / "unknown.txt").write_text("Unicorns slept.", encoding="utf-8")
+    (tmp_path / "empty.txt").write_text("", encoding="utf-8")
+    done = verb("look", tmp_path, "--ask", ASK, "-m", folder, "--json")
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert sorted("error" in each for each in told) == [False, True, True]
+    assert {Path(each["source"]).name for each in told if "error" in each} == {"unknown.txt", "empty.txt"}
+
+
+def test_a_reader_that_breaks_is_no_traceback(memn2n: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(source: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(STORIES, "read", broken)
+    with pytest.raises(DataError, match=r"told\.txt: cannot be read as a story \(ZeroDivisionError: a bug\)"):
+        memn2n.look("told.txt", ask=ASK)
+    bad: list[str] = []
+    assert list(memn2n.look_many(["told.txt"], ASK, on_bad=lambda source, error: bad.append(str(error)))) == []
+    assert "ZeroDivisionError" in bad[0]
+
+
+# ---------------------------------------------------------------- the table
+
+
+def test_the_table_holds_every_hop_and_all_of_its_weight(memn2n: Predictor) -> None:
+    grid = memn2n.look(TOLD, ask=ASK).slot_grid
+    assert grid.headings == ("hop1", "hop2", "hop3")
+    assert grid.texts == (*TOLD, "(3 empty slots, together)")
+    np.testing.assert_allclose(grid.weights.sum(0), 1, atol=1e-6)
+    assert grid.weights[3].min() > 0.1  # random weights look everywhere, at empty slots too
+
+
+def test_a_masked_memory_has_no_row_of_empty_slots(tmp_path: Path) -> None:
+    model = saccade.load(save_story_model(tmp_path / "model", mask=True), "cpu")
+    assert model.look(TOLD, ask=ASK).slot_grid.texts == TOLD
+
+
+def test_passes_have_an_end_and_those_after_it_are_not_shown(dmn: Predictor) -> None:
+    assert dmn.look(TOLD, ask=ASK).slots == [*TOLD, END]
+    gates = torch.zeros(1, 7)
+    first, end = gates.clone(), gates.clone()
+    first[0, 2], end[0, 3] = 1, 1
+    seen = dmn.look(TOLD, ask=ASK, attention={"pass1": first, "pass2": end})
+    grid = seen.slot_grid
+    assert (grid.headings, grid.ended) == (("pass1", "pass2"), ("pass3",))
+    assert grid.texts == (*TOLD, END)
+    assert grid.weights.tolist() == [[0, 0], [0, 0], [1, 0], [0, 1]]
+    assert "after the end, not shown: pass3" in grid.legend
+    assert seen.top_slot == TOLD[2]  # the end is no sentence
+    assert [look["active"] for look in seen.to_json()["looks"]] == [True, True, False]
+
+
+def test_a_model_without_looks_answers_and_says_that_it_has_none(tmp_path: Path) -> None:
+    folder = save_story_model(tmp_path / "model", "story-lstm")
+    shown = verb("look", written(tmp_path, *TOLD), "--ask", ASK, "-m", folder, "-o", tmp_path / "out")
+    assert "no attention to show" in shown.stdout
+    record = read_record(tmp_path / "out" / "story-ask-Where_is_Mary.json")
+    assert (record.trace.looks, len(record.trace)) == ((), 1)
+    verb("report", tmp_path / "out", "--out", tmp_path / "page.html")
+    assert TOLD[0] in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_the_terminal_shows_answer_table_and_notes(folder: Path, tmp_path: Path) -> None:
+    told = written(tmp_path, *TOLD, "A unicorn went to the garden.")
+    done = verb("look", told, "--ask", ASK, "-m", folder)
+    seen = saccade.load(folder, "cpu").look(told, ask=ASK)
+    assert f"{told}: {ASK} → {seen.answer}" in done.stdout
+    (row,) = [line for line in done.stdout.splitlines() if line.strip().startswith(TOLD[2])]
+    assert re.findall(r"\d\.\d\d", row) == [f"{weight:.2f}" for weight in seen.slot_grid.weights[2]]
+    assert "(2 empty slots, together)" in done.stdout
+    assert f"{told}: story: unknown words were left out: a, unicorn" in done.stderr
+
+
+def test_json_has_the_weight_of_each_sentence_in_each_hop(folder: Path, memn2n: Predictor, tmp_path: Path) -> None:
+    done = verb("look", written(tmp_path, *TOLD), "--ask", ASK, "-m", folder, "--json")
+    told, seen = json.loads(done.stdout), memn2n.look(TOLD, ask=ASK)
+    assert told["slots"] == list(TOLD)
+    for look in told["looks"]:
+        weights = seen.trace.look(look["name"]).weights[0]
+        assert look["weights"] == pytest.approx(weights[:3].tolist(), abs=1e-6)
+        assert look["on_empty_slots"] == pytest.approx(float(weights[3:].sum()), abs=1e-6)
+    assert len(told["alternatives"]) == 9  # of 13 other words
+
+
+def test_what_is_saved_becomes_a_page_whose_sentences_are_text(memn2n: Predictor, tmp_path: Path) -> None:
+    item = StoryItem(("<b>Mary</b> went to the garden.", *TOLD[1:]), "told.txt", supporting=(2,))
+    seen = memn2n.look(item, ask=ASK)
+    files = {path.name for path in seen.save(tmp_path)}
+    assert files == {f"told-ask-Where_is_Mary.{kind}" for kind in ("png", "json", "safetensors")}
+    verb("report", tmp_path, "--out", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "&lt;b&gt;Mary&lt;/b&gt; went to the garden.</th>" in page
+    assert f'<th scope="row" class="needed" title="the answer needs it">{TOLD[2]}</th>' in page
+    weight = float(seen.slot_grid.weights[2, 1])
+    assert f'title="{weight:.6g}">{weight:.2f}</td>' in page
+    assert "style=" not in page  # the page's policy forbids it
+    assert re.search(r"\.heat-50\{background:#[0-9a-f]{6};color:#[0-9a-f]{6}\}", page)
+
+
+def test_a_notebook_shows_the_table_as_text(memn2n: Predictor) -> None:
+    shown = memn2n.look(["<i>Mary</i> went to the purple garden."], ask=ASK)._repr_html_()
+    assert "&lt;i&gt;Mary&lt;/i&gt; went to the purple garden." in shown
+    assert "(5 empty slots, together)" in shown
+    assert "unknown words were left out: &lt;i&gt;mary&lt;/i&gt;, purple" in shown
+    assert "<img" not in shown
+
+
+def test_pictures_alone_have_cells_and_overlays(folder: Path, tmp_path: Path) -> None:
+    told = written(tmp_path, *TOLD)
+    for option in ("--cells", "--overlay"):
+        error = verb("look", told, "--ask", ASK, "-m", folder, "-o", tmp_path / "out", option, code=2).stderr
+        assert f"error: {option}: 'tiny-memn2n' reads no pictures" in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_long_question_makes_no_long_file_name(memn2n: Predictor, tmp_path: Path) -> None:
+    seen = memn2n.look(TOLD, ask=" ".join(["where"] * 150))
+    assert len(seen.stem) == 120
+    assert len(seen.save(tmp_path)) == 3
+
+
+def test_the_card_says_how_it_is_asked(folder: Path) -> None:
+    card = (folder / "card.md").read_text("utf-8")
+    assert "- asks: any question, in the words below" in card
+    assert "- answers: bathroom, garden" in card
+    assert 'ask="your question")' in card

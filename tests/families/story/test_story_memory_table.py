@@ -1,0 +1,132 @@
+"""The table of memory networks: measured beside published, restarts, generated tasks, and what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fake_runs import fake_run
+from saccade.errors import ConfigError
+from saccade.families.story.published import PUBLISHED, TASKS
+from saccade.families.story.reproduction.memory_table import ROWS, SETTINGS, MemoryTable, errors_of
+from saccade.recorded import RecordedRun, Restarts
+from saccade.verbs.reproduce import reproduce
+
+
+def record(system="memn2n", protocol="task", size="10k", error=0.02, generated=("qa3",), tasks=20) -> RecordedRun:
+    """A record whose restarts err by ``error`` and three times that, but for task 19 that fails."""
+    made = fake_run(system, "babi", protocol, "", name=f"{system}-babi-{protocol}-{size}-seed0")
+    runs = tuple(
+        Restarts(
+            errors={task: (error, 3 * error) if task != "qa19" else (0.5, 0.5)},
+            kept={task: error if task != "qa19" else 0.5},
+            chosen=0,
+            generated=tuple({task} & set(generated)),
+        )
+        for task in (f"qa{number}" for number in range(1, tasks + 1))
+    )
+    scored = replace(made.evaluation, metrics={"mean_error": 0.1}, protocol=protocol)
+    return replace(made, data={"name": "babi", "size": size}, evaluation=scored, restarts=runs)
+
+
+def line(table, label):
+    return next(row for row in table.rows if row[0] == label)
+
+
+def test_a_cell_says_the_kept_restart_the_mean_of_all_and_the_published_error():
+    found = errors_of(record())
+    assert found.mean == pytest.approx((19 * 0.02 + 0.5) / 20)
+    mean, std = found.over_restarts()
+    assert mean == pytest.approx((19 * 0.04 + 0.5) / 20)
+    assert std == pytest.approx((19 * 0.04 / 20) / 2**0.5)
+    assert (found.failed, found.failed_by_restart) == (1, (1 + 20) / 2)
+    assert found.others == pytest.approx((18 * 0.02 + 0.5) / 19), "the mean of the tasks with official questions"
+    table = MemoryTable([record()], "task-10k").overview("task-10k")
+    assert line(table, "MemN2N PE LS RN") == ["MemN2N PE LS RN", "6.6 (4)", "4.4 (1)*", "6.3±2.7 (10.5)", "4.5", "2"]
+    assert line(table, "MemN2N PE")[1:3] == ["9.4 (6)", "no run"]
+    assert line(table, "context: EntNet")[1:] == ["0.5", "–", "–", "–", "–"]
+    assert line(table, "context: Universal Transformer")[1] == "0.29"
+
+
+def test_tasks_that_are_missing_are_said_and_nothing_generated_leaves_the_column_out():
+    table = MemoryTable([record(generated=(), tasks=19)]).overview("task-10k")
+    assert line(table, "MemN2N PE LS RN")[2] == "4.5 (1)\n19 tasks"
+    assert "not generated" not in "".join(table.columns)
+
+
+def test_errors_of_every_task_stand_beside_the_published_ones():
+    table = MemoryTable([record("memn2n", "joint", "1k", generated=())]).by_task("joint-1k")
+    assert len(table.rows) == len(TASKS) == 20
+    assert table.rows[1] == ["2 2 supporting facts", "2.0 (11.4)\n4.0±2.8"]
+    starred = MemoryTable([record()]).by_task("task-10k")
+    assert starred.rows[2][1] == "2.0*\n4.0±2.8"
+    assert MemoryTable([]).by_task("joint-1k") is None
+
+
+def test_what_is_missing_is_what_can_be_trained_and_has_no_record():
+    table = MemoryTable([record("memn2n", "joint", "1k")], "joint-1k")
+    assert [row.system for row, _ in table.missing()] == ["memn2n-ls", "memn2n-ls-1hop", "memn2n-ls-2hops", "memn2n-lw"]
+    assert {setting for _, setting in MemoryTable([]).missing()} == set(SETTINGS)
+    assert all(row.recipe for row, _ in MemoryTable([]).missing())
+
+
+def test_other_systems_get_rows_and_other_data_and_records_without_restarts_do_not():
+    table = MemoryTable([record("memn2n-deep"), fake_run("soft", "mref"), replace(record(), restarts=())])
+    assert [row.system for row in table.rows("task-10k")][-1] == "memn2n-deep"
+    assert set(table.cells) == {("memn2n-deep", "task-10k")}
+
+
+def test_the_first_of_two_records_of_a_cell_stands():
+    first, second = record(error=0.01), record(error=0.03)
+    assert MemoryTable([first]).with_runs([second]).errors("memn2n", "task-10k") == errors_of(first)
+
+
+def test_an_unknown_protocol_is_named():
+    with pytest.raises(ConfigError, match=r"task-2k.*task-1k"):
+        MemoryTable([], "task-2k")
+
+
+def test_looks_and_changed_stories_come_from_the_evaluation():
+    made = record()
+    attention = {"support_hit": 0.9, "support_mass": 0.5, "empty_mass": 0.1, "change_rate": 0.7, "causal_hold": 0.95,
+                 "weights_hold": 0.8}  # fmt: skip
+    rivals = {"recency": {"support_hit": 0.4}}
+    scored = replace(made.evaluation, attention=attention, baselines=rivals, counts={"change_rate": 400})
+    table = MemoryTable([replace(made, evaluation=scored)])
+    assert table.looking().rows == [
+        ["MemN2N PE LS RN", "task-10k", "90.0", "–", "–", "50.0", "10.0", "–"],
+        ["recency", "–", "40.0", "–", "–", "–", "–", "–"],
+    ]
+    answers, weights = table.changing()
+    assert answers.rows == [["MemN2N PE LS RN", "task-10k\n400", "–", "–", "95.0", "–", "–", "–"]]
+    assert weights.rows == [["MemN2N PE LS RN", "task-10k\n400", "–", "–", "80.0", "–"]]
+    assert MemoryTable([]).looking() is None
+    assert MemoryTable([]).changing() == []
+
+
+def test_published_means_are_the_means_of_their_tasks():
+    """Columns of the papers: where the error of every task is known, the mean and the failed tasks follow from them."""
+    known = {key: row for key, row in PUBLISHED.items() if "accuracy_qa1" in row.metrics}
+    assert len(known) == 4
+    for key, row in known.items():
+        errors = [1 - row.metrics[f"accuracy_qa{number}"] for number in range(1, 21)]
+        assert sum(errors) / 20 == pytest.approx(row.metrics["mean_error"], abs=6e-4), key
+        assert sum(error > 0.05 + 1e-9 for error in errors) == row.metrics["failed_tasks"], key
+
+
+def test_every_published_row_has_a_row_in_the_table():
+    named = {row.system for row in ROWS}
+    assert {system for system, _ in PUBLISHED} <= named
+    assert all(where.removeprefix("babi-") in SETTINGS for _, where in PUBLISHED)
+
+
+def test_reproduce_prints_the_table_and_wants_the_files_for_training(tmp_path):
+    found = reproduce("memory-table", protocol="joint-10k")
+    assert found.tables[0].rows[1][:2] == ["MemN2N PE LS RN", "7.5 (6)"]
+    cell = next(cell for cell in found.cells if cell["system"] == "memn2n")
+    assert (cell["published"], cell["published_failed"], cell["protocol"]) == (0.075, 6, "joint-10k")
+    with pytest.raises(ConfigError, match="--data babi:PATH"):
+        reproduce("memory-table", protocol="joint-1k", train=True, out=tmp_path)
+    with pytest.raises(ConfigError, match="one stack"):
+        reproduce("memory-table", protocol="joint-1k", data=["babi:x"], train=True, jobs=2, out=tmp_path)

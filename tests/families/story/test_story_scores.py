@@ -1,0 +1,138 @@
+"""Scores of models of stories: answers by task, supporting facts, notes."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from saccade.families.story.responding import as_tensors, errors_by_task, is_right
+from saccade.families.story.scores import CAUSAL, StoryScores, has_failed, is_supervised, note_on, story_numbers
+from saccade.families.story.sentence_weights import sentence_weights
+from saccade.families.story.stories import Asked
+from saccade.models.dmn import DMNModel
+from saccade.models.io.facts import ModelFacts
+from saccade.models.memn2n import MemN2NModel
+from saccade.models.story_lstm import StoryLSTMModel
+from saccade.show.score_tables import score_tables
+from story_stubs import Constant, Oracle, toy_questions, toy_words
+
+ASKED = toy_questions(40)
+WORDS = toy_words(ASKED)
+
+
+def summary(model, asked=ASKED, causal=0):
+    scores = StoryScores(causal=causal)
+    scores.add(model, as_tensors(model, asked, WORDS), WORDS)
+    return scores.summary()
+
+
+def test_the_truth_scores_one_and_a_constant_as_the_uniform_baseline():
+    truth, constant = summary(Oracle(WORDS)), summary(Constant(WORDS))
+    assert truth["metrics"] == {"accuracy": 1, "accuracy_qa1": 1, "mean_error": 0, "failed_tasks": 0}
+    for score in ("support_hit", "support_rank", "support_mass"):
+        assert truth["attention"][score] == pytest.approx(1)
+        assert constant["attention"][score] == pytest.approx(constant["baselines"]["uniform"][score])
+    assert truth["attention"]["support_found"] == 1
+    assert truth["attention"]["empty_mass"] == 0
+    assert set(truth["attention"]["by_look"]) == {"hop1", "hop2"}
+    assert set(truth["baselines"]) == {"recency", "uniform", "word_overlap"}
+    assert constant["metrics"]["failed_tasks"] == 1
+    assert constant["metrics"]["mean_error"] == pytest.approx(1 - constant["metrics"]["accuracy"])
+
+
+def test_every_task_counts_alike_in_the_mean_error():
+    other = [Asked(each.sentences, each.question, "garden", each.supporting, "qa2") for each in ASKED[:8]]
+    wrong = sum(each.answer != "garden" for each in ASKED[:8]) / 8
+    found = summary(Oracle(WORDS), [*ASKED, *other])
+    assert found["metrics"]["mean_error"] == pytest.approx(wrong / 2)
+    assert found["metrics"]["failed_tasks"] == 1
+    assert found["counts"]["accuracy_qa2"] == 8
+    low, high = found["intervals"]["mean_error"]
+    assert low <= wrong / 2 <= high
+
+
+def test_a_task_with_exactly_five_percent_error_has_not_failed():
+    assert not has_failed(1 - 0.95)
+    assert has_failed(1 - 0.949)
+
+
+def test_questions_that_go_on_with_a_story_are_one_group():
+    first = Asked(("A.", "B."), "?", "x", (), "qa1")
+    goes_on = Asked(("A.", "B.", "C."), "?", "x", (), "qa1")
+    another = Asked(("A.", "D."), "?", "x", (), "qa1")
+    other_task = Asked(("A.", "D."), "?", "x", (), "qa2")
+    assert story_numbers([first, goes_on, another, another, other_task]).tolist() == [0, 0, 1, 1, 2]
+
+
+def test_an_answer_is_right_when_all_its_words_are_said_and_no_more():
+    answer = torch.tensor([[3, 0], [3, 4], [3, 4], [5, 0]])
+    said = torch.tensor([[3, 0, 0], [3, 4, 0], [3, 4, 1], [6, 0, 0]])
+    assert is_right(said, answer).tolist() == [True, True, False, False]
+    assert is_right(torch.tensor([[3]]), torch.tensor([[3, 4]])).tolist() == [False], "one word is missing"
+    assert is_right(torch.tensor([[7]]), torch.tensor([[-1]])).tolist() == [False], "an answer that it cannot say"
+
+
+def test_causal_tests_are_made_on_a_drawn_part_and_say_its_size():
+    found = summary(Oracle(WORDS), causal=10)
+    assert found["counts"]["change_rate"] == 10
+    assert found["counts"]["support_hit"] == 40
+    assert found["attention"]["causal_hold"] == 1
+    assert CAUSAL == 500
+    assert "change_rate" not in summary(Oracle(WORDS), causal=0)["attention"]
+
+
+def test_a_count_is_not_printed_as_a_percentage():
+    result = {"model": "m", "data": "babi", "split": "test", **summary(Constant(WORDS))}
+    assert result["units"] == {"failed_tasks": "task"}
+    rows = {str(row[0]): row[1].shown for row in score_tables(result)[0].rows}
+    assert rows["failed_tasks ↓"] == "1 task"
+    assert rows["accuracy"].endswith("%")
+
+
+@pytest.mark.parametrize("kind", [MemN2NModel, DMNModel, StoryLSTMModel], ids=lambda kind: kind.__name__)
+def test_every_model_of_stories_is_scored(kind):
+    torch.manual_seed(0)
+    settings = {**kind.tiny().__dict__, "words": len(WORDS), "memory": 6}
+    model = kind(kind.Config(**settings | ({"longest": 5, "times": 8} if kind is MemN2NModel else {}))).eval()
+    found = summary(model, causal=6)
+    assert errors_by_task(model, as_tensors(model, ASKED, WORDS)) == {
+        "qa1": pytest.approx(1 - found["metrics"]["accuracy"])
+    }
+    looks = found["attention"].get("by_look", {})
+    assert tuple(looks) == model.look_names
+    assert ("empty_mass" in found["attention"], "end_mass" in found["attention"]) == {
+        MemN2NModel: (True, False), DMNModel: (False, True), StoryLSTMModel: (False, False)
+    }[kind]  # fmt: skip
+    assert ("edit_agrees_all" in found["attention"]) == bool(looks)
+    assert "swap_follow" in found["attention"], "answers are tested without looks too"
+
+
+def facts(loss):
+    return ModelFacts(
+        architecture="dmn", model={}, family="story", queries=(), answers=("", "a"),
+        recipe={"phases": [{"loss": {"name": "answer"}}, {"loss": {"name": loss}}]},
+    )  # fmt: skip
+
+
+def test_looks_that_were_taught_and_facts_that_carry_the_past_are_said():
+    assert is_supervised(facts("gated"))
+    assert not is_supervised(facts("answer"))
+    dmn, memn2n = DMNModel(DMNModel.tiny()), MemN2NModel(MemN2NModel.tiny())
+    assert note_on(dmn, supervised=True).startswith("supervised: ")
+    assert "one sentence alone" in note_on(dmn, supervised=False)
+    assert "supervised" not in note_on(dmn, supervised=False)
+    assert note_on(memn2n, supervised=False) == ""
+
+
+def test_a_pass_that_chooses_the_end_is_no_look_at_a_sentence():
+    """Two passes of three facts: the first looks at sentence 1, the second at the end, which is in slot 2."""
+    model = DMNModel(replace(DMNModel.tiny(), gate="softmax", memory=2))
+    story = torch.ones(1, 2, 2, dtype=torch.long)
+    raw = model.forward_raw(story, story[:, 0])
+    raw |= {"pass1.weights": torch.tensor([[0.2, 0.7, 0.1]]), "pass2.weights": torch.tensor([[0.1, 0.2, 0.7]])}
+    seen = sentence_weights(model, raw, story)
+    assert seen.has_end
+    assert [bool(each) for each in seen.active.values()] == [True, False]
+    assert seen.total[0].tolist() == pytest.approx([0.2, 0.7, 0.1])
+    weak = DMNModel(replace(DMNModel.tiny(), memory=2))
+    assert all(sentence_weights(weak, raw, story).active.values()), "gates that are no choice always count"

@@ -1,0 +1,147 @@
+"""Scores of attention over sentences: on the truth, on noise, on a constant, and on cases worked out by hand."""
+
+import pytest
+import torch
+
+from saccade.errors import DataError, ShapeError
+from saccade.metrics.slots.baselines import recency, uniform, word_overlap
+from saccade.metrics.slots.changes import moved_to, weights_hold, without_slot
+from saccade.metrics.slots.support import mass_elsewhere, support_found, support_hit, support_mass, support_rank
+
+COUNT, SLOTS = 4000, 8
+SCORES = (support_hit, support_rank, support_mass)
+
+
+@pytest.fixture
+def stories():
+    """Stories of 8 slots: 5 sentences, of which 2 are supporting facts drawn at random."""
+    generator = torch.Generator().manual_seed(3)
+    present = (torch.arange(SLOTS) < 5).expand(COUNT, SLOTS)
+    chosen = torch.rand(COUNT, 5, generator=generator).argsort(1)[:, :2]
+    supporting = torch.zeros(COUNT, SLOTS, dtype=torch.bool).scatter(1, chosen, True)
+    return supporting, present, generator
+
+
+@pytest.mark.parametrize("score", SCORES, ids=lambda score: score.__name__)
+def test_the_truth_scores_one(score, stories):
+    supporting, present, _ = stories
+    assert score(supporting.double() / 2, supporting, present).eq(1).all()
+
+
+@pytest.mark.parametrize("score", SCORES, ids=lambda score: score.__name__)
+def test_the_opposite_of_the_truth_scores_lowest(score, stories):
+    supporting, present, _ = stories
+    worst = {support_hit: 0.0, support_rank: 1 / 4, support_mass: 0.0}[
+        score
+    ]  # three sentences stand before either fact
+    found = score((~supporting & present).double() * torch.arange(1, SLOTS + 1), supporting, present)
+    assert found.allclose(torch.tensor(worst, dtype=torch.double))
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [(support_hit, 0.4), (support_rank, 1 / 2.5), (support_mass, 0.4)],
+    ids=["hit", "rank", "mass"],
+)
+def test_a_constant_scores_what_chance_gives(score, expected, stories):
+    """Of five equal sentences two are right; three others share the ranks before, which is 1 + 1.5."""
+    supporting, present, _ = stories
+    assert score(torch.full((COUNT, SLOTS), 0.125), supporting, present).allclose(torch.tensor(expected).double())
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [(support_hit, 0.4), (support_mass, 0.4), (support_rank, (1 + 1 / 2 + 1 / 3 + 1 / 4) / 4)],
+    ids=["hit", "mass", "rank"],
+)
+def test_noise_scores_what_chance_gives_on_the_mean(score, expected, stories):
+    """A fact is equally likely to have 0, 1, 2 or 3 of the three others before it."""
+    supporting, present, generator = stories
+    found = score(torch.rand(COUNT, SLOTS, generator=generator), supporting, present)
+    assert float(found.mean()) == pytest.approx(expected, abs=0.02)
+
+
+def test_weight_on_empty_slots_is_no_weight_on_sentences(stories):
+    supporting, present, _ = stories
+    weights = supporting * 0.1 + ~present * 0.3
+    assert support_hit(weights, supporting, present).eq(1).all()
+    assert support_mass(weights, supporting, present).allclose(torch.ones(()).double())
+    assert mass_elsewhere(weights, present).allclose(torch.tensor(0.9 / 1.1).double())
+    assert mass_elsewhere(supporting.double(), present).eq(0).all()
+
+
+def test_no_fact_in_memory_and_no_weight_have_no_score():
+    present = torch.tensor([[True, True, False]])
+    none, last = torch.zeros(1, 3, dtype=torch.bool), torch.tensor([[False, False, True]])
+    for supporting in (none, last):  # a fact in an empty slot is none
+        for score in SCORES:
+            assert score(torch.ones(1, 3), supporting, present).isnan().all()
+    fact = torch.tensor([[True, False, False]])
+    for score in SCORES:
+        assert score(torch.tensor([[0.0, 0.0, 1.0]]), fact, present).isnan().all(), "all weight is on an empty slot"
+    assert mass_elsewhere(torch.zeros(1, 3), present).isnan().all()
+    assert weights_hold(torch.zeros(1, 3), torch.ones(1, 3), torch.tensor([[0, 1, 2]])).isnan().all()
+
+
+def test_facts_are_found_by_any_look_and_each_look_finds_one():
+    present = torch.ones(1, 4, dtype=torch.bool)
+    supporting = torch.tensor([[True, False, True, False]])
+    first, second, wrong = (torch.eye(4)[[number]] for number in (0, 2, 3))
+    assert support_found([first, second], supporting, present).item() == 1
+    assert support_found([first, first], supporting, present).item() == 0.5
+    assert support_found([wrong, wrong], supporting, present).item() == 0
+    assert support_found([torch.zeros(1, 4)], supporting, present).item() == 0
+
+
+def test_baselines_sum_to_one_and_are_what_they_say():
+    story = torch.tensor([[[5, 2, 0], [6, 3, 2], [5, 3, 0], [0, 0, 0]]])
+    present = (story != 0).any(-1)
+    assert uniform(present).tolist() == [[1 / 3, 1 / 3, 1 / 3, 0]]
+    assert recency(present)[0].tolist() == pytest.approx([1 / 7, 2 / 7, 4 / 7, 0])
+    assert word_overlap(story, torch.tensor([[5, 3, 5, 0]]))[0].tolist() == [0.25, 0.25, 0.5, 0]
+    assert word_overlap(story, torch.tensor([[9, 0]])).tolist() == uniform(present).tolist(), "nothing is shared"
+    assert uniform(torch.zeros(1, 3, dtype=torch.bool)).isnan().all()
+
+
+# ---------------------------------------------------------------- changes
+
+
+def test_a_map_that_moves_with_its_sentences_holds_and_a_constant_does_too():
+    before = torch.tensor([[0.1, 0.6, 0.2, 0.1]])
+    kept = without_slot(torch.tensor([4]), torch.tensor([0]), 4)
+    assert kept.tolist() == [[1, 2, 3, -1]]
+    assert weights_hold(before, torch.tensor([[0.6, 0.2, 0.1, 0.1]]), kept).item() == pytest.approx(1)
+    assert weights_hold(torch.ones(1, 4), torch.ones(1, 4), kept).item() == pytest.approx(1)
+    assert weights_hold(before, torch.tensor([[0.0, 0.0, 1.0, 0.0]]), kept).item() == pytest.approx(1 / 9)
+
+
+def test_noise_holds_as_two_independent_maps_do():
+    """Of two sentences with weights drawn evenly from the simplex, the mean total variation is 1/3."""
+    generator = torch.Generator().manual_seed(0)
+    first, second = torch.rand(20_000, 2, generator=generator).double().unbind(1)
+    before, after = (torch.stack([each, 1 - each], 1) for each in (first, second))
+    found = weights_hold(before, after, torch.tensor([0, 1]).expand(20_000, 2))
+    assert float(found.mean()) == pytest.approx(2 / 3, abs=0.01)
+
+
+def test_where_weight_went():
+    before = torch.tensor([[0.7, 0.2, 0.1, 0.0]])
+    after = torch.tensor([[0.5, 0.3, 0.2, 0.0]])  # the first is gone; the others gained 0.3 and 0.2, an empty slot 0.2
+    kept = without_slot(torch.tensor([3]), torch.tensor([0]), 4)
+    slots = torch.eye(4, dtype=torch.bool)
+    found = [moved_to(before, after, kept, slots[[number]]).item() for number in range(4)]
+    assert found == pytest.approx([0.3 / 0.7, 0.2 / 0.7, 0.2 / 0.7, 0])
+    still = moved_to(before, before, torch.tensor([[0, 1, 2, 3]]), slots[[0]])
+    assert still.isnan().all(), "nothing moved"
+
+
+def test_what_is_no_map_is_refused():
+    present = torch.ones(1, 2, dtype=torch.bool)
+    with pytest.raises(DataError, match="negative"):
+        support_hit(torch.tensor([[-0.1, 0.2]]), present, present)
+    with pytest.raises(ShapeError, match="supporting"):
+        support_hit(torch.ones(1, 2), present[:, :1], present)
+    with pytest.raises(DataError, match="bool"):
+        mass_elsewhere(torch.ones(1, 2), torch.ones(1, 2))
+    with pytest.raises(ShapeError, match="kept"):
+        weights_hold(torch.ones(1, 2), torch.ones(1, 2), torch.zeros(1, 1, dtype=torch.long))

@@ -1,0 +1,89 @@
+"""Looks over slots as one table: its numbers, its colours, and the HTML of pages and notebooks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from saccade.errors import DataError, ShapeError
+from saccade.show.colours import contrast, heat
+from saccade.show.markup import Notes
+from saccade.show.report_live import policy
+from saccade.show.slot_grid import slot_grid
+from saccade.show.slot_html import LEVELS, SlotHeat, heat_rules, slot_html
+from saccade.show.slot_table import slot_table
+from saccade.trace import AttentionTrace, Look
+
+TEXTS = ["Mary went home", "<b>John</b> slept"]
+
+
+def hop(name: str, *weights: float, active: bool | None = None) -> Look:
+    is_active = None if active is None else torch.tensor([active])
+    return Look(name, "slots", "multiplier", torch.tensor([list(weights)]), norm="none", active=is_active)
+
+
+def test_every_look_is_a_column_and_empty_slots_are_a_row() -> None:
+    steps = Look("read", "slots", "multiplier", torch.tensor([[[0.1, 0.9, 0, 0], [0.5, 0.5, 0, 0]]]))
+    grid = slot_grid([hop("hop1", 0.5, 0.1, 0.1, 0.3), steps], TEXTS, supporting=(1,))
+    assert grid.headings == ("hop1", "read 1", "read 2")
+    assert grid.texts == (*TEXTS, "(2 empty slots, together)")
+    np.testing.assert_allclose(grid.weights, [[0.5, 0.1, 0.5], [0.1, 0.9, 0.5], [0.4, 0, 0]], atol=1e-6)
+    assert grid.legend.startswith("weight: 0 … 0.9")
+    assert grid.bar
+
+
+def test_weight_of_empty_slots_is_shown_however_small() -> None:
+    assert len(slot_grid(hop("hop", 0.5, 0.5, 1e-9), TEXTS).texts) == 3
+    assert len(slot_grid(hop("hop", 0.5, 0.5, 0.0), TEXTS).texts) == 2
+    assert len(slot_grid([hop("a", 0.5, 0.5, 0.0), hop("b", 0.9, 0.0, 0.1)], TEXTS).texts) == 3
+
+
+def test_looks_after_the_end_are_named_and_not_shown() -> None:
+    grid = slot_grid([hop("a", 1.0, 0.0, active=True), hop("b", 0.0, 1.0, active=False)], TEXTS)
+    assert (grid.headings, grid.ended) == (("a",), ("b",))
+    assert "not shown: b" in grid.legend
+    with pytest.raises(DataError, match="no active step"):
+        slot_grid([hop("a", 1.0, 0.0, active=False)], TEXTS)
+
+
+def test_of_a_trace_the_looks_over_slots_are_taken(soft_trace: AttentionTrace) -> None:
+    mixed = AttentionTrace((*soft_trace.looks, hop("hop", 0.3, 0.7)))
+    assert slot_grid(mixed, TEXTS).headings == ("hop",)
+    with pytest.raises(ShapeError, match="sentences"):
+        slot_grid(mixed, ["a", "b", "c"])
+
+
+def test_a_trace_without_looks_has_sentences_alone() -> None:
+    grid = slot_grid(AttentionTrace((), answer=torch.tensor([1])), TEXTS)
+    assert (grid.headings, grid.texts, grid.weights.shape) == ((), tuple(TEXTS), (2, 0))
+    assert slot_table([], TEXTS).height > 60
+    assert "no attention to show" in slot_html(grid)
+
+
+def test_a_page_paints_cells_by_class_and_escapes_texts() -> None:
+    grid = slot_grid([hop("<hop>", 0.2, 0.8)], TEXTS, supporting=(0,))
+    page = SlotHeat(grid, "`Who`?").html(Notes())
+    assert '<td class="num heat-50" title="0.8">0.80</td>' in page
+    assert f'<td class="num heat-{round(LEVELS * 0.25)}" title="0.2">0.20</td>' in page
+    assert '<th scope="row" class="needed" title="the answer needs it">Mary went home</th>' in page
+    assert "&lt;b&gt;John&lt;/b&gt; slept" in page
+    assert "&lt;hop&gt;" in page
+    assert "style" not in page
+
+
+def test_a_notebook_paints_cells_by_themselves() -> None:
+    shown = slot_html(slot_grid([hop("hop", 0.2, 0.8)], TEXTS, supporting=(0,)))
+    red, green, blue = heat(np.ones(1, np.float32)).round().astype(int)[0]
+    assert f"background:#{red:02x}{green:02x}{blue:02x}" in shown
+    assert shown.count("border-left:4px solid currentColor") == 1
+    assert "&lt;b&gt;" in shown
+
+
+def test_every_class_of_a_page_is_legible_and_harmless() -> None:
+    rules = heat_rules().splitlines()
+    assert len(rules) == LEVELS + 1
+    for rule in rules:
+        fill, ink = (tuple(bytes.fromhex(part[:6])) for part in rule.split("#")[1:])
+        assert contrast(fill, ink) > 4
+    assert "<" not in policy(heat_rules())
