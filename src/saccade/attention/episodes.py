@@ -82,10 +82,25 @@ class AttentionGRU(nn.Module):
 
     def forward(self, prepared: Tensor, gate: Tensor, start: Tensor) -> Tensor:
         """The episode e (B,n), from prepared facts (B,S,3n), gates (B,S) and the state before the first (B,n)."""
+        if torch.compiler.is_exporting():
+            return self._scanned(prepared, gate, start)
         state = start
         for step, g in zip(prepared.unbind(1), gate.unsqueeze(-1).unbind(1)):  # (B,3n), (B,1)
             state = state + g * (gru_cell(step, self.state(state), state) - state)
         return state
+
+    def _scanned(self, prepared: Tensor, gate: Tensor, start: Tensor) -> Tensor:
+        """The same as one loop of the graph that is exported; written out, it would be thousands of nodes."""
+        from torch._higher_order_ops.scan import scan
+
+        def step(state: Tensor, fact: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+            of_fact, g = fact  # (B,3n), (B,1)
+            after = state + g * (gru_cell(of_fact, self.state(state), state) - state)  # (B,n)
+            return after, after.clone()
+
+        facts = (prepared.transpose(0, 1), gate.unsqueeze(-1).transpose(0, 1))  # (S,B,3n), (S,B,1)
+        episode: Tensor = scan(step, start, facts)[0]
+        return episode
 
 
 def gru_cell(of_input: Tensor, of_state: Tensor, state: Tensor) -> Tensor:

@@ -128,7 +128,7 @@ class Stories(Reads):
     def examples(self, count: int, facts: ModelFacts, seed: int) -> dict[str, Tensor]:
         """Stories of random words (B,S,J): each has sentences of one to J words, and empty slots after the last."""
         generator = torch.Generator().manual_seed(seed)
-        size, longest = int(facts.model["memory"]), 3 + seed % 5
+        size, longest = int(facts.model["memory"]), 2 + seed % 5  # few at first: an export walks through S·J words
         words = torch.randint(1, len(facts.answers), (count, size, longest), generator=generator)  # (B,S,J)
         length = torch.randint(1, longest + 1, (count, size, 1), generator=generator)
         sentences = torch.randint(1, size + 1, (count, 1, 1), generator=generator)
