@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from saccade.errors import SaccadeError
 from saccade.untrusted import open_regular, parse_json
 
 if TYPE_CHECKING:
@@ -81,6 +82,37 @@ class TensorFile:
         self._file.seek(0)
         content: bytes = self._file.read(self.size)
         return content
+
+
+Fits = Callable[[Mapping[str, Entry]], None]
+"""Refuses a header by a SaccadeError."""
+
+
+def read_with_digest(
+    path: Path, fits: Fits | None = None, most: int = LARGEST_FILE
+) -> tuple[bytes | SaccadeError | ValueError, str]:
+    """The bytes of a file, or why its header is refused; and the SHA-256 of the file in either case.
+
+    Look at the digest first: a damaged file is damaged, whatever its header says. A file whose header is refused is
+    not read into memory.
+
+    Args:
+        path: of the file.
+        fits: refuses what a sound header says; None: nothing is refused.
+        most: bytes.
+
+    Raises:
+        OSError: not a regular file, not readable, or larger than ``most``.
+    """
+    with TensorFile(path, most) as file:
+        try:
+            header = file.header()
+            if fits is not None:
+                fits(header)
+        except (SaccadeError, ValueError) as error:
+            return error, file.digest()
+        data = file.read()
+    return data, hashlib.sha256(data).hexdigest()
 
 
 def parse_tensors(data: bytes) -> dict[str, Tensor]:

@@ -6,15 +6,14 @@ answers of a model that speaks in sentences are thousands of words; they lie in 
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from saccade.config import Migration, from_dict, migrate
-from saccade.errors import CheckpointError, ConfigError
-from saccade.tensor_file import Entry, TensorFile
+from saccade.errors import CheckpointError, ConfigError, SaccadeError
+from saccade.tensor_file import Fits, read_with_digest
 from saccade.untrusted import parse_json, read_regular
 
 SCHEMA_VERSION = 2
@@ -240,10 +239,6 @@ def refuse_foreign(folder: Path) -> None:
 _CONVERT = f"a model folder has {WEIGHTS} and {CONFIG} only: convert the weights to safetensors where you trust them"
 
 
-Fits = Callable[[Mapping[str, Entry]], None]
-"""Refuses, by a CheckpointError, the header of a weights file of another model."""
-
-
 def checked_weights(folder: Path, facts: ModelFacts, fits: Fits | None = None) -> bytes:
     """The bytes of the weights file, once its header ``fits`` and they match the digest in the facts.
 
@@ -257,9 +252,7 @@ def checked_weights(folder: Path, facts: ModelFacts, fits: Fits | None = None) -
         raise CheckpointError(
             f"{path}: damaged (SHA-256 {found[:12]}…, expected {facts.sha256[:12]}…); get the folder again"
         )
-    if isinstance(data, CheckpointError):
-        raise data
-    return data
+    return _sound(data, path)
 
 
 def checked_beside(folder: Path, facts: ModelFacts) -> bytes | None:
@@ -276,41 +269,26 @@ def checked_beside(folder: Path, facts: ModelFacts) -> bytes | None:
             f"{where}: leaves out what '{name}' has, and {path} is another one or damaged (SHA-256 {found[:12]}…, "
             f"expected {facts.beside.sha256[:12]}…); {remedy}"
         )
-    if isinstance(data, CheckpointError):
-        raise data
-    return data
+    return _sound(data, path)
 
 
-def _read_weights(path: Path, fits: Fits | None, *, missing: str) -> tuple[bytes | CheckpointError, str]:
-    """The bytes of a weights file, or why its header is refused; and its digest in either case.
-
-    Whoever asks looks at the digest first: a damaged file is told as damaged, whatever its header says.
-    """
+def _read_weights(path: Path, fits: Fits | None, *, missing: str) -> tuple[bytes | SaccadeError | ValueError, str]:
+    """As :func:`saccade.tensor_file.read_with_digest`; a file that cannot be read is a CheckpointError."""
     try:
-        with TensorFile(path) as file:
-            problem = _wrong_header(file, path, fits)
-            if problem is not None:
-                return problem, file.digest()
-            data = file.read()
+        return read_with_digest(path, fits)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise CheckpointError(missing) from error
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read ({error.strerror or error})") from error
-    return data, hashlib.sha256(data).hexdigest()
 
 
-def _wrong_header(file: TensorFile, path: Path, fits: Fits | None) -> CheckpointError | None:
-    """Why the weights file cannot be of this model; None if it can."""
-    try:
-        header = file.header()
-    except ValueError as error:
-        return CheckpointError(f"{path}: not a safetensors file ({error}); get the folder again")
-    try:
-        if fits is not None:
-            fits(header)
-    except CheckpointError as error:
-        return error
-    return None
+def _sound(data: bytes | SaccadeError | ValueError, path: Path) -> bytes:
+    """``data``, or the error that it is."""
+    if isinstance(data, ValueError):
+        raise CheckpointError(f"{path}: not a safetensors file ({data}); get the folder again") from data
+    if isinstance(data, SaccadeError):
+        raise data
+    return data
 
 
 def _no_nan(text: str) -> NoReturn:
