@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from saccade.config import by_path
 from saccade.errors import ConfigError, DataError
 from saccade.record import Record, read_record
 from saccade.show.report import Report, Section
 from saccade.show.report_scores import scores_section
 from saccade.show.report_sources import report_from_records, report_from_run
+from saccade.untrusted import parse_json, read_regular
 
 LOOKS = 4
 
@@ -52,9 +54,37 @@ def _records(sources: Sequence[Path]) -> list[Record]:
 
 def _scores(path: Path) -> Section:
     try:
-        result = json.loads(path.read_text(encoding="utf-8"))
+        result = parse_json(read_regular(path).decode("utf-8"))
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: not a file of scores ({error}); 'saccade evaluate RUN --json' writes one") from error
     if not isinstance(result, dict) or not {"model", "data", "split", "n", "metrics"} <= result.keys():
         raise DataError(f"{path}: JSON, but no scores; 'saccade evaluate RUN --json > {path.name}' writes them")
+    wrong = _wrong_in(result)
+    if wrong is not None:
+        raise DataError(f"{path}: '{wrong[:80]}' is no score; 'saccade evaluate RUN --json > {path.name}' writes them")
     return scores_section(result)
+
+
+def _wrong_in(result: Mapping[str, Any]) -> str | None:
+    """The first entry of ``result`` that the tables cannot show; None if there is none."""
+    groups = {name: result.get(name, {}) for name in ("metrics", "attention", "baselines", "intervals", "counts")}
+    for name, group in groups.items():
+        if not isinstance(group, dict):
+            return name
+        for key, value in by_path(group).items():
+            is_number = value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+            if not is_number and value != {}:
+                return f"{name}.{key}"
+    for place, scores in (*groups["baselines"].items(), *_looks(groups["attention"])):
+        if not isinstance(scores, dict):
+            return str(place)
+    for name, bounds in groups["intervals"].items():
+        if bounds is not None and (not isinstance(bounds, list) or len(bounds) != 2):
+            return f"intervals.{name}"
+    return None if isinstance(result["n"], int) else "n"
+
+
+def _looks(attention: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The scores of each look."""
+    found = attention.get("by_look", {})
+    return list(found.items()) if isinstance(found, dict) else [("attention.by_look", found)]

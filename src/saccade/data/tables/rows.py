@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-import math
 import os
 import posixpath
 import re
@@ -21,11 +20,14 @@ from typing import Any, TextIO
 
 from saccade.data.tables.splits import SPLITS, split_of
 from saccade.errors import DataError
+from saccade.untrusted import check_text
 
 Cells = Mapping[str, Any]
 """One row by column: text from a CSV, any JSON value from JSON lines."""
 Rows = list[tuple[int, Cells]]
 """Rows with the number of their line."""
+_FARTHEST = 1e9  # pixels from the corner of a picture
+_SHOWN = 40  # characters of a cell in a message
 Box = tuple[float, float, float, float]
 """xyxy."""
 
@@ -142,7 +144,7 @@ class FilesFrom:
         found = self.find(name)
         if found is None:
             searched = "" if os.path.isabs(name) else f" in {self.folder.absolute()}"
-            raise UnusableRowError(f"no such {what}{searched}", name)
+            raise UnusableRowError(f"no such {what}{searched}", name[:200])
         return found
 
     def _find(self, name: str) -> Path | None:
@@ -163,16 +165,27 @@ def text_in(cells: Cells, column: str) -> str:
     """The text of a cell that must not be empty."""
     value = cells.get(column)
     if value is None or isinstance(value, (list, dict)):
-        raise UnusableRowError(f"no {column}", "" if value is None else f"found {json.dumps(value)[:40]}")
+        raise UnusableRowError(f"no {column}", "" if value is None else f"found {json.dumps(value)[:_SHOWN]}")
     text = str(value).strip()
     if not text:
         raise UnusableRowError(f"empty {column}")
+    return _writable(text, column)
+
+
+def _writable(text: str, column: str) -> str:
+    """``text``, if a file can hold it; names of files may have bytes that are not UTF-8."""
+    try:
+        check_text(text)
+        if column not in ("image", "mask"):
+            text.encode()
+    except ValueError as error:
+        raise UnusableRowError(f"unreadable {column}", ascii(text[:_SHOWN])) from error
     return text
 
 
 def group_and_split(cells: Cells, image: str, has_split: bool) -> tuple[str, str]:
     """The group of a row, by default its picture, and its split: as the table says, else by a hash of the group."""
-    group = str(cells.get("group") or "").strip() or posixpath.normpath(image)
+    group = _writable(str(cells.get("group") or "").strip(), "group") or posixpath.normpath(image)
     split = text_in(cells, "split") if has_split else split_of(group)
     if split not in SPLITS:
         raise UnusableRowError("unknown split", f"'{split}' is none of {', '.join(SPLITS)}")
@@ -190,7 +203,7 @@ def parts_of(value: object, what: str) -> list[Any]:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
-            raise UnusableRowError(f"unreadable {what}", str(value)[:40]) from error
+            raise UnusableRowError(f"unreadable {what}", str(value)[:_SHOWN]) from error
     return value if isinstance(value, list) else str(value).split(";")
 
 
@@ -198,8 +211,8 @@ def words_of(value: object, what: str) -> list[str]:
     """The words of a cell that holds several; empty ones are left out, and what is no word makes the row unusable."""
     parts = parts_of(value, what)
     if any(part is None or isinstance(part, (bool, list, dict)) for part in parts):
-        raise UnusableRowError(f"unreadable {what}", str(value)[:40])
-    return [text for part in parts if (text := str(part).strip())]
+        raise UnusableRowError(f"unreadable {what}", str(value)[:_SHOWN])
+    return [_writable(text, what) for part in parts if (text := str(part).strip())]
 
 
 def box_in(value: object) -> Box | None:
@@ -209,7 +222,7 @@ def box_in(value: object) -> Box | None:
         return None
     x1, y1, x2, y2 = numbers
     if x2 <= x1 or y2 <= y1:
-        raise UnusableRowError("unreadable box", f"{value} has no area; corners go x1 y1 x2 y2")
+        raise UnusableRowError("unreadable box", f"{str(value)[:_SHOWN]} has no area; corners go x1 y1 x2 y2")
     return x1, y1, x2, y2
 
 
@@ -220,8 +233,8 @@ def numbers_in(value: object, what: str, count: int) -> tuple[float, ...] | None
     parts = re.split(r"[\s,;]+", value.strip(" []()")) if isinstance(value, str) else value
     try:
         numbers = tuple(float(part) for part in parts)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # a whole number of 400 digits is beyond any float
         numbers = ()
-    if len(numbers) != count or not all(map(math.isfinite, numbers)):
-        raise UnusableRowError(f"unreadable {what}", f"'{value}' is not {count} numbers")
+    if len(numbers) != count or not all(abs(number) <= _FARTHEST for number in numbers):
+        raise UnusableRowError(f"unreadable {what}", f"'{str(value)[:_SHOWN]}' is not {count} numbers")
     return numbers
