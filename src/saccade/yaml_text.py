@@ -13,7 +13,7 @@ import yaml
 
 from saccade.untrusted import DEEPEST, check_plain
 
-LONGEST = 256 * 2**10
+LONGEST = 128 * 2**10
 """Characters; the longest recipe that comes with saccade has three thousand."""
 MOST_NODES = 100_000
 """Values and keys, each counted as often as it is referred to."""

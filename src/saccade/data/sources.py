@@ -10,6 +10,7 @@ import errno
 import gzip
 import hashlib
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
@@ -33,6 +34,10 @@ Progress = Callable[[str, int, int | None], None]
 _CONNECT_SECONDS = 10
 _CLIENT_SECONDS = 600
 _BLOCK = 1 << 18
+_UNPACKING_ERRORS = (
+    OSError, EOFError, ValueError, LookupError, RuntimeError, ArithmeticError, zlib.error, struct.error, tarfile.TarError,
+    zipfile.BadZipFile,
+)  # what Python's readers of archives raise on damaged bytes; RuntimeError: encrypted, or packed by unknown means  # fmt: skip
 
 
 class SourceError(Exception):
@@ -155,7 +160,7 @@ def _take_out(archive: Path, files: Sequence[RemoteFile], folder: Path, progress
                 with open_member() as stream:
                     _install(stream, file, folder)
                 progress(file.name, file.size, file.size)
-    except (OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile) as error:
+    except _UNPACKING_ERRORS as error:
         _refuse_full_disk(error, folder)
         raise SourceError(f"the package is damaged ({error})") from error
     if wanted:

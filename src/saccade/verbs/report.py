@@ -67,24 +67,37 @@ def _scores(path: Path) -> Section:
 
 def _wrong_in(result: Mapping[str, Any]) -> str | None:
     """The first entry of ``result`` that the tables cannot show; None if there is none."""
-    groups = {name: result.get(name, {}) for name in ("metrics", "attention", "baselines", "intervals", "counts")}
-    for name, group in groups.items():
-        if not isinstance(group, dict):
-            return name
-        for key, value in by_path(group).items():
-            is_number = value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
-            if not is_number and value != {}:
-                return f"{name}.{key}"
-    for place, scores in (*groups["baselines"].items(), *_looks(groups["attention"])):
-        if not isinstance(scores, dict):
-            return str(place)
-    for name, bounds in groups["intervals"].items():
-        if bounds is not None and (not isinstance(bounds, list) or len(bounds) != 2):
+    for name in ("metrics", "attention", "baselines", "counts"):
+        wrong = _no_scores(result.get(name, {}), name, depth=3)
+        if wrong is not None:
+            return wrong
+    for group in (result.get("baselines", {}), result.get("attention", {}).get("by_look", {})):
+        for name, scores in group.items() if isinstance(group, dict) else [("attention.by_look", group)]:
+            if not isinstance(scores, dict):
+                return str(name)
+    intervals = result.get("intervals", {})
+    if not isinstance(intervals, dict):
+        return "intervals"
+    for name, bounds in intervals.items():
+        if bounds is not None and (not isinstance(bounds, list) or not all(map(_is_score, bounds))):
             return f"intervals.{name}"
-    return None if isinstance(result["n"], int) else "n"
+    for name, count in by_path(result.get("counts", {})).items():
+        if not isinstance(count, int) and count != {}:
+            return f"counts.{name}"
+    texts = [name for name in ("note", "protocol") if not isinstance(result.get(name), str | None)]
+    return texts[0] if texts else None if isinstance(result["n"], int) else "n"
 
 
-def _looks(attention: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The scores of each look."""
-    found = attention.get("by_look", {})
-    return list(found.items()) if isinstance(found, dict) else [("attention.by_look", found)]
+def _no_scores(group: Any, name: str, depth: int) -> str | None:
+    """The first entry of ``group`` that is neither a number nor a group of them, none deeper than ``depth``."""
+    if not isinstance(group, dict) or not depth:
+        return name
+    for key, value in group.items():
+        wrong = None if _is_score(value) else _no_scores(value, f"{name}.{key}", depth - 1)
+        if wrong is not None:
+            return wrong
+    return None
+
+
+def _is_score(value: Any) -> bool:
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))

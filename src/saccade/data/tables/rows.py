@@ -12,6 +12,7 @@ import json
 import os
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from saccade.data.tables.splits import SPLITS, split_of
+from saccade.data.tables.wording import first_few
 from saccade.errors import DataError
 from saccade.untrusted import check_text
 
@@ -121,10 +123,10 @@ def _checked_header(path: Path, header: Sequence[str], needed: Sequence[str]) ->
     if len(columns) == 1 and (other := re.search("[;\t]", columns[0])):
         raise DataError(f"{path}: cells are parted by {other.group()!r}, not by commas; export it with commas")
     if missing:
-        found = f"found {', '.join(columns)}" if columns else "the file is empty"
+        found = f"found {first_few([name[:_SHOWN] for name in columns], 20)}" if columns else "the file is empty"
         raise DataError(f"{path}: no column {', '.join(missing)}; {found}; the first line must name the columns")
-    if twice := {name for name in columns if name and columns.count(name) > 1}:
-        raise DataError(f"{path}: more than one column {', '.join(sorted(twice))}; rename or remove one")
+    if twice := sorted(name[:_SHOWN] for name, times in Counter(columns).items() if name and times > 1):
+        raise DataError(f"{path}: more than one column {first_few(twice, 20)}; rename or remove one")
     return columns
 
 
