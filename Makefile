@@ -5,8 +5,9 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 COVER  ?= --cov --cov-report=
+MINUTES ?= 10
 
-.PHONY: run test test-extras quick lint bench tables chromium install clean
+.PHONY: run test test-extras quick lint bench fuzz tables chromium install clean
 
 run: $(STAMP)  ## install, then show what saccade does: tour/report.html
 	$(BIN)/saccade tour --quick --out tour
@@ -31,6 +32,9 @@ lint: $(DEV)
 
 bench: $(DEV)  ## speed and memory, measured side by side
 	$(BIN)/python benchmarks/run.py
+
+fuzz: $(DEV)  ## hostile inputs of every kind for MINUTES: no traceback, deadlines and a memory bound held
+	$(BIN)/python tools/fuzz.py --minutes $(MINUTES)
 
 tables: $(DEV)  ## write the tables of README and docs anew from docs/results
 	$(BIN)/python tools/tables.py

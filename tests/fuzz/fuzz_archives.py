@@ -44,7 +44,9 @@ class Archives(Target):
         device.type = tarfile.CHRTYPE
         huge = bytearray(_zip({"p/wanted.bin": CONTENT}))
         huge[-22:] = struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, 65535, 65535, 2**32 - 1, 2**32 - 1, 0)
-        made: dict[str, Callable[[], Case]] = {f"good {name}": lambda name=name: (name, self.bases[name]) for name in self.bases}
+        made: dict[str, Callable[[], Case]] = {
+            f"good {name}": lambda name=name: (name, self.bases[name]) for name in self.bases
+        }
         made |= {
             "bomb zip": lambda: ("a.whl", _zip({"p/wanted.bin": bytes(50_000_000)})),
             "bomb tar": lambda: ("a.tar.gz", _tar({"p/wanted.bin": bytes(50_000_000)})),

@@ -73,7 +73,14 @@ class Checkpoints(Target):
         for key, value in {"step": -1, "phase": 99, "phase_step": 2**63, "batches": "x", "best": [], "seconds": -1e400,
                            "validation": [1], "phase_ended": 5, "stale": None, "beside": {}}.items():  # fmt: skip
             found[f"position {key} {value}"] = lambda key=key, value=value: self._with_position({key: value})
-        for scalars in ([], {"inner.weight": []}, {"inner.weight": {"step": "x"}}, {"inner.weight": 5}, 7, {"inner.weight": {"exp_avg": 1}}):
+        for scalars in (
+            [],
+            {"inner.weight": []},
+            {"inner.weight": {"step": "x"}},
+            {"inner.weight": 5},
+            7,
+            {"inner.weight": {"exp_avg": 1}},
+        ):
             found[f"scalars {scalars}"] = lambda scalars=scalars: self._with_facts({"optimizer_scalars": scalars})
         return found
 

@@ -35,6 +35,8 @@ ARCHITECTURES = {
 class Models(Target):
     name = "model folders"
     deadline = 10.0
+    memory = 1500
+    slow = frozenset({"input 4096"})
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

@@ -16,7 +16,8 @@ from PIL import Image
 
 from saccade.data.pictures.reading import prepare, read_picture
 
-MODES = {"PNG": ("RGB", "RGBA", "L", "P", "1", "I;16", "LA"), "JPEG": ("RGB", "L", "CMYK"), "WEBP": ("RGB", "RGBA"), "BMP": ("RGB", "P", "1"),
+MODES = {"PNG": ("RGB", "RGBA", "L", "P", "1", "I;16", "LA"), "JPEG": ("RGB", "L", "CMYK"), "WEBP": ("RGB", "RGBA"),
+         "BMP": ("RGB", "P", "1"),
          "GIF": ("P", "RGB"), "TIFF": ("RGB", "L", "F", "CMYK", "I;16"), "PPM": ("RGB", "L", "1")}  # fmt: skip
 
 
@@ -24,7 +25,8 @@ class Pictures(Target):
     name = "pictures"
     deadline = 20.0
     memory = 1500
-    slow = frozenset({"JPEG of 400 scans", "TIFF of 64,000 directories", "PPM of comments", "PNG 8000 × 8000", "PNG 1 × 64 million",
+    slow = frozenset({"JPEG of 400 scans", "TIFF of 64,000 directories", "PPM of comments", "PNG 8000 × 8000",
+                      "PNG 1 × 64 million",
                       "GIF of 2,000 frames"})  # fmt: skip
 
     def __init__(self, folder: Path) -> None:
@@ -44,7 +46,9 @@ class Pictures(Target):
         self.bases.append(_saved(noise, "TIFF", compression="tiff_lzw"))
 
     def corpus(self) -> Mapping[str, Callable[[], Content]]:
-        found: dict[str, Callable[[], Content]] = {f"good {n}": lambda data=data: data for n, data in enumerate(self.bases)}
+        found: dict[str, Callable[[], Content]] = {
+            f"good {n}": lambda data=data: data for n, data in enumerate(self.bases)
+        }
         for orientation in range(10):
             found[f"orientation {orientation}"] = lambda orientation=orientation: _rotated(orientation)
         found |= {
@@ -66,8 +70,12 @@ class Pictures(Target):
             "folder": lambda: Odd("folder"),
             "sparse": lambda: Odd("sparse", 2**40, self.bases[0]),
             "PNG of a lying header": lambda: _png(60_000, 60_000, bytes(1000)),
-            "PNG of a text bomb": lambda: _png(1, 1, bytes(5), [(b"zTXt", b"a\0\0" + zlib.compress(bytes(50_000_000), 9))]),
-            "PNG of an ICC bomb": lambda: _png(1, 1, bytes(5), [(b"iCCP", b"a\0\0" + zlib.compress(bytes(50_000_000), 9))]),
+            "PNG of a text bomb": lambda: _png(
+                1, 1, bytes(5), [(b"zTXt", b"a\0\0" + zlib.compress(bytes(50_000_000), 9))]
+            ),
+            "PNG of an ICC bomb": lambda: _png(
+                1, 1, bytes(5), [(b"iCCP", b"a\0\0" + zlib.compress(bytes(50_000_000), 9))]
+            ),
             "PNG of many chunks": lambda: _png(1, 1, bytes(5), [(b"tEXt", b"a\0b")] * 50_000),
             "PNG 8000 × 8000": lambda: _png(8000, 8000, bytes(8000 * 24_001)),
             "PNG 1 × 64 million": lambda: _png(1, 64_000_000, bytes(64_000_000 * 4)),
@@ -107,7 +115,9 @@ def _rotated(orientation: int) -> bytes:
 def _png(width: int, height: int, rows: bytes, more: list[tuple[bytes, bytes]] | None = None) -> bytes:
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     chunks = [(b"IHDR", header), *(more or ()), (b"IDAT", zlib.compress(rows, 1)), (b"IEND", b"")]
-    packed = (struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks)
+    packed = (
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+    )
     return b"\x89PNG\r\n\x1a\n" + b"".join(packed)
 
 

@@ -14,14 +14,21 @@ from saccade.engine.recipe import load_recipe, packaged_recipes
 from saccade.families import recipes
 
 WORDS = (
-    "2024-13-45", "2024-01-01", "!!int x", "!!float x", "!!bool x", "!!timestamp x", "!!binary x", "!!set {a}", "!!python/name:os",
-    "!!python/object/apply:os.system [x]", "[1, 2]: x", "{a: b}: x", "? [a]", "[]", "{}", "null", "~", "&a [*a]", "&a {a: *a}", "*a",
-    "<<: *a", "<<: [1]", "<<: {a: 1}", "1e400", ".nan", ".inf", "-.inf", "0x" + "f" * 50, "9" * 5000, "1:2:3:4", "1:" * 200 + "1",
-    "0o7", "'", '"', "\\", "|", ">", "#", "- ", "---", "...", "%YAML 9.9", "%TAG ! x", "@", "`", "\t", "\0", '"\\ud800"', '"\\0"',
-    "\ufeff", "yes", "phases: {}", "phases: [1]", "phases: 5", "data: []", "data: 5", "protocols: []", "protocols: {a: [1]}",
+    "2024-13-45", "2024-01-01", "!!int x", "!!float x", "!!bool x", "!!timestamp x", "!!binary x", "!!set {a}",
+    "!!python/name:os",
+    "!!python/object/apply:os.system [x]", "[1, 2]: x", "{a: b}: x", "? [a]", "[]", "{}", "null", "~", "&a [*a]",
+    "&a {a: *a}", "*a",
+    "<<: *a", "<<: [1]", "<<: {a: 1}", "1e400", ".nan", ".inf", "-.inf", "0x" + "f" * 50, "9" * 5000, "1:2:3:4",
+    "1:" * 200 + "1",
+    "0o7", "'", '"', "\\", "|", ">", "#", "- ", "---", "...", "%YAML 9.9", "%TAG ! x", "@", "`", "\t", "\0",
+    '"\\ud800"', '"\\0"',
+    "\ufeff", "yes", "phases: {}", "phases: [1]", "phases: 5", "data: []", "data: 5", "protocols: []",
+    "protocols: {a: [1]}",
     "protocol: []", "protocol: {a: 1}", "model: []", "model: x", "extends: soft-mref", "extends: []", "extends: x.yaml",
-    "extends: recipe.yaml", "schema_version: 1", "schema_version: x", "schema_version: 2", "task: attribute", "loss: soft:1:2:3",
-    "loss: soft:x", "freeze: 5", "freeze: abc", "1.5: x", "phases.0.steps: 5", "phases.9.steps: 5", "phases.0.loss: soft:1",
+    "extends: recipe.yaml", "schema_version: 1", "schema_version: x", "schema_version: 2", "task: attribute",
+    "loss: soft:1:2:3",
+    "loss: soft:x", "freeze: 5", "freeze: abc", "1.5: x", "phases.0.steps: 5", "phases.9.steps: 5",
+    "phases.0.loss: soft:1",
     "a.b.c: 1", ".: 1", "steps: -1", "steps: 1e300", "batch_size: 1000000000000", "seed: 99999999999999999999", "lr: x",
 )  # fmt: skip
 
@@ -68,9 +75,12 @@ class Recipes(Target):
             "Latin": b"\xe9",
         }.items():
             found[f"file {name}"] = lambda value=value: (value, ())
-        for override in ("phases.0.steps", "=", "a=b", "phases.99999999999999999999.x=1", "phases.0.optimizer.lr=!!int x", "data=[",
-                         "model.config.channels=1e400", "phases=&a [*a]", "phases.0.loss=soft:x", "seed=2e400", "data.name=\udcff",
-                         "seed=" + "9" * 5000, "phases.0=[]", "phases.-1.steps=7", "model=5", "phases.0.loss.entropy.x=1"):  # fmt: skip
+        for override in ("phases.0.steps", "=", "a=b", "phases.99999999999999999999.x=1",
+                         "phases.0.optimizer.lr=!!int x", "data=[",
+                         "model.config.channels=1e400", "phases=&a [*a]", "phases.0.loss=soft:x", "seed=2e400",
+                         "data.name=\udcff",
+                         "seed=" + "9" * 5000, "phases.0=[]", "phases.-1.steps=7", "model=5",
+                         "phases.0.loss.entropy.x=1"):  # fmt: skip
             found[f"--set {override[:40]!r}"] = lambda override=override: (base.encode(), (override,))
         return found
 
@@ -80,7 +90,8 @@ class Recipes(Target):
             return spoilt_bytes(rng, text.encode(), [each.encode() for each in WORDS]), ()
         overrides = ()
         if rng.random() < 0.3:
-            path = ".".join(rng.choice(("phases", "0", "-1", "optimizer", "lr", "data", "name", "model", "config", "loss", "", "x"))
+            path = ".".join(rng.choice(("phases", "0", "-1", "optimizer", "lr", "data", "name", "model", "config",
+                                        "loss", "", "x"))
                             for _ in range(rng.randrange(1, 5)))  # fmt: skip
             overrides = (f"{path}={rng.choice(WORDS)}",)
         return spoilt_text(rng, text, WORDS).encode("utf-8", "replace"), overrides

@@ -36,8 +36,10 @@ class Records(Target):
         self.bases = [self._written(number, record) for number, record in enumerate(_records())]
         self.scores = {
             "model": "m", "data": "mref", "split": "test", "n": 100, "seed": 0, "protocol": "p", "note": "x",
-            "metrics": {"accuracy": 0.5, "by": {"red": 0.25}}, "attention": {"pointing": 0.5, "by_look": {"a": {"iou": 0.1}}},
-            "baselines": {"uniform": {"accuracy": 0.1}}, "intervals": {"accuracy": [0.4, 0.6]}, "counts": {"accuracy": 100},
+            "metrics": {"accuracy": 0.5, "by": {"red": 0.25}}, "attention": {"pointing": 0.5,
+                                                                             "by_look": {"a": {"iou": 0.1}}},
+            "baselines": {"uniform": {"accuracy": 0.1}}, "intervals": {"accuracy": [0.4, 0.6]},
+            "counts": {"accuracy": 100},
         }  # fmt: skip
         row = {"step": 1, "phase": "main", "kind": "train", "values": {"loss": 1.5}, "seconds": 1.0}
         self.rows = [row, {**row, "step": 2, "kind": "validation", "values": {"accuracy": 0.5}}]
@@ -49,9 +51,25 @@ class Records(Target):
         return {path.name: path.read_bytes() for path in place.iterdir()}
 
     def corpus(self) -> Mapping[str, Callable[[], Files]]:
-        found: dict[str, Callable[[], Files]] = {f"good {n}": lambda base=base: base for n, base in enumerate(self.bases)}
-        shapes = ([["a"]], [["a", 0.5, 1]], ["ab"], "ab", {"a": 0.5}, [["a", "b"]], [[[], {}]], 5, [None], [["a", None]], True, [[1, 1e400]])
-        for key in ("alternatives", "labels", "words", "captions", "sentences", "slots", "supporting", "confidence", "size", "peak", "model",
+        found: dict[str, Callable[[], Files]] = {
+            f"good {n}": lambda base=base: base for n, base in enumerate(self.bases)
+        }
+        shapes = (
+            [["a"]],
+            [["a", 0.5, 1]],
+            ["ab"],
+            "ab",
+            {"a": 0.5},
+            [["a", "b"]],
+            [[[], {}]],
+            5,
+            [None],
+            [["a", None]],
+            True,
+            [[1, 1e400]],
+        )
+        for key in ("alternatives", "labels", "words", "captions", "sentences", "slots", "supporting", "confidence",
+                    "size", "peak", "model",
                     "question", "answer", "picture", "source"):  # fmt: skip
             for shape in shapes:
                 found[f"{key} {shape}"] = lambda key=key, shape=shape: self._with_info(0, {key: shape})
@@ -61,26 +79,44 @@ class Records(Target):
             found[f"scores of {depth} brackets"] = lambda depth=depth: {SCORES: b"[" * depth + b"]" * depth}
             found[f"metrics of {depth} brackets"] = lambda depth=depth: {METRICS: b"[" * depth + b"\n{}"}
         for name, tensor in {
-            "empty weights": torch.zeros(1, 0, 5), "no example": torch.zeros(0, 5, 7), "complex": torch.zeros(1, 5, 7, dtype=torch.complex64),
-            "huge": torch.full((1, 5, 7), 1e38), "integers": torch.ones(1, 5, 7, dtype=torch.int64), "one cell": torch.ones(1, 1, 1),
-            "one axis": torch.ones(5), "five axes": torch.ones(1, 1, 1, 1, 1), "half": torch.ones(1, 5, 7).half(), "bool": torch.ones(1, 5, 7).bool(),
+            "empty weights": torch.zeros(1, 0, 5), "no example": torch.zeros(0, 5, 7),
+            "complex": torch.zeros(1, 5, 7).to(torch.complex64),
+            "huge": torch.full((1, 5, 7), 1e38), "integers": torch.ones(1, 5, 7, dtype=torch.int64),
+            "one cell": torch.ones(1, 1, 1),
+            "one axis": torch.ones(5), "five axes": torch.ones(1, 1, 1, 1, 1), "half": torch.ones(1, 5, 7).half(),
+            "bool": torch.ones(1, 5, 7).bool(),
         }.items():  # fmt: skip
             found[f"weights {name}"] = lambda tensor=tensor: self._with_tensor("looks.0.weights", tensor)
-        for name, frame in {"zero": torch.zeros(2, 3), "NaN": torch.full((2, 3), torch.nan), "huge": torch.eye(2, 3) * 1e300,
+        for name, frame in {"zero": torch.zeros(2, 3), "NaN": torch.full((2, 3), torch.nan),
+                            "huge": torch.eye(2, 3) * 1e300,
                             "tiny": torch.eye(2, 3).double() * 1e-300}.items():  # fmt: skip
             found[f"frame {name}"] = lambda frame=frame: self._with_tensor("looks.0.frame", frame.double())
             found[f"canvas {name}"] = lambda frame=frame: self._with_tensor("canvas", frame.double()[None])
         for size in ([0, 0], [-1, 5], [10**6, 10**6], [2**62, 2**62], [1, 1]):
             found[f"image size {size}"] = lambda size=size: self._with_tensor("image_size", torch.tensor([size]))
         for size in ((0, 0, 3), (1, 1, 3), (5, 5, 4), (1, 3000, 3), (5, 5)):
-            found[f"picture {size}"] = lambda size=size: self._with_tensor("picture", torch.zeros(size, dtype=torch.uint8))
+            found[f"picture {size}"] = lambda size=size: self._with_tensor(
+                "picture", torch.zeros(size, dtype=torch.uint8)
+            )
         for file in (JSON, TENSORS):
             for kind in ("pipe", "zero", "folder", "link"):
                 found[f"{file} is a {kind}"] = lambda file=file, kind=kind: {**self.bases[0], file: Odd(kind)}
             found[f"{file} is a sparse terabyte"] = lambda file=file: {**self.bases[0], file: Odd("sparse", 2**40)}
         for key in (*self.scores, "x"):
-            for shape in (*shapes, None, [], {}, {"a": {"b": {"c": 1}}}, {"accuracy": None}, nested(70), {"by_look": 5}, "\ud800"):
-                found[f"scores {key} {str(shape)[:40]}"] = lambda key=key, shape=shape: {SCORES: as_json({**self.scores, key: shape})}
+            for shape in (
+                *shapes,
+                None,
+                [],
+                {},
+                {"a": {"b": {"c": 1}}},
+                {"accuracy": None},
+                nested(70),
+                {"by_look": 5},
+                "\ud800",
+            ):
+                found[f"scores {key} {str(shape)[:40]}"] = lambda key=key, shape=shape: {
+                    SCORES: as_json({**self.scores, key: shape})
+                }
         return found
 
     def drawn(self, rng: random.Random) -> Files:
@@ -100,7 +136,9 @@ class Records(Target):
                 document = spoilt_values(rng, document)
             return {**base, JSON: as_json(document)}
         if what == 5:
-            return self._with_info(number, {rng.choice(("alternatives", "labels", "words", "size", "captions")): odd(rng)})
+            return self._with_info(
+                number, {rng.choice(("alternatives", "labels", "words", "size", "captions")): odd(rng)}
+            )
         if what == 6:
             return {**base, JSON: spoilt_bytes(rng, bytes(base[JSON]))}  # type: ignore[arg-type]
         tensors: bytes = base[TENSORS]  # type: ignore[assignment]
@@ -151,7 +189,8 @@ def _records() -> list[Record]:
     slots = Look("slot", "slots", "multiplier", torch.full((1, 3), 1 / 3), norm="softmax")
     steps = Look("word", "soft", "multiplier", weights[:, None].repeat(1, 3, 1, 1), norm="softmax", frame=frame,
                  emits=torch.tensor([[1, 2, 0]]), active=torch.tensor([[True, True, False]]))  # fmt: skip
-    info = {"model": "m", "question": "where?", "answer": "here", "confidence": 0.5, "alternatives": [["there", 0.25]], "size": [10, 14],
+    info = {"model": "m", "question": "where?", "answer": "here", "confidence": 0.5, "alternatives": [["there", 0.25]],
+            "size": [10, 14],
             "peak": [3.0, 4.0], "picture": "a/b.png"}  # fmt: skip
     words = [{"word": "a", "log_probability": -0.5}, {"word": "b", "log_probability": -1.0}]
     return [

@@ -54,15 +54,21 @@ class Tables(Target):
             for reader in ("csv", "jsonl"):
                 found[f"good {family} {reader}"] = lambda f=family, r=reader, rows=rows: (f, r, self._written(r, rows))
             for column in rows[0]:
-                for value in ("1e400", 10**400, [1e999, 0, 1, 1], "1e400 0 1 1", "nan 0 1 1", "\ud800", "\udcff", "a\0b", "", [], {}, [[]],
-                              True, None, "[" * 5000, "x" * 200_000, -1, "9" * 5000, [10**400] * 4, {"a": 1}, 1.0):  # fmt: skip
+                for value in ("1e400", 10**400, [1e999, 0, 1, 1], "1e400 0 1 1", "nan 0 1 1", "\ud800", "\udcff",
+                              "a\0b", "", [], {}, [[]],
+                              True, None, "[" * 5000, "x" * 200_000, -1, "9" * 5000, [10**400] * 4, {"a": 1},
+                              1.0):  # fmt: skip
                     name = f"{family} {column} {str(value)[:30]!r}"
                     found[name] = lambda f=family, c=column, v=value: (f, "jsonl", self._with_cell(f, c, v))
         raw: dict[str, Any] = {
-            "empty": b"", "NUL": b"\0" * 100, "Latin": b"image,query,label\n\xe9.png,a,b\n", "half a quote": b'image,query,label\n"a',
-            "only a header": b"image,query,label\n", "semicolons": b"image;query;label\n1;2;3\n", "deep": b"[" * 100_000,
-            "deep object": b'{"a":' * 50_000, "one long line": b"x" * 300_000, "many columns": b"a," * 50_000, "many good columns": b"image,query,label" + b",a" * 50_000, "BOM": b"\xef\xbb\xbf",
-            "twice": b"image,image,query,label\n", "carriage returns": b"image,query,label\r\r\r0.png,a,b\r", "UTF-16": "image,query".encode("utf-16"),
+            "empty": b"", "NUL": b"\0" * 100, "Latin": b"image,query,label\n\xe9.png,a,b\n",
+            "half a quote": b'image,query,label\n"a',
+            "only a header": b"image,query,label\n", "semicolons": b"image;query;label\n1;2;3\n",
+            "deep": b"[" * 100_000,
+            "deep object": b'{"a":' * 50_000, "one long line": b"x" * 300_000, "many columns": b"a," * 50_000,
+            "many good columns": b"image,query,label" + b",a" * 50_000, "BOM": b"\xef\xbb\xbf",
+            "twice": b"image,image,query,label\n", "carriage returns": b"image,query,label\r\r\r0.png,a,b\r",
+            "UTF-16": "image,query".encode("utf-16"),
             "pipe": Odd("pipe"), "folder": Odd("folder"), "digits": b'{"image": ' + b"9" * 6000 + b"}",
         }  # fmt: skip
         for name, content in raw.items():

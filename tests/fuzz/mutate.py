@@ -8,10 +8,13 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-ODD_TEXT = ("", " ", "\0", "a\0b", "\ud800", "\udcff", "x" * 3000, "../../etc/passwd", "/", "~", "NaN", "1e400", "é" * 50,
-            "\u202e", "<script>", "%s%n", "{}", "0x" + "f" * 40, "\n", "\r\n", "-", "--out", "*", "timm:x", "1:2:3")  # fmt: skip
+ODD_TEXT = ("", " ", "\0", "a\0b", "\ud800", "\udcff", "x" * 3000, "../../etc/passwd", "/", "~", "NaN", "1e400",
+            "é" * 50,
+            "\u202e", "<script>", "%s%n", "{}", "0x" + "f" * 40, "\n", "\r\n", "-", "--out", "*", "timm:x",
+            "1:2:3")  # fmt: skip
 ODD_NUMBERS = (0, -1, 1, 2, 3, 255, 256, 65_536, 2**31, -(2**31), 2**32, 2**53, 2**63 - 1, 2**63, -(2**63) - 1, 2**64,
-               10**30, 10**400, 0.0, -0.0, 0.5, 1e-320, 1e308, -1e308, float("inf"), float("-inf"), float("nan"))  # fmt: skip
+               10**30, 10**400, 0.0, -0.0, 0.5, 1e-320, 1e308, -1e308, float("inf"), float("-inf"),
+               float("nan"))  # fmt: skip
 ODD_VALUES = (None, True, False, [], {}, [[]], [None], {"": None}, {"name": []}, [[1, 2], [3]], [1, "a", None])
 
 

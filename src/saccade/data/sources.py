@@ -35,9 +35,10 @@ _CONNECT_SECONDS = 10
 _CLIENT_SECONDS = 600
 _BLOCK = 1 << 18
 _UNPACKING_ERRORS = (
-    OSError, EOFError, ValueError, LookupError, RuntimeError, ArithmeticError, zlib.error, struct.error, tarfile.TarError,
-    zipfile.BadZipFile,
-)  # what Python's readers of archives raise on damaged bytes; RuntimeError: encrypted, or packed by unknown means  # fmt: skip
+    OSError, EOFError, ValueError, LookupError, RuntimeError, ArithmeticError, zlib.error, struct.error,
+    tarfile.TarError, zipfile.BadZipFile,
+)  # fmt: skip
+"""What Python's readers of archives raise on damaged bytes; RuntimeError: encrypted, or packed by unknown means."""
 
 
 class SourceError(Exception):

@@ -44,8 +44,8 @@ from saccade.models.io.sketch import Sketching, with_memory
 from saccade.models.io.stored import check_header, from_stored, to_stored
 from saccade.tensor_file import parse_tensors
 
-MOST_NUMBERS = 2**28
-"""In the map of one stage of one picture; a gigabyte as float32."""
+MOST_NUMBERS = 2**26
+"""In the map of one stage of one picture; 256 megabytes as float32, and four times as many before it is pooled."""
 
 
 def save_model(

@@ -1,8 +1,8 @@
 """``make fuzz``: inputs of all targets for some minutes, each target in a process that is watched.
 
-    python tests/fuzz/run.py --minutes 10             all targets, two at a time
-    python tests/fuzz/run.py --target recipes          one of them
-    python tests/fuzz/run.py --target recipes --only 7 one input, with its traceback
+    python tools/fuzz.py --minutes 10             all targets, two at a time
+    python tools/fuzz.py --target recipes          one of them
+    python tools/fuzz.py --target recipes --only 7 one input, with its traceback
 
 An input that computes longer than its target's deadline, that stands still four times as long, or that adds more memory
 than its target's bound is named; its process is ended and the next one goes on behind it. Ends with 1 if there is any
@@ -28,10 +28,9 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+TESTS = HERE.parent / "tests"
 START_SECONDS = 180.0
 """For a process to import torch and make its first files."""
-KEPT = 40
-"""Findings of one target; more are counted."""
 
 
 @dataclass
@@ -48,8 +47,9 @@ class Tally:
     slowest: float = 0.0
     """Seconds of computing."""
     grown: int = 0
-    """Megabytes that the process grew by."""
-    findings: list[str] = field(default_factory=list)
+    """Megabytes that one input added at most."""
+    findings: dict[str, list[str]] = field(default_factory=dict)
+    """What was found by its last line; the same again is counted."""
 
     @property
     def is_good(self) -> bool:
@@ -58,8 +58,9 @@ class Tally:
 
     def found(self, text: str) -> None:
         """Keep one finding."""
-        if len(self.findings) < KEPT:
-            self.findings.append(text)
+        lines = text.splitlines()
+        places = [line for line in lines if "/saccade/" in line]
+        self.findings.setdefault(f"{places[-1] if places else ''} {lines[-1]}"[:300], []).append(text)
 
 
 @dataclass(frozen=True)
@@ -95,53 +96,48 @@ def _one_process(
     target: Watched, tally: Tally, folder: Path, seed: int, first: int, seconds: float, only: int | None
 ) -> int:
     """Run inputs from ``first`` on; the number to go on from, or −1 at the end."""
-    command = [sys.executable, str(HERE / "worker.py"), target.home, str(folder), "--seed", str(seed)]
+    command = [sys.executable, str(HERE / "fuzz_worker.py"), target.home, str(folder), "--seed", str(seed)]
     command += ["--first", str(first), "--seconds", str(seconds)] + ([] if only is None else ["--only", str(only)])
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
     log = (folder / "log.txt").open("wb")
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, env=env)
     lines: queue.Queue[bytes | None] = queue.Queue()
     threading.Thread(target=_forward, args=(process, lines), daemon=True).start()
-    number, name, base, began = first, "the start", None, time.monotonic()
+    number, name, base, began = first, "the start", -1, time.monotonic()  # −1: before the first input
     try:
         while True:
             said = _next_line(lines, 0.05)
             if said is None:  # the process has ended
-                code = process.wait()
+                tally.inputs += base >= 0
                 tally.tracebacks += 1
-                tally.found(f"{name} (input {number}) ended the process with {code}: {_tail(folder)}")
-                tally.inputs += base is not None
-                return number + 1 if base is not None and only is None else -1
+                tally.found(f"{name} (input {number}) ended the process with {process.wait()}: {_tail(folder)}")
+                break
             if not said:
-                waited = time.monotonic() - began
-                limit = START_SECONDS if base is None else 4 * target.deadline
-                grown = 0 if base is None else _resident(process.pid) - base
-                if waited > limit or grown > target.memory:
-                    tally.inputs += base is not None
+                waited, grown = time.monotonic() - began, _resident(process.pid) - base if base >= 0 else 0
+                if waited > (START_SECONDS if base < 0 else 4 * target.deadline) or grown > target.memory:
+                    tally.inputs += base >= 0
                     _note_limit(tally, target, name, number, waited, grown)
-                    return number + 1 if base is not None and only is None else -1
-            elif "corpus" in said:
-                base, began = said["memory"], time.monotonic()
+                    break
             elif "begin" in said:
-                number, name, began = said["begin"], said["name"], time.monotonic()
+                number, name, base, began = said["begin"], said["name"], said["resident"], time.monotonic()
+            elif "end" in said:
+                _count(tally, target, said)
             elif "done" in said:
                 return -1
-            else:
-                _count(tally, target, said, base or 0)
-                if said["memory"] - (base or 0) > target.memory:  # start anew: the largest memory does not go down
-                    return number + 1 if only is None else -1
+        return number + 1 if base >= 0 and only is None else -1
     finally:
         process.kill()
         process.wait()
         log.close()
 
 
-def _count(tally: Tally, target: Watched, said: dict[str, Any], base: int) -> None:
+def _count(tally: Tally, target: Watched, said: dict[str, Any]) -> None:
     """Note one outcome."""
     number, result = said["end"], said["result"]
     tally.inputs += 1
     tally.refused += result == "refused"
     tally.accepted += result == "accepted"
-    tally.slowest, tally.grown = max(tally.slowest, said["cpu"]), max(tally.grown, said["memory"] - base)
+    tally.slowest, tally.grown = max(tally.slowest, said["cpu"]), max(tally.grown, said["grown"])
     again = f"--target {target.name!r} --only {number}"
     if result == "traceback":
         tally.tracebacks += 1
@@ -149,9 +145,9 @@ def _count(tally: Tally, target: Watched, said: dict[str, Any], base: int) -> No
     if said["cpu"] > target.deadline:
         tally.late += 1
         tally.found(f"{said['name']} ({again}) took {said['cpu']:.1f} s, {target.deadline:g} are allowed")
-    if said["memory"] - base > target.memory:
+    if said["grown"] > target.memory:
         tally.large += 1
-        tally.found(f"{said['name']} ({again}) took {said['memory'] - base} MB, {target.memory} are allowed")
+        tally.found(f"{said['name']} ({again}) took {said['grown']} MB, {target.memory} are allowed")
 
 
 def _note_limit(tally: Tally, target: Watched, name: str, number: int, waited: float, grown: int) -> None:
@@ -211,14 +207,17 @@ def table(tallies: Sequence[Tally]) -> str:
     rows.append(together)
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     return "\n".join(
-        "  ".join(cell.ljust(width) if not column else cell.rjust(width) for column, (cell, width) in enumerate(zip(row, widths)))
+        "  ".join(
+            cell.ljust(width) if not column else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths))
+        )
         for row in (head, *rows)
     )
 
 
 def main() -> int:
     """The command."""
-    sys.path[:0] = [str(HERE), str(HERE.parent)]
+    sys.path[:0] = [str(TESTS / "fuzz"), str(TESTS)]
     from targets import TARGETS
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -237,8 +236,9 @@ def main() -> int:
         chosen = [watched(name, TARGETS[name]) for name in names]
         tallies = list(pool.map(lambda each: fuzz(each, seconds, options.seed, options.only), chosen))
     for tally in tallies:
-        for finding in tally.findings:
-            print(f"{tally.target}: {finding}\n")
+        for texts in tally.findings.values():
+            again = f" ({len(texts) - 1} more like it)" if len(texts) > 1 else ""
+            print(f"{tally.target}: {texts[0]}{again}\n")
     print(table(tallies))
     return 0 if all(tally.is_good for tally in tallies) else 1
 
