@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from saccade.data.tables.splits import SPLITS, split_of
-from saccade.data.tables.wording import first_few
 from saccade.errors import DataError
 from saccade.untrusted import check_text
 
@@ -30,6 +29,7 @@ Rows = list[tuple[int, Cells]]
 """Rows with the number of their line."""
 _FARTHEST = 1e9  # pixels from the corner of a picture
 _SHOWN = 40  # characters of a cell in a message
+_COLUMNS_SHOWN = 20
 Box = tuple[float, float, float, float]
 """xyxy."""
 
@@ -123,11 +123,16 @@ def _checked_header(path: Path, header: Sequence[str], needed: Sequence[str]) ->
     if len(columns) == 1 and (other := re.search("[;\t]", columns[0])):
         raise DataError(f"{path}: cells are parted by {other.group()!r}, not by commas; export it with commas")
     if missing:
-        found = f"found {first_few([name[:_SHOWN] for name in columns], 20)}" if columns else "the file is empty"
+        found = f"found {_listed(columns)}" if columns else "the file is empty"
         raise DataError(f"{path}: no column {', '.join(missing)}; {found}; the first line must name the columns")
-    if twice := sorted(name[:_SHOWN] for name, times in Counter(columns).items() if name and times > 1):
-        raise DataError(f"{path}: more than one column {first_few(twice, 20)}; rename or remove one")
+    if twice := sorted(name for name, times in Counter(columns).items() if name and times > 1):
+        raise DataError(f"{path}: more than one column {_listed(twice)}; rename or remove one")
     return columns
+
+
+def _listed(columns: Sequence[str]) -> str:
+    shown = [name[:_SHOWN] for name in columns[:_COLUMNS_SHOWN]]
+    return ", ".join([*shown, "…"] if len(columns) > len(shown) else shown)
 
 
 class FilesFrom:
