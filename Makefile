@@ -8,7 +8,7 @@ COVER  ?= --cov --cov-report=
 COUNT  ?= 200
 MINUTES ?= 10
 
-.PHONY: run test test-extras quick lint bench kill soak tables chromium install clean
+.PHONY: run test test-extras quick lint bench fuzz kill soak tables chromium install clean
 
 run: $(STAMP)  ## install, then show what saccade does: tour/report.html
 	$(BIN)/saccade tour --quick --out tour
@@ -33,6 +33,9 @@ lint: $(DEV)
 
 bench: $(DEV)  ## speed and memory, measured side by side
 	$(BIN)/python benchmarks/run.py
+
+fuzz: $(DEV)  ## hostile inputs of every kind for MINUTES: no traceback, deadlines and a memory bound held
+	$(BIN)/python tools/fuzz.py --minutes $(MINUTES)
 
 kill: $(DEV)  ## SIGKILL commands that write, run them again, compare what they leave (COUNT=200 kills)
 	OMP_NUM_THREADS=1 $(BIN)/python tools/kill.py --count $(COUNT)

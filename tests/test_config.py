@@ -98,6 +98,14 @@ def test_a_whole_float_is_an_integer() -> None:
         ({"steps": 1, "extra": {"k": "v"}}, "extra.k: expected int"),
         ({"steps": 1, "limit": "many"}, "limit: expected int"),
         ({"steps": -1}, "Settings: steps cannot be negative"),
+        ({"steps": 2**63}, "steps: a whole number beyond 64 bits"),
+        ({"steps": 1e300}, "steps: expected int, found float 1e+300"),
+        ({"steps": 1, "optimizer": {"lr": 10**400}}, "optimizer.lr: a whole number beyond 64 bits"),
+        ({"steps": 1, "note": "a\0b"}, "note: text that holds NUL"),
+        ({"steps": 1, "note": "a\ud800"}, "note: text that holds NUL or half of a surrogate pair: 'a\\ud800'"),
+        ({"steps": 1, "flag": 16**5000}, "flag: expected bool, found int too long to be shown"),
+        ({"steps": 1, "flag": "x" * 500}, "x" * 119 + "…"),
+        ({"s" * 500: 1}, f"unknown setting '{'s' * 120}': choose from"),
         ([], "Settings: expected a mapping of settings, found list []"),
     ],
 )
@@ -112,15 +120,19 @@ def test_messages_start_at_where() -> None:
         from_dict(Settings, {"sedd": 1}, where="recipe.data")
 
 
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=5)
+INTEGER = st.integers(-(2**63), 2**63 - 1)
+
+
 @given(
     st.builds(
         Settings,
         steps=st.integers(0, 10**6),
         optimizer=st.builds(Optimizer, st.sampled_from(["adam", "sgd"]), st.floats(1e-6, 1)),
-        freeze=st.lists(st.text(max_size=5), max_size=3).map(tuple),
-        size=st.tuples(st.integers(), st.integers()),
-        note=st.none() | st.text(max_size=5),
-        extra=st.dictionaries(st.text(max_size=3), st.integers(), max_size=3),
+        freeze=st.lists(TEXT, max_size=3).map(tuple),
+        size=st.tuples(INTEGER, INTEGER),
+        note=st.none() | TEXT,
+        extra=st.dictionaries(st.text(max_size=3), INTEGER, max_size=3),
         flag=st.booleans(),
     )
 )

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from PIL import Image
-from safetensors.torch import save
+from safetensors.torch import load, save
 from torch import Tensor
 
 from saccade import atomic, geometry, record
@@ -277,3 +277,64 @@ def test_old_records_are_lifted_by_the_migrations(written: Path, monkeypatch: py
     monkeypatch.setattr(record, "MIGRATIONS", {0: lift})
     rewrite(written, lambda document: document.update(schema_version=0, facts=document.pop("info")))
     assert read_record(written).info == {"answer": "red"}
+
+
+# ---------------------------------------------------------------- records of strangers
+
+
+def changed_tensors(written: Path, change: Callable[[dict[str, Tensor]], object]) -> None:
+    """Other tensors with a digest that fits."""
+    file = written.with_suffix(".safetensors")
+    tensors = load(file.read_bytes())
+    change(tensors)
+    file.write_bytes(save(tensors))
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    rewrite(written, lambda document: document["tensors"].update(sha256=digest))
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "said"),
+    [
+        ("looks.0.weights", torch.zeros(2, 0, 4), r"'looks.0.weights' is empty, its shape is \(2, 0, 4\)"),
+        ("looks.0.weights", torch.zeros(0, 3, 4), "is empty"),
+        ("looks.0.weights", torch.ones(2, 3, 4, dtype=torch.int64), "numbers of the kind I64"),
+        ("looks.0.weights", torch.ones(2, 3, 4, dtype=torch.complex64), "type and shape"),
+        ("looks.1.choice", torch.zeros(2, 5), "numbers of the kind F32"),
+        ("picture", torch.zeros(0, 0, 3, dtype=torch.uint8), "'picture' is empty"),
+        ("canvas", torch.zeros(2, 2, 3), "its canvas cannot be inverted"),
+        ("canvas", torch.full((2, 2, 3), torch.nan), "its canvas cannot be inverted"),
+        ("image_size", torch.tensor([[0, 5], [1, 1]]), "expected 1 to"),
+        ("image_size", torch.tensor([[2**40, 2**40], [1, 1]]), "expected 1 to"),
+    ],
+)
+def test_tensors_that_lie_nowhere_are_refused(written: Path, name: str, tensor: Tensor, said: str) -> None:
+    changed_tensors(written, lambda tensors: tensors.update({name: tensor}))
+    with pytest.raises(CheckpointError, match=said):
+        read_record(written)
+
+
+@pytest.mark.parametrize("grid", [[0, 9], [10**6, 10**6], [2**62, 2]])
+def test_a_crop_without_cells_or_with_too_many_is_refused(written: Path, grid: list[int]) -> None:
+    rewrite(written, lambda document: document["looks"][4].update(grid=grid))
+    with pytest.raises(CheckpointError, match="expected 1 to"):
+        read_record(written)
+
+
+@pytest.mark.parametrize("depth", [100, 100_000])
+def test_a_deep_record_is_refused(written: Path, depth: int) -> None:
+    written.write_text('{"format": "saccade-record", "schema_version": 1, "info": ' + "[" * depth + "]" * depth + "}")
+    with pytest.raises(CheckpointError, match="nested deeper than 64 levels"):
+        read_record(written)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".safetensors"])
+def test_a_pipe_is_not_waited_for(written: Path, suffix: str) -> None:
+    written.with_suffix(suffix).unlink()
+    os.mkfifo(written.with_suffix(suffix))
+    with pytest.raises(CheckpointError, match="not a regular file"):
+        read_record(written)
+
+
+def test_the_name_of_a_picture_may_hold_bytes_that_are_not_utf8(tmp_path: Path) -> None:
+    info = {"picture": os.fsdecode(b"\xff.png")}
+    assert read_record(write_record(tmp_path / "r", Record(trace_of(torch.float32), info))).info == info

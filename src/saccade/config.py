@@ -2,6 +2,7 @@
 
 One reader for every configuration (models, recipes, zoo): an unknown key is an error that names the nearest valid
 one, a value of the wrong type is an error that names the key, and old files are lifted by a table of migrations.
+Numbers have 64 bits, and a setting that decides a size has a range (:func:`check_range`).
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from saccade.errors import ConfigError, nearest
+from saccade.untrusted import HIGHEST_INT, LOWEST_INT, check_text
 
 T = TypeVar("T")
 Migration = Callable[[dict[str, Any]], dict[str, Any]]
+_LONGEST_SHOWN = 120  # characters of a value in a message
 
 
 def from_dict(cls: type[T], values: Mapping[str, Any], *, where: str = "") -> T:
@@ -30,11 +34,11 @@ def from_dict(cls: type[T], values: Mapping[str, Any], *, where: str = "") -> T:
     if not isinstance(values, Mapping):
         raise ConfigError(f"{where or cls.__name__}: expected a mapping of settings, found {_kind(values)}")
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)  # type: ignore[arg-type]
     for key in values:
         if key not in fields:
             at = f"{where}.{key}" if where else str(key)
-            raise ConfigError(f"unknown setting '{at}': {nearest(str(key), fields)}")
+            raise ConfigError(f"unknown setting '{at[:_LONGEST_SHOWN]}': {nearest(str(key), fields)}")
     built = {key: _convert(hints[key], value, f"{where}.{key}" if where else key) for key, value in values.items()}
     missing = [
         name
@@ -47,8 +51,29 @@ def from_dict(cls: type[T], values: Mapping[str, Any], *, where: str = "") -> T:
         return cls(**built)
     except ConfigError:
         raise
-    except (ValueError, TypeError) as error:  # a dataclass's own __post_init__ check
+    except (ValueError, TypeError, ArithmeticError) as error:  # a dataclass's own __post_init__ check
         raise ConfigError(f"{where or cls.__name__}: {error}") from error
+
+
+def check_range(settings: Any, least: float, most: float, *names: str) -> None:
+    """Refuse settings outside ``least`` … ``most``: for the ``__post_init__`` of a dataclass.
+
+    Args:
+        settings: the dataclass.
+        least: the smallest value that makes sense.
+        most: the largest; a file that asks for more is damaged or means harm.
+        names: of the fields, each a number or a tuple of numbers.
+
+    Raises:
+        ValueError: names the setting, the bound and what was found.
+    """
+    for name in names:
+        found = getattr(settings, name)
+        for value in found if isinstance(found, tuple) else (found,):
+            if not value >= least:
+                raise ValueError(f"{name} must be {least:g} or more, found {_shown(found)}")
+            if value > most:
+                raise ValueError(f"{name} must be {most:,} at most, found {_shown(found)}")
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -98,7 +123,7 @@ def set_by_path(values: dict[str, Any], path: str, value: Any) -> None:
         at = ".".join(path.split(".")[: depth + 1])
         is_last = depth == len(parents)
         if isinstance(node, list):
-            key: Any = int(part) if re.fullmatch("-?[0-9]+", part) else None
+            key: Any = int(part) if re.fullmatch("-?[0-9]{1,9}", part) else None
             if key is None or not -len(node) <= key < len(node):
                 raise ConfigError(f"--set {at}: the list there has {len(node)} entries, numbered from 0")
         elif isinstance(node, dict):
@@ -128,8 +153,23 @@ def by_path(values: Any, path: str = "") -> dict[str, Any]:
     return found
 
 
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    """The types of the fields of ``cls``; finding them takes longer than using them."""
+    return typing.get_type_hints(cls)
+
+
 def _kind(value: Any) -> str:
-    return "nothing" if value is None else f"{type(value).__name__} {value!r}"
+    return "nothing" if value is None else f"{type(value).__name__} {_shown(value)}"
+
+
+def _shown(value: Any) -> str:
+    """``value`` as Python writes it, no longer than a line."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits, or a list in a list in a list …
+        return "too long to be shown"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def _convert(hint: Any, value: Any, where: str) -> Any:
@@ -150,7 +190,8 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     if origin is typing.Literal:
         if value in args:
             return value
-        raise ConfigError(f"{where}: found {value!r}; {nearest(str(value), map(str, args))}")
+        shown = _shown(value)
+        raise ConfigError(f"{where}: found {shown}; {nearest(shown.strip(chr(39)), map(str, args))}")
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return value if isinstance(value, hint) else from_dict(hint, value, where=where)
     if origin in (list, tuple, Sequence):
@@ -166,6 +207,8 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
         if not isinstance(value, Mapping):
             raise ConfigError(f"{where}: expected a mapping, found {_kind(value)}")
         return {str(key): _convert(args[1] if args else Any, item, f"{where}.{key}") for key, item in value.items()}
+    if hint in (int, float) and isinstance(value, int) and not LOWEST_INT <= value <= HIGHEST_INT:
+        raise ConfigError(f"{where}: a whole number beyond 64 bits")
     if hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     if hint is float and isinstance(value, str):  # YAML reads 1e-3 as text
@@ -173,8 +216,13 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
             return float(value)
         except ValueError:
             pass
-    if hint is int and isinstance(value, float) and value.is_integer():
+    if hint is int and isinstance(value, float) and value.is_integer() and LOWEST_INT <= value <= HIGHEST_INT:
         return int(value)
+    if hint is str and isinstance(value, str):
+        try:
+            check_text(value)
+        except ValueError as error:
+            raise ConfigError(f"{where}: {error}") from error
     if isinstance(hint, type) and isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
         return value
     raise ConfigError(f"{where}: expected {getattr(hint, '__name__', hint)}, found {_kind(value)}")

@@ -9,6 +9,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_LONGEST_WORD = 100
+"""Characters that are compared: the time grows with their square."""
+
 
 class SaccadeError(Exception):
     """Base of all errors that are the input's fault, not the program's."""
@@ -57,6 +60,6 @@ def nearest(word: str, choices: Iterable[str]) -> str:
     known = sorted(str(choice) for choice in choices)
     if not known:
         return "there is nothing to choose from"
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(word)[:_LONGEST_WORD], known, n=1, cutoff=0.5)
     listed = ", ".join(known)
     return f"did you mean '{close[0]}'? (choices: {listed})" if close else f"choose from {listed}"

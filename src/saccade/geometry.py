@@ -46,13 +46,17 @@ def checked_size(size: Size) -> Size:
 
 
 def identity(*batch: int) -> Tensor:
-    """The frame that changes nothing, (*batch,2,3)."""
-    return torch.eye(2, 3, dtype=torch.float64).expand(*batch, 2, 3)
+    """The frame that changes nothing, (*batch,2,3), in main memory."""
+    return torch.eye(2, 3, dtype=torch.float64, device="cpu").expand(*batch, 2, 3)
 
 
 def scale_shift(scale: tuple[float, float], shift: tuple[float, float]) -> Tensor:
-    """The frame x' = scale_x · x + shift_x, y' = scale_y · y + shift_y; both pairs are (x, y)."""
-    return torch.tensor([[scale[0], 0.0, shift[0]], [0.0, scale[1], shift[1]]], dtype=torch.float64)
+    """The frame x' = scale_x · x + shift_x, y' = scale_y · y + shift_y; both pairs are (x, y). In main memory.
+
+    There it stays on torch's meta device too: a model that is built without numbers still knows where its cells lie.
+    """
+    rows = [[scale[0], 0.0, shift[0]], [0.0, scale[1], shift[1]]]
+    return torch.tensor(rows, dtype=torch.float64, device="cpu")
 
 
 def compose(outer: Tensor, inner: Tensor) -> Tensor:

@@ -194,10 +194,11 @@ class Predictor:
         for name, weights in attention.items():
             try:
                 given[name] = torch.as_tensor(weights, dtype=torch.float32, device=self.device)
-            except (TypeError, ValueError, RuntimeError) as error:
+                is_finite = bool(given[name].isfinite().all())
+            except (TypeError, ValueError, RuntimeError, OverflowError) as error:
                 found = type(weights).__name__
                 raise DataError(f"attention for look '{name}': expected an array of numbers, found {found}") from error
-            if not bool(given[name].isfinite().all()):
+            if not is_finite:
                 raise DataError(f"attention for look '{name}': weights must be finite, found NaN or infinity")
         return given
 

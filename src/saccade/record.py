@@ -17,15 +17,16 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image
-from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.torch import save
 from torch import Tensor
 
 from saccade.atomic import write_bytes, write_text
 from saccade.config import from_dict, migrate, to_dict
 from saccade.errors import CheckpointError, ConfigError, DataError, SaccadeError
-from saccade.geometry import Size
+from saccade.geometry import Size, checked_size
+from saccade.tensor_file import Entry, parse_tensors, read_with_digest
 from saccade.trace import SCHEMA_VERSION, AttentionTrace, Kind, Look, Norm, Role, Total
+from saccade.untrusted import parse_json, read_regular
 
 FORMAT = "saccade-record"
 PICTURE_LIMIT = 1024
@@ -73,6 +74,9 @@ class _Document:
     tensors: _TensorFile
 
 
+_FLOATS, _WHOLE = frozenset({"F64", "F32", "F16", "BF16"}), frozenset({"I64", "I32", "U8", "BOOL"})
+_COUNTED = frozenset({"choice", "active", "emits", "image_size", "picture"})
+"""What is counted, not measured."""
 _ENTRY_FIELDS = tuple(item.name for item in dataclasses.fields(_LookEntry))
 _TENSOR_FIELDS = frozenset(item.name for item in dataclasses.fields(Look)).difference(_ENTRY_FIELDS)
 
@@ -114,11 +118,26 @@ def read_record(path: Path | str) -> Record:
     picture = tensors.pop("picture", None)
     try:
         trace = _trace(document, tensors).validate()
+        _check_drawable(trace)
     except SaccadeError as error:
         raise CheckpointError(f"{path}: {error}") from error
     if picture is not None and (picture.dtype != torch.uint8 or picture.dim() != 3 or picture.shape[-1] != 3):
         raise CheckpointError(f"{path}: its picture is not (H,W,3) bytes, found {tuple(picture.shape)} {picture.dtype}")
     return Record(trace, document.info, None if picture is None else Image.fromarray(picture.numpy()))
+
+
+def _check_drawable(trace: AttentionTrace) -> None:
+    """Refuse a trace that lies nowhere: a crop or a picture without pixels, a canvas that cannot be undone."""
+    for look in trace.looks:
+        if look.grid is not None:
+            checked_size(look.grid)
+    if trace.image_size is not None:
+        for height, width in trace.image_size.tolist():
+            checked_size((height, width))
+    if trace.canvas is not None:
+        canvas = trace.canvas.double()
+        if not bool(canvas.isfinite().all()) or bool((torch.linalg.det(canvas[..., :2]) == 0).any()):
+            raise DataError("its canvas cannot be inverted")
 
 
 def _tensors(trace: AttentionTrace, picture: Image.Image | None) -> dict[str, Tensor]:
@@ -133,17 +152,23 @@ def _tensors(trace: AttentionTrace, picture: Image.Image | None) -> dict[str, Te
 
 
 def _json_text(document: _Document) -> str:
+    values = to_dict(document)
     try:
-        return json.dumps(to_dict(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        text = json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
         raise DataError(f"the record's info and meta must be plain JSON values: {error}") from error
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # the name of a picture may hold bytes that are not UTF-8
+        return json.dumps(values, indent=2, allow_nan=False) + "\n"
+    return text
 
 
 def _document(path: Path) -> _Document:
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = parse_json(read_regular(path).decode("utf-8"))
     except OSError as error:
-        raise CheckpointError(f"{path}: no such record ({error.strerror})") from error
+        raise CheckpointError(f"{path}: no such record ({error.strerror or error})") from error
     except ValueError as error:
         raise CheckpointError(f"{path}: not a record (it is not JSON: {error})") from error
     if not isinstance(values, dict) or values.get("format") != FORMAT:
@@ -160,16 +185,30 @@ def _verified_tensors(path: Path, entry: _TensorFile) -> dict[str, Tensor]:
         raise CheckpointError(f"{path}: its tensors must be a .safetensors file beside it, found '{entry.file}'")
     file = path.with_name(entry.file)
     try:
-        data = file.read_bytes()
-    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        data, found = read_with_digest(file, _check_kinds)
+    except OSError as error:
         raise CheckpointError(f"{path}: its tensor file {entry.file!r} cannot be read ({error})") from error
-    found = hashlib.sha256(data).hexdigest()
     if found != entry.sha256:
         raise CheckpointError(f"{file}: damaged (SHA-256 {found[:12]}…, expected {entry.sha256[:12]}…); make it again")
     try:
-        return load(data)
-    except SafetensorError as error:
+        if not isinstance(data, bytes):
+            raise data
+        return parse_tensors(data)
+    except SaccadeError as error:
+        raise CheckpointError(f"{file}: {error}") from error
+    except ValueError as error:
         raise CheckpointError(f"{file}: not a safetensors file ({error})") from error
+
+
+def _check_kinds(header: Mapping[str, Entry]) -> None:
+    """Refuse tensors without a number, and numbers of a kind that their place does not have."""
+    for name, entry in header.items():
+        field = name.rpartition(".")[2]
+        kinds = _WHOLE if field in _COUNTED else _FLOATS | _WHOLE if field == "answer" else _FLOATS
+        if entry.dtype not in kinds:
+            raise DataError(f"'{name[:80]}' holds numbers of the kind {entry.dtype}")
+        if 0 in entry.shape:
+            raise DataError(f"'{name[:80]}' is empty, its shape is {entry.shape}")
 
 
 def _trace(document: _Document, tensors: dict[str, Tensor]) -> AttentionTrace:

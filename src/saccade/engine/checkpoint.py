@@ -20,15 +20,17 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-from safetensors import SafetensorError
 from torch import Tensor
 
 from saccade.atomic import folder_in_place, make_folder, writing
 from saccade.errors import CheckpointError
+from saccade.tensor_file import parse_tensors, read_with_digest
+from saccade.untrusted import parse_json, read_regular
 
 FORMAT = "saccade-checkpoint"
 SCHEMA_VERSION = 1
 TENSORS, FACTS = "state.safetensors", "state.json"
+_LARGEST = 16 * 2**30  # bytes of the tensors: weights, and what the optimiser keeps of each
 _NAME = re.compile(r"step-(\d{8,})(?:\.(\d+))?")
 
 
@@ -127,8 +129,7 @@ class CheckpointStore:
 def read_checkpoint(path: Path) -> Checkpoint:
     """Read and verify one checkpoint folder, or say in a CheckpointError what is wrong with it."""
     try:
-        header = json.loads((path / FACTS).read_bytes())
-        content = (path / TENSORS).read_bytes()
+        header = parse_json(read_regular(path / FACTS))
     except OSError as error:
         raise CheckpointError(f"{path}: incomplete, {error.strerror or error}") from error
     except ValueError as error:
@@ -142,12 +143,18 @@ def read_checkpoint(path: Path) -> Checkpoint:
     digests, facts = header.get("sha256"), header.get("facts")
     if not isinstance(digests, dict) or not isinstance(facts, dict) or not isinstance(header.get("step"), int):
         raise CheckpointError(f"{path}: {FACTS} is damaged, fields are missing")
-    for name, found in ((TENSORS, _digest(content)), ("facts", _digest(_canonical(header["step"], facts)))):
+    try:
+        content, digest = read_with_digest(path / TENSORS, most=_LARGEST)
+    except OSError as error:
+        raise CheckpointError(f"{path}: incomplete, {error.strerror or error}") from error
+    for name, found in ((TENSORS, digest), ("facts", _digest(_canonical(header["step"], facts)))):
         if digests.get(name) != found:
             raise CheckpointError(f"{path}: {name} is damaged, its SHA-256 is {found[:12]}…, not what was written")
     try:
-        tensors = safetensors.torch.load(content)
-    except (SafetensorError, ValueError, KeyError) as error:
+        if not isinstance(content, bytes):
+            raise content
+        tensors = parse_tensors(content)
+    except ValueError as error:
         raise CheckpointError(f"{path}: {TENSORS} is not a safetensors file ({error})") from error
     return Checkpoint(path, header["step"], tensors, facts)
 

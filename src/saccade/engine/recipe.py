@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import copy
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
-from saccade.config import from_dict, set_by_path
-from saccade.engine.recipe_versions import SCHEMA_VERSION, migrate_recipe, spell_out_losses
+from saccade import yaml_text
+from saccade.config import check_range, from_dict, set_by_path
+from saccade.engine.recipe_versions import SCHEMA_VERSION, check_groups, migrate_recipe, spell_out_losses
 from saccade.engine.schedule import Schedule
 from saccade.errors import ConfigError, nearest
 from saccade.families import recipes
+from saccade.untrusted import read_regular
 
+_LONGEST_CHAIN = 16  # recipes that extend each other
 Precision = Literal["auto", "32-true", "bf16-mixed"]
 
 
@@ -139,8 +139,8 @@ class Phase:
             raise ValueError(f"phase '{self.name}' needs either steps or epochs")
         for key in ("steps", "epochs", "validate_every", "patience"):
             value = getattr(self, key)
-            if value is not None and value < 1:
-                raise ValueError(f"{key} must be 1 or more, found {value}")
+            if value is not None:
+                check_range(self, 1, 10**12, key)
         for key in ("clip_norm", "clip_each"):
             limit = getattr(self, key)
             if limit is not None and not limit > 0:
@@ -214,9 +214,9 @@ class Recipe:
     tensorboard: bool = False
 
     def __post_init__(self) -> None:
-        for key in ("batch_size", "accumulate", "replicas", "log_every", "checkpoint_every", "keep_checkpoints"):
-            if getattr(self, key) < 1:
-                raise ValueError(f"{key} must be 1 or more, found {getattr(self, key)}")
+        check_range(self, 1, 10**9, "log_every", "checkpoint_every", "keep_checkpoints")
+        check_range(self, 1, 10**6, "batch_size", "accumulate")
+        check_range(self, 1, 1000, "replicas")
         if not self.phases:
             raise ValueError("a recipe needs at least one phase")
         names = [phase.name for phase in self.phases]
@@ -254,6 +254,8 @@ def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict
     text, where = _recipe_text(name_or_path)
     if where in _inside:
         raise ConfigError(f"recipes extend each other in a circle: {' → '.join((*_inside, where))}")
+    if len(_inside) > _LONGEST_CHAIN:
+        raise ConfigError(f"{_inside[0]}: extends more than {_LONGEST_CHAIN} recipes, one through the other")
     values = parse_yaml(text, where)
     if not isinstance(values, dict):
         raise ConfigError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
@@ -276,8 +278,11 @@ def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict
 def resolve_recipe(values: Mapping[str, Any], *, protocol: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
     """The recipe of plain ``values`` with a protocol's settings and ``a.b=value`` overrides merged in."""
     resolved = copy.deepcopy(spell_out_losses(values))
+    check_groups(resolved, "this recipe")
     protocols = resolved.pop("protocols", None) or {}
     chosen = protocol or resolved.get("protocol")
+    if chosen is not None and not isinstance(chosen, str):
+        raise ConfigError(f"protocol: expected a name, found {str(chosen)[:60]}")
     if protocols and chosen is not None:
         if chosen not in protocols:
             raise ConfigError(f"unknown protocol '{chosen}': {nearest(str(chosen), protocols)}")
@@ -299,35 +304,17 @@ def resolve_recipe(values: Mapping[str, Any], *, protocol: str | None = None, ov
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """Plain values from YAML ``text``; numbers such as ``1e-3`` are numbers, a repeated key is an error."""
+    """Plain values from YAML ``text`` (:mod:`saccade.yaml_text`); ``where`` it stands is said of what is wrong."""
     try:
-        return yaml.load(text, Loader=_RecipeLoader)  # noqa: S506 - a SafeLoader
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{where}: not readable as YAML: {' '.join(str(error).split())}") from error
-
-
-class _RecipeLoader(yaml.SafeLoader):
-    """SafeLoader without two traps of YAML 1.1: 1e-3 read as text, and the last of two equal keys winning."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            if key_node.value in seen:
-                line = key_node.start_mark.line + 1
-                raise yaml.constructor.ConstructorError(problem=f"key '{key_node.value}' again in line {line}")
-            seen.add(key_node.value)
-        return super().construct_mapping(node, deep)
-
-
-_RecipeLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
-)
+        return yaml_text.parse_yaml(text)
+    except ValueError as error:
+        raise ConfigError(f"{where}: not readable as YAML: {error}") from error
 
 
 def _merge(values: dict[str, Any], changes: Mapping[str, Any]) -> None:
     """Merge ``changes`` into ``values`` group by group; a key such as ``phases.0.epochs`` reaches into lists."""
     for key, change in changes.items():
-        if "." in str(key):
+        if "." in key:
             set_by_path(values, key, copy.deepcopy(change))
         elif isinstance(change, Mapping) and isinstance(values.get(key), dict):
             _merge(values[key], change)
@@ -350,7 +337,7 @@ def _recipe_text(name_or_path: str | Path) -> tuple[str, str]:
     path = Path(name_or_path)
     try:
         if _is_file(path):
-            return path.read_text(encoding="utf-8"), str(path)
+            return read_regular(path).decode("utf-8"), str(path)
         if str(name_or_path) in packaged_recipes():
             return recipes()[str(name_or_path)].read_text(encoding="utf-8"), f"recipe {name_or_path}"
     except (OSError, UnicodeDecodeError) as error:

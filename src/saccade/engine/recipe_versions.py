@@ -58,8 +58,36 @@ def migrate_recipe(values: Mapping[str, Any], *, what: str, extended: Mapping[st
     Raises:
         ConfigError: a version that this saccade does not read, or an old loss that cannot be read.
     """
+    check_groups(values, what)
     table: dict[int, Migration] = {1: partial(_from_schema_1, extended=extended or {})}
     return spell_out_losses(migrate(dict(values), table, SCHEMA_VERSION, what=what))
+
+
+def check_groups(values: Mapping[str, Any], what: str) -> None:
+    """Refuse a recipe with a list where settings belong, or the other way round.
+
+    Args:
+        values: a recipe of any version, or a part of one.
+        what: how messages call it.
+
+    Raises:
+        ConfigError: names the key.
+    """
+    for key in ("data", "protocols"):
+        _refuse_unless(isinstance(values.get(key, {}), Mapping | None), what, key, "a mapping")
+    _refuse_unless(isinstance(values.get("phases", []), list | None), what, "phases", "a list")
+    for number, phase in enumerate(values.get("phases") or ()):
+        _refuse_unless(isinstance(phase, Mapping), what, f"phases.{number}", "a mapping")
+        frozen = phase.get("freeze") or []
+        _refuse_unless(isinstance(frozen, list | tuple), what, f"phases.{number}.freeze", "a list")
+    for name, overrides in (values.get("protocols") or {}).items():
+        for each in overrides if isinstance(overrides, list) else [overrides]:
+            _refuse_unless(isinstance(each, Mapping | None), what, f"protocols.{name}", "a mapping")
+
+
+def _refuse_unless(is_right: bool, what: str, key: str, expected: str) -> None:
+    if not is_right:
+        raise ConfigError(f"{what}: {key}: expected {expected} of settings")
 
 
 def spell_out_losses(settings: Mapping[str, Any], *, colons: bool = False) -> Settings:

@@ -10,13 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from saccade.config import from_dict
+from saccade.config import check_range, from_dict
 from saccade.engine.checkpoint import Checkpoint
 from saccade.engine.ema import WeightAverage
 from saccade.engine.learner import Learner
 from saccade.engine.recipe import Select
-from saccade.engine.seeding import RngState
+from saccade.engine.seeding import RngState, capture_rng, restore_rng
 from saccade.errors import CheckpointError, ConfigError
+from saccade.untrusted import HIGHEST_INT
 
 
 @dataclass(frozen=True)
@@ -92,12 +93,17 @@ def pack(
     return tensors, {"position": asdict(position), "optimizer_scalars": scalars}
 
 
-def unpack_position(checkpoint: Checkpoint) -> Position:
-    """The position that a checkpoint recorded."""
+def unpack_position(checkpoint: Checkpoint, phases: int) -> Position:
+    """The position that a checkpoint recorded, in a run of so many ``phases``."""
     try:
-        return from_dict(Position, checkpoint.facts["position"], where="position")
-    except (KeyError, ConfigError) as error:
+        position = from_dict(Position, checkpoint.facts["position"], where="position")
+        check_range(position, 0, HIGHEST_INT, "step", "phase", "phase_step", "batches", "stale")
+        check_range(position, 0, phases - 1, "phase")
+        if not 0 <= position.seconds < math.inf:
+            raise ValueError(f"seconds must be 0 or more, found {position.seconds}")
+    except (KeyError, ValueError, ConfigError) as error:
         raise CheckpointError(f"{checkpoint.path}: state.json does not fit this saccade ({error})") from error
+    return position
 
 
 def unpack_model(checkpoint: Checkpoint, learner: Learner, ema: WeightAverage | None) -> None:
@@ -108,12 +114,13 @@ def unpack_model(checkpoint: Checkpoint, learner: Learner, ema: WeightAverage | 
         reason = " ".join(str(error).split())
         raise CheckpointError(f"{checkpoint.path}: the weights do not fit the model ({reason})") from error
     if ema is not None:
-        shadow = _under(checkpoint, "ema/")
-        if shadow.keys() != ema.shadow.keys():
+        shadow, updates = _under(checkpoint, "ema/"), checkpoint.tensors.get("ema_updates")
+        shapes = {name: value.shape for name, value in ema.shadow.items()}
+        if {name: value.shape for name, value in shadow.items()} != shapes or updates is None or updates.numel() != 1:
             raise CheckpointError(f"{checkpoint.path}: its moving average does not fit the model")
         for name, value in ema.shadow.items():
             value.copy_(shadow[name])
-        ema.updates.copy_(checkpoint.tensors["ema_updates"])
+        ema.updates.copy_(updates.reshape(ema.updates.shape))
 
 
 def unpack_optimizer(
@@ -122,11 +129,18 @@ def unpack_optimizer(
     """Load the optimiser's state by parameter name; ``parameters`` in the order the optimiser was given them."""
     scalars = checkpoint.facts.get("optimizer_scalars", {})
     state = {}
-    for number, name in enumerate(parameters):
-        own = {**_under(checkpoint, f"optimizer/{name}/"), **scalars.get(name, {})}
-        if own:
-            state[number] = own
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    try:
+        for number, (name, parameter) in enumerate(parameters.items()):
+            held = _under(checkpoint, f"optimizer/{name}/")
+            wrong = [key for key, value in held.items() if value.numel() != 1 and value.shape != parameter.shape]
+            if wrong:
+                raise ValueError(f"'{wrong[0]}' of '{name}' has the shape {tuple(held[wrong[0]].shape)}")
+            own = {**held, **scalars.get(name, {})}
+            if own:
+                state[number] = own
+        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    except (ValueError, TypeError, AttributeError, KeyError, RuntimeError) as error:
+        raise CheckpointError(f"{checkpoint.path}: its optimiser does not fit this run ({error})") from error
     for parameter in parameters.values():  # files know no memory layout, and fused kernels want that of the parameter
         for key, value in optimizer.state.get(parameter, {}).items():
             if isinstance(value, Tensor) and value.shape == parameter.shape:
@@ -134,8 +148,19 @@ def unpack_optimizer(
 
 
 def unpack_rng(checkpoint: Checkpoint, rank: int) -> RngState | None:
-    """The random state of ``rank``; None when the run had fewer ranks then."""
-    return _under(checkpoint, f"rng/{rank}/") or None
+    """The random state of ``rank``, tried on; None when the run had fewer ranks then."""
+    state = _under(checkpoint, f"rng/{rank}/")
+    if not state:
+        return None
+    main = torch.device("cpu")
+    before = capture_rng(main)
+    try:
+        restore_rng(state, main)
+    except (ValueError, TypeError, KeyError, IndexError, RuntimeError, ArithmeticError) as error:
+        raise CheckpointError(f"{checkpoint.path}: its random state is damaged ({error})") from error
+    finally:
+        restore_rng(before, main)
+    return state
 
 
 def _under(checkpoint: Checkpoint, prefix: str) -> dict[str, Tensor]:

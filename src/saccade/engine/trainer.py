@@ -104,7 +104,7 @@ class Trainer:
         checkpoint, problems = self.folder.checkpoints.load_newest()
         for problem in problems:
             self._say(f"warning: {problem}; falling back to an earlier checkpoint")
-        self.at = unpack_position(checkpoint)
+        self.at = unpack_position(checkpoint, len(self.phases))
         self._seconds_before = self.at.seconds
         unpack_model(checkpoint, self.learner, self.ema)
         self._loaded, self._saved = checkpoint, checkpoint.path

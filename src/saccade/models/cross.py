@@ -19,8 +19,10 @@ from torch import Tensor
 
 from saccade.attention.cross import CrossAttention
 from saccade.attention.given import grid_of
+from saccade.config import check_range
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
+from saccade.models.ranges import MOST_UNITS
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,10 @@ class CrossConfig(PictureQueryConfig):
 
     hidden: int = 32
     """Width of queries and keys."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range(self, 1, MOST_UNITS, "hidden")
 
 
 class CrossModel(PictureQueryModel):

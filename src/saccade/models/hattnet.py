@@ -39,10 +39,12 @@ from saccade.attention.given import grid_of
 from saccade.attention.progressive import ProgressiveAttention, gate_look
 from saccade.attention.soft import SoftAttention
 from saccade.backbones import Stages
+from saccade.config import check_range
 from saccade.errors import ConfigError
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, act
 from saccade.models.quadrants import quadrant_batch
+from saccade.models.ranges import MOST_STAGES, MOST_UNITS
 from saccade.models.resolutions import resolution_ends
 from saccade.trace import Look
 
@@ -73,9 +75,9 @@ class HAttNetConfig(PictureQueryConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for price in ("gate_penalty", "spread_penalty"):
-            if not getattr(self, price) >= 0:
-                raise ValueError(f"{price} must be 0 or more, found {getattr(self, price):g}")
+        check_range(self, 1, MOST_UNITS, "hidden")
+        check_range(self, 1, MOST_STAGES, "context")
+        check_range(self, 0, 1e6, "gate_penalty", "spread_penalty")
         if self.gate_start is not None and not 0 < self.gate_start < 1:
             raise ValueError(f"gate_start lies between 0 and 1, found {self.gate_start:g}")
         if self.gated is not None and len(set(self.gated)) < len(self.gated):

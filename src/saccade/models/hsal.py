@@ -37,6 +37,7 @@ teach the backbone. The backbones compact-fine and, on 224×224, resnet34 throug
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,11 +49,13 @@ from saccade.attention.gaussian import covert_look
 from saccade.attention.hard import hard_look, log_weights
 from saccade.attention.saliency import InhibitionOfReturn, SaliencyMap, min_max, priority_map
 from saccade.attention.sampling import gumbel_noise
+from saccade.config import check_range
 from saccade.models.base import Given, Raw
 from saccade.models.fine_cells import FineCells
 from saccade.models.fixed_input import check_pictures
 from saccade.models.hsal_controller import Controller, Glimpsed, Judged, MetaController
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
+from saccade.models.ranges import MOST_GLIMPSES, MOST_UNITS
 from saccade.trace import Look
 
 
@@ -84,10 +87,9 @@ class HsalConfig(MultisetConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for field in ("glimpses", "gaussians", "meta_hidden", "hidden", "location_hidden"):
-            if getattr(self, field) < 1:
-                raise ValueError(f"{field} must be 1 or more, found {getattr(self, field)}")
-        if not 0 < self.sharpness[0] <= self.sharpness[1]:
+        check_range(self, 1, MOST_UNITS, "gaussians", "meta_hidden", "hidden", "location_hidden")
+        check_range(self, 1, MOST_GLIMPSES, "glimpses")
+        if not 0 < self.sharpness[0] <= self.sharpness[1] < math.inf:
             raise ValueError(f"sharpness is two numbers above 0, the smaller first, found {self.sharpness}")
 
 

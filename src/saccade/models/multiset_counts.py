@@ -19,9 +19,11 @@ from torch import Tensor, nn
 
 from saccade.attention.given import grid_of
 from saccade.attention.soft import attend_alike, soft_look
+from saccade.config import check_range
 from saccade.models.base import Given, Raw
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
 from saccade.models.picture_query import act
+from saccade.models.ranges import MOST_UNITS
 from saccade.trace import Look
 
 CERTAIN = 1e-6
@@ -37,8 +39,7 @@ class MultisetCountsConfig(MultisetConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.hidden < 1:
-            raise ValueError(f"hidden must be 1 or more, found {self.hidden}")
+        check_range(self, 1, MOST_UNITS, "hidden")
 
 
 class MultisetCountsModel(MultisetModel):

@@ -20,10 +20,12 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.backbones import build_backbone, pretrained
+from saccade.config import check_range
 from saccade.geometry import Size
 from saccade.models.base import Given, PictureModel, Raw, given_argument
 from saccade.models.fixed_input import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
+from saccade.models.ranges import MOST_PIXELS, MOST_STEPS, MOST_WORDS
 
 MOMENT = 1e-6
 """Cells; a box that covers less than this covers nothing."""
@@ -47,9 +49,9 @@ class MultisetConfig:
     """(height, width) of every picture."""
 
     def __post_init__(self) -> None:
-        for field in ("classes", "most"):
-            if getattr(self, field) < 1:
-                raise ValueError(f"{field} must be 1 or more, found {getattr(self, field)}")
+        check_range(self, 1, MOST_WORDS, "classes")
+        check_range(self, 1, MOST_STEPS, "most")
+        check_range(self, 1, MOST_PIXELS, "input_size")
         if self.pretrained and self.backbone in ("small", "compact", "compact-fine"):
             raise ValueError(
                 f"pretrained: '{self.backbone}' has no ImageNet weights; choose another backbone or leave it"

@@ -22,8 +22,10 @@ from torch import Tensor, nn
 
 from saccade.attention.soft import Attended, soft_look
 from saccade.backbones import Stages, build_backbone, pretrained
+from saccade.config import check_range
 from saccade.models.base import QueryModel, Raw
 from saccade.models.quadrants import quadrant_batch
+from saccade.models.ranges import MOST_STAGES, MOST_UNITS, MOST_WORDS
 from saccade.trace import Look
 
 TINY = {"queries": 4, "answers": 3, "channels": 8, "depth": 2, "hidden": 8, "dropout": 0.0}
@@ -55,9 +57,9 @@ class PictureQueryConfig:
     """Whether the query adds a learnt term of its own to the logits."""
 
     def __post_init__(self) -> None:
-        for field in ("queries", "answers", "channels", "depth"):
-            if getattr(self, field) < 1:
-                raise ValueError(f"{field} must be 1 or more, found {getattr(self, field)}")
+        check_range(self, 1, MOST_WORDS, "queries", "answers")
+        check_range(self, 1, MOST_UNITS, "channels")
+        check_range(self, 1, MOST_STAGES, "depth")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is a share, 0 or more and below 1, found {self.dropout}")
         if self.pretrained and self.backbone == "small":

@@ -42,6 +42,7 @@ from saccade.attention.hard import cell_entropy, hard_look, log_prob_of
 from saccade.attention.sampling import gumbel_noise
 from saccade.attention.soft import soft_look
 from saccade.backbones import Stages, build_backbone, pretrained
+from saccade.config import check_range
 from saccade.errors import ConfigError, ShapeError
 from saccade.geometry import Size
 from saccade.models.base import Given, ImageModel, Raw, given_argument, marked_given
@@ -50,6 +51,7 @@ from saccade.models.caption_decoding import Decoded, decode
 from saccade.models.caption_drawing import draw_captions, repeated
 from saccade.models.fixed_input import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
+from saccade.models.ranges import MOST_PIXELS, MOST_STEPS, MOST_UNITS, MOST_WORDS
 from saccade.trace import AttentionTrace, Look, Output, Role
 
 BASELINE_KEEPS = 0.9
@@ -96,11 +98,12 @@ class SatConfig:
     """Which cells count for hard attention outside training: all by their weights, the best, or one drawn."""
 
     def __post_init__(self) -> None:
-        for field in ("embed", "hidden", "attention", "longest"):
-            if getattr(self, field) < 1:
-                raise ValueError(f"{field} must be 1 or more, found {getattr(self, field)}")
+        check_range(self, 1, MOST_UNITS, "embed", "hidden", "attention")
+        check_range(self, 1, MOST_STEPS, "longest")
+        check_range(self, 1, MOST_PIXELS, "input_size")
         if self.vocabulary <= FIRST_WORD:
             raise ValueError(f"vocabulary: expected the end, the unknown and a word or more, found {self.vocabulary}")
+        check_range(self, FIRST_WORD + 1, MOST_WORDS, "vocabulary")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is a share, 0 or more and below 1, found {self.dropout}")
         if not 0 <= self.expected_share <= 1:

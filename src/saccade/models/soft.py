@@ -21,8 +21,10 @@ from torch import Tensor
 
 from saccade.attention.given import grid_of
 from saccade.attention.soft import SoftAttention
+from saccade.config import check_range
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
+from saccade.models.ranges import MOST_UNITS
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,10 @@ class SoftConfig(PictureQueryConfig):
 
     hidden: int = 32
     """Units in which feature and query meet."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range(self, 1, MOST_UNITS, "hidden")
 
 
 class SoftModel(PictureQueryModel):

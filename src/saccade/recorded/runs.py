@@ -6,7 +6,6 @@ A run is called ``SYSTEM-DATA-…``: what stands before its data set is its row 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from saccade.engine.recipe_versions import migrate_recipe
 from saccade.errors import ConfigError, DataError
 from saccade.models.io.facts import Score
 from saccade.recorded.restarts import Restarts
+from saccade.untrusted import parse_json, read_regular
 
 VARIANTS = "variants"
 """Sub-folder of runs with other settings than their recipe's."""
@@ -104,7 +104,7 @@ class RecordedRun:
 def read_run(path: Path) -> RecordedRun:
     """The run that was recorded in ``path``, or a DataError that says what is wrong with the file."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = parse_json(read_regular(path).decode("utf-8"))
         if isinstance(values, dict) and isinstance(values.get("recipe"), dict):  # records keep the schema of their time
             values["recipe"] = migrate_recipe(values["recipe"], what="recipe")
         return from_dict(RecordedRun, values)

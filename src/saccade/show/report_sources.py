@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from PIL import Image
 
 from saccade.errors import CheckpointError, DataError
@@ -21,12 +19,15 @@ from saccade.show.report_tables import DASH
 from saccade.show.slot_grid import slot_grid
 from saccade.show.slot_html import SlotHeat
 from saccade.show.word_strip import has_words, word_strip
+from saccade.untrusted import parse_json, read_regular
+from saccade.yaml_text import parse_yaml
 
 _LOWER_IS_BETTER = ("loss", "error", "perplexity", "cross_entropy", "penalty")
 """Parts of names."""
 _NEITHER_IS_BETTER = ("lr", "gradient_norm", "entropy", "gate", "length_ratio", "words")
 """Names of what is only watched."""
 _CURVES_SHOWN = 9
+_LARGEST_METRICS = 256 * 2**20
 _DRAWN = (
     "question", "answer", "confidence", "alternatives", "sentences", "supporting", "captions", "looks", "labels",
     "words", "other_captions", "slots",
@@ -88,7 +89,7 @@ def read_metrics(path: str | Path) -> list[dict[str, Any]]:
     """The rows of a metrics.jsonl; a last line cut short by a crash is left out, any other damage is an error."""
     path = Path(path)
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_regular(path, _LARGEST_METRICS).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path}: cannot be read ({error}); a run folder holds metrics.jsonl") from error
     rows = []
@@ -96,11 +97,11 @@ def read_metrics(path: str | Path) -> list[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = parse_json(line)
             if not isinstance(row["values"], dict):
                 raise TypeError("values is not an object")
             row["step"] = int(row["step"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             if number == len(lines):
                 break
             raise CheckpointError(f"{path}: line {number} is damaged ({error})") from error
@@ -113,10 +114,10 @@ def read_metrics(path: str | Path) -> list[dict[str, Any]]:
 def _read_settings(folder: Path) -> Mapping[str, Any]:
     path = folder / "config.yaml"
     try:
-        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+        settings = parse_yaml(read_regular(path).decode("utf-8"))
     except OSError as error:
-        raise CheckpointError(f"{folder}: not a run folder (no config.yaml: {error.strerror})") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{folder}: not a run folder (no config.yaml: {error.strerror or error})") from error
+    except ValueError as error:
         raise CheckpointError(f"{path}: not YAML ({error})") from error
     if not isinstance(settings, dict):
         raise CheckpointError(f"{path}: expected a mapping of settings")
@@ -148,7 +149,9 @@ def _mean_sections(settings: Mapping[str, Any]) -> list[Section]:
     run = settings.get("run")
     parts = run.get("mean_of") if isinstance(run, Mapping) else None
     rows = []
-    for part in parts or ():
+    for part in parts if isinstance(parts, list) else ():
+        if not isinstance(part, Mapping):
+            continue
         differing = ", ".join(f"{key} {value}" for key, value in _flat(part.get("settings") or {}) if key)
         rows.append((_said(part.get("name")), percent(part.get("share")), differing or DASH))
     text = "Every weight is the mean of theirs. Their scores are not its own: `saccade evaluate` finds those."
@@ -227,16 +230,17 @@ def _record_section(number: int, record: Record, *, name_model: bool) -> Section
     info, trace = record.info, record.trace
     question, answer = _said(info.get("question")), _said(info.get("answer"))
     confidence = info.get("confidence")
-    sure = f"{answer} ({confidence:.0%})" if isinstance(confidence, (int, float)) else answer
+    sure = f"{answer} ({confidence:.0%})" if _is_number(confidence) else answer
     blocks: list[Block] = []
     spatial = [look for look in trace.looks if look.is_spatial]
     if spatial and record.picture is not None:
         strip = _strip(record, question, sure)
         blocks.append(Picture(strip, _looks_in_words(spatial), f"Filmstrip of {len(spatial)} looks; answer {answer}"))
-    sentences = info.get("sentences") or info.get("slots")
+    sentences = _texts(info, "sentences") or _texts(info, "slots")
     over_slots = [look.name for look in trace.looks if not look.is_spatial]
-    if isinstance(sentences, Sequence) and sentences and (over_slots or not trace.looks):
-        grid = slot_grid(trace, sentences, info.get("supporting") or trace.meta.get("supporting") or ())
+    if sentences and (over_slots or not trace.looks):
+        told = _listed(info, "supporting") or _listed(trace.meta, "supporting")
+        grid = slot_grid(trace, sentences, [each for each in told if _is_number(each)])
         blocks.append(SlotHeat(grid, f"Weights of {', '.join(over_slots)} over the sentences." if over_slots else ""))
     facts = list(_facts(info))
     if facts:
@@ -253,29 +257,25 @@ def _strip(record: Record, question: str, answer: str) -> Image.Image:
     if picture is None:
         raise DataError("report: this record has no picture to draw on")
     if has_glimpses(trace):
-        said = info.get("labels")
-        labels = [(str(word), float(share)) for word, share in said] if isinstance(said, Sequence) else []
-        return glimpse_strip(picture, trace, labels=labels, answer=answer)
-    if has_words(trace) and isinstance(info.get("words"), Sequence):
-        shares = [math.exp(each.get("log_probability", -math.inf)) for each in info["words"]]
-        words = [(str(each["word"]), share) for each, share in zip(info["words"], shares)]
-        return word_strip(picture, trace, words=words, answer=_said(info.get("answer")))
-    captions = info.get("captions") if isinstance(info.get("captions"), Mapping) else None
+        return glimpse_strip(picture, trace, labels=_pairs(info, "labels"), answer=answer)
+    if has_words(trace) and info.get("words"):
+        return word_strip(picture, trace, words=_words_said(info), answer=_said(info.get("answer")))
+    captions = _captions(info)
     return filmstrip(picture, trace, question=question, answer=answer, captions=captions, panel=200)
 
 
 def _facts(info: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
     """What a record says in plain values, for a table; what is drawn already is left out."""
     for key, value in info.items():
-        if key == "confidence" and isinstance(value, (int, float)):
+        if key == "confidence" and _is_number(value):
             yield key, percent(float(value), note="the model's own probability of its answer")
-        elif key == "alternatives" and isinstance(value, Sequence):
-            others = [f"{word} {share:.1%}" for word, share in value]
+        elif key == "alternatives":
+            others = [f"{word} {share:.1%}" for word, share in _pairs(info, key)]
             if others:
                 yield "other answers", Cell(", ".join(others))
-        elif key == "size" and isinstance(value, Sequence) and len(value) == 2:
+        elif key == "size" and isinstance(value, list) and len(value) == 2:
             yield key, Cell(f"{value[1]} × {value[0]} px")
-        elif key == "peak" and isinstance(value, Sequence):
+        elif key == "peak" and isinstance(value, list):
             yield "peak at x, y", Cell(", ".join(map(str, value)))
         elif key in _DRAWN:
             continue
@@ -283,6 +283,56 @@ def _facts(info: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
             yield _words(key), Cell(value)
         elif isinstance(value, list) and value and all(map(_is_plain, value)):
             yield _words(key), Cell(", ".join(map(str, value)))
+
+
+def _listed(info: Mapping[str, Any], key: str) -> Sequence[Any]:
+    """The list that ``info`` has under ``key``, empty where it has none."""
+    found = info.get(key)
+    if found is None or isinstance(found, (list, tuple)):
+        return found or ()
+    raise _other_shape(key, "a list", found)
+
+
+def _texts(info: Mapping[str, Any], key: str) -> list[str]:
+    return [_said(each) for each in _listed(info, key)]
+
+
+def _pairs(info: Mapping[str, Any], key: str) -> list[tuple[str, float]]:
+    """Words with their shares."""
+    pairs = []
+    for each in _listed(info, key):
+        if not isinstance(each, (list, tuple)) or len(each) != 2 or not _is_number(each[1]):
+            raise _other_shape(key, "pairs of a word and its share", each)
+        pairs.append((_said(each[0]), float(each[1])))
+    return pairs
+
+
+def _words_said(info: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """The words of a caption with their probabilities."""
+    words = []
+    for each in _listed(info, "words"):
+        if not isinstance(each, Mapping) or "word" not in each or not _is_number(each.get("log_probability", 0.0)):
+            raise _other_shape("words", "mappings with word and log_probability", each)
+        words.append((_said(each["word"]), math.exp(min(0.0, each.get("log_probability", -math.inf)))))
+    return words
+
+
+def _captions(info: Mapping[str, Any]) -> dict[str, str | list[str]] | None:
+    """What is written over the panels, by look."""
+    found = info.get("captions")
+    if not isinstance(found, Mapping):
+        return None
+    return {
+        key: [_said(each) for each in text] if isinstance(text, list) else _said(text) for key, text in found.items()
+    }
+
+
+def _other_shape(key: str, expected: str, found: Any) -> DataError:
+    return DataError(f"report: '{key}' of a record should be {expected}, found {repr(found)[:60]}; make it again")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _said(words: Any) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from saccade.config import by_path
 from saccade.errors import ConfigError, DataError
 from saccade.record import Record, read_record
 from saccade.show.report import Report, Section
 from saccade.show.report_scores import scores_section
 from saccade.show.report_sources import report_from_records, report_from_run
+from saccade.untrusted import parse_json, read_regular
 
 LOOKS = 4
 
@@ -52,9 +54,50 @@ def _records(sources: Sequence[Path]) -> list[Record]:
 
 def _scores(path: Path) -> Section:
     try:
-        result = json.loads(path.read_text(encoding="utf-8"))
+        result = parse_json(read_regular(path).decode("utf-8"))
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: not a file of scores ({error}); 'saccade evaluate RUN --json' writes one") from error
     if not isinstance(result, dict) or not {"model", "data", "split", "n", "metrics"} <= result.keys():
         raise DataError(f"{path}: JSON, but no scores; 'saccade evaluate RUN --json > {path.name}' writes them")
+    wrong = _wrong_in(result)
+    if wrong is not None:
+        raise DataError(f"{path}: '{wrong[:80]}' is no score; 'saccade evaluate RUN --json > {path.name}' writes them")
     return scores_section(result)
+
+
+def _wrong_in(result: Mapping[str, Any]) -> str | None:
+    """The first entry of ``result`` that the tables cannot show; None if there is none."""
+    for name in ("metrics", "attention", "baselines", "counts"):
+        wrong = _no_scores(result.get(name, {}), name, depth=3)
+        if wrong is not None:
+            return wrong
+    for group in (result.get("baselines", {}), result.get("attention", {}).get("by_look", {})):
+        for name, scores in group.items() if isinstance(group, dict) else [("attention.by_look", group)]:
+            if not isinstance(scores, dict):
+                return str(name)
+    intervals = result.get("intervals", {})
+    if not isinstance(intervals, dict):
+        return "intervals"
+    for name, bounds in intervals.items():
+        if bounds is not None and (not isinstance(bounds, list) or not all(map(_is_score, bounds))):
+            return f"intervals.{name}"
+    for name, count in by_path(result.get("counts", {})).items():
+        if not isinstance(count, int) and count != {}:
+            return f"counts.{name}"
+    texts = [name for name in ("note", "protocol") if not isinstance(result.get(name), str | None)]
+    return texts[0] if texts else None if isinstance(result["n"], int) else "n"
+
+
+def _no_scores(group: Any, name: str, depth: int) -> str | None:
+    """The first entry of ``group`` that is neither a number nor a group of them, none deeper than ``depth``."""
+    if not isinstance(group, dict) or not depth:
+        return name
+    for key, value in group.items():
+        wrong = None if _is_score(value) else _no_scores(value, f"{name}.{key}", depth - 1)
+        if wrong is not None:
+            return wrong
+    return None
+
+
+def _is_score(value: Any) -> bool:
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))

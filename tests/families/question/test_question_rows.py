@@ -190,6 +190,16 @@ def test_a_row_that_cannot_be_used_is_named_by_its_line(folder, row, reason):
         ({"image": "a.png", "query": "q", "labels": ["x", None]}, "unreadable labels: line 2, ['x', None]"),
         ({"image": "a.png", "query": "q", "labels": [["x"]]}, "unreadable labels: line 2, [['x']]"),
         ({"image": "a.png", "query": "q", "label": "x", "box": 7}, "unreadable box: line 2, '7' is not 4 numbers"),
+        ({"image": "a.png", "query": "q", "label": "x", "box": "1e400 0 1 1"}, "unreadable box: line 2, '1e400 0 1 1'"),
+        ({"image": "a.png", "query": "q", "label": "x", "box": [10**400, 0, 1, 1]}, "unreadable box: line 2, '[1000"),
+        (
+            {"image": "a.png", "query": "q", "label": "x", "point": [1e300, 0]},
+            "unreadable point: line 2, '[1e+300, 0]'",
+        ),
+        ({"image": "a.png", "query": "q", "label": "\ud800"}, "unreadable label: line 2, '\\ud800'"),
+        ({"image": "a.png", "query": "a\0b", "label": "x"}, "unreadable query: line 2, 'a\\x00b'"),
+        ({"image": "a.png", "query": "q", "labels": ["\udcff"]}, "unreadable labels: line 2"),
+        ({"image": "a.png", "query": "q", "label": "x", "group": "\ud800"}, "unreadable group: line 2"),
         (
             {"image": "a.png", "query": "q", "label": "x", "point": [1, None]},
             "unreadable point: line 2, '[1, None]' is not 2",
@@ -208,6 +218,7 @@ def test_a_json_line_that_cannot_be_used_is_named(folder, row, reason):
         ("image,query,lable\na.png,q,x\n", "no column label; found image, query, lable; the first line"),
         ("image;query;label\na.png;q;x\n", "cells are parted by ';', not by commas"),
         ("image,query,label,label\na.png,q,x,y\n", "more than one column label"),
+        ("image,query" + ",x" * 500, "no column label; found image, query, x, .*, x, …; the first"),
         ("image,query,label\n", "t.csv: it is empty; add a row for each picture"),
         (
             "image,query,label\ngone.png,q,x\n",

@@ -157,7 +157,7 @@ def test_the_digest_is_checked_before_anything_is_parsed(folder: Path, monkeypat
     def never(*_):
         raise AssertionError("parsed")
 
-    monkeypatch.setattr("saccade.models.io.folder.load", never)
+    monkeypatch.setattr("saccade.models.io.folder.parse_tensors", never)
     with pytest.raises(CheckpointError, match="damaged"):
         load_model(folder)
     edit_config(folder, sha256="")

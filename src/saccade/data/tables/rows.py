@@ -9,10 +9,10 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-import math
 import os
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -21,11 +21,15 @@ from typing import Any, TextIO
 
 from saccade.data.tables.splits import SPLITS, split_of
 from saccade.errors import DataError
+from saccade.untrusted import check_text
 
 Cells = Mapping[str, Any]
 """One row by column: text from a CSV, any JSON value from JSON lines."""
 Rows = list[tuple[int, Cells]]
 """Rows with the number of their line."""
+_FARTHEST = 1e9  # pixels from the corner of a picture
+_SHOWN = 40  # characters of a cell in a message
+_COLUMNS_SHOWN = 20
 Box = tuple[float, float, float, float]
 """xyxy."""
 
@@ -134,11 +138,16 @@ def _checked_header(path: Path, header: Sequence[str], needed: Sequence[str]) ->
     if len(columns) == 1 and (other := re.search("[;\t]", columns[0])):
         raise DataError(f"{path}: cells are parted by {other.group()!r}, not by commas; export it with commas")
     if missing:
-        found = f"found {', '.join(columns)}" if columns else "the file is empty"
+        found = f"found {_listed(columns)}" if columns else "the file is empty"
         raise DataError(f"{path}: no column {', '.join(missing)}; {found}; the first line must name the columns")
-    if twice := {name for name in columns if name and columns.count(name) > 1}:
-        raise DataError(f"{path}: more than one column {', '.join(sorted(twice))}; rename or remove one")
+    if twice := sorted(name for name, times in Counter(columns).items() if name and times > 1):
+        raise DataError(f"{path}: more than one column {_listed(twice)}; rename or remove one")
     return columns
+
+
+def _listed(columns: Sequence[str]) -> str:
+    shown = [name[:_SHOWN] for name in columns[:_COLUMNS_SHOWN]]
+    return ", ".join([*shown, "…"] if len(columns) > len(shown) else shown)
 
 
 class FilesFrom:
@@ -157,7 +166,7 @@ class FilesFrom:
         found = self.find(name)
         if found is None:
             searched = "" if os.path.isabs(name) else f" in {self.folder.absolute()}"
-            raise UnusableRowError(f"no such {what}{searched}", name)
+            raise UnusableRowError(f"no such {what}{searched}", name[:200])
         return found
 
     def _find(self, name: str) -> Path | None:
@@ -178,16 +187,27 @@ def text_in(cells: Cells, column: str) -> str:
     """The text of a cell that must not be empty."""
     value = cells.get(column)
     if value is None or isinstance(value, (list, dict)):
-        raise UnusableRowError(f"no {column}", "" if value is None else f"found {json.dumps(value)[:40]}")
+        raise UnusableRowError(f"no {column}", "" if value is None else f"found {json.dumps(value)[:_SHOWN]}")
     text = str(value).strip()
     if not text:
         raise UnusableRowError(f"empty {column}")
+    return _writable(text, column)
+
+
+def _writable(text: str, column: str) -> str:
+    """``text``, if a file can hold it; names of files may have bytes that are not UTF-8."""
+    try:
+        check_text(text)
+        if column not in ("image", "mask"):
+            text.encode()
+    except ValueError as error:
+        raise UnusableRowError(f"unreadable {column}", ascii(text[:_SHOWN])) from error
     return text
 
 
 def group_and_split(cells: Cells, image: str, has_split: bool) -> tuple[str, str]:
     """The group of a row, by default its picture, and its split: as the table says, else by a hash of the group."""
-    group = str(cells.get("group") or "").strip() or posixpath.normpath(image)
+    group = _writable(str(cells.get("group") or "").strip(), "group") or posixpath.normpath(image)
     split = text_in(cells, "split") if has_split else split_of(group)
     if split not in SPLITS:
         raise UnusableRowError("unknown split", f"'{split}' is none of {', '.join(SPLITS)}")
@@ -205,7 +225,7 @@ def parts_of(value: object, what: str) -> list[Any]:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
-            raise UnusableRowError(f"unreadable {what}", str(value)[:40]) from error
+            raise UnusableRowError(f"unreadable {what}", str(value)[:_SHOWN]) from error
     return value if isinstance(value, list) else str(value).split(";")
 
 
@@ -213,8 +233,8 @@ def words_of(value: object, what: str) -> list[str]:
     """The words of a cell that holds several; empty ones are left out, and what is no word makes the row unusable."""
     parts = parts_of(value, what)
     if any(part is None or isinstance(part, (bool, list, dict)) for part in parts):
-        raise UnusableRowError(f"unreadable {what}", str(value)[:40])
-    return [text for part in parts if (text := str(part).strip())]
+        raise UnusableRowError(f"unreadable {what}", str(value)[:_SHOWN])
+    return [_writable(text, what) for part in parts if (text := str(part).strip())]
 
 
 def box_in(value: object) -> Box | None:
@@ -224,7 +244,7 @@ def box_in(value: object) -> Box | None:
         return None
     x1, y1, x2, y2 = numbers
     if x2 <= x1 or y2 <= y1:
-        raise UnusableRowError("unreadable box", f"{value} has no area; corners go x1 y1 x2 y2")
+        raise UnusableRowError("unreadable box", f"{str(value)[:_SHOWN]} has no area; corners go x1 y1 x2 y2")
     return x1, y1, x2, y2
 
 
@@ -235,8 +255,8 @@ def numbers_in(value: object, what: str, count: int) -> tuple[float, ...] | None
     parts = re.split(r"[\s,;]+", value.strip(" []()")) if isinstance(value, str) else value
     try:
         numbers = tuple(float(part) for part in parts)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # a whole number of 400 digits is beyond any float
         numbers = ()
-    if len(numbers) != count or not all(map(math.isfinite, numbers)):
-        raise UnusableRowError(f"unreadable {what}", f"'{value}' is not {count} numbers")
+    if len(numbers) != count or not all(abs(number) <= _FARTHEST for number in numbers):
+        raise UnusableRowError(f"unreadable {what}", f"'{str(value)[:_SHOWN]}' is not {count} numbers")
     return numbers

@@ -6,15 +6,15 @@ answers of a model that speaks in sentences are thousands of words; they lie in 
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from saccade.config import Migration, from_dict, migrate
-from saccade.errors import CheckpointError, ConfigError
+from saccade.errors import CheckpointError, ConfigError, SaccadeError
+from saccade.tensor_file import Fits, read_with_digest
+from saccade.untrusted import parse_json, read_regular
 
 SCHEMA_VERSION = 2
 
@@ -34,7 +34,6 @@ VOCABULARY_SCHEMA = 1
 PICKLED = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy", ".npz"})
 """Suffixes of files whose usual readers unpickle, and so may run code."""
 StoredType = Literal["float32", "float16", "int8"]
-_CONFIG_LIMIT = 16 * 2**20
 LARGEST_INPUT = 4096
 """Pixels a side of a network input; a folder that asks for more is damaged or means harm."""
 
@@ -227,14 +226,12 @@ def _read_words(path: Path) -> list[Any]:
 def _read_json(path: Path, *, missing: str) -> dict[str, Any]:
     """The mapping in ``path``; a CheckpointError says what is wrong with it, or ``missing`` where there is none."""
     try:
-        if path.stat().st_size > _CONFIG_LIMIT:
-            raise CheckpointError(f"{path}: larger than any {path.name} that saccade writes; get the folder again")
-        values = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_nan)
+        values = parse_json(read_regular(path).decode("utf-8"), parse_constant=_no_nan)
     except FileNotFoundError as error:
         raise CheckpointError(missing) from error
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise CheckpointError(f"{path}: damaged, not JSON ({error}); get the folder again") from error
     if not isinstance(values, dict):
         raise CheckpointError(f"{path}: expected a mapping, found {type(values).__name__}")
@@ -260,18 +257,20 @@ def refuse_foreign(folder: Path) -> None:
 _CONVERT = f"a model folder has {WEIGHTS} and {CONFIG} only: convert the weights to safetensors where you trust them"
 
 
-def checked_weights(folder: Path, facts: ModelFacts) -> bytes:
-    """The bytes of the weights file, once they match the digest in the facts; nothing is parsed."""
+def checked_weights(folder: Path, facts: ModelFacts, fits: Fits | None = None) -> bytes:
+    """The bytes of the weights file, once its header ``fits`` and they match the digest in the facts.
+
+    A file that is of another model is not read into memory. No tensor is parsed.
+    """
     path = folder / WEIGHTS
-    data = _read_weights(path, missing=f"{folder}: no {WEIGHTS}; get the folder again")
-    found = hashlib.sha256(data).hexdigest()
     if not facts.sha256:
         raise CheckpointError(f"{folder / CONFIG}: no sha256 of the weights, so they cannot be trusted; save it again")
+    data, found = _read_weights(path, fits, missing=f"{folder}: no {WEIGHTS}; get the folder again")
     if found != facts.sha256:
         raise CheckpointError(
             f"{path}: damaged (SHA-256 {found[:12]}…, expected {facts.sha256[:12]}…); get the folder again"
         )
-    return data
+    return _sound(data, path)
 
 
 def checked_beside(folder: Path, facts: ModelFacts) -> bytes | None:
@@ -281,23 +280,33 @@ def checked_beside(folder: Path, facts: ModelFacts) -> bytes | None:
     name, where = facts.beside.name, folder / WEIGHTS
     path = folder.resolve().parent / name / WEIGHTS  # of a link too: beside the folder that it leads to
     remedy = f"put the folder '{name}' that it was saved beside there, or save it where it loads: a saved copy is whole"
-    data = _read_weights(path, missing=f"{where}: leaves out what '{name}' has, and there is no {path}; {remedy}")
-    found = hashlib.sha256(data).hexdigest()
+    missing = f"{where}: leaves out what '{name}' has, and there is no {path}; {remedy}"
+    data, found = _read_weights(path, None, missing=missing)
     if found != facts.beside.sha256:
         raise CheckpointError(
             f"{where}: leaves out what '{name}' has, and {path} is another one or damaged (SHA-256 {found[:12]}…, "
             f"expected {facts.beside.sha256[:12]}…); {remedy}"
         )
-    return data
+    return _sound(data, path)
 
 
-def _read_weights(path: Path, *, missing: str) -> bytes:
+def _read_weights(path: Path, fits: Fits | None, *, missing: str) -> tuple[bytes | SaccadeError | ValueError, str]:
+    """As :func:`saccade.tensor_file.read_with_digest`; a file that cannot be read is a CheckpointError."""
     try:
-        return path.read_bytes()
+        return read_with_digest(path, fits)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise CheckpointError(missing) from error
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def _sound(data: bytes | SaccadeError | ValueError, path: Path) -> bytes:
+    """``data``, or the error that it is."""
+    if isinstance(data, ValueError):
+        raise CheckpointError(f"{path}: not a safetensors file ({data}); get the folder again") from data
+    if isinstance(data, SaccadeError):
+        raise data
+    return data
 
 
 def _no_nan(text: str) -> NoReturn:

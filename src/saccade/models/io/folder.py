@@ -1,26 +1,30 @@
 """Model folders: weights as safetensors, facts as JSON, a card to read. Written whole, read with suspicion.
 
-Reading: pickles are refused unopened, the digest is checked before the weights are parsed, and every tensor must have
-the name, type and shape that the described model has, and finite values (:mod:`saccade.models.io.stored`).
+Reading: pickles are refused unopened. The described model is first built without numbers
+(:mod:`saccade.models.io.sketch`), and the header of the weights file must fit it. The digest is checked before the
+weights are parsed, and every tensor must have the name, type and shape that the model has, and finite values
+(:mod:`saccade.models.io.stored`). Only then does the model get memory: a folder costs no more than its own size.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, cast
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from saccade.atomic import folder_in_place, write_bytes, write_json, write_text
+from saccade.backbones import Stages
 from saccade.config import from_dict, to_dict
 from saccade.devices import pick_device
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 from saccade.families import model_spec
+from saccade.geometry import Size
 from saccade.models.base import AttentionModel
 from saccade.models.io.card import model_card
 from saccade.models.io.facts import (
@@ -36,7 +40,12 @@ from saccade.models.io.facts import (
     checked_weights,
     read_facts,
 )
-from saccade.models.io.stored import from_stored, to_stored
+from saccade.models.io.sketch import Sketching, with_memory
+from saccade.models.io.stored import check_header, from_stored, to_stored
+from saccade.tensor_file import parse_tensors
+
+MOST_NUMBERS = 2**26
+"""In the map of one stage of one picture; 256 megabytes as float32, and four times as many before it is pooled."""
 
 
 def save_model(
@@ -114,36 +123,61 @@ def load_model(folder: Path | str, device: str | torch.device = "cpu") -> tuple[
     chosen = pick_device(device)
     facts = read_facts(folder)
     where = str(folder / WEIGHTS)
-    written = _parsed(checked_weights(folder, facts), where)
+    sketch = _sketch(folder, facts)
+    written = _parsed(checked_weights(folder, facts, lambda header: check_header(header, sketch, where)), where)
     beside = checked_beside(folder, facts)
     known = {} if beside is None else _parsed(beside, f"what {where} leaves out")
-    model = _build(folder, facts)
-    tensors = from_stored(written, model, facts, where, known)
+    tensors = from_stored(written, sketch, facts, where, known)
+    model = sketch if with_memory(sketch) else _build(folder, facts, nullcontext())
     if facts.preprocessing is not None:
         try:
             model.check_input(facts.preprocessing.size)
+            _check_work(model, facts.preprocessing.size)
         except DataError as error:
             raise CheckpointError(f"{folder / CONFIG}: {error}") from error
     model.load_state_dict(tensors)
     return model.eval().requires_grad_(False).to(chosen), facts
 
 
+def _check_work(model: nn.Module, size: Size) -> None:
+    """Refuse a small file that makes large maps: many channels on a large picture."""
+    for part in model.children():
+        if isinstance(part, Stages):
+            for name, (height, width) in part.grid(size).items():
+                numbers = part.channels[name] * height * width
+                if numbers > MOST_NUMBERS:
+                    raise DataError(
+                        f"stage '{name}' makes {numbers:,} numbers of one picture; {MOST_NUMBERS:,} are the most; "
+                        "make the input smaller"
+                    )
+
+
 def _parsed(data: bytes, where: str) -> dict[str, Tensor]:
     try:
-        return load(data)
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        return parse_tensors(data)
+    except ValueError as error:
         raise CheckpointError(f"{where}: not a safetensors file ({error}); get the folder again") from error
 
 
-def _build(folder: Path, facts: ModelFacts) -> AttentionModel:
+def _sketch(folder: Path, facts: ModelFacts) -> AttentionModel:
+    """The model without numbers, its words counted; one that needs numbers while it is built has them."""
     try:
-        with torch.random.fork_rng(devices=[]):  # building draws weights; the caller's random numbers stay as they were
-            model = cast(AttentionModel, model_spec(facts.architecture).build(facts.model))
-    except (ConfigError, ValueError, RuntimeError, MemoryError) as error:
-        raise CheckpointError(f"{folder / CONFIG}: its model cannot be built: {error}") from error
+        model = _build(folder, facts, Sketching())
+    except CheckpointError as error:
+        if "meta" not in str(error):  # what torch says of a tensor without numbers
+            raise
+        model = _build(folder, facts, nullcontext())
     said = dict.fromkeys(("answers", "classes", "vocabulary"), facts.answers)
     for what, words in {"queries": facts.queries, **said}.items():
         built = getattr(model.config, what, len(words))
         if built != len(words):
             raise CheckpointError(f"{folder / CONFIG}: names {len(words)} {what}, but the model has {built}")
     return model
+
+
+def _build(folder: Path, facts: ModelFacts, manner: AbstractContextManager[Any]) -> AttentionModel:
+    try:
+        with torch.random.fork_rng(devices=[]), manner:  # the caller's random numbers stay as they were
+            return cast(AttentionModel, model_spec(facts.architecture).build(facts.model))
+    except (ConfigError, ValueError, TypeError, RuntimeError, ArithmeticError, MemoryError) as error:
+        raise CheckpointError(f"{folder / CONFIG}: its model cannot be built: {error}") from error

@@ -21,6 +21,7 @@ from saccade.errors import CheckpointError, DataError, MissingExtraError
 from saccade.models.base import ImageModel
 from saccade.models.io.facts import Base, ModelFacts, StoredType
 from saccade.models.io.int8_rows import from_rows, has_rows, to_rows
+from saccade.tensor_file import Entry
 
 Tensors = dict[str, Tensor]
 SCALE = ".scale"
@@ -65,6 +66,23 @@ def to_stored(
         else:
             written |= narrow
     return Stored(written, base if left_out - neighbour.keys() else None, bool(left_out & neighbour.keys()))
+
+
+def check_header(header: Mapping[str, Entry], model: nn.Module, where: str) -> None:
+    """Refuse a weights file whose header names a tensor that ``model`` does not have, or one of another shape.
+
+    Numbers of ``model`` are not looked at, so it may be on the meta device. What the file leaves out is told later.
+    """
+    expected, parameters = model.state_dict(), _parameter_names(model)
+    foreign = sorted(
+        name
+        for name in header
+        if name not in expected and not (name.endswith(SCALE) and name.removesuffix(SCALE) in parameters)
+    )
+    _refuse_foreign(foreign, where)
+    for name, tensor in expected.items():
+        if name in header and header[name].shape != tuple(tensor.shape):
+            raise CheckpointError(f"{where}: '{name}' should be {tuple(tensor.shape)}, found {header[name].shape}")
 
 
 def from_stored(
@@ -194,16 +212,20 @@ def _check_match(found: Mapping[str, Tensor], expected: Mapping[str, Tensor], wh
     missing, foreign = sorted(expected.keys() - found.keys()), sorted(found.keys() - expected.keys())
     if missing:
         raise CheckpointError(f"{where}: no tensor '{missing[0]}'{_more(missing)}; the weights are of another model")
-    if foreign:
-        raise CheckpointError(
-            f"{where}: unexpected tensor '{foreign[0]}'{_more(foreign)}; the weights are of another model"
-        )
+    _refuse_foreign(foreign, where)
     for name, wanted in expected.items():
         tensor = found[name]
         if tensor.shape != wanted.shape:
             raise CheckpointError(f"{where}: '{name}' should be {tuple(wanted.shape)}, found {tuple(tensor.shape)}")
         if tensor.dtype != wanted.dtype:
             raise CheckpointError(f"{where}: '{name}' should be {wanted.dtype}, found {tensor.dtype}")
+
+
+def _refuse_foreign(names: list[str], where: str) -> None:
+    if names:
+        raise CheckpointError(
+            f"{where}: unexpected tensor '{names[0][:80]}'{_more(names)}; the weights are of another model"
+        )
 
 
 def _check_finite(tensors: Mapping[str, Tensor], where: str, why: str) -> None:

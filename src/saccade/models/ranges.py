@@ -1,0 +1,19 @@
+"""The ranges of settings that decide how large or how slow a model is: wide for any model, too narrow for an attack.
+
+A model folder may come from a stranger. Its settings are checked before anything is built by them.
+"""
+
+from __future__ import annotations
+
+MOST_WORDS = 1_000_000
+"""Queries, answers, classes, words."""
+MOST_UNITS = 8192
+"""Channels and hidden units of one layer."""
+MOST_STAGES = 64
+"""Layers in a row."""
+MOST_STEPS = 512
+"""Words or labels, one after the other."""
+MOST_GLIMPSES = 32
+"""Before each of them."""
+MOST_PIXELS = 4096
+"""A side of a picture that a model is built for."""

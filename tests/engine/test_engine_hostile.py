@@ -1,0 +1,230 @@
+"""Recipes and checkpoints of strangers: one line says what is wrong, whatever they hold."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from saccade.engine.checkpoint import Checkpoint, CheckpointStore
+from saccade.engine.ema import WeightAverage
+from saccade.engine.learner import Learner
+from saccade.engine.recipe import load_recipe
+from saccade.engine.recipe_versions import migrate_recipe
+from saccade.engine.seeding import capture_rng
+from saccade.engine.state import Position, pack, unpack_model, unpack_optimizer, unpack_position, unpack_rng
+from saccade.errors import CheckpointError, ConfigError
+
+RECIPE = """\
+schema_version: {version}
+name: x
+family: question
+model: {{name: soft}}
+phases: [{{steps: 5}}]
+"""
+
+
+def read(folder: Path, more: str, version: int = 2, overrides: tuple[str, ...] = ()) -> object:
+    path = folder / "x.yaml"
+    path.write_text(RECIPE.format(version=version) + more)
+    return load_recipe(path, overrides=overrides)
+
+
+# ---------------------------------------------------------------- recipes
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("data: []", "data: expected a mapping"),
+        ("data: 5", "data: expected a mapping"),
+        ("protocols: [a]", "protocols: expected a mapping"),
+        ("protocols: {a: 5}", "protocols.a: expected a mapping"),
+        ("protocols: {a: [1]}", "protocols.a: expected a mapping"),
+        ("protocol: [a]\nprotocols: {a: {}}", "protocol: expected a name"),
+        ("title: 2024-13-45\nseed: 2024-13-45", "seed: expected int"),
+        ("seed: !!int x", "is not a number"),
+        ("[1]: x", "a key is text"),
+        ("1.5: x", "set 1.5|unknown setting '1.5'"),
+        ("data: &a {b: *a}", "refers to itself"),
+        ("seed: 18446744073709551616", "beyond 64 bits"),
+        ("batch_size: 1000000000000", "batch_size must be 1,000,000 at most"),
+        ("replicas: 100000", "replicas must be 1,000 at most"),
+        ("extends: x.yaml", "in a circle"),
+    ],
+)
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_recipe_that_is_refused(tmp_path: Path, more: str, said: str, version: int) -> None:
+    with pytest.raises(ConfigError, match=said):
+        read(tmp_path, more, version)
+
+
+@pytest.mark.parametrize(
+    "phases", ["{a: 1}", "5", "[1]", "[[]]", "[{freeze: 5, steps: 1}]", "[{name: [], freeze: abc}]"]
+)
+@pytest.mark.parametrize("version", [1, 2])
+def test_phases_of_another_shape(tmp_path: Path, phases: str, version: int) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(RECIPE.format(version=version).replace("[{steps: 5}]", phases))
+    with pytest.raises(ConfigError, match=r"phases|unknown|expected"):
+        load_recipe(path)
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["phases.99999999999999999999.steps=1", "phases.0.steps=!!int x", "phases=&a [*a]", "data=[", "seed=1e400"],
+)
+def test_overrides_that_are_refused(tmp_path: Path, override: str) -> None:
+    with pytest.raises(ConfigError):
+        read(tmp_path, "", overrides=(override,))
+
+
+def test_a_recipe_that_is_no_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.yaml")
+    with pytest.raises(ConfigError, match="not a regular file"):
+        load_recipe(tmp_path / "x.yaml")
+
+
+def test_a_long_chain_of_recipes(tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"{number}.yaml").write_text(f"extends: {number + 1}.yaml\nschema_version: 2")
+    with pytest.raises(ConfigError, match="more than 16 recipes"):
+        load_recipe(tmp_path / "0.yaml")
+
+
+def test_a_recorded_recipe_of_another_shape() -> None:
+    with pytest.raises(ConfigError, match="the record: data: expected a mapping"):
+        migrate_recipe({"schema_version": 1, "data": [1]}, what="the record")
+
+
+# ---------------------------------------------------------------- checkpoints
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(3, 2)
+
+    def forward_raw(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"logits": self.inner(x)}
+
+
+@pytest.fixture
+def parts() -> tuple[Learner, torch.optim.Optimizer, dict[str, nn.Parameter]]:
+    torch.manual_seed(0)
+    learner = Learner(Model())
+    parameters = dict(learner.model.named_parameters())
+    optimizer = torch.optim.AdamW(parameters.values())
+    learner(x=torch.ones(4, 3))["logits"].sum().backward()
+    optimizer.step()
+    return learner, optimizer, parameters
+
+
+def packed(
+    parts: tuple[Learner, torch.optim.Optimizer, dict[str, nn.Parameter]], ema: WeightAverage | None = None
+) -> Checkpoint:
+    learner, optimizer, parameters = parts
+    rng = [capture_rng(torch.device("cpu"))]
+    tensors, facts = pack(Position(step=1), learner, optimizer=optimizer, parameters=parameters, ema=ema, rng=rng)
+    return Checkpoint(Path("step-00000001"), 1, tensors, json.loads(json.dumps(facts)))
+
+
+@pytest.mark.parametrize(
+    "text", [b"[" * 100_000, b'{"a":' * 100_000, b'{"format": ' + b"9" * 5000 + b"}", b"\xff", b"null"]
+)
+def test_a_damaged_state_is_passed_over_for_an_older_one(tmp_path: Path, text: bytes) -> None:
+    store = CheckpointStore(tmp_path)
+    for step in (1, 2):
+        newest = store.save(step, {"model/w": torch.ones(2)}, {"position": {"step": step}})
+    (newest / "state.json").write_bytes(text)
+    checkpoint, problems = store.load_newest()
+    assert checkpoint.step == 1
+    assert len(problems) == 1
+    assert "state.json" in problems[0]
+
+
+@pytest.mark.parametrize("name", ["state.json", "state.safetensors"])
+def test_a_pipe_is_passed_over(tmp_path: Path, name: str) -> None:
+    store = CheckpointStore(tmp_path)
+    for step in (1, 2):
+        newest = store.save(step, {"model/w": torch.ones(2)}, {})
+    (newest / name).unlink()
+    os.mkfifo(newest / name)
+    assert store.load_newest()[0].step == 1
+
+
+def test_a_file_of_holes_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = CheckpointStore(tmp_path)
+    newest = store.save(1, {"model/w": torch.ones(2)}, {})
+    path = newest / "state.safetensors"
+    os.truncate(path, 2**26)
+    header = json.loads((newest / "state.json").read_text())
+    header["sha256"]["state.safetensors"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (newest / "state.json").write_text(json.dumps(header))
+
+    def never(_: object) -> bytes:
+        raise AssertionError("read into memory")
+
+    monkeypatch.setattr("saccade.tensor_file.TensorFile.read", never)
+    with pytest.raises(CheckpointError, match="its header tells of 8 bytes"):
+        store.load_newest()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"step": -1}, {"phase": 1}, {"phase": -1}, {"phase_step": 2**63}, {"seconds": -1.0}, {"best": []},
+     {"batches": "x"}, {"validation": {"a": "b"}}],
+)  # fmt: skip
+def test_a_position_that_no_run_has(parts: Any, change: dict) -> None:
+    checkpoint = packed(parts)
+    assert unpack_position(checkpoint, 1) == Position(step=1)
+    checkpoint.facts["position"].update(change)
+    with pytest.raises(CheckpointError, match="does not fit this saccade"):
+        unpack_position(checkpoint, 1)
+
+
+@pytest.mark.parametrize("scalars", [[], {"inner.weight": 5}, {"inner.weight": [1]}, 7])
+def test_numbers_of_an_optimiser_of_another_shape(parts: Any, scalars: object) -> None:
+    _, optimizer, parameters = parts
+    checkpoint = packed(parts)
+    unpack_optimizer(checkpoint, optimizer, parameters)
+    checkpoint.facts["optimizer_scalars"] = scalars
+    with pytest.raises(CheckpointError, match="its optimiser does not fit"):
+        unpack_optimizer(checkpoint, optimizer, parameters)
+
+
+def test_tensors_of_other_shapes(parts: Any) -> None:
+    learner, optimizer, parameters = parts
+    ema = WeightAverage(dict(learner.model.state_dict()), 0.9)
+    checkpoint = packed(parts, ema)
+    unpack_model(checkpoint, learner, ema)
+    checkpoint.tensors["optimizer/inner.weight/exp_avg"] = torch.ones(5)
+    with pytest.raises(CheckpointError, match=r"'exp_avg' of 'inner.weight' has the shape \(5,\)"):
+        unpack_optimizer(checkpoint, optimizer, parameters)
+    for name, wrong in (("ema/inner.weight", torch.ones(5)), ("ema_updates", torch.ones(2))):
+        broken = packed(parts, ema)
+        broken.tensors[name] = wrong
+        with pytest.raises(CheckpointError, match="moving average does not fit"):
+            unpack_model(broken, learner, ema)
+
+
+def test_a_random_state_is_tried_on_and_put_back(parts: Any) -> None:
+    torch.manual_seed(3)
+    checkpoint = packed(parts)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    assert unpack_rng(checkpoint, 0) is not None
+    assert unpack_rng(checkpoint, 1) is None
+    for name, wrong in (("torch", torch.zeros(3, dtype=torch.uint8)), ("python", torch.ones(4, dtype=torch.int64)),
+                        ("numpy", torch.full((626,), -1)), ("numpy_gauss", torch.ones(2))):  # fmt: skip
+        broken = packed(parts)
+        broken.tensors[f"rng/0/{name}"] = wrong
+        with pytest.raises(CheckpointError, match="random state is damaged"):
+            unpack_rng(broken, 0)
+    assert torch.equal(torch.rand(2), expected)

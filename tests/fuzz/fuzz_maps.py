@@ -1,0 +1,92 @@
+"""Maps: attention that a caller gives to a model, and maps and marks that are drawn over a picture."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from fuzzing import Target
+from mutate import odd
+
+import saccade
+from saccade.show.overlay import overlay
+from tiny_models import save_tiny
+
+DTYPES = ("float16", "float32", "float64", "int8", "int64", "uint8", "uint16", "bool", "complex64")
+Case = tuple[str, Any]
+"""given or drawn, and the map."""
+
+
+class Maps(Target):
+    name = "maps"
+    deadline = 5.0
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.predictor = saccade.load(save_tiny(folder / "tiny"), "cpu")
+        self.picture = np.zeros((31, 34, 3), np.uint8)
+        self.encoded = self.predictor.encode(self.picture)
+        (self.look,) = self.predictor.ask(self.encoded, "1").trace.as_given().items()
+
+    def corpus(self) -> Mapping[str, Callable[[], Case]]:
+        name, own = self.look
+        shape = tuple(own.shape)
+        maps: dict[str, Any] = {
+            "own": own, "NaN": torch.full(shape, torch.nan), "infinite": torch.full(shape, torch.inf),
+            "zero": torch.zeros(shape),
+            "negative": -torch.ones(shape), "huge": torch.full(shape, 3e38), "tiny": torch.full(shape, 1e-45),
+            "empty": torch.zeros(0),
+            "no cells": torch.zeros(1, 0, 0), "one cell": torch.ones(1, 1), "scalar": torch.tensor(1.0), "text": "abc",
+            "none": None,
+            "list": [[1.0, 0.0], [0.0]], "nested": [[[[1]]]], "object": np.array([object()]),
+            "strings": np.array([["a"]]), "mapping": {},
+            "half": torch.ones(shape).half(), "complex": torch.ones(shape, dtype=torch.complex64),
+            "whole": torch.ones(shape, dtype=torch.int64),
+            "dates": np.array([["2020-01-01"]], "datetime64[D]"), "long": np.ones((1, 100_000)),
+            "subnormal": np.full((3, 3), 1e-320),
+            "10^400": [[10**400]], "seven axes": torch.ones(1, 1, 1, 1, 1, 1, 1),
+            "meta": torch.ones(shape, device="meta"),
+        }  # fmt: skip
+        found: dict[str, Callable[[], Case]] = {}
+        for title, value in maps.items():
+            found[f"given {title}"] = lambda value=value: ("given", {name: value})
+            found[f"drawn {title}"] = lambda value=value: ("drawn", value)
+        for title, given in {
+            "no look": {},
+            "another look": {"x": own},
+            "number": {5: own},
+            "several": {name: own, "x": own},
+        }.items():
+            found[f"given {title}"] = lambda given=given: ("given", given)
+        return found
+
+    def drawn(self, rng: random.Random) -> Case:
+        name, own = self.look
+        kind = rng.choice(("given", "drawn"))
+        if rng.random() < 0.2:
+            value = odd(rng)
+        else:
+            shape = (
+                tuple(own.shape)
+                if rng.random() < 0.5
+                else tuple(rng.choice((0, 1, 2, 3, 40)) for _ in range(rng.randrange(5)))
+            )
+            numbers = np.random.default_rng(rng.randrange(2**32)).normal(0, 10 ** rng.uniform(-40, 38), shape)
+            with np.errstate(all="ignore"):
+                value = numbers.astype(rng.choice(DTYPES))
+                if value.size and rng.random() < 0.3:
+                    value.reshape(-1)[rng.randrange(value.size)] = (
+                        rng.choice((0, 1, -1, np.nan, np.inf)) if value.dtype.kind in "fc" else 1
+                    )
+        return kind, {rng.choice((name, name, name, "x", "total")): value} if kind == "given" else value
+
+    def run(self, case: Case) -> None:
+        kind, value = case
+        if kind == "given":
+            self.predictor.ask(self.encoded, "1", attention=value)
+        else:
+            overlay(self.picture, value)

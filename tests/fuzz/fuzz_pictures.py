@@ -1,0 +1,150 @@
+"""Pictures: bytes of every format that is read, spoilt; and small files that ask for much time or memory."""
+
+from __future__ import annotations
+
+import io
+import random
+import struct
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from fuzzing import Content, Odd, Target
+from mutate import spoilt_bytes
+from PIL import Image
+
+from saccade.data.pictures.reading import prepare, read_picture
+
+MODES = {"PNG": ("RGB", "RGBA", "L", "P", "1", "I;16", "LA"), "JPEG": ("RGB", "L", "CMYK"), "WEBP": ("RGB", "RGBA"),
+         "BMP": ("RGB", "P", "1"),
+         "GIF": ("P", "RGB"), "TIFF": ("RGB", "L", "F", "CMYK", "I;16"), "PPM": ("RGB", "L", "1")}  # fmt: skip
+
+
+class Pictures(Target):
+    name = "pictures"
+    deadline = 20.0
+    memory = 1500
+    slow = frozenset({"JPEG of 400 scans", "TIFF of 64,000 directories", "PPM of comments", "PNG 8000 × 8000",
+                      "PNG 1 × 64 million",
+                      "GIF of 2,000 frames"})  # fmt: skip
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        rng = np.random.default_rng(0)
+        noise = Image.fromarray(rng.integers(0, 255, (23, 31, 3), np.uint8))
+        self.bases: list[bytes] = []
+        for kind, modes in MODES.items():
+            for mode in modes:
+                picture = noise.convert("L").convert("I;16") if mode == "I;16" else noise.convert(mode)
+                options = {"progressive": True} if kind == "JPEG" and mode == "L" else {}
+                self.bases.append(_saved(picture, kind, **options))
+        self.bases.append(_saved(noise, "GIF", save_all=True, append_images=[noise.rotate(90)] * 3))
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        self.bases.append(_saved(noise, "JPEG", exif=exif))
+        self.bases.append(_saved(noise, "TIFF", compression="tiff_lzw"))
+
+    def corpus(self) -> Mapping[str, Callable[[], Content]]:
+        found: dict[str, Callable[[], Content]] = {
+            f"good {n}": lambda data=data: data for n, data in enumerate(self.bases)
+        }
+        for orientation in range(10):
+            found[f"orientation {orientation}"] = lambda orientation=orientation: _rotated(orientation)
+        found |= {
+            "empty": lambda: b"",
+            "PyP": lambda: b"PyP\n1 1\n255\n" + bytes(4),
+            "PyP alone": lambda: b"PyP",
+            "PyRGBA": lambda: b"PyRGBA" + b"1 1 255\n" + bytes(4),
+            "PyCMYK": lambda: b"PyCMYK 1 1 255\n" + bytes(4),
+            "P0CMYK": lambda: b"P0CMYK\n1 1\n255\n" + bytes(4),
+            "Pf": lambda: b"Pf\n1 1\n-1.0\n" + bytes(4),
+            "P7": lambda: b"P7\nWIDTH 1\nHEIGHT 1\nDEPTH 4\nMAXVAL 255\nENDHDR\n" + bytes(4),
+            "PPM of no size": lambda: b"P6 0 0 255\n",
+            "PPM of huge size": lambda: b"P6 99999999 99999999 255\n",
+            "PPM of long numbers": lambda: b"P6 " + b"9" * 5000 + b" 1 255\n",
+            "EPS": lambda: b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n",
+            "SVG": lambda: b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+            "pipe": lambda: Odd("pipe"),
+            "zero": lambda: Odd("zero"),
+            "folder": lambda: Odd("folder"),
+            "sparse": lambda: Odd("sparse", 2**40, self.bases[0]),
+            "PNG of a lying header": lambda: _png(60_000, 60_000, bytes(1000)),
+            "PNG of a text bomb": lambda: _png(
+                1, 1, bytes(5), [(b"zTXt", b"a\0\0" + zlib.compress(bytes(50_000_000), 9))]
+            ),
+            "PNG of an ICC bomb": lambda: _png(
+                1, 1, bytes(5), [(b"iCCP", b"a\0\0" + zlib.compress(bytes(50_000_000), 9))]
+            ),
+            "PNG of many chunks": lambda: _png(1, 1, bytes(5), [(b"tEXt", b"a\0b")] * 50_000),
+            "PNG 8000 × 8000": lambda: _png(8000, 8000, bytes(8000 * 24_001)),
+            "PNG 1 × 64 million": lambda: _png(1, 64_000_000, bytes(64_000_000 * 4)),
+            "PNG too large": lambda: _png(20_000, 20_000, bytes(100)),
+            "JPEG of 400 scans": lambda: _scans(5500, 400),
+            "JPEG of 20 scans": lambda: _scans(200, 20),
+            "TIFF of 64,000 directories": lambda: _directories(64_000),
+            "TIFF of 100 directories": lambda: _directories(100),
+            "TIFF in a circle": _circle,
+            "PPM of comments": lambda: b"P3 1 1 255\n" + b"#\n" * 800_000 + b"1 2 3\n",
+            "PPM of 100 comments": lambda: b"P3 1 1 255\n" + b"#\n" * 100 + b"1 2 3\n",
+            "GIF of 2,000 frames": lambda: _frames(2000),
+            "GIF of 20 frames": lambda: _frames(20),
+        }
+        return found
+
+    def drawn(self, rng: random.Random) -> Content:
+        return spoilt_bytes(rng, rng.choice(self.bases), self.bases)
+
+    def run(self, case: Content) -> None:
+        place = self.lay({"picture.png": case})
+        prepare(read_picture(place / "picture.png"), (32, 32))
+
+
+def _saved(picture: Image.Image, kind: str, **options: object) -> bytes:
+    buffer = io.BytesIO()
+    picture.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def _rotated(orientation: int) -> bytes:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    return _saved(Image.new("RGB", (9, 5)), "PNG", exif=exif)
+
+
+def _png(width: int, height: int, rows: bytes, more: list[tuple[bytes, bytes]] | None = None) -> bytes:
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = [(b"IHDR", header), *(more or ()), (b"IDAT", zlib.compress(rows, 1)), (b"IEND", b"")]
+    packed = (
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(packed)
+
+
+def _scans(side: int, count: int) -> bytes:
+    """A progressive JPEG whose last scan comes again and again."""
+    data = _saved(Image.new("L", (side, side), 128), "JPEG", progressive=True, quality=50)
+    last = data[data.rindex(b"\xff\xda") : -2]
+    return data[:-2] + last * count + data[-2:]
+
+
+def _directories(count: int) -> bytes:
+    """A TIFF of one pixel with so many directories."""
+    tags = [(256, 4, 1), (257, 4, 1), (258, 3, 8), (259, 3, 1), (262, 3, 1), (273, 4, 0), (278, 4, 1), (279, 4, 1)]
+    made = bytearray(b"II*\0" + struct.pack("<I", 8))
+    for number in range(count):
+        made += struct.pack("<H", len(tags))
+        made += b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in tags)
+        made += struct.pack("<I", len(made) + 4 if number < count - 1 else 0)
+    return bytes(made)
+
+
+def _circle() -> bytes:
+    data = bytearray(_directories(2))
+    data[-4:] = struct.pack("<I", 8)
+    return bytes(data)
+
+
+def _frames(count: int) -> bytes:
+    frames = [Image.new("RGB", (2, 2), "red" if number % 2 else "blue") for number in range(count)]
+    return _saved(frames[0], "GIF", save_all=True, append_images=frames[1:])

@@ -1,0 +1,200 @@
+"""Requests to the server, handed to the application itself: every one gets an answer below 500."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fuzzing import RefusedError, Target
+from mutate import ODD_TEXT, as_json, nested, odd, spoilt_bytes, spoilt_values
+from PIL import Image
+
+from tiny_models import save_tiny
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One request."""
+
+    method: str
+    path: str
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class Requests(Target):
+    name = "requests"
+    deadline = 10.0
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        from saccade.web.app import create_app
+        from saccade.web.service import Service
+
+        self.loop = asyncio.new_event_loop()
+        self.app = create_app(Service([save_tiny(folder / "tiny", name="tiny")], "cpu"))
+        buffer = io.BytesIO()
+        Image.new("RGB", (34, 31), "red").save(buffer, "PNG")
+        self.png = buffer.getvalue()
+        self.upload = {
+            "picture": "data:image/png;base64," + base64.b64encode(self.png).decode(),
+            "name": "a.png",
+            "model": "tiny",
+        }
+        status, reply = self.loop.run_until_complete(self._replied(_posted("/api/encode", self.upload)))
+        if status != 200:
+            raise AssertionError(f"a good picture got {status}: {reply[:200]!r}")
+        scene = {
+            "digits": [{"digit": 1, "x": 3, "y": 4, "size": 20, "colour": "red"}],
+            "background": "black",
+            "seed": 1,
+        }
+        ask = {"model": "tiny", "encoding": json.loads(reply)["encoding"], "question": "1", "picture": False}
+        self.calls: dict[str, Any] = {
+            "/api/ask": ask,
+            "/api/ask_all": {"model": "tiny", "scene": scene},
+            "/api/scene": scene,
+            "/api/encode": self.upload,
+        }
+
+    def corpus(self) -> Mapping[str, Callable[[], Sent]]:
+        found: dict[str, Callable[[], Sent]] = {
+            f"good {path}": lambda p=path, b=body: _posted(p, b) for path, body in self.calls.items()
+        }
+        for path in ("/", "/api/models", "/api/scene", "/api/openapi.json", "/viewer.html", "/api/records/x",
+                     "/api/records/../../etc",
+                     "/families/question/panel.js", "/families/../panel.js", "/%00", "/api/\ud800",
+                     "/api/" + "a" * 5000, "/..%2f..%2f",
+                     "/api/records/" + "A" * 64 + "/strip.png", "//evil.example"):  # fmt: skip
+            for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "x"):
+                found[f"{method} {path[:40]!r}"] = lambda m=method, p=path: Sent(m, p, b"{}" if m == "POST" else b"")
+        for depth in (100, 5000, 100_000):
+            for path in self.calls:
+                found[f"{path} of {depth} brackets"] = lambda p=path, d=depth: _sent(p, b"[" * d + b"]" * d)
+        for path, body in self.calls.items():
+            for name, content in {
+                "empty": b"",
+                "null": b"null",
+                "NaN": b'{"model": NaN}',
+                "half": b'{"model": "a',
+                "Latin": b"\xe9",
+                "NUL": b"\0",
+            }.items():
+                found[f"{path} {name}"] = lambda p=path, c=content: _sent(p, c)
+            for key in body:
+                for value in (
+                    "\ud800",
+                    "a\0b",
+                    10**400,
+                    2**63,
+                    float("inf"),
+                    nested(70),
+                    None,
+                    [],
+                    {},
+                    "x" * 5000,
+                    True,
+                    -1,
+                    1.5,
+                ):
+                    found[f"{path} {key} {str(value)[:30]!r}"] = lambda p=path, b=body, k=key, v=value: _posted(
+                        p, {**b, k: v}
+                    )
+        for kind in (
+            "",
+            "text/plain",
+            "multipart/form-data",
+            "multipart/form-data; boundary=",
+            "application/json; charset=x",
+            "\xff",
+        ):
+            found[f"type {kind!r}"] = lambda kind=kind: Sent("POST", "/api/encode", b"x", {"content-type": kind})
+        for name, value in {"host": "evil.example", "origin": "null", "content-length": "-1",
+                            "content-encoding": "gzip", "upgrade": "websocket",
+                            "transfer-encoding": "chunked", "cookie": "a" * 5000, "range": "bytes=9-1",
+                            "accept": "\xff"}.items():  # fmt: skip
+            found[f"header {name}"] = lambda n=name, v=value: Sent(
+                "POST", "/api/ask", b"{}", {"content-type": "application/json", n: v}
+            )
+        found["form"] = lambda: self._form(self.png, "a.png")
+        found["form of a strange name"] = lambda: self._form(self.png, "../\0\n.png")
+        found["form without end"] = lambda: Sent(
+            "POST", "/api/encode", self._form(self.png, "a").body[:-20], {"content-type": _FORM}
+        )
+        return found
+
+    def drawn(self, rng: random.Random) -> Sent:
+        path = rng.choice(list(self.calls))
+        what = rng.randrange(10)
+        if what < 5:
+            return _posted(path, spoilt_values(rng, self.calls[path]))
+        if what == 5:
+            return _sent(path, spoilt_bytes(rng, as_json(self.calls[path])))
+        if what == 6:
+            picture = "data:image/png;base64," + base64.b64encode(spoilt_bytes(rng, self.png)).decode()
+            return _posted("/api/encode", {**self.upload, "picture": picture, "name": rng.choice(ODD_TEXT)})
+        if what == 7:
+            form = self._form(spoilt_bytes(rng, self.png), rng.choice(ODD_TEXT))
+            return Sent(
+                "POST", "/api/encode", spoilt_bytes(rng, form.body) if rng.random() < 0.5 else form.body, form.headers
+            )
+        if what == 8:
+            address = rng.choice(("/api/records/", "/families/", "/", "/api/")) + str(odd(rng))[:300]
+            return Sent(rng.choice(("GET", "HEAD", "POST")), address, b"")
+        headers = {rng.choice(("host", "origin", "content-type", "accept", "cookie", "range")): rng.choice(ODD_TEXT)}
+        return Sent("POST", path, as_json(self.calls[path]), {"content-type": "application/json", **headers})
+
+    def run(self, case: Sent) -> None:
+        status, reply = self.loop.run_until_complete(self._replied(case))
+        if status >= 500:
+            raise AssertionError(f"{status}: {reply[:300]!r}")
+        if status >= 400:
+            raise RefusedError(f"{status}: {reply[:300]!r}")
+
+    def _form(self, data: bytes, name: str) -> Sent:
+        head = f'--b\r\nContent-Disposition: form-data; name="picture"; filename="{name}"\r\n\r\n'
+        return Sent(
+            "POST", "/api/encode", head.encode("utf-8", "replace") + data + b"\r\n--b--\r\n", {"content-type": _FORM}
+        )
+
+    async def _replied(self, sent: Sent) -> tuple[int, bytes]:
+        """Status and body that the application sends back."""
+        headers = {"host": "127.0.0.1", "content-length": str(len(sent.body)), **sent.headers}
+        path, _, query = sent.path.partition("?")
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": sent.method, "scheme": "http",
+            "path": path.encode("utf-8", "replace").decode(), "raw_path": path.encode("utf-8", "replace"),
+            "root_path": "",
+            "query_string": query.encode("utf-8", "replace"), "client": ("127.0.0.1", 5000), "server": ("127.0.0.1",
+                                                                                                        80),
+            "headers": [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()],
+        }  # fmt: skip
+        waiting, replies = [{"type": "http.request", "body": sent.body, "more_body": False}], []
+
+        async def receive() -> dict[str, Any]:
+            return waiting.pop(0) if waiting else {"type": "http.disconnect"}
+
+        async def send(message: dict[str, Any]) -> None:
+            replies.append(message)
+
+        await self.app(scope, receive, send)  # type: ignore[arg-type]
+        body = b"".join(message.get("body", b"") for message in replies)
+        return next((message["status"] for message in replies if "status" in message), 500), body
+
+
+_FORM = "multipart/form-data; boundary=b"
+
+
+def _sent(path: str, body: bytes) -> Sent:
+    return Sent("POST", path, body, {"content-type": "application/json"})
+
+
+def _posted(path: str, body: Any) -> Sent:
+    return _sent(path, as_json(body))

@@ -1,0 +1,173 @@
+"""The corpus of every fuzz target and a few drawn inputs: each is accepted, or refused in one line.
+
+``make fuzz`` does the same for minutes, with deadlines and a bound on memory. Here are none: a machine may be busy.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+from fuzzing import Inputs, Outcome, Target
+from mutate import spoilt_bytes, spoilt_text, spoilt_values
+from targets import TARGETS
+
+from fuzz import Tally, Watched, fuzz, table
+
+SEED = 17
+DRAWN = {
+    "pictures": 150, "model folders": 80, "tables": 150, "recipes": 60, "records": 20, "checkpoints": 80,
+    "requests": 300,
+    "archives": 150, "maps": 120,
+}  # fmt: skip
+MOST_OF_CORPUS = 90
+"""Inputs of a long corpus are taken evenly; ``make fuzz`` takes all."""
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("name", TARGETS)
+def test_no_input_ends_in_a_traceback(name: str, tmp_path: Path) -> None:
+    inputs = Inputs(TARGETS[name](tmp_path), SEED, slow=False)
+    corpus = len(inputs.corpus)
+    step = -(-corpus // MOST_OF_CORPUS)
+    outcomes = [inputs.outcome(number) for number in (*range(0, corpus, step), *range(corpus, corpus + DRAWN[name]))]
+    bad = [outcome for outcome in outcomes if outcome.result == "traceback"]
+    assert not bad, f"{len(bad)} of {len(outcomes)}, the first is '{bad[0].name}':\n{bad[0].told}"
+    results = {outcome.result for outcome in outcomes}
+    assert results == {"accepted", "refused"}, "inputs of one kind only try nothing"
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_good_input_is_accepted(name: str, tmp_path: Path) -> None:
+    inputs = Inputs(TARGETS[name](tmp_path), SEED, slow=False)
+    good = [number for number, (title, _) in enumerate(inputs.corpus) if title.startswith(("good", "given own"))]
+    assert good or name == "recipes"
+    for number in good[:3]:
+        assert inputs.outcome(number).result == "accepted", inputs.corpus[number][0]
+
+
+# ---------------------------------------------------------------- the same input again
+
+
+def test_an_input_depends_on_seed_and_number_alone(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    target = TARGETS["tables"]
+    once, again = Inputs(target(tmp_path / "a"), 3), Inputs(target(tmp_path / "b"), 3)
+    number = len(once.corpus) + 5
+    for earlier in range(len(once.corpus), number):
+        once.case(earlier)
+    assert once.case(number) == again.case(number)
+    assert once.case(number) != Inputs(target(tmp_path / "b"), 4).case(number)
+
+
+@pytest.mark.parametrize("spoil", [spoilt_bytes, spoilt_values, spoilt_text])
+def test_mutators_change_what_they_are_given(spoil) -> None:
+    given = {
+        spoilt_bytes: bytes(range(200)),
+        spoilt_values: {"a": [1, {"b": "c"}], "d": None},
+        spoilt_text: "a: 1\nb: 2",
+    }[spoil]
+    more = ([b"other"],) if spoil is spoilt_bytes else (["word"],) if spoil is spoilt_text else ()
+    made = [spoil(random.Random(number), given, *more) for number in range(60)]
+    assert sum(str(each) != str(given) for each in made) > 50
+    assert len({str(each) for each in made}) > 30
+
+
+# ---------------------------------------------------------------- what the watcher sees
+
+TARGET = """
+import os, time
+from fuzzing import RefusedError, Target
+
+class Bad(Target):
+    name, deadline, memory = "bad", {deadline}, 200
+
+    def corpus(self):
+        return {{name: lambda name=name: name for name in ({names})}}
+
+    def drawn(self, rng):
+        return "good"
+
+    def run(self, case):
+        if case == "refuse": raise RefusedError("no")
+        if case == "raise": raise IndexError("a defect")
+        if case == "sleep": time.sleep(1000)
+        if case == "die": os.kill(os.getpid(), 9)
+        if case == "grow": self.held = b"x" * (600 * 2**20); time.sleep(1000)
+        if case == "compute":
+            end = time.process_time() + 0.4
+            while time.process_time() < end: pass
+        if case == "end": raise SystemExit(3)
+"""
+
+
+def watched(folder: Path, monkeypatch: pytest.MonkeyPatch, names: list[str], deadline: float = 30) -> Tally:
+    """What the watcher says of a target that does what its inputs are called."""
+    text = TARGET.format(names="".join(f"{name!r}, " for name in names), deadline=deadline)
+    (folder / "bad_target.py").write_text(textwrap.dedent(text))
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    return fuzz(Watched("bad", "bad_target:Bad", deadline, 200), 0.0, seed=0)
+
+
+def test_the_watcher_names_what_goes_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tally = watched(tmp_path, monkeypatch, ["good", "refuse", "raise", "die"])
+    assert not tally.is_good
+    assert (tally.refused, tally.tracebacks) == (1, 2)
+    told = "\n".join(text for texts in tally.findings.values() for text in texts)
+    assert "raise (--target 'bad' --only 2)" in told
+    assert "IndexError: a defect" in told
+    assert "die (input 3) ended the process with -9" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "deadline", "counted", "said"),
+    [
+        ("sleep", 0.1, "late", "had not ended after"),
+        ("compute", 0.3, "late", "compute ("),
+        ("grow", 30, "large", "MB, 200 are allowed"),
+        ("end", 30, "tracebacks", "ended the process with 3"),
+    ],
+)
+def test_the_watcher_ends_what_does_not_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, deadline: float, counted: str, said: str
+) -> None:
+    tally = watched(tmp_path, monkeypatch, [name], deadline)
+    assert getattr(tally, counted) == 1
+    assert not tally.is_good
+    assert any(said in text for texts in tally.findings.values() for text in texts)
+
+
+def test_the_table_counts_all_targets() -> None:
+    text = table([Tally("a", inputs=1200, refused=1200), Tally("b", inputs=3, accepted=3, slowest=1.25)])
+    assert text.splitlines()[-1].split() == ["all", "1,203", "1,200", "3", "0", "0", "0"]
+    assert Tally("a", inputs=1).is_good
+    assert not Tally("a").is_good
+    assert not Tally("a", inputs=1, late=1).is_good
+
+
+def test_a_message_of_thousands_of_characters_is_a_defect(tmp_path: Path) -> None:
+    class Long(Target):
+        name = "long"
+
+        def corpus(self):
+            return {"long": lambda: "x" * 30_000, "none": lambda: " "}
+
+        def drawn(self, rng):
+            return "x"
+
+        def run(self, case):
+            from saccade.errors import DataError
+
+            raise DataError(case)
+
+    inputs = Inputs(Long(tmp_path), 0)
+    assert [inputs.outcome(number).result for number in range(3)] == ["traceback", "traceback", "refused"]
+    assert isinstance(inputs.outcome(0), Outcome)
