@@ -28,11 +28,11 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.episodes import AttentionGRU, EpisodeGate, GateNorm, episode_look, gates
+from saccade.config import check_range
 from saccade.models.base import Encoding, Given, Raw, given_argument
+from saccade.models.ranges import MOST_HOPS, MOST_SENTENCES, MOST_UNITS, MOST_WORDS
 from saccade.models.story import TOY_WORDS, StoryModel, in_one_run, toy_stories
 from saccade.trace import Look
-
-LARGEST = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,10 @@ class DMNConfig:
     """On the embeddings."""
 
     def __post_init__(self) -> None:
-        for name in ("words", "memory", "answer_words", "size", "embedding", "passes"):
-            if not 1 <= getattr(self, name) <= LARGEST:
-                raise ValueError(f"{name} must lie between 1 and {LARGEST}, found {getattr(self, name)}")
-        if self.passes > 16:
-            raise ValueError(f"passes must lie between 1 and 16, found {self.passes}")
-        if self.answer_words > 16:
-            raise ValueError(f"answer_words must lie between 1 and 16, found {self.answer_words}")
+        check_range(self, 1, MOST_WORDS, "words")
+        check_range(self, 1, MOST_SENTENCES, "memory")
+        check_range(self, 1, MOST_UNITS, "size", "embedding")
+        check_range(self, 1, MOST_HOPS, "answer_words", "passes")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must lie in 0 .. 1, found {self.dropout}")
         if self.stops and self.gate != "softmax":

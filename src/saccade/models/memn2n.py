@@ -25,12 +25,13 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.memory import CODES, Code, SentenceCode, memory_hop, memory_look
+from saccade.config import check_range
 from saccade.models.base import Encoding, Given, Raw, given_argument
+from saccade.models.ranges import MOST_HOPS, MOST_SENTENCES, MOST_STEPS, MOST_UNITS, MOST_WORDS
 from saccade.models.story import TOY_WORDS, StoryModel, toy_stories
 from saccade.trace import Look
 
 INIT_STD = 0.1
-LARGEST = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,11 @@ class MemN2NConfig:
     """Give no weight to empty slots; the authors' code gives them some."""
 
     def __post_init__(self) -> None:
-        for name in ("words", "memory", "times", "longest", "dim", "hops"):
-            if not 1 <= getattr(self, name) <= LARGEST:
-                raise ValueError(f"{name} must lie between 1 and {LARGEST}, found {getattr(self, name)}")
-        if self.hops > 16:
-            raise ValueError(f"hops must lie between 1 and 16, found {self.hops}")
+        check_range(self, 1, MOST_WORDS, "words")
+        check_range(self, 1, MOST_SENTENCES, "memory", "times")
+        check_range(self, 1, MOST_STEPS, "longest")
+        check_range(self, 1, MOST_UNITS, "dim")
+        check_range(self, 1, MOST_HOPS, "hops")
         if self.encoding not in CODES:
             raise ValueError(f"encoding must be one of {', '.join(CODES)}, found {self.encoding}")
 

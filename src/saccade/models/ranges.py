@@ -17,3 +17,7 @@ MOST_GLIMPSES = 32
 """Before each of them."""
 MOST_PIXELS = 4096
 """A side of a picture that a model is built for."""
+MOST_SENTENCES = 1024
+"""Of a story that a model holds."""
+MOST_HOPS = 16
+"""Looks at one story, or words of its answer."""

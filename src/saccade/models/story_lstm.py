@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from saccade.config import check_range
 from saccade.models.base import Given, Raw
+from saccade.models.ranges import MOST_SENTENCES, MOST_UNITS, MOST_WORDS
 from saccade.models.story import TOY_WORDS, StoryModel, in_one_run, toy_stories
 from saccade.trace import Look
-
-LARGEST = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class StoryLSTMConfig:
     embedding: int = 50
 
     def __post_init__(self) -> None:
-        for name in ("words", "memory", "size", "embedding"):
-            if not 1 <= getattr(self, name) <= LARGEST:
-                raise ValueError(f"{name} must lie between 1 and {LARGEST}, found {getattr(self, name)}")
+        check_range(self, 1, MOST_WORDS, "words")
+        check_range(self, 1, MOST_SENTENCES, "memory")
+        check_range(self, 1, MOST_UNITS, "size", "embedding")
 
 
 class StoryLSTMModel(StoryModel):
