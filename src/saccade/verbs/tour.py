@@ -69,10 +69,10 @@ def tour(
     others = [_recorded_row(name, facts[name]) for name in models if name not in visited]
     page = Report(
         title="Where the models looked",
-        lead="Each model below answers a question about a picture and shows which part of the picture its answer was "
-        "computed from. Two of them run in this page: drag a digit, ask for another one, change a colour. Everything "
-        "below was computed on this machine just now, from weights and digits that come with the package; numbers that "
-        "were measured elsewhere say so.",
+        lead="Each model below answers a question about a picture or a story and shows which part of it the answer was "
+        "computed from. Some of them run in this page: drag a digit, ask for another one, change a colour, edit a "
+        "story. Everything below was computed on this machine just now, from weights and digits that come with the "
+        "package; numbers that were measured elsewhere say so.",
         sections=[stop.section for stop in stops] + ([_others(others)] if others else []) + [_next_steps()],
         live=_live([name for each in families().values() for name in each.live if name in models]),
     )

@@ -77,7 +77,7 @@ class StorySource:
         if split not in self._read:
             self._read |= self._load(split)
             if not self._read[split]:
-                raise DataError(f"{self.config.name}: no question in split '{split}'")
+                raise DataError(f"{self.config.name}: no question in split '{split}'; name another one with --split")
         return self._read[split]
 
     def words(self, *, by_word: bool) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from saccade.families.story.founding import FOUNDING_STORIES
 from saccade.families.story.stories import words_of
 from saccade.families.story.world import TASKS, tell
 
@@ -59,10 +60,18 @@ EXAMPLES = (
 )
 
 
+FOUNDING = tuple(
+    Example(f"The founding document's story {number}", story.asked.sentences, story.asked.question)
+    for number, story in enumerate(FOUNDING_STORIES, start=1)
+    if story.is_complete
+)
+"""Some of their words are not in bAbI: a model of generated stories with ``words: wide`` knows them."""
+
+
 def examples(known: Collection[str]) -> list[Example]:
     """All examples, those first with the fewest words that are not among the ``known`` ones."""
     words = frozenset(known)
-    return sorted([*EXAMPLES, *map(generated, TASKS)], key=lambda each: len(_words(each) - words))
+    return sorted([*EXAMPLES, *FOUNDING, *map(generated, TASKS)], key=lambda each: len(_words(each) - words))
 
 
 def generated(task: int) -> Example:

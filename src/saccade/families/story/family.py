@@ -37,6 +37,12 @@ DATA = {
         licence="CC BY 3.0",
         get="download tasks_1-20_v1-2.tar.gz of the bAbI project, unpack it, name it babi:FOLDER",
     ),
+    "jsonl": DataEntry(
+        kind="reader",
+        description="your own: story, question, answer in each line; optional supporting, split, task, group",
+        licence="yours",
+        get="name it jsonl:PATH",
+    ),
 }
 
 TABLES = {
@@ -58,6 +64,10 @@ FAMILY = Family(
     decode="saccade.families.story.decode:decode",
     responder="saccade.families.story.responder:StoryResponder",
     headline=("mean_error", "accuracy"),
+    columns=(frozenset({"story", "question", "answer"}),),
+    tour="saccade.families.story.tour:stop",
+    featured=("memn2n-babi",),
+    live=("memn2n-babi",),
     page="saccade.families.story.page",
     panel="js/panel.js",
     runtime="js/runtime.js",
