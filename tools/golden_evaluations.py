@@ -26,6 +26,8 @@ NEAR = 1e-6
 LIMIT, SWEEPS = 200, 10
 ON_PHOTOGRAPHS = {"crown-cub", "sat-soft-photos"}
 """Models that scenes of digits tell nothing about."""
+ON_STORIES = {"memn2n-babi"}
+"""Models that read stories: they are scored on generated ones."""
 ON_FILES = {"crown-cub": "parts", "hsal-mnist-multiset": "labels"}
 """Models that are scored on a table of the golden pictures: its name."""
 
@@ -34,7 +36,9 @@ def cases() -> dict[str, dict[str, Any]]:
     """Arguments of ``evaluate`` by the name of the case: a model, or MODEL@TABLE."""
     found: dict[str, dict[str, Any]] = {}
     for model in shipped():
-        if model not in ON_PHOTOGRAPHS:
+        if model in ON_STORIES:
+            found[model] = {"model": model, "data": "stories", "limit": LIMIT, "sweeps": SWEEPS}
+        elif model not in ON_PHOTOGRAPHS:
             scenes: dict[str, Any] = {"model": model, "glyphs": "pack", "limit": LIMIT}
             scenes |= {} if model.startswith(("hsal", "sat")) else {"sweeps": SWEEPS}
             scenes |= {"data": "mnist-multiset"} if model == "hsal-svhn-multiset" else {}
