@@ -148,8 +148,8 @@ def test_modules_are_small_and_say_what_they_do() -> None:
 # ---------------------------------------------------------------- the page
 
 
-def test_the_page_with_two_models_is_small(page: str) -> None:
-    assert len(page.encode()) <= 400_000
+def test_the_page_with_its_models_is_small(page: str) -> None:
+    assert len(page.encode()) <= 570_000
 
 
 def test_the_policy_names_exactly_this_style_and_this_script(page: str) -> None:

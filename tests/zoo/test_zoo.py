@@ -109,7 +109,11 @@ def test_every_shipped_model_is_whole_named_scored_and_answers(name: str) -> Non
     if facts.base is not None:
         needs_weights(facts.base.backbone)
     predictor = saccade.load(name, "cpu")
-    seen = predictor.look(np.zeros((*facts.preprocessing.size, 3), np.uint8), *facts.queries[:1])
+    if facts.preprocessing is None:
+        seen = predictor.look(["Mary went to the kitchen.", "John went to the garden."], "Where is Mary?")
+        assert seen.answer == "kitchen"
+    else:
+        seen = predictor.look(np.zeros((*facts.preprocessing.size, 3), np.uint8), *facts.queries[:1])
     said = [seen.answer] if facts.queries else re.findall(r"\w+", seen.answer)  # {3, 3, 7}, or a sentence
     assert set(said) <= set(facts.answers)
     seen.trace.validate()
