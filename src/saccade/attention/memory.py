@@ -113,6 +113,6 @@ def memory_hop(
     return Hop((used.unsqueeze(1) @ values).squeeze(1), used, scores)  # Eq. (2)
 
 
-def memory_look(name: str, weights: Tensor, scores: Tensor, *, is_softmax: bool = True) -> Look:
-    """The look of one hop."""
-    return Look(name, "slots", "multiplier", weights, norm="softmax" if is_softmax else "none", scores=scores)
+def memory_look(name: str, weights: Tensor, scores: Tensor) -> Look:
+    """The look of one hop with its softmax in place; linear start is for training, and no trace is made of it."""
+    return Look(name, "slots", "multiplier", weights, norm="softmax", scores=scores)

@@ -143,7 +143,7 @@ class DMNModel(StoryModel):
             encoding: of the stories.
             query: word ids of the questions (B,Q).
             said: the words of the answers (B,A), by which each next word is taught; None: what the model says itself.
-            passes: (B,) how many passes change the memory, where this is taught; None: as the model decides.
+            passes: (B,) how many passes update the memory, if this is supervised; None: as the model decides.
             attention: gates (B,S+1) in place of its own, by pass.
         """
         facts, present, count = encoding["facts"], encoding["present"], encoding["count"]
@@ -154,13 +154,15 @@ class DMNModel(StoryModel):
         for number, name in enumerate(self.look_names):
             scores = self.gate.score(facts, memory, question).masked_fill(~present, -torch.inf)  # (B,S+1)
             gate = gates(scores, present, self.config.gate, self.given(attention, name, scores.shape))
+            ends = gate.argmax(-1) == count  # (B,)
             raw |= {f"{name}.weights": gate, f"{name}.scores": scores, f"{name}.active": active}
-            if self.config.stops and number == self.config.passes - 1:
-                break  # the last pass can only end
+            if self.config.stops and number == self.config.passes - 1:  # the last pass can only end
+                raw[f"{name}.active"] = active & ends
+                break
             if passes is not None:
                 goes_on = number < passes
             elif self.config.stops:
-                goes_on = active & (gate.argmax(-1) != count)
+                goes_on = active & ~ends
             else:
                 goes_on = active
             episode = self.episode(prepared, gate, torch.zeros_like(memory))  # eⁱ (B,n)
@@ -182,7 +184,10 @@ class DMNModel(StoryModel):
         return self.ask(self.encode(story, length), query, said=said, passes=passes, **given_argument(attention))
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """One for each pass; a pass after the end is not active."""
+        """One for each pass. A pass after the end is not active, nor is a last pass that does not choose the end.
+
+        The weights of the pass that ends decide that, and multiply nothing.
+        """
         return tuple(
             episode_look(name, raw[f"{name}.weights"], raw[f"{name}.scores"], self.config.gate, raw[f"{name}.active"])
             for name in self.look_names

@@ -76,7 +76,7 @@ class StoryModel(AttentionModel):
 def toy_stories(count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """Stories (B,4,2) of two to four sentences "person place", questions (B,1) after a person, and the place (B,).
 
-    Who is told of twice is where the later sentence says. For tests of models.
+    If a person occurs twice, the later sentence holds. For tests of models.
     """
     generator = torch.Generator().manual_seed(seed)
     length = torch.randint(2, 5, (count, 1), generator=generator)  # (B,1)
@@ -93,6 +93,6 @@ def toy_stories(count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
 def in_one_run(words: Tensor) -> Tensor:
     """Word ids (B,N) without the gaps between them: the words first, in their order, and 0 after the last."""
     is_word = words != 0
-    place = torch.where(is_word, is_word.cumsum(1) - 1, words.shape[1])  # (B,N); what is no word goes to a column more
+    place = torch.where(is_word, is_word.cumsum(1) - 1, words.shape[1])  # (B,N); padding goes to an extra column
     run = words.new_zeros(words.shape[0], words.shape[1] + 1)
     return run.scatter(1, place, words)[:, :-1]  # (B,N)

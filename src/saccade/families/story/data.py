@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from saccade.data.tables.references import split_reference
+from saccade.data.tables.wording import summarised
 from saccade.errors import DataError
 from saccade.families.story.babi import Size, babi_files, read_babi
 from saccade.families.story.stories import Asked
@@ -71,6 +72,8 @@ class StorySource:
     def __init__(self, config: StoryDataConfig) -> None:
         self.config = config
         self._read: dict[str, list[Asked]] = {}
+        self.summary = ""
+        """What a table of one's own holds, and which of its lines were left out; known once it was read."""
 
     def questions(self, split: SplitName) -> list[Asked]:
         """All questions of a split."""
@@ -99,6 +102,8 @@ class StorySource:
             train, val = held_out(babi_questions(path, self.config, "train"), self.config.validation)
             return {"train": train, "val": val}
         table = read_story_jsonl(path)
+        left_out = [f"left out: {summarised(table.skipped)}"] if table.skipped else []
+        self.summary = "\n".join([table.described(), *left_out])
         return {name: table.asked(name) for name in ("train", "val", "test")}
 
 

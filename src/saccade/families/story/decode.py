@@ -31,9 +31,9 @@ def _one(shares: Tensor, words: tuple[str, ...]) -> Answer:
 
 
 def _said(shares: Tensor, words: tuple[str, ...]) -> Answer:
-    """The words before the empty one; how sure is the product of their shares, with that of the end.
+    """The words before the empty one. Confidence is the product of their probabilities, end included.
 
-    Of one word its own share is told, beside those of the words that could have stood there.
+    For one word, confidence is that word's probability; the other words are its alternatives.
     """
     chosen = shares.argmax(-1).tolist()  # (A,)
     end = chosen.index(0) if 0 in chosen else len(chosen)

@@ -1,7 +1,7 @@
 """What models of stories read: a text file (see :mod:`saccade.families.story.story_text`), or a list of sentences.
 
-A memory holds the last so many sentences that have a word which the model knows. What of a story does not get into it
-is said in the notes, so that nothing is dropped in silence:
+A memory holds the last so many sentences that have a word which the model knows. The notes list every part that was
+dropped:
 
 - questions in a text file are left out;
 - words that are not in the vocabulary are left out of their sentence;

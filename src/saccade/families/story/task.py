@@ -7,6 +7,7 @@ without the softmaxes over the memory, then ``answer`` with them. Several restar
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, cast
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict
+from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
 from saccade.families.story.data import StoryDataConfig, StorySource
 from saccade.families.story.losses import LOSSES, GatedLoss, LinearStart
@@ -22,7 +24,7 @@ from saccade.families.story.tensors import StoryTensors, noisy_times, sizes_of
 from saccade.metrics.columns import Values
 from saccade.models.base import Raw
 from saccade.models.story import StoryModel
-from saccade.tasks.learned_data import Entries, word_entries
+from saccade.tasks.learned_data import LEARNED, Entries, word_entries
 from saccade.tasks.task import Batch, Task, check_batch
 
 VALIDATION_BATCH = 2000
@@ -95,13 +97,18 @@ class StoryTask(Task):
     def described(self) -> str:
         """How many questions and words there are."""
         train, val = self.source.questions("train"), self.source.questions("val")
+        if self.source.summary:
+            return self.source.summary
         tasks = len({each.task for each in train})
         about = f" of {tasks} tasks" if tasks > 1 else ""
         return f"{len(train):,} training and {len(val):,} validation questions{about}, {len(self.vocabulary):,} words"
 
     def learned_data(self) -> dict[str, Entries]:
-        """The questions of train and val, and the vocabulary."""
-        return {"vocabulary": word_entries(word=self.vocabulary)}
+        """The questions of train and val, task by task, and the vocabulary. Settings decide generated stories."""
+        words = {"vocabulary": word_entries(word=self.vocabulary)}
+        if self.data_config.is_generated:
+            return words
+        return {"questions": [entry for split in LEARNED for entry in question_entries(self.source, split)], **words}
 
     def make_split(self, name: str) -> StoryTensors:
         """One split of the questions, on the device."""
@@ -227,6 +234,20 @@ class StoryTask(Task):
         return {**super().scored_on(facts, wanted), "words": facts.answers, "supervised": is_supervised(facts)}
 
 
+def question_entries(source: StorySource, split: Split) -> Entries:
+    """One entry for each task of a split: how many questions it has, and a digest of all of them in order."""
+    found: dict[str, tuple[int, Any]] = {}
+    for each in source.questions(split):
+        count, digest = found.get(each.task) or (0, hashlib.blake2b(digest_size=8))
+        told = (*each.sentences, each.question, each.answer, ",".join(map(str, each.supporting)))
+        digest.update("\n".join(told).encode("utf-8", "surrogatepass") + b"\0")
+        found[each.task] = count + 1, digest
+    return [
+        (f"{split} {task or 'questions'}, {count:,} in all", f"#{digest.hexdigest()}")
+        for task, (count, digest) in found.items()
+    ]
+
+
 def rows_of(numbers: Tensor, batch_size: int) -> Tensor:
     """Numbers of all examples of the batches ``numbers`` (N,): (N·batch_size,)."""
     return (numbers.unsqueeze(1) * batch_size + torch.arange(batch_size)).flatten()
@@ -235,11 +256,9 @@ def rows_of(numbers: Tensor, batch_size: int) -> Tensor:
 def gate_loss(scores: Tensor, supporting: Tensor, count: Tensor) -> Tensor:
     """Cross-entropy of choosing the i-th supporting fact in pass i, and the end-of-passes fact after the last.
 
-    A supporting fact that the memory dropped teaches nothing in its pass.
-
     Args:
         scores: of facts in each pass (B,T,S+1), −∞ where there is none.
-        supporting: slots of supporting facts (B,F), below 0 where there is none.
+        supporting: slots of supporting facts (B,F), below 0 after the last.
         count: sentences of each story (B,), which is the slot of the end-of-passes fact.
     """
     passes = scores.shape[1]

@@ -18,7 +18,7 @@ from saccade.families.story.vocabulary import answer_tokens
 
 _NOISE = 0x73746F72  # tells these draws apart from all others of a seed
 NOT_KNOWN = -1
-"""An answer that the vocabulary lacks: no model can give it. Also a supporting fact that the memory dropped."""
+"""An answer that the vocabulary lacks: no model can give it. Also the place after the last supporting fact."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def sizes_of(asked: Sequence[Asked], memory: int) -> Sizes:
     return Sizes(
         memory=max(1, min(memory, max((len(each.sentences) for each in asked), default=1))),
         longest=max([1, *(len(words_of(text)) for text in texts)]),
-        answer_words=max([1, *(each.answer.count(",") + 1 for each in asked)]),
+        answer_words=max([1, *(len(answer_tokens(answer, "split")) for answer in {each.answer for each in asked})]),
     )
 
 
@@ -48,7 +48,8 @@ class StoryTensors:
 
     Args:
         asked: the questions.
-        words: the vocabulary; word 0 is the empty one. Unknown words are left out.
+        words: the vocabulary; word 0 is the empty one. Unknown words are left out, and so is a sentence of such words
+            alone: it takes no slot.
         sizes: of the tensors; longer sentences are cut.
         split: what it is called.
         device: where the tensors lie.
@@ -82,13 +83,12 @@ class StoryTensors:
             return torch.tensor(filled, dtype=torch.long).reshape(len(rows), width).to(self.device)
 
         memory = sizes.memory
-        dropped = [max(0, len(each.sentences) - memory) for each in asked]
-        rows = [[number(text) for text in each.sentences[-memory:]] for each in asked]
+        kept = [_slots([number(text) for text in each.sentences], ids, memory) for each in asked]
+        rows = [list(slots.values()) for slots in kept]
         answers = [_answer_ids(each.answer, numbers, by_word, sizes.answer_words) for each in asked]
-        support = [
-            [place - gone if place >= gone else NOT_KNOWN for place in each.supporting]
-            for each, gone in zip(asked, dropped)
-        ]
+        # A supporting fact that the memory does not hold is left out, so that the others are the first.
+        at = [{place: slot for slot, place in enumerate(slots)} for slots in kept]
+        support = [[slot[place] for place in each.supporting if place in slot] for each, slot in zip(asked, at)]
         self.rows = column(rows, memory)  # (N,S)
         self.query = column([[number(each.question)] for each in asked], 1)[:, 0]  # (N,)
         self.sentences = column(ids, sizes.longest)  # (U,J)
@@ -127,6 +127,15 @@ class StoryTensors:
             self._bags = of(self.sentences)  # (U,W)
         at = indices.to(self.device, non_blocking=True)
         return self._bags[self.rows[at]], self._bags[self.query[at]]
+
+
+def _slots(numbers: list[int], ids: list[list[int]], memory: int) -> dict[int, int]:
+    """Place in the story → number of the sentence, for each slot: the last sentences that have a known word.
+
+    As :func:`saccade.families.story.reading.memory_of` has it for stories that are asked one by one.
+    """
+    known = [(place, number) for place, number in enumerate(numbers) if ids[number]]
+    return dict(known[-memory:])
 
 
 def _answer_ids(answer: str, numbers: dict[str, int], by_word: bool, most: int) -> list[int]:
