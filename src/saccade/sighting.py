@@ -169,6 +169,8 @@ class Sighting:
 
         Edge cells go on to the border, so a peak there is a plateau, and its inner end is the centre of the cell.
         """
+        if not self.is_spatial:
+            raise DataError(f"{self.source.name} is no picture: it has no peak; see slot_grid and top_slot")
         return _peak(self.total_map)
 
     @property

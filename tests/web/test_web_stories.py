@@ -16,7 +16,7 @@ from story_models import QUESTION, STORY, save_story_model
 
 import saccade
 from saccade.errors import ConfigError, DataError
-from saccade.families.story.examples import EXAMPLES, examples, generated
+from saccade.families.story.examples import EXAMPLES, FOUNDING, examples, generated
 from saccade.families.story.sent import sent_sentences
 from saccade.families.story.stories import words_of
 from saccade.families.story.world import TASKS
@@ -56,7 +56,7 @@ def test_examples_of_known_words_come_first() -> None:
     last = generated(19)
     known = {word for text in (*last.sentences, last.question) for word in words_of(text)}
     assert examples(known)[0] == last
-    assert len(examples(known)) == len(EXAMPLES) + len(TASKS)
+    assert len(examples(known)) == len(EXAMPLES) + len(FOUNDING) + len(TASKS)
 
 
 # ---------------------------------------------------------------- the server
@@ -156,6 +156,7 @@ ASKED = [
     (STORY[:1], "Where is John?"),
     ([*STORY, *STORY], "where is JOHN, the office"),  # longer than the memory
     (["Sam walks.", *STORY[:2], "Xyz!", "Mary went."], "Where is Sam?"),  # sentences without a known word
+    (["Where is Mary?", *STORY[:2]], QUESTION),  # a question is no fact
     (["Mary " * 20, "the “garden”, 'the' office ."], "Is Mary's garden the kitchen"),  # longer than any of training
 ]
 

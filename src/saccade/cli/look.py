@@ -9,6 +9,7 @@ import typer
 
 from saccade.cli.options import Ask, Beam, Device, Json, LengthPenalty, OutFolder, Quiet
 from saccade.cli.terminal import bar, places, print_json, print_slots, print_table, remark, warn
+from saccade.data.files import several
 
 if TYPE_CHECKING:
     from saccade.sighting import Sighting
@@ -98,7 +99,7 @@ def look(
         only = (
             str(bad[0])
             if len(bad) == 1
-            else f"none of the {len(bad)} {predictor.reads.thing}s could be read; see the lines above"
+            else f"none of the {len(bad)} {several(predictor.reads.thing)} could be read; see the lines above"
         )
         raise DataError(only)
     if not json:

@@ -32,7 +32,7 @@ def find_files(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[str
         found.update(dict.fromkeys(members))
     if not found:
         where = ", ".join(asked) or "an empty list of paths"
-        raise DataError(f"no {thing}s in {where}; looked for {' '.join(sorted(suffixes))}")
+        raise DataError(f"no {several(thing)} in {where}; looked for {' '.join(sorted(suffixes))}")
     return list(found)
 
 
@@ -41,8 +41,17 @@ def local_path(text: str, thing: str) -> Path:
     if not text:
         raise DataError(f"an empty path came where a {thing} was expected; name a file, a folder or a glob")
     if text.startswith(("http://", "https://")):
-        raise DataError(f"{text}: an address, not a file; saccade fetches no {thing}s, download it first")
+        raise DataError(f"{text}: an address, not a file; saccade fetches no {several(thing)}, download it first")
     return Path(text)
+
+
+def several(thing: str) -> str:
+    """The plural of what one item is called.
+
+    >>> several("picture"), several("story")
+    ('pictures', 'stories')
+    """
+    return f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
 
 
 def _counts(file: Path, folder: Path, suffixes: Collection[str]) -> bool:

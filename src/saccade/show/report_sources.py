@@ -171,7 +171,7 @@ def _best_table(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Cell, int 
     found: list[tuple[str, Cell, int | None]] = []
     for name in names:
         points = _course_of(rows, name)
-        if points and name in _NEITHER_IS_BETTER:
+        if points and (name in _NEITHER_IS_BETTER or name.endswith("_std")):
             found.append((name, Cell(None), None))
         elif points:
             lower = any(word in name for word in _LOWER_IS_BETTER)

@@ -29,7 +29,7 @@ def settings_wanted(facts: ModelFacts, wanted: Wanted, readers: Collection[str])
     """
     own = facts.data.get("name", "")
     if wanted.data is None and own in readers:
-        raise ConfigError(f"a model does not remember where its pictures were; give --data {own}:PATH")
+        raise ConfigError(f"a model does not remember where its data was; give --data {own}:PATH")
     if wanted.protocol is not None:
         raise ConfigError(f"--protocol: a {facts.family} model is scored on val or test, which have no protocols")
     changes = {"name": wanted.data, "glyphs": wanted.glyphs, "seed": wanted.seed}

@@ -80,7 +80,8 @@ class StorySource:
         if split not in self._read:
             self._read |= self._load(split)
             if not self._read[split]:
-                raise DataError(f"{self.config.name}: no question in split '{split}'; name another one with --split")
+                _, *left_out = self.summary.splitlines() or [""]
+                raise DataError("; ".join([f"{self.config.name}: no question in split '{split}'", *left_out]))
         return self._read[split]
 
     def words(self, *, by_word: bool) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from saccade.models.io.facts import ModelFacts
 MOST_WORDS = 200
 """Words of a sentence or question: a text without line ends is no sentence."""
 NO_SENTENCES = "{name}: no sentences; give at least one, such as: Mary took the apple."
+_TABLES = frozenset({".jsonl", ".json", ".csv"})
 _NAMED = 20  # unknown words that a note names
 
 
@@ -82,10 +83,15 @@ class Stories(Reads):
         if isinstance(source, (str, os.PathLike)):
             if not os.path.exists(source):  # also of a text that is no path at all
                 raise DataError(f"{source}: no such file; a story is a text file, or in Python a list of sentences")
+            if Path(source).suffix in _TABLES:
+                raise DataError(f"{source}: a table, not a story; score a model on it: evaluate --data jsonl:PATH")
             text, name = read_story(Path(source)), os.fspath(source)
             told, left_out = list(text.sentences), text.skipped
         elif isinstance(source, Iterable) and not isinstance(source, (bytes, bytearray, Tensor)):
             told, left_out, name = list(source), (), "story"
+            questions = [text.strip() for text in told if isinstance(text, str) and text.rstrip().endswith("?")]
+            told = [text for text in told if not isinstance(text, str) or text.strip() not in questions]
+            left_out = tuple(f"a question: {text}" for text in questions)
         else:
             raise DataError(f"a story is a path or a list of sentences, found {type(source).__name__}")
         for number, sentence in enumerate(told, 1):

@@ -36,7 +36,8 @@ class StoryResponder(Responder):
     def query(self, ask: Question | None) -> StoryQuestion:
         """The question as word ids."""
         if not isinstance(ask, str) or not ask.strip():
-            raise DataError(f"'{self.name}' needs a question in words, as in \"Where is Mary?\"; found {ask!r}")
+            found = "none was given" if ask is None else f"found {ask!r}"
+            raise DataError(f"'{self.name}' needs a question in words, as in \"Where is Mary?\"; {found}")
         known, unknown = known_and_unknown(ask, numbers_of(self.facts))
         if len(known) + len(unknown) > MOST_WORDS:
             raise DataError(f"the question has {len(known) + len(unknown):,} words, and {MOST_WORDS} is the most")

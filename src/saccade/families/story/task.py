@@ -127,7 +127,8 @@ class StoryTask(Task):
                     f"loss 'gated': the gates of '{self.architecture}' cannot be taught; set gate: softmax"
                 )
             if not any(each.supporting for each in self.source.questions("train")):
-                raise ConfigError(f"loss 'gated': {self.data_config.name} names no supporting facts; use loss: answer")
+                named = self.data_config.name
+                raise ConfigError(f"loss 'gated': {named} names no supporting facts; use the recipe dmn-weak")
         return loss
 
     def forward_options(self, loss: Any) -> dict[str, Any]:

@@ -28,20 +28,22 @@ class MemN2N {
 
   /** `input` is a list of sentences; what of them gets into the memory is as in saccade.families.story.reading. */
   answer(input, question) {
-    const told = input.map((text) => this.#cut(tidy(text))).filter(({ words }) => words.length);
-    const slots = told.filter(({ ids }) => ids.length).slice(-this.memory);
+    const texts = input.map(tidy);
+    const told = texts.filter((text) => !isQuestion(text)).map((text) => this.#cut(text));
+    const facts = told.filter(({ words }) => words.length);
+    const slots = facts.filter(({ ids }) => ids.length).slice(-this.memory);
     const asked = this.#cut(question.trim());
-    this.#check(told, slots, asked);
+    this.#check(facts, slots, asked);
     const { logits, hops } = this.#read(
       slots.map(({ ids }) => ids),
       asked.ids,
     );
-    const texts = Array.from({ length: this.memory }, (_, slot) => slots[slot]?.text ?? "");
+    const held = Array.from({ length: this.memory }, (_, slot) => slots[slot]?.text ?? "");
     return {
       question: asked.text,
       answers: this.#ranked(this.tools.softmax(logits)),
-      looks: hops.map((weights) => ({ weights, slots: texts })),
-      notes: notesOn(told, slots, asked, this.memory),
+      looks: hops.map((weights) => ({ weights, slots: held })),
+      notes: [...questionNotes(texts), ...notesOn(facts, slots, asked, this.memory)],
     };
   }
 
@@ -129,6 +131,18 @@ class MemN2N {
   #row(table, row) {
     return table.subarray(row * this.dim, (row + 1) * this.dim);
   }
+}
+
+/** A question among the sentences is no fact. */
+function isQuestion(text) {
+  return text.endsWith("?");
+}
+
+function questionNotes(texts) {
+  return texts
+    .filter(isQuestion)
+    .slice(0, NAMED)
+    .map((text) => `story: left out a question: ${text}`);
 }
 
 /** What did not get into the memory, in the words of saccade.families.story.reading. */
