@@ -149,14 +149,16 @@ class Sighting:
     def top_slot(self) -> str | None:
         """The text with the most weight in the last step of a look over slots; None where it looked at a picture.
 
-        A step that chose a slot of the model's own, such as the end of its passes, is passed over if there is another.
+        Empty slots count together, as in :attr:`slot_grid`. A step that chose a slot of the model's own, such as the end
+        of its passes, is passed over if there is another.
         """
         if self.is_spatial or not self.trace.looks:
             return None
-        slots = self.slots
-        inputs = len(slots) - int(self.trace.meta.get("own_slots", 0))
-        chosen: list[int] = self.slot_grid.weights[: len(slots)].argmax(0).tolist()  # (T,)
-        return slots[next((slot for slot in reversed(chosen) if slot < inputs), chosen[-1])]
+        told = len(self.slots)
+        own = range(told - int(self.trace.meta.get("own_slots", 0)), told)
+        grid = self.slot_grid
+        chosen: list[int] = grid.weights.argmax(0).tolist()  # (T,); the last row may be that of empty slots
+        return grid.texts[next((row for row in reversed(chosen) if row not in own), chosen[-1])]
 
     @cached_property
     def total_map(self) -> Tensor:
