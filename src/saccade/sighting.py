@@ -149,8 +149,8 @@ class Sighting:
     def top_slot(self) -> str | None:
         """The text with the most weight in the last step of a look over slots; None where it looked at a picture.
 
-        Empty slots count together, as in :attr:`slot_grid`. A step that chose a slot of the model's own, such as the end
-        of its passes, is passed over if there is another.
+        Empty slots count together, as in :attr:`slot_grid`. A step that chose a slot of the model's own, such as
+        the end of its passes, is passed over if there is another.
         """
         if self.is_spatial or not self.trace.looks:
             return None
