@@ -103,7 +103,7 @@ class MemN2NModel(StoryModel):
         row = torch.where(present, times.clamp(1, config.times), 0)  # (B,S); 0: no sentence, no time
         time = torch.nn.functional.one_hot(row, config.times + 1)[..., 1:].to(bags)  # (B,S,T)
         matrix = torch.cat([torch.cat([self.code.matrix(a), t]) for a, t in zip(self.embed, self.time)], 1)  # (W+T,E·d)
-        vectors = torch.cat([bags, time], -1) @ matrix  # (B,S,E·d)
+        vectors = torch.cat([bags, time], -1).to(matrix) @ matrix  # (B,S,E·d)
         vectors = vectors.view(*vectors.shape[:-1], len(self.embed), config.dim)  # (B,S,E,d)
         return {"vectors": vectors, "present": present}
 
@@ -132,7 +132,7 @@ class MemN2NModel(StoryModel):
         present = encoding["present"]  # (B,S)
         memories = encoding["vectors"].unbind(2)  # E × (B,S,d)
         bags = self.bags(query) if query_bags is None else query_bags
-        state = bags @ self.code.matrix(self.embed[0])  # u^1 (B,d); B = A^1
+        state = bags.to(self.embed[0]) @ self.code.matrix(self.embed[0])  # u^1 (B,d); B = A^1
         raw: Raw = {}
         is_adjacent = self.config.tying == "adjacent"
         for number, name in enumerate(self.look_names):
