@@ -65,7 +65,7 @@ class TimedTask(StoryTask):
 
 def questions_per_second(run: Run) -> float:
     """Of one short training."""
-    task = TimedTask(
+    task: Any = TimedTask(
         model=run.model["name"], model_config=run.model["config"], data={"name": "stories", "tasks": [1], "noise": 0.1}
     )
     settings = {"name": "bench", "family": "story", "model": run.model, "log_every": STEPS}

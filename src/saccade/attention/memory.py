@@ -25,7 +25,7 @@ from torch import Tensor
 
 from saccade.attention.given import given_or_own
 from saccade.errors import ConfigError, nearest
-from saccade.trace import Look
+from saccade.trace import Look, Norm
 
 Code = Literal["bag", "position", "position-code"]
 """How the words of a sentence are weighted: all alike, by the paper's formula, or by that of the authors' code."""
@@ -120,6 +120,9 @@ def memory_hop(
     return Hop((values * used.unsqueeze(-1)).sum(1), used, scores)  # Eq. (2)
 
 
-def memory_look(name: str, weights: Tensor, scores: Tensor, *, is_softmax: bool = True) -> Look:
-    """The look of one hop."""
-    return Look(name, "slots", "multiplier", weights, norm="softmax" if is_softmax else "none", scores=scores)
+def memory_look(
+    name: str, weights: Tensor, scores: Tensor, *, is_softmax: bool = True, active: Tensor | None = None
+) -> Look:
+    """The look of one hop; ``active`` (B,) says which memories hold anything, where an empty one gets no weight."""
+    norm: Norm = "softmax" if is_softmax else "none"
+    return Look(name, "slots", "multiplier", weights, norm=norm, scores=scores, active=active)

@@ -146,6 +146,7 @@ class MemN2NModel(StoryModel):
             )
             raw |= {f"{name}.weights": hop.weights, f"{name}.scores": hop.scores}
             raw |= {f"{name}.values": values, f"{name}.context": hop.context}
+            raw |= {f"{name}.active": present.any(-1)} if self.config.mask else {}
             state = (state if is_adjacent else state @ self.carry.T) + hop.context  # u^{k+1} (B,d)
         output = self.embed[-1] if is_adjacent else self.output
         # The empty word has no vector: its logit is 0, and its row of the embedding is never used.
@@ -167,8 +168,11 @@ class MemN2NModel(StoryModel):
         return self.ask(encoding, query, query_bags=query_bags, linear=linear, **given_argument(attention))
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """One for each hop."""
-        return tuple(memory_look(name, raw[f"{name}.weights"], raw[f"{name}.scores"]) for name in self.look_names)
+        """One for each hop; a masked memory that is empty is not looked at."""
+        return tuple(
+            memory_look(name, raw[f"{name}.weights"], raw[f"{name}.scores"], active=raw.get(f"{name}.active"))
+            for name in self.look_names
+        )
 
     @classmethod
     def tiny(cls) -> MemN2NConfig:
