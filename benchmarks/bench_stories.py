@@ -69,7 +69,7 @@ def questions_per_second(run: Run) -> float:
         model=run.model["name"], model_config=run.model["config"], data={"name": "stories", "tasks": [1], "noise": 0.1}
     )
     settings = {"name": "bench", "family": "story", "model": run.model, "log_every": STEPS}
-    phase = {**run.phase, "steps": STEPS}
+    phase = {**run.phase, "steps": STEPS, "validate_every": STEPS}
     recipe = from_dict(Recipe, {**settings, "batch_size": run.batch_size, "replicas": run.replicas, "phases": [phase]})
     with tempfile.TemporaryDirectory() as out:
         fit(task, recipe, Path(out) / "run", device="cpu", progress="quiet")
