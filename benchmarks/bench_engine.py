@@ -95,9 +95,17 @@ class BenchTask:
         """Nothing to tell of made-up data."""
         return ""
 
+    def data_parts(self) -> dict[str, list[tuple[str, str]]]:
+        """Nothing to keep of made-up data."""
+        return {}
+
     def steps_per_epoch(self, batch_size: int) -> int | None:
         """The data has no end."""
         return None
+
+    def forward_options(self, loss: None) -> dict[str, Any]:
+        """None."""
+        return {}
 
     def inputs(self, batch: Batch) -> Batch:
         """The pictures."""

@@ -16,6 +16,7 @@ BENCHMARKS = (
     "bench_memory.py",
     "bench_captions.py",
     "bench_multisets.py",
+    "bench_stories.py",
     "bench_page.py",
     "bench_serve.py",
 )

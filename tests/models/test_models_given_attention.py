@@ -11,7 +11,17 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from test_models_common import assert_same, batch, build, every_model, every_variant, logits_key
+from test_models_common import (
+    FED,
+    assert_same,
+    batch,
+    build,
+    every_model,
+    every_variant,
+    logits_key,
+    shows_looks,
+    source,
+)
 from torch import Tensor
 
 from saccade import geometry
@@ -26,6 +36,12 @@ EXACT = {"rtol": 0.0, "atol": 1e-10}
 USED = ("multiplier", "mixture", "crop")
 """Roles in which a look makes a context."""
 KINDS = ("uniform", "one-hot", "random")
+every_model_with_looks = pytest.mark.parametrize("name", [name for name in sorted(models()) if shows_looks(name)])
+
+
+def is_used(name: str, look: Look) -> bool:
+    """Whether the answer of the model ``name`` is made from this look."""
+    return look.role in USED or name.partition("/")[0] in FED
 
 
 def doubled(name: str, **settings: Any) -> tuple[Any, dict[str, Tensor]]:
@@ -44,9 +60,10 @@ def computed(output: Output) -> dict[str, Tensor]:
     return {logits_key(output.aux): output.logits, **output.aux}
 
 
-def other(look: Look, kind: str, size: torch.Size) -> Tensor:
+def other(look: Look, kind: str, inputs: dict[str, Tensor]) -> Tensor:
     """Weights (of a crop: a frame) of the look's shape that are not the model's own."""
     if look.kind == "crop":
+        size = inputs["images"].shape[-2:]
         assert look.grid is not None
         whole, small = (0.0, 0.0, float(size[1]), float(size[0])), (3.0, 5.0, 11.0, 20.0)
         box = torch.tensor(whole if kind == "uniform" else small, dtype=torch.float64).expand(len(look.frame), 4)
@@ -54,7 +71,7 @@ def other(look: Look, kind: str, size: torch.Size) -> Tensor:
         return frame + 0.05 * torch.rand_like(frame) if kind == "random" else frame
     weights = look.weights
     assert weights is not None
-    cells = weights.flatten(-2)  # (B[,T],N)
+    cells = weights.flatten(-2) if look.is_spatial else weights  # (B[,T],N)
     if kind == "uniform":
         made = torch.full_like(cells, 1 / cells.shape[-1])
     elif kind == "one-hot":
@@ -89,6 +106,8 @@ def test_its_own_attention_given_back_changes_nothing(name: str) -> None:
         ("hsal", {"glimpses": 3, "carry_state": False, "follow_priority": True}),
         ("hattnet", {"gate_penalty": 1.0, "spread_penalty": 1.0}),
         ("stn", {"query_to_classifier": True, "bounded": False}),
+        ("memn2n", {"tying": "layerwise", "mask": True}),
+        ("dmn", {"gate": "softmax", "stops": True, "passes": 4}),
     ],
 )
 def test_whatever_the_settings(name: str, settings: dict[str, Any]) -> None:
@@ -96,17 +115,16 @@ def test_whatever_the_settings(name: str, settings: dict[str, Any]) -> None:
     own = model(**inputs)
     assert_same(computed(model(**inputs, attention=own.trace.as_given())), computed(own), **EXACT)
     for look in own.trace.looks:
-        given = other(look, "one-hot", inputs["images"].shape[-2:])
+        given = other(look, "one-hot", inputs)
         assert_used(model(**inputs, attention={look.name: given}), look.name, given)
 
 
 @every_model
 def test_responding_with_given_attention_is_the_forward_pass(name: str) -> None:
     model, inputs = doubled(name)
-    size = inputs["images"].shape[-2:]
-    given = {look.name: other(look, "random", size) for look in model(**inputs).trace.looks}
+    given = {look.name: other(look, "random", inputs) for look in model(**inputs).trace.looks}
     question = inputs.get("query", inputs.get("words"))
-    answered = model.respond(model.encode(inputs["images"]), question, attention=given)
+    answered = model.respond(model.encode(source(inputs)), question, attention=given)
     assert_same(answered, model.forward_raw(**inputs, attention=given), **EXACT)
 
 
@@ -133,7 +151,7 @@ def test_other_weights_are_used_as_they_are(name: str, kind: str) -> None:
     """One look at a time, then all of them."""
     model, inputs = doubled(name)
     own = model(**inputs)
-    given = {look.name: other(look, kind, inputs["images"].shape[-2:]) for look in own.trace.looks}
+    given = {look.name: other(look, kind, inputs) for look in own.trace.looks}
     for look, weights in given.items():
         output = model(**inputs, attention={look: weights})
         assert_used(output, look, weights)
@@ -150,8 +168,11 @@ def test_scores_stay_the_models_own(name: str) -> None:
     """Of the first look, and of its first step: what comes later sees what was given before."""
     model, inputs = doubled(name)
     own = model(**inputs)
+    if not shows_looks(name):
+        assert own.trace.looks == ()
+        return
     first = own.trace.looks[0]
-    given = {first.name: other(first, "one-hot", inputs["images"].shape[-2:])}
+    given = {first.name: other(first, "one-hot", inputs)}
     look = model(**inputs, attention=given).trace.looks[0]
     if first.scores is None:
         assert look.scores is None
@@ -165,9 +186,9 @@ def test_the_answer_has_a_gradient_with_respect_to_given_weights(name: str) -> N
     """Whatever repeats has one at every step that comes before the last word or label."""
     model, inputs = doubled(name)
     for look in model(**inputs).trace.looks:
-        if look.role not in USED:
+        if not is_used(name, look):
             continue
-        given = other(look, "random", inputs["images"].shape[-2:]).requires_grad_()
+        given = other(look, "random", inputs).requires_grad_()
         model(**inputs, attention={look.name: given}).logits.square().sum().backward()
         assert given.grad is not None
         assert given.grad.isfinite().all()
@@ -180,8 +201,7 @@ def test_later_looks_follow_a_given_one_and_earlier_ones_do_not(name: str) -> No
     model, inputs = doubled(name)
     own = model(**inputs)
     first, second, last = own.trace.looks
-    size = inputs["images"].shape[-2:]
-    changed = model(**inputs, attention={second.name: other(second, "random", size)})
+    changed = model(**inputs, attention={second.name: other(second, "random", inputs)})
     assert torch.equal(changed.trace.looks[0].weights, first.weights)
     assert torch.equal(changed.aux[f"{second.name}.values"], own.aux[f"{second.name}.values"])
     assert not torch.allclose(changed.aux[f"{last.name}.values"], own.aux[f"{last.name}.values"])
@@ -203,7 +223,7 @@ def test_weights_of_another_shape_are_refused_by_the_name_of_their_look(name: st
             assert str(caught.value) == f"attention for look '{look}': expected shape ({expected}), got {found}"
 
 
-@every_model
+@every_model_with_looks
 def test_an_unknown_look_names_the_nearest(name: str) -> None:
     model, inputs = doubled(name)
     look, weights = next(iter(model(**inputs).trace.as_given().items()))
@@ -229,6 +249,9 @@ class _WithoutLooks(AttentionModel):
 
 def test_a_model_without_looks_says_so() -> None:
     numbers = torch.zeros(2, 3)
+    model, inputs = doubled("story-lstm")
+    with pytest.raises(ConfigError, match="StoryLSTMModel has no attention that can be given; leave out 'hop1'"):
+        model(**inputs, attention={"hop1": numbers})
     assert _WithoutLooks().respond(numbers)["logits"] is numbers
     with pytest.raises(ConfigError, match="_WithoutLooks has no attention that can be given; leave out 'map'"):
         _WithoutLooks().respond(numbers, attention={"map": numbers})
@@ -243,20 +266,20 @@ def test_several_questions_in_a_row_have_attention_of_their_own(name: str) -> No
     assert isinstance(model, QueryModel)
     images, queries = inputs["images"][:2], torch.tensor([0, 1, 2, 3])
     looks = model(images.repeat_interleave(2, dim=0), queries).trace.looks
-    given = {look.name: other(look, "random", images.shape[-2:]) for look in looks}  # (B·k,…)
+    given = {look.name: other(look, "random", inputs) for look in looks}  # (B·k,…)
     together = model.forward_raw(images, queries, asks=2, attention=given)
     alone = model.forward_raw(images.repeat_interleave(2, dim=0), queries, attention=given)
     assert_same(together, alone, **EXACT)
 
 
-@every_model
+@every_model_with_looks
 def test_a_trace_says_which_looks_were_given(name: str) -> None:
     """So that weights that add up to anything are no fault of the trace."""
     model, inputs = doubled(name)
     own = model(**inputs)
     assert "given" not in own.trace.meta
-    *before, last = [look for look in own.trace.looks if look.role in USED]
-    given = other(last, "random", inputs["images"].shape[-2:])
+    *before, last = [look for look in own.trace.looks if is_used(name, look)]
+    given = other(last, "random", inputs)
     trace = model(**inputs, attention={last.name: given if last.weights is None else 3 * given}).trace.validate()
     assert trace.meta["given"] == [last.name]
     assert trace.look(last.name).norm == "none"

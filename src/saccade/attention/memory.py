@@ -61,14 +61,19 @@ class SentenceCode:
             weights = torch.stack([torch.ones_like(slope), slope]) * is_word.unsqueeze(-2)  # (…,2,J)
         return (weights @ one_hot).flatten(-2)
 
-    def matrix(self, embedding: Tensor) -> Tensor:
-        """What bags are multiplied by: an embedding (V,d) of words, and under it the same times s: (V,d) or (2V,d)."""
+    def matrix(self, embedding: Tensor, *below: Tensor) -> Tensor:
+        """What bags are multiplied by: an embedding (V,d) of words, and under it the same times s: (V,d) or (2V,d).
+
+        Args:
+            embedding: of words.
+            below: further rows (T,d), which are not times s.
+        """
         if self.code == "bag":
-            return embedding
-        dimensions = embedding.shape[-1]
-        k = torch.arange(1, dimensions + 1, device=embedding.device).to(embedding)  # (d,)
-        slopes = k / dimensions if self.code == "position" else 4 * (k - (dimensions + 1) / 2) / dimensions
-        return torch.cat([embedding, embedding * slopes])
+            return torch.cat([embedding, *below])
+        d = embedding.shape[-1]
+        first, last = (1 / d, 1.0) if self.code == "position" else (2 * (1 - d) / d, 2 * (d - 1) / d)  # s for k = 1, d
+        slopes = torch.linspace(first, last, d, device=embedding.device, dtype=embedding.dtype)  # (d,)
+        return torch.cat([embedding, embedding * slopes, *below])
 
 
 class Hop(NamedTuple):
@@ -101,7 +106,9 @@ def memory_hop(
         linear: leave the softmax out, as at the start of training: p = uᵀ m_i.
         weights: (B,S) in place of its own.
     """
-    scores = (keys @ query.unsqueeze(-1)).squeeze(-1)  # (B,S)
+    # Multiplied and summed, not as a product of matrices: these are so thin that their gradients, which are products of
+    # a column and a row for each example, take ten times as long that way.
+    scores = (keys * query.unsqueeze(1)).sum(-1)  # (B,S)
     if linear:
         own = scores if present is None else scores * present
     elif present is None:
@@ -110,9 +117,12 @@ def memory_hop(
         own = scores.masked_fill(~present, -torch.inf).softmax(-1)
         own = torch.where(present.any(-1, keepdim=True), own, torch.zeros_like(own))  # an empty memory: no weight
     used = given_or_own(weights, own)
-    return Hop((used.unsqueeze(1) @ values).squeeze(1), used, scores)  # Eq. (2)
+    return Hop((values * used.unsqueeze(-1)).sum(1), used, scores)  # Eq. (2)
 
 
-def memory_look(name: str, weights: Tensor, scores: Tensor) -> Look:
-    """The look of one hop with its softmax in place; linear start is for training, and no trace is made of it."""
-    return Look(name, "slots", "multiplier", weights, norm="softmax", scores=scores)
+def memory_look(name: str, weights: Tensor, scores: Tensor, *, active: Tensor | None = None) -> Look:
+    """The look of one hop; ``active`` (B,) says which memories hold anything, where an empty one gets no weight.
+
+    Its softmax is in place: linear start is for training, and no trace is made of it.
+    """
+    return Look(name, "slots", "multiplier", weights, norm="softmax", scores=scores, active=active)

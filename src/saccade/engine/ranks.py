@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def casts_nothing(fabric: Fabric) -> bool:
+    """Whether one process trains in plain single precision, so that a forward pass needs nothing from Fabric."""
+    from lightning_fabric.plugins.precision import Precision
+
+    return fabric.world_size == 1 and type(fabric.strategy.precision) is Precision
+
+
 def on_first_rank(fabric: Fabric, work: Callable[[], T]) -> T:
     """Run ``work`` on rank 0 alone; every rank gets its result, or its error."""
     if fabric.world_size == 1:

@@ -104,7 +104,9 @@ class TrainStep:
             if self._check_each:
                 return False
         if self.phase.clip_each is not None:
-            self.learner.scale_each(gradients, _at_most(self.phase.clip_each, norms))
+            factors = _at_most(self.phase.clip_each, norms)  # (P,R)
+            self.learner.scale_each(gradients, factors)
+            total = torch.linalg.vector_norm(norms * factors, dim=0)  # (R,)
         if self.phase.clip_norm is not None:
             self.learner.scale_gradients(gradients, _at_most(self.phase.clip_norm, total))
         self.optimizer.step()

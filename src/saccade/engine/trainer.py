@@ -26,7 +26,7 @@ from saccade.engine.learner import Learner
 from saccade.engine.phases import apply_phase, build_optimizer, statistics_names, train_mode, trainable_names
 from saccade.engine.progress import Reporter
 from saccade.engine.protocol import Trainable
-from saccade.engine.ranks import agree, gather_rng, on_first_rank
+from saccade.engine.ranks import agree, casts_nothing, gather_rng, on_first_rank
 from saccade.engine.recipe import Phase, Recipe
 from saccade.engine.replicas import ReplicaStack
 from saccade.engine.run_folder import RunFolder, machine, versions
@@ -168,6 +168,8 @@ class Trainer:
         if checkpoint is not None:
             unpack_optimizer(checkpoint, self.optimizer, self.parameters)
         module, optimizer = self.fabric.setup(self.learner, self.optimizer)
+        if casts_nothing(self.fabric):  # then the wrapper only puts a hook on each output: much, for a small model
+            module = self.learner
         kind = GraphedStep if graphed else TrainStep
         self.step = kind(
             self.task,

@@ -224,7 +224,7 @@ class DMNModel(StoryModel):
 
 
 def _longest(story: Tensor, words: Tensor) -> int:
-    """Words of the longest of these stories, counted; a graph that is exported reads all S·J places instead."""
-    if torch.compiler.is_exporting():
+    """Words of the longest of these stories, counted; a graph that is captured reads all S·J places instead."""
+    if torch.compiler.is_compiling():
         return story.shape[1] * story.shape[2]
     return max(1, int(words.sum(1).max()))

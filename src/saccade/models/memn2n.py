@@ -89,7 +89,7 @@ class MemN2NModel(StoryModel):
         return tuple(f"hop{number}" for number in range(1, self.config.hops + 1))
 
     def encode(self, story: Tensor, times: Tensor | None = None, bags: Tensor | None = None) -> Encoding:
-        """The memory: ``vectors`` (B,S,E,d) under each embedding, and ``present`` (B,S), which slots hold a sentence.
+        """The memory: ``vectors0``, … (B,S,d) under each embedding; ``present`` (B,S), which slots hold a sentence.
 
         Args:
             story: word ids (B,S,J).
@@ -102,11 +102,10 @@ class MemN2NModel(StoryModel):
             times = present.sum(-1, keepdim=True) - torch.arange(story.shape[1], device=story.device)  # (B,S): last 1
         bags = self.bags(story) if bags is None else bags
         row = torch.where(present, times.clamp(1, config.times), 0)  # (B,S); 0: no sentence, no time
-        time = torch.nn.functional.one_hot(row, config.times + 1)[..., 1:].to(bags)  # (B,S,T)
-        matrix = torch.cat([torch.cat([self.code.matrix(a), t]) for a, t in zip(self.embed, self.time)], 1)  # (W+T,E·d)
-        vectors = torch.cat([bags, time], -1) @ matrix  # (B,S,E·d)
-        vectors = vectors.view(*vectors.shape[:-1], len(self.embed), config.dim)  # (B,S,E,d)
-        return {"vectors": vectors, "present": present}
+        time = row.unsqueeze(-1) == torch.arange(1, config.times + 1, device=row.device)  # (B,S,T)
+        sentences = torch.cat([bags, time], -1).to(self.embed[0])  # (B,S,W+T)
+        vectors = [sentences @ self.code.matrix(a, t) for a, t in zip(self.embed, self.time)]  # E × (B,S,d)
+        return {"present": present, **{f"vectors{number}": each for number, each in enumerate(vectors)}}
 
     def bags(self, words: Tensor) -> Tensor:
         """Sentences of word ids (…,J) as weighted bags (…,W), which depend on no weight of the model."""
@@ -131,9 +130,9 @@ class MemN2NModel(StoryModel):
             attention: weights (B,S) in place of its own, by hop.
         """
         present = encoding["present"]  # (B,S)
-        memories = encoding["vectors"].unbind(2)  # E × (B,S,d)
+        memories = [encoding[f"vectors{number}"] for number in range(len(self.embed))]  # E × (B,S,d)
         bags = self.bags(query) if query_bags is None else query_bags
-        state = bags @ self.code.matrix(self.embed[0])  # u^1 (B,d); B = A^1
+        state = bags.to(self.embed[0]) @ self.code.matrix(self.embed[0])  # u^1 (B,d); B = A^1
         raw: Raw = {}
         is_adjacent = self.config.tying == "adjacent"
         for number, name in enumerate(self.look_names):
@@ -148,6 +147,7 @@ class MemN2NModel(StoryModel):
             )
             raw |= {f"{name}.weights": hop.weights, f"{name}.scores": hop.scores}
             raw |= {f"{name}.values": values, f"{name}.context": hop.context}
+            raw |= {f"{name}.active": present.any(-1)} if self.config.mask else {}
             state = (state if is_adjacent else state @ self.carry.T) + hop.context  # u^{k+1} (B,d)
         output = self.embed[-1] if is_adjacent else self.output
         # The empty word has no vector: its logit is 0, and its row of the embedding is never used.
@@ -169,8 +169,11 @@ class MemN2NModel(StoryModel):
         return self.ask(encoding, query, query_bags=query_bags, linear=linear, **given_argument(attention))
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
-        """One for each hop."""
-        return tuple(memory_look(name, raw[f"{name}.weights"], raw[f"{name}.scores"]) for name in self.look_names)
+        """One for each hop; a masked memory that is empty is not looked at."""
+        return tuple(
+            memory_look(name, raw[f"{name}.weights"], raw[f"{name}.scores"], active=raw.get(f"{name}.active"))
+            for name in self.look_names
+        )
 
     @classmethod
     def tiny(cls) -> MemN2NConfig:

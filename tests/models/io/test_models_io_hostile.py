@@ -98,7 +98,7 @@ def test_no_number_of_a_model_is_without_a_range() -> None:
             config = spec.resolve().Config
             for field in ("queries", *(each for each, hint in config.__annotations__.items() if hint == "int")):
                 if hasattr(config, field):
-                    with pytest.raises(ConfigError, match=f"{field} must be"):
+                    with pytest.raises(ConfigError, match=f"{field} must (be|lie)"):
                         spec.build({field: 2**60}, where=name)
 
 

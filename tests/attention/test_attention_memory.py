@@ -1,0 +1,169 @@
+"""Attention over sentences, Sukhbaatar et al. (2015): hops, linear start and sentence codes, by hand and as loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from saccade.attention.memory import CODES, SentenceCode, memory_hop, memory_look
+from saccade.errors import ConfigError, ShapeError
+
+Near = Callable[..., None]
+
+QUERY = torch.tensor([[1.0, 2.0]])  # u
+KEYS = torch.tensor([[[math.log(3.0), 0.0], [0.0, 0.0]]])  # uᵀm: log 3 and 0, so that p = ¾, ¼
+VALUES = torch.tensor([[[4.0, 8.0], [-4.0, 0.0]]])
+
+
+# ---------------------------------------------------------------- one hop
+
+
+def test_equations_1_and_2_by_hand(assert_near: Near) -> None:
+    """p = (¾, ¼); o = ¾ (4, 8) + ¼ (−4, 0) = (2, 6)."""
+    hop = memory_hop(QUERY, KEYS, VALUES)
+    assert_near(hop.scores, [[math.log(3.0), 0.0]])
+    assert_near(hop.weights, [[0.75, 0.25]])
+    assert_near(hop.context, [[2.0, 6.0]])
+
+
+def test_linear_start_leaves_the_softmax_out(assert_near: Near) -> None:
+    """P = uᵀm = (5, −1): o = 5 (4, 8) − (−4, 0) = (24, 40)."""
+    keys = torch.tensor([[[1.0, 2.0], [3.0, -2.0]]])
+    hop = memory_hop(QUERY, keys, VALUES, linear=True)
+    assert_near(hop.weights, [[5.0, -1.0]])
+    assert_near(hop.context, [[24.0, 40.0]])
+
+
+def test_an_empty_slot_takes_part_unless_it_is_masked(assert_near: Near) -> None:
+    """With scores (log 3, 0, 0) the empty slot gets a fifth; masked, nothing."""
+    keys, values = (torch.cat([each, torch.zeros(1, 1, 2)], 1) for each in (KEYS, VALUES))
+    present = torch.tensor([[True, True, False]])
+    assert_near(memory_hop(QUERY, keys, values).weights, [[0.6, 0.2, 0.2]])
+    masked = memory_hop(QUERY, keys, values, present=present)
+    assert_near(masked.weights, [[0.75, 0.25, 0.0]])
+    assert_near(masked.context, [[2.0, 6.0]])
+
+
+def test_a_masked_slot_gets_no_weight_in_a_linear_start_either(assert_near: Near) -> None:
+    keys = torch.tensor([[[1.0, 2.0], [3.0, -2.0]]])
+    hop = memory_hop(QUERY, keys, VALUES, linear=True, present=torch.tensor([[True, False]]))
+    assert_near(hop.weights, [[5.0, 0.0]])
+    assert_near(hop.context, [[20.0, 40.0]])
+
+
+def test_an_empty_memory_gives_nothing_and_no_gradient_that_is_not_finite(assert_near: Near) -> None:
+    """Beside a full one, which is read as ever."""
+    query = QUERY.repeat(2, 1).requires_grad_()
+    keys, values = KEYS.repeat(2, 1, 1).requires_grad_(), VALUES.repeat(2, 1, 1).requires_grad_()
+    hop = memory_hop(query, keys, values, present=torch.tensor([[False, False], [True, True]]))
+    assert_near(hop.weights, [[0.0, 0.0], [0.75, 0.25]])
+    assert_near(hop.context, [[0.0, 0.0], [2.0, 6.0]])
+    hop.context.sum().backward()
+    for each in (query, keys, values):
+        assert each.grad is not None
+        assert each.grad.isfinite().all()
+        assert each.grad[0].abs().sum() == 0
+        assert each.grad[1].abs().sum() > 0
+
+
+def test_given_weights_are_used_as_they_are_and_scores_stay_its_own(assert_near: Near) -> None:
+    """½ (4, 8) + 2 (−4, 0) = (−6, 4): nothing is normalised."""
+    given = torch.tensor([[0.5, 2.0]])
+    hop = memory_hop(QUERY, KEYS, VALUES, weights=given)
+    assert_near(hop.context, [[-6.0, 4.0]])
+    assert torch.equal(hop.weights, given)
+    assert_near(hop.scores, [[math.log(3.0), 0.0]])
+    with pytest.raises(ShapeError, match="weights"):
+        memory_hop(QUERY, KEYS, VALUES, weights=given[:, :1])
+
+
+@pytest.mark.parametrize("options", [{}, {"linear": True}, {"present": torch.tensor([[True, False, True]] * 2)}])
+def test_a_hop_against_loops_and_its_gradients(options: dict[str, object]) -> None:
+    generator = torch.Generator().manual_seed(1)
+    query, keys, values = (
+        torch.randn(*shape, dtype=torch.float64, generator=generator).requires_grad_()
+        for shape in ((2, 4), (2, 3, 4), (2, 3, 4))
+    )
+    hop = memory_hop(query, keys, values, **options)  # type: ignore[arg-type]
+    u, m, c = (each.tolist() for each in (query, keys, values))
+    present = options.get("present", torch.ones(2, 3, dtype=torch.bool))
+    assert isinstance(present, Tensor)
+    for b in range(2):
+        scores = [sum(u[b][k] * m[b][i][k] for k in range(4)) for i in range(3)]
+        parts = [math.exp(score) if present[b, i] else 0.0 for i, score in enumerate(scores)]
+        weights = scores if options.get("linear") else [part / sum(parts) for part in parts]
+        context = [sum(weights[i] * c[b][i][k] for i in range(3)) for k in range(4)]
+        torch.testing.assert_close(hop.weights[b].detach(), torch.tensor(weights, dtype=torch.float64))
+        torch.testing.assert_close(hop.context[b].detach(), torch.tensor(context, dtype=torch.float64))
+    assert torch.autograd.gradcheck(lambda *given: tuple(memory_hop(*given, **options)), (query, keys, values))
+
+
+def test_the_look_of_a_hop_makes_its_context_again() -> None:
+    hop = memory_hop(QUERY, KEYS, VALUES)
+    look = memory_look("hop1", hop.weights, hop.scores)
+    look.validate()
+    assert (look.kind, look.role, look.norm) == ("slots", "multiplier", "softmax")
+    torch.testing.assert_close(look.rebuild(VALUES), hop.context)
+    assert memory_look("hop1", hop.scores, hop.scores, is_softmax=False).norm == "none"
+
+
+# ---------------------------------------------------------------- sentences
+
+
+def coefficient(code: str, k: int, j: int, d: int, words: int, longest: int) -> float:
+    """l_kj as it is written: k of d dimensions, word j of a sentence of ``words``, both counted from 1."""
+    if code == "bag":
+        return 1.0
+    if code == "position":
+        return (1 - j / words) - (k / d) * (1 - 2 * j / words)
+    return 1 + 4 * (k - (d + 1) / 2) * (j - (longest + 1) / 2) / (d * longest)
+
+
+def test_position_code_of_the_paper_by_hand(assert_near: Near) -> None:
+    """J = 2, d = 2: l = (½ − ½·0, 0 + ½) = (½, ½) for k = 1 and (½, 1) for k = 2."""
+    code = SentenceCode("position", longest=7)
+    embedding = torch.tensor([[9.0, 9.0], [10.0, 20.0], [30.0, 40.0]])
+    made = code.bags(torch.tensor([[1, 2, 0]]), 3) @ code.matrix(embedding)
+    assert_near(made, [[0.5 * 10 + 0.5 * 30, 0.5 * 20 + 1.0 * 40]])
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize(("d", "longest"), [(1, 1), (2, 3), (5, 4), (20, 7)])
+def test_a_sentence_is_the_sum_over_its_words(code: str, d: int, longest: int) -> None:
+    """For every length J of a sentence, an empty one among them; a word may come twice."""
+    generator = torch.Generator().manual_seed(d)
+    embedding = torch.randn(6, d, generator=generator)
+    sentence = SentenceCode(code, longest)  # type: ignore[arg-type]
+    for words in range(longest + 1):
+        ids = torch.zeros(longest, dtype=torch.long)
+        ids[:words] = torch.randint(1, 6, (words,), generator=generator)
+        expected = torch.zeros(d)
+        for k in range(1, d + 1):
+            for j in range(1, words + 1):
+                expected[k - 1] += coefficient(code, k, j, d, words, longest) * embedding[ids[j - 1], k - 1]
+        made = sentence.bags(ids.view(1, 1, -1), 6) @ sentence.matrix(embedding)
+        torch.testing.assert_close(made[0, 0], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_only_a_bag_forgets_the_order_of_words(code: str) -> None:
+    sentence = SentenceCode(code, 3)
+    matrix = sentence.matrix(torch.randn(4, 3, generator=torch.Generator().manual_seed(0)))
+    there, back = (sentence.bags(torch.tensor([ids]), 4) @ matrix for ids in ([1, 2, 3], [3, 2, 1]))
+    assert torch.allclose(there, back) == (code == "bag")
+
+
+def test_a_sentence_has_gradients() -> None:
+    sentence = SentenceCode("position", 3)
+    bags = sentence.bags(torch.tensor([[1, 2, 0], [3, 0, 0]]), 4).double()
+    embedding = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda given: bags @ sentence.matrix(given), (embedding,))
+
+
+def test_an_unknown_code_names_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="encoding 'positon': did you mean 'position'"):
+        SentenceCode("positon", 3)  # type: ignore[arg-type]

@@ -1,0 +1,318 @@
+"""Training on stories: batches by number, random noise, taught gates, restarts, resuming, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from saccade.config import from_dict
+from saccade.engine import Recipe, fit
+from saccade.engine.checkpoint import CheckpointStore
+from saccade.errors import ConfigError, DataError
+from saccade.families.story import task as story_task
+from saccade.families.story.data import StoryDataConfig, StorySource
+from saccade.families.story.losses import AnswerLoss, GatedLoss, LinearStart
+from saccade.families.story.stories import Asked
+from saccade.families.story.task import StoryTask, gate_loss
+from saccade.families.story.tensors import NOT_KNOWN, Sizes, StoryTensors, noisy_times
+from saccade.models.io.folder import load_model
+from saccade.models.story import StoryModel
+
+DATA = {"name": "stories", "tasks": [1], "questions": 60, "noise": 0.4}
+SMALL = {"memn2n": {"dim": 6, "hops": 2}, "dmn": {"size": 8, "embedding": 6}, "story-lstm": {"size": 8, "embedding": 6}}
+
+
+def new_task(model: str = "memn2n", kind: type[StoryTask] = StoryTask, **data: Any) -> Any:
+    settings = data.pop("config", {})
+    task = kind(model=model, model_config={**SMALL[model], **settings}, data={**DATA, **data})
+    task.to(torch.device("cpu"))
+    return task
+
+
+def batches(task: StoryTask, start: int, count: int, **options: Any) -> list[dict[str, Any]]:
+    return list(itertools.islice(task.train_batches(start, batch_size=8, **options), count))
+
+
+def assert_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        assert torch.equal(value, other[name]) if isinstance(value, Tensor) else value == other[name], name
+
+
+# ---------------------------------------------------------------- batches
+
+
+@pytest.mark.parametrize("model", ["memn2n", "dmn"])
+def test_a_batch_is_a_function_of_its_number(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many are made in one go, and wherever a run goes on; 10 batches are more than an epoch of 7."""
+    task, alone = new_task(model), []
+    monkeypatch.setitem(story_task.AHEAD, "cpu", 1)
+    alone = batches(task, 0, 10)
+    assert not torch.equal(alone[0]["story"], alone[1]["story"])
+    for ahead, start in ((4, 0), (16, 0), (3, 5), (16, 9)):
+        monkeypatch.setitem(story_task.AHEAD, "cpu", ahead)
+        for one, other in zip(alone[start:], batches(new_task(model), start, 10 - start), strict=True):
+            assert_equal(one, other)
+
+
+def test_several_processes_share_out_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With times of their own: no two examples of a run have the same."""
+    task = new_task()
+    whole = list(itertools.islice(task.train_batches(0, batch_size=16), 2))
+    parts = [batches(task, 0, 2, rank=rank, world_size=2) for rank in range(2)]
+    for number in range(2):
+        for name in ("story", "query", "answer"):
+            both = torch.cat([parts[rank][number][name] for rank in range(2)])
+            assert torch.equal(both, whole[number][name]), name
+        assert not torch.equal(parts[0][number]["times"], parts[1][number]["times"])
+
+
+def test_a_model_gets_what_it_is_taught_by() -> None:
+    times = {"times", "bags", "query_bags"}
+    assert times <= new_task().inputs(batches(new_task(), 0, 1)[0]).keys()
+    assert "times" not in batches(new_task(noise=0.0), 0, 1)[0]
+    dmn = new_task("dmn", config={"gate": "softmax", "stops": True})
+    assert dmn.inputs(batches(dmn, 0, 1)[0]).keys() == {"story", "query", "length", "said", "passes"}
+    assert new_task("story-lstm").inputs(batches(new_task("story-lstm"), 0, 1)[0]).keys() == {"story", "query"}
+
+
+# ---------------------------------------------------------------- random noise
+
+
+def test_noisy_times_are_drawn_as_enumerated() -> None:
+    """n = 3, share ½: b = 0, 1 or 2, a third each; then each of the C(3 + b, 3) choices of times alike."""
+    expected: dict[tuple[int, ...], float] = {}
+    for blanks in range(3):
+        choices = list(itertools.combinations(range(1, 4 + blanks), 3))
+        for chosen in choices:
+            place = tuple(reversed(chosen))  # the first sentence is the furthest back
+            expected[place] = expected.get(place, 0) + 1 / 3 / len(choices)
+    count = 20_000
+    times = noisy_times(torch.full((count,), 3), 3, 0.5, seed=5, rows=torch.arange(count))
+    found = {tuple(row.tolist()): int(many) for row, many in zip(*times.unique(dim=0, return_counts=True))}
+    assert found.keys() == expected.keys()
+    for place, share in expected.items():
+        spread = math.sqrt(count * share * (1 - share))
+        assert abs(found[place] - count * share) < 4 * spread, place
+
+
+def test_noisy_times_depend_on_seed_row_and_length_alone() -> None:
+    rows, counts = torch.tensor([7, 3, 11]), torch.tensor([2, 5, 0])
+    times = noisy_times(counts, 5, 0.4, seed=1, rows=rows)
+    for at in range(3):
+        alone = noisy_times(counts[at : at + 1], 5, 0.4, seed=1, rows=rows[at : at + 1])
+        assert torch.equal(alone[0], times[at])
+    assert not torch.equal(noisy_times(counts, 5, 0.4, seed=2, rows=rows), times)
+    for row, n in zip(times.tolist(), counts.tolist()):
+        assert row[:n] == sorted(set(row[:n]), reverse=True)
+        assert all(1 <= time <= n + math.ceil(0.4 * n) for time in row[:n])
+
+
+def test_without_noise_times_count_back() -> None:
+    times = noisy_times(torch.tensor([3]), 4, 0.0, seed=0, rows=torch.tensor([0]))
+    assert times[0, :3].tolist() == [3, 2, 1]
+
+
+# ---------------------------------------------------------------- gates
+
+
+def test_the_loss_of_gates_by_hand() -> None:
+    """Story 1 needs facts 1 and 0 of three sentences: passes choose 1, 0 and the end, 3. Story 2 needs fact 0 of one.
+
+    Its second pass ends, its third is not taught: five choices in all.
+    """
+    scores = torch.tensor([
+        [[1.0, 3.0, 1.0, 1.0], [5.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 7.0]],
+        [[1.0, 1.0, 0.0, 0.0], [1.0, 4.0, 0.0, 0.0], [9.0, 1.0, 0.0, 0.0]],
+    ]).log()  # fmt: skip
+    supporting, count = torch.tensor([[1, 0], [0, NOT_KNOWN]]), torch.tensor([3, 1])
+    shares = [3 / 6, 5 / 8, 7 / 10, 1 / 2, 4 / 5]
+    expected = -sum(math.log(share) for share in shares) / 5
+    assert gate_loss(scores, supporting, count).item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_more_facts_than_passes_teach_as_many_as_there_are() -> None:
+    scores = torch.zeros(1, 1, 4)
+    assert gate_loss(scores, torch.tensor([[2, 0, 1]]), torch.tensor([3])).item() == pytest.approx(math.log(4))
+
+
+def test_a_fact_that_the_memory_dropped_teaches_nothing() -> None:
+    """Neither its pass nor NaN: with no other fact there is only the end to choose, in the first pass."""
+    scores = torch.tensor([[[0.0, math.log(3.0)], [5.0, 0.0]]], requires_grad=True)
+    loss = gate_loss(scores, torch.tensor([[NOT_KNOWN]]), torch.tensor([1]))
+    assert loss.item() == pytest.approx(-math.log(3 / 4))
+    loss.backward()
+    assert scores.grad is not None
+    assert scores.grad.isfinite().all()
+    assert scores.grad[0, 1].abs().sum() == 0
+
+
+def test_the_gates_are_part_of_the_loss() -> None:
+    task = new_task("dmn", config={"gate": "softmax", "stops": True}, noise=0.0)
+    batch = batches(task, 0, 1)[0]
+    raw = task.model.forward_raw(**task.inputs(batch))
+    plain, gated = (task.loss(raw, batch, each) for each in (AnswerLoss(), GatedLoss(gates=0.5)))
+    assert gated["loss"].item() == pytest.approx(plain["loss"].item() + 0.5 * gated["gates"].item())
+    assert gated["gates"] > 0
+
+
+# ---------------------------------------------------------------- restarts and resuming
+
+SGD = {"optimizer": {"name": "sgd", "lr": 0.16}, "clip_each": 1.25}
+BEST = {"metric": "train_accuracy", "mode": "max", "beside": "accuracy"}
+PHASES = [
+    {"name": "linear", "steps": 5, "loss": {"name": "linear_start"}, **SGD},
+    {"name": "softmax", "steps": 7, "select": BEST, **SGD},
+]
+
+
+def recipe(**changes: Any) -> Recipe:
+    values = {"name": "memn2n", "family": "story", "model": {"name": "memn2n"}, "batch_size": 8, "phases": PHASES}
+    return from_dict(Recipe, {**values, **changes})
+
+
+class StoppedTask(StoryTask):
+    """Asks for a stop while it makes batch 6, the second of the second phase."""
+
+    def train_batches(self, start: int, **options: Any) -> Iterator[Any]:
+        for number, batch in enumerate(super().train_batches(start, **options), start):
+            if number == 6:
+                signal.raise_signal(signal.SIGTERM)
+            yield batch
+
+
+def final(out: Path) -> dict[str, Tensor]:
+    return CheckpointStore(out / "checkpoints").load_newest()[0].tensors
+
+
+def test_a_resumed_stack_of_memory_networks_is_bit_for_bit(tmp_path: Path) -> None:
+    """The batches that were made ahead are made again, and the linear start is not."""
+    fit(new_task(), recipe(replicas=2), tmp_path / "whole", device="cpu", progress="quiet")
+    stopped = fit(new_task(kind=StoppedTask), recipe(replicas=2), tmp_path / "parts", device="cpu", progress="quiet")
+    assert (stopped.stopped, stopped.step) == ("signal", 7)
+    fit(new_task(), recipe(replicas=2), tmp_path / "parts", resume=True, device="cpu", progress="quiet")
+    whole, parts = final(tmp_path / "whole"), final(tmp_path / "parts")
+    assert whole.keys() == parts.keys()
+    for name, value in whole.items():
+        assert torch.equal(value, parts[name]), name
+
+
+def test_a_restart_of_a_stack_is_the_run_alone_and_a_model_folder(tmp_path: Path) -> None:
+    fit(new_task(), recipe(replicas=2), tmp_path / "stack", device="cpu", progress="quiet")
+    stack = final(tmp_path / "stack")
+    for number in range(2):
+        task = new_task()
+        task.model = task.new_model(number)
+        fit(task, recipe(), tmp_path / str(number), device="cpu", progress="quiet")
+        kept, facts = load_model(tmp_path / "stack" / "replicas" / str(number))
+        assert facts.training["replica"] == number
+        for name, parameter in task.model.named_parameters():
+            torch.testing.assert_close(stack[f"model/{name}"][number], parameter.detach(), rtol=1e-5, atol=1e-6)
+            assert torch.equal(dict(kept.named_parameters())[name].detach(), stack[f"model/{name}"][number])
+    assert not torch.allclose(stack["model/embed.0"][0], stack["model/embed.0"][1])
+
+
+# ---------------------------------------------------------------- what is refused, and what is not
+
+
+@pytest.mark.parametrize(
+    ("model", "config", "loss", "why"),
+    [
+        ("dmn", {}, LinearStart(), "loss 'linear_start': 'dmn' has no softmax over a memory to leave out"),
+        ("dmn", {}, GatedLoss(), "the gates of 'dmn' cannot be taught; set gate: softmax"),
+        ("memn2n", {}, GatedLoss(), "the gates of 'memn2n' cannot be taught"),
+    ],
+)
+def test_a_loss_that_a_model_cannot_be_taught_by(model: str, config: dict[str, Any], loss: Any, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        new_task(model, config=config).checked_loss(loss, "default")
+
+
+def test_gates_are_not_taught_without_supporting_facts(tmp_path: Path) -> None:
+    rows = [
+        {"story": [f"{who} went to the {place}."], "question": f"Where is {who}?", "answer": place, "split": split}
+        for who, split in (("Mary", "train"), ("John", "val"), ("Sandra", "test"))
+        for place in ("garden", "office")
+    ]
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    task = new_task("dmn", config={"gate": "softmax"}, name=f"jsonl:{tmp_path / 'own.jsonl'}", tasks=[])
+    with pytest.raises(ConfigError, match="names no supporting facts; use loss: answer"):
+        task.checked_loss(GatedLoss(), "default")
+
+
+def test_sizes_come_from_the_data() -> None:
+    with pytest.raises(ConfigError, match=r"model\.config\.memory: the data says 10, found 7; leave it out"):
+        new_task(config={"memory": 7})
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"tasks": (21,)}, "numbers 1 to 20, found 21"),
+        ({"noise": 1.5}, "noise is a share in 0 .. 1, found 1.5"),
+        ({"memory": 0}, "memory must lie between 1 and 1000, found 0"),
+        ({"questions": 5}, "questions must lie between"),
+        ({"validation": 1.0}, "validation is a share between 0 and 1"),
+    ],
+)
+def test_settings_of_the_data_that_cannot_be(settings: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        StoryDataConfig(**settings)
+
+
+def test_a_task_that_the_files_lack_is_named(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        text = "1 Mary went to the garden.\n2 Where is Mary? \tgarden\t1\n" * 20
+        (tmp_path / f"qa1_single_{split}.txt").write_text(text, encoding="utf-8")
+    source = StorySource(StoryDataConfig(name=f"babi:{tmp_path}", tasks=(1, 3)))
+    with pytest.raises(DataError, match=r"no train file of qa3 \(1k\); there are qa1; set data.fill=true"):
+        source.questions("train")
+
+
+UNUSUAL = [
+    Asked((), "Where is Mary?", "garden", (), "qa1"),
+    Asked(("Mary went to the garden.",) * 9, "Where is Mary?", "garden", (0, 8), "qa1"),
+    Asked(("Bert flew.",), "Why?", "moon", (0,), "qa1"),
+]
+WORDS = ("", "garden", "is", "mary", "the", "to", "went", "where")
+
+
+def test_unusual_questions_as_tensors() -> None:
+    """One before any fact; a story longer than the memory, of which the end is kept; one of unknown words."""
+    tensors = StoryTensors(UNUSUAL, WORDS, Sizes(memory=4, longest=5, answer_words=1), split="test")
+    taken = tensors.take(torch.arange(3))
+    assert taken["count"].tolist() == [0, 4, 1]
+    assert taken["story"][0].sum() == 0
+    assert taken["supporting"].tolist() == [[NOT_KNOWN, NOT_KNOWN], [NOT_KNOWN, 3], [0, NOT_KNOWN]]
+    assert taken["answer"].tolist() == [[1], [1], [NOT_KNOWN]]
+    assert taken["query"][2].sum() == 0
+
+
+@pytest.mark.parametrize("model", SMALL)
+def test_unusual_questions_are_answered_by_every_model(model: str) -> None:
+    """With finite numbers, and looks that hold."""
+    from saccade.families import model_spec
+
+    tensors = StoryTensors(UNUSUAL, WORDS, Sizes(memory=4, longest=5, answer_words=1), split="test")
+    taken = tensors.take(torch.arange(3))
+    sizes = {"words": len(WORDS), "memory": 4, "longest": 5, "times": 4}
+    spec = model_spec(model)
+    known = spec.resolve().Config.__dataclass_fields__
+    for more in ({}, {"mask": True}, {"gate": "softmax", "stops": True}):
+        if not more.keys() <= known.keys():
+            continue
+        own = {field: value for field, value in sizes.items() if field in known}
+        built = spec.build({**SMALL[model], **own, **more}).eval()
+        assert isinstance(built, StoryModel)
+        output = built(taken["story"], taken["query"])
+        assert output.logits.isfinite().all()
+        output.trace.validate()

@@ -1,0 +1,124 @@
+"""Dynamic memory network: the answer made again from its gates, when its passes end, and what it says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from saccade.models.dmn import DMNConfig, DMNModel
+
+
+def built(**settings: Any) -> tuple[DMNModel, Tensor, Tensor]:
+    """A small model in double precision, stories and questions."""
+    torch.manual_seed(0)
+    model = DMNModel(replace(DMNModel.tiny(), **settings)).double().eval()
+    inputs, _ = DMNModel.example_batch(6, 0)
+    return model, inputs["story"], inputs["query"]
+
+
+@pytest.mark.parametrize("settings", [{}, {"gate": "softmax", "passes": 3}, {"answer_words": 3}])
+def test_the_answer_can_be_made_again_from_facts_and_gates(settings: dict[str, Any]) -> None:
+    """The proof that the gates shown are the gates used: no score is read here, only the weights of the looks.
+
+    h_t = g_t GRU(c_t, h_{t−1}) + (1 − g_t) h_{t−1}, e = h_T; mⁱ = GRU(e, mⁱ⁻¹); a_t = GRU([y_{t−1}, q], a_{t−1}).
+    """
+    model, story, query = built(**settings)
+    output = model(story, query)
+    facts = model.encode(story)["facts"]  # (B,S+1,n)
+    question = model._question(query)
+    memory = question
+    for look in output.trace.looks:
+        state = torch.zeros_like(memory)
+        for place in range(facts.shape[1]):
+            cell = torch.gru_cell(
+                facts[:, place], state, model.episode.inputs.weight, model.episode.state.weight,
+                model.episode.inputs.bias, model.episode.state.bias,
+            )  # fmt: skip
+            gate = look.weights[:, place : place + 1]
+            state = gate * cell + (1 - gate) * state
+        memory = model.remember(state, memory)
+    said = torch.zeros(len(story), model.config.words).double()
+    logits = []
+    for _ in range(model.config.answer_words):
+        memory = model.speak(torch.cat([said, question], 1), memory)
+        logits.append(model.answer(memory))
+        said = F.one_hot(logits[-1].argmax(1), model.config.words).double()
+    torch.testing.assert_close(output.logits, torch.stack(logits, 1), rtol=0, atol=1e-12)
+
+
+def test_facts_are_the_states_at_the_ends_of_sentences() -> None:
+    """And the end-of-passes fact comes after the last."""
+    model, _, _ = built()
+    story = torch.tensor([[[1, 5], [2, 0], [3, 7], [0, 0]]])
+    encoding = model.encode(story)
+    states, _ = model.reader(model.embed(torch.tensor([[1, 5, 2, 3, 7]])))
+    torch.testing.assert_close(encoding["facts"][0, :3], states[0, [1, 2, 4]], rtol=0, atol=1e-12)
+    assert torch.equal(encoding["facts"][0, 3], model.end)
+    assert encoding["present"].tolist() == [[True, True, True, True, False]]
+    assert encoding["count"].tolist() == [3]
+
+
+def test_an_empty_story_has_the_end_fact_alone() -> None:
+    model, story, query = built(gate="softmax")
+    output = model(torch.zeros_like(story), query)
+    for look in output.trace.looks:
+        assert look.weights is not None
+        assert torch.equal(look.weights[:, 0], torch.ones(6).double())
+    assert output.logits.isfinite().all()
+
+
+def choosing(model: DMNModel, *places: int) -> dict[str, Tensor]:
+    """Gates of one story that choose these facts, pass by pass."""
+    slots = model.config.memory + 1
+    return {
+        name: F.one_hot(torch.tensor([place]), slots).double() for name, place in zip(model.look_names, places)
+    }  # fmt: skip
+
+
+def test_passes_end_where_the_end_fact_is_chosen() -> None:
+    """What is chosen after it changes nothing, and those passes are not active."""
+    model, _, query = built(gate="softmax", stops=True, passes=4)
+    story = torch.tensor([[[1, 5], [2, 6], [0, 0], [0, 0]]])  # two sentences: the end fact is in slot 2
+    output = model(story, query[:1], attention=choosing(model, 1, 2, 0, 0))
+    assert [bool(look.active) for look in output.trace.looks] == [True, True, False, False]
+    other = model(story, query[:1], attention=choosing(model, 1, 2, 1, 1))
+    assert torch.equal(output.logits, other.logits)
+    longer = model(story, query[:1], attention=choosing(model, 1, 0, 2, 0))
+    assert [bool(look.active) for look in longer.trace.looks] == [True, True, True, False]
+    assert not torch.allclose(output.logits, longer.logits)
+
+
+def test_the_number_of_passes_can_be_taught() -> None:
+    """With one pass for the first story and two for the second, each is answered as if gates had ended it there."""
+    model, _, query = built(gate="softmax", stops=True, passes=3)
+    story = torch.tensor([[[1, 5], [2, 6], [0, 0], [0, 0]]]).repeat(2, 1, 1)
+    gates = {name: each.repeat(2, 1) for name, each in choosing(model, 1, 0, 2).items()}
+    raw = model.forward_raw(story, query[:1].repeat(2, 1), passes=torch.tensor([1, 2]), attention=gates)
+    for row, chosen in enumerate([(1, 2, 2), (1, 0, 2)]):
+        alone = model.forward_raw(story[:1], query[:1], attention=choosing(model, *chosen))
+        torch.testing.assert_close(raw["logits"][row], alone["logits"][0], rtol=0, atol=1e-12)
+
+
+def test_each_word_follows_the_one_said_before() -> None:
+    """Given what it says itself, it goes on in the same way; given another word, it does not."""
+    model, story, query = built(answer_words=3)
+    raw = model.forward_raw(story, query)
+    own = raw["logits"].argmax(-1)  # (B,A)
+    assert torch.equal(model.forward_raw(story, query, said=own)["logits"], raw["logits"])
+    told = model.forward_raw(story, query, said=(own + 1) % model.config.words)["logits"]
+    assert torch.equal(told[:, 0], raw["logits"][:, 0])
+    assert (told[:, 1:] - raw["logits"][:, 1:]).abs().amax((1, 2)).min() > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [({"stops": True}, "gate: softmax"), ({"dropout": 1.0}, "dropout"), ({"answer_words": 17}, "between 1 and 16")],
+)
+def test_settings_that_cannot_be(settings: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        DMNConfig(**settings)
