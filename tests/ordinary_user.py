@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import resource
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,18 @@ def drop_privileges() -> None:
         os.setgroups([])
         os.setgid(NOBODY)
         os.setuid(NOBODY)
+
+
+def may_run_python() -> bool:
+    """Whether an ordinary user may start this interpreter; one below /root nobody else can."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            drop_privileges()
+            os._exit(0 if os.access(sys.executable, os.X_OK) else 1)
+        finally:
+            os._exit(2)
+    return os.waitpid(pid, 0)[1] == 0
 
 
 def limit_files(size: int) -> Callable[[], None]:

@@ -42,14 +42,30 @@ def test_an_old_file_is_replaced(tmp_path: Path) -> None:
     assert _names(tmp_path) == {"f"}
 
 
-def test_files_get_ordinary_permissions(tmp_path: Path) -> None:
+def test_files_get_ordinary_permissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = os.umask(0o027)
     try:
-        path = atomic.write_bytes(tmp_path / "f", b"x")
-        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        assert atomic._read_umask() == 0o027
         assert os.umask(0o027) == 0o027  # looking at the umask must not change it
     finally:
         os.umask(before)
+    monkeypatch.setattr(atomic, "_UMASK", 0o027)
+    monkeypatch.setattr(atomic.os, "umask", None)  # a write that sets it changes the files of other threads
+    path = atomic.write_bytes(tmp_path / "f", b"x")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("step", ["open", "fsync"])
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP, errno.EACCES])
+def test_a_file_system_that_does_not_sync_folders_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, code: int
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(atomic.os, step, _failing(code))
+        atomic.sync_folder(tmp_path)
+    monkeypatch.setattr(atomic.os, step, _failing(errno.EIO))
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        atomic.sync_folder(tmp_path)
 
 
 @pytest.mark.parametrize("step", ["replace", "fsync", "chmod"])
@@ -249,6 +265,23 @@ def test_a_writer_recovers_other_folders_beside_its_own(tmp_path: Path) -> None:
     _folder(tmp_path / f".m.{tag}-xyz.part", "half")  # of another write
     atomic.write_text(tmp_path / "note", "")
     assert _names(tmp_path) == {"m", "note"}
+    assert (tmp_path / "m" / "x").read_text() == "new"
+
+
+@pytest.mark.parametrize("own", [(), ("m",)])
+def test_a_folder_that_cannot_be_put_in_place_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: tuple[str, ...]
+) -> None:
+    tag = dead_tag()
+    names = {f".m.{tag}-abc.old": "old", f".m.{tag}-abc.part": "new", f".m.{tag}-xyz.part": "half"}
+    for name, text in names.items():
+        _folder(tmp_path / name, text)
+    with monkeypatch.context() as patched:
+        patched.setattr(atomic.os, "replace", _failing(errno.EACCES))
+        atomic.sweep(tmp_path, own)
+    assert _names(tmp_path) == {f".m.{tag}-abc.old", f".m.{tag}-abc.part"}
+    atomic.sweep(tmp_path, own)
+    assert _names(tmp_path) == {"m"}
     assert (tmp_path / "m" / "x").read_text() == "new"
 
 

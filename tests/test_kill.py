@@ -124,12 +124,12 @@ def test_points_are_spread_over_all_calls() -> None:
 
 @pytest.mark.slow
 def test_a_few_kills_of_real_commands(tmp_path: Path) -> None:
-    command = [sys.executable, str(TOOL), "--targets", "get,train", "--count", "6"]
+    command = [sys.executable, str(TOOL), "--targets", "get", "--count", "2"]
     environment = {**os.environ, "TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     row = next(line.split() for line in done.stdout.splitlines() if line.startswith("all"))
     trials, kills, equal, said, wrong = map(int, row[2:])
-    assert kills >= 4  # a process may end before a kill at a random time
-    assert (trials, equal, said, wrong) == (6, 6, 0, 0)
+    assert kills >= 2
+    assert (trials, equal, said, wrong) == (2, 2, 0, 0)
     assert not list(tmp_path.glob("saccade-kill-*"))

@@ -24,9 +24,13 @@ import os, sys
 from pathlib import Path
 from saccade.lock import locked
 with locked(Path(sys.argv[1]), "trains"):
+    reads, writes = os.pipe()
     if len(sys.argv) > 2 and os.fork() == 0:
+        os.write(writes, b"forked")  # after the hooks of a fork, so the lock is dropped
         sys.stdin.readline()
         os._exit(0)
+    if len(sys.argv) > 2:
+        os.read(reads, 6)
     print(os.getpid(), flush=True)
     sys.stdin.readline()
 """
@@ -61,6 +65,7 @@ def test_the_second_is_refused_and_told_by_whom(tmp_path: Path) -> None:
         said = str(caught.value)
         assert said.startswith(f"process {process.pid} on {owner.host()}, since 20")
         assert "trains into runs/a" in said
+        assert "remove" not in said
         assert "\n" not in said
         process.communicate("end\n", timeout=60)
     with locked(path, "trains") as remark:
@@ -101,7 +106,20 @@ def _written(path: Path, **changes: object) -> None:
     path.write_text(json.dumps(values | changes))
 
 
-def test_the_lock_of_another_host_is_refused_with_what_to_remove(tmp_path: Path) -> None:
+@pytest.mark.skipif(lock.fcntl is None, reason="the system has no flock")
+def test_a_lock_that_the_kernel_grants_is_taken_over_also_from_another_host(tmp_path: Path) -> None:
+    path = tmp_path / "l"
+    _written(path, host="elsewhere", boot="another")
+    with locked(path, "trains") as remark:
+        assert remark.startswith("process 4 on elsewhere, since 2026")
+        assert "was taken over" in remark
+    assert not path.exists()
+
+
+def test_without_flock_the_lock_of_another_host_is_refused_with_what_to_remove(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "fcntl", None)
     path = tmp_path / "l"
     _written(path, host="elsewhere", boot="another")
     with pytest.raises(LockedError, match="process 4 on elsewhere") as caught, locked(path, "trains"):
@@ -128,6 +146,18 @@ def test_a_machine_that_was_restarted_has_let_go(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}', "[" * 5000])
 def test_a_lock_file_that_says_nothing_is_free(tmp_path: Path, content: str) -> None:
     (tmp_path / "l").write_text(content)
+    with locked(tmp_path / "l", "trains") as remark:
+        assert remark == ""
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"pid": "7"}, {"pid": -1}, {"pid": True}, {"started": None}, {"host": 5}, {"boot": []}, {"since": {}}]
+)
+def test_a_lock_file_with_values_of_other_types_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: dict[str, object]
+) -> None:
+    monkeypatch.setattr(lock, "fcntl", None)
+    _written(tmp_path / "l", **wrong)
     with locked(tmp_path / "l", "trains") as remark:
         assert remark == ""
 
@@ -165,8 +195,9 @@ def test_a_place_that_cannot_be_written_is_an_output_error(tmp_path: Path) -> No
 def test_without_flock_a_running_process_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "fcntl", None)
     with locked(tmp_path / "l", "trains"):
-        with pytest.raises(LockedError, match=f"process {os.getpid()} "), locked(tmp_path / "l", "trains"):
+        with pytest.raises(LockedError, match=f"process {os.getpid()} ") as caught, locked(tmp_path / "l", "trains"):
             pass
+        assert f"remove {tmp_path / 'l'}" in str(caught.value)
         assert (tmp_path / "l").is_file()
     assert not (tmp_path / "l").exists()
 

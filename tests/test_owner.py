@@ -27,6 +27,18 @@ def test_a_number_that_is_used_again_is_another_process() -> None:
     assert owner.is_gone(f"{pid}-{int(started) + 1}-{machine}")
 
 
+def test_a_process_whose_start_is_hidden_is_not_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ``hidepid`` hides the processes of other users."""
+    tag, dead = owner.own_tag(), dead_tag()
+    monkeypatch.setattr(owner, "started", lambda pid: 0)
+    assert not owner.is_gone(tag)
+    assert owner.is_gone(dead)
+
+
+def test_a_number_that_no_process_has_is_gone() -> None:
+    assert not owner.is_running(10**20, 1)
+
+
 def test_of_another_machine_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     tag = dead_tag()
     monkeypatch.setattr(owner, "host", lambda: "elsewhere")

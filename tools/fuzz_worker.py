@@ -34,7 +34,7 @@ def main() -> None:
     options = parser.parse_args()
     sys.path.insert(0, str(Path.cwd()))
     told = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever an input prints does not reach the one who watches
+    os.dup2(2, 1)  # Redirect the input's prints to stderr.
     end = time.monotonic() + options.seconds
     module, _, name = options.target.partition(":")
     target = getattr(importlib.import_module(module), name)(options.folder)

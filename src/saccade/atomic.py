@@ -38,6 +38,7 @@ _REMEDY = {
     errno.ENAMETOOLONG: "the name is too long",
 }
 _DRAFT = re.compile(rf"\.(?P<name>.+)\.(?P<tag>{owner.TAG})-(?P<random>\w+)\.(?P<kind>part|old)", re.DOTALL)
+_NO_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EACCES}  # a file system without it; a folder that may not be read
 _NAME_SHOWN = 40  # characters of a name in that of its draft: both must fit into 255 bytes
 _swept: set[str] = set()
 """Folders in which this process has looked for drafts of dead writers."""
@@ -72,7 +73,7 @@ def write_bytes(path: Path, data: bytes) -> Path:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())  # mkstemp makes private files; these are ordinary ones
+            os.chmod(temporary, 0o666 & ~_UMASK)  # mkstemp makes private files; these are ordinary ones
             os.replace(temporary, path)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
@@ -87,7 +88,7 @@ def write_text(path: Path, text: str) -> Path:
 
 
 def write_json(path: Path, value: Any) -> Path:
-    """Write ``value`` as indented JSON; NaN is refused, because other readers do."""
+    """Write ``value`` as indented JSON. NaN is refused, because other JSON readers reject it."""
     return write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
@@ -95,8 +96,7 @@ def write_json(path: Path, value: Any) -> Path:
 def folder_in_place(path: Path, *, durable: bool = True) -> Iterator[Path]:
     """Fill a temporary folder beside ``path``; on success it becomes ``path`` (replacing an old one), else it goes.
 
-    ``durable`` waits until every file is on the disk: right for a few that are dear, slow for thousands that can be
-    made again.
+    ``durable`` waits until every file is on the disk. Use it for few, valuable files; it is slow for thousands.
     """
     make_folder(path.parent)
     recover(path)
@@ -111,7 +111,7 @@ def folder_in_place(path: Path, *, durable: bool = True) -> Iterator[Path]:
                 if durable and file.is_file():
                     with file.open("rb+") as handle:
                         os.fsync(handle.fileno())
-            os.chmod(temporary, 0o777 & ~_umask())
+            os.chmod(temporary, 0o777 & ~_UMASK)
             if path.exists() and not path.is_dir():
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
             if path.exists():
@@ -165,10 +165,14 @@ def sweep(folder: Path, own: Collection[str] = ()) -> None:
         draft = _DRAFT.fullmatch(old.name)
         alone = _first_name(old.name) in own
         if draft is not None and (alone or owner.is_gone(draft["tag"])):
-            recover(old.with_name(draft["name"]), alone=alone)
-            shutil.rmtree(old, ignore_errors=True)
+            path = old.with_name(draft["name"])
+            recover(path, alone=alone)
+            if os.path.lexists(path):  # else it could not be put in place, and this may be the only copy
+                shutil.rmtree(old, ignore_errors=True)
     for part in _drafts(folder, "part"):
         draft = _DRAFT.fullmatch(part.name)
+        if os.path.lexists(part.with_suffix(".old")):
+            continue  # it is whole and waits to be put in place
         if draft is not None and (owner.is_gone(draft["tag"]) or _first_name(part.name) in own):
             if part.is_dir() and not part.is_symlink():
                 shutil.rmtree(part, ignore_errors=True)
@@ -218,14 +222,22 @@ def sync_folder(path: Path) -> None:
     """Make a rename inside ``path`` last through a power cut, where the system can."""
     if os.name == "nt":
         return
-    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise
 
 
-def _umask() -> int:
-    current = os.umask(0o022)
+def _read_umask() -> int:
+    current = os.umask(0o022)  # it can only be read by setting it
     os.umask(current)
     return current
+
+
+_UMASK = _read_umask()
+"""Read once, while no other thread makes files."""

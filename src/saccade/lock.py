@@ -4,10 +4,9 @@ The kernel keeps the lock (``flock``) and releases it when the process ends, how
 which process that is; it is removed when the lock is released, so a file that is found unlocked was left by a process
 that was killed. That lock is taken over, and said.
 
-Two cases need care. A file that a process on another host left: network file systems do not always pass locks on, so
-the lock is refused, and the message says which file to remove. A file system without ``flock``, or Windows: there the
-file itself is the lock, and it is free when its process no longer runs; two processes that start in the same instant
-may then both have it.
+On a file system without ``flock``, and on Windows, the file itself is the lock. It is free when its process no longer
+runs. Where that cannot be seen (on Windows, or for a process on another host) the lock is refused, and the message says
+which file to remove. Two processes that start in the same instant may both get such a lock.
 
 Processes that are forked while a lock is held do not hold it: they close it at once, so it ends with their parent.
 """
@@ -89,10 +88,12 @@ def locked(path: Path, what: str, *, wait: Callable[[str], None] | None = None) 
             descriptor, before = _take(path, what)
             break
         except _BusyError as busy:
+            said = f"{busy.holder or 'another process'} {what}"
             if wait is None:
-                raise LockedError(f"{busy.holder or 'another process'} {what}; wait for it or stop it") from None
+                remedy = "" if busy.by_kernel else f". If it no longer runs, remove {path} and try again"
+                raise LockedError(f"{said}; wait for it or stop it{remedy}") from None
             if not told:
-                wait(f"{busy.holder or 'another process'} {what}")
+                wait(said)
                 told = True
             time.sleep(_WAIT_SECONDS)
     pid = os.getpid()
@@ -106,8 +107,8 @@ def locked(path: Path, what: str, *, wait: Callable[[str], None] | None = None) 
 class _BusyError(Exception):
     """The lock is held."""
 
-    def __init__(self, holder: Holder | None) -> None:
-        self.holder = holder
+    def __init__(self, holder: Holder | None, *, by_kernel: bool) -> None:
+        self.holder, self.by_kernel = holder, by_kernel
 
 
 def _take(path: Path, what: str) -> tuple[int, Holder | None]:
@@ -121,13 +122,13 @@ def _take(path: Path, what: str) -> tuple[int, Holder | None]:
                     os.close(descriptor)
                     continue  # its holder removed it while we opened it
                 found = _read(descriptor)
-                if found is not None and found.is_elsewhere:
+                if not is_kept and found is not None and found.is_elsewhere:
                     raise LockedError(
                         f"{found} {what}; from {owner.host()} it cannot be seen whether it still runs. If it does "
                         f"not, remove {path} and try again"
                     )
                 if not is_kept and found is not None and not found.is_gone:
-                    raise _BusyError(found)
+                    raise _BusyError(found, by_kernel=False)
                 try:
                     _write(descriptor)
                 except OSError:  # the disk is full
@@ -147,7 +148,7 @@ def _flock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise _BusyError(_read(descriptor)) from None
+        raise _BusyError(_read(descriptor), by_kernel=True) from None
     except OSError as error:
         if error.errno in _WITHOUT:
             return False
@@ -167,9 +168,12 @@ def _read(descriptor: int) -> Holder | None:
     """Who wrote the lock file; None if nobody, or nobody that can be made out."""
     os.lseek(descriptor, 0, os.SEEK_SET)
     try:
-        return Holder(**json.loads(os.read(descriptor, _LARGEST)))
+        found = Holder(**json.loads(os.read(descriptor, _LARGEST)))
     except (ValueError, TypeError, RecursionError):
         return None
+    numbers, words = (found.pid, found.started), (found.host, found.boot, found.since)
+    is_sound = all(type(each) is int for each in numbers) and all(isinstance(each, str) for each in words)
+    return found if is_sound and found.pid > 0 else None
 
 
 def _write(descriptor: int) -> None:

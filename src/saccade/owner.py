@@ -2,7 +2,7 @@
 
 A process is known by its number, the time at which it was started (numbers are used again), the name of its host, and
 its process namespace (two containers may both have a process 7). Only processes of the same host and namespace can be
-looked at; of any other nobody can say from here whether it runs.
+looked at. For other processes this cannot be checked.
 """
 
 from __future__ import annotations
@@ -34,16 +34,19 @@ def is_gone(tag: str) -> bool:
 
 
 def is_running(pid: int, since: int) -> bool:
-    """Whether a process of this host and namespace runs that has this number and was started ``since``."""
+    """Whether a process of this host and namespace runs that has this number and was started ``since``.
+
+    A process whose start is hidden (``hidepid`` hides those of other users) counts as running.
+    """
     if os.name == "nt":
         return True  # there os.kill would end it; it counts as running
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # overflow: no process has such a number
         return False
-    except (PermissionError, OverflowError):
+    except PermissionError:
         pass  # somebody else's
-    return started(pid) == since
+    return started(pid) in (0, since)
 
 
 def started(pid: int) -> int:

@@ -27,7 +27,7 @@ _BYTES = {
     "F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2, "I8": 1,
     "U8": 1, "BOOL": 1,
 }  # fmt: skip
-"""Of one number, by its type; others are not written by saccade."""
+"""Bytes per element by dtype. saccade writes no other dtypes."""
 
 
 class Entry(NamedTuple):

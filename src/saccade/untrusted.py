@@ -102,7 +102,7 @@ def check_plain(values: Any) -> None:
 def check_text(text: str) -> None:
     r"""Refuse text that no file holds: NUL, and half of a surrogate pair.
 
-    U+DC80 … U+DCFF pass: in names of files Python writes bytes so that are not UTF-8.
+    U+DC80 … U+DCFF pass. Python uses these code points for file-name bytes that are not UTF-8.
 
     >>> check_text("caf\u00e9")
     """

@@ -1,4 +1,4 @@
-"""Requests to the server, handed to the application itself: every one gets an answer below 500."""
+"""Requests to the server, handed to the application itself: every one gets an answer, and one below 500."""
 
 from __future__ import annotations
 
@@ -153,6 +153,8 @@ class Requests(Target):
 
     def run(self, case: Sent) -> None:
         status, reply = self.loop.run_until_complete(self._replied(case))
+        if status is None:
+            raise AssertionError("no reply")
         if status >= 500:
             raise AssertionError(f"{status}: {reply[:300]!r}")
         if status >= 400:
@@ -164,8 +166,8 @@ class Requests(Target):
             "POST", "/api/encode", head.encode("utf-8", "replace") + data + b"\r\n--b--\r\n", {"content-type": _FORM}
         )
 
-    async def _replied(self, sent: Sent) -> tuple[int, bytes]:
-        """Status and body that the application sends back."""
+    async def _replied(self, sent: Sent) -> tuple[int | None, bytes]:
+        """Status and body that the application sends back; None: it sent nothing."""
         headers = {"host": "127.0.0.1", "content-length": str(len(sent.body)), **sent.headers}
         path, _, query = sent.path.partition("?")
         scope = {
@@ -179,14 +181,16 @@ class Requests(Target):
         waiting, replies = [{"type": "http.request", "body": sent.body, "more_body": False}], []
 
         async def receive() -> dict[str, Any]:
-            return waiting.pop(0) if waiting else {"type": "http.disconnect"}
+            if not waiting:
+                await asyncio.Event().wait()  # the client stays until it is answered
+            return waiting.pop(0)
 
         async def send(message: dict[str, Any]) -> None:
             replies.append(message)
 
         await self.app(scope, receive, send)  # type: ignore[arg-type]
         body = b"".join(message.get("body", b"") for message in replies)
-        return next((message["status"] for message in replies if "status" in message), 500), body
+        return next((message["status"] for message in replies if "status" in message), None), body
 
 
 _FORM = "multipart/form-data; boundary=b"

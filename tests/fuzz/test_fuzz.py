@@ -5,26 +5,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("fastapi")
 
+from fuzz_requests import Sent
 from fuzzing import Inputs, Outcome, Target
 from mutate import spoilt_bytes, spoilt_text, spoilt_values
 from targets import TARGETS
 
 from fuzz import Tally, Watched, fuzz, table
+from saccade.web.guard import Guard
+from saccade.web.limits import Limits
 
 SEED = 17
 DRAWN = {
-    "pictures": 150, "model folders": 80, "tables": 150, "recipes": 60, "records": 20, "checkpoints": 80,
+    "pictures": 75, "model folders": 80, "tables": 150, "recipes": 60, "records": 10, "checkpoints": 80,
     "requests": 300,
-    "archives": 150, "maps": 120,
+    "archives": 75, "maps": 120,
 }  # fmt: skip
 MOST_OF_CORPUS = 90
 """Inputs of a long corpus are taken evenly; ``make fuzz`` takes all."""
@@ -78,6 +83,32 @@ def test_mutators_change_what_they_are_given(spoil) -> None:
     made = [spoil(random.Random(number), given, *more) for number in range(60)]
     assert sum(str(each) != str(given) for each in made) > 50
     assert len({str(each) for each in made}) > 30
+
+
+# ---------------------------------------------------------------- requests
+
+
+def test_a_request_is_waited_for_and_no_reply_is_told_from_a_bad_one(tmp_path: Path) -> None:
+    async def late(scope: Any, receive: Any, send: Any) -> None:
+        for _ in range(100):  # turns of the loop: others could hang up meanwhile
+            await asyncio.sleep(0)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"here"})
+
+    async def broken(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 500, "headers": []})
+        await send({"type": "http.response.body", "body": b"broken"})
+
+    async def silent(scope: Any, receive: Any, send: Any) -> None:
+        return
+
+    requests = TARGETS["requests"](tmp_path)
+    requests.app = Guard(late, Limits())
+    requests.run(Sent("GET", "/"))
+    for app, said in ((broken, "500: b'broken'"), (silent, "no reply")):
+        requests.app = Guard(app, Limits())
+        with pytest.raises(AssertionError, match=said):
+            requests.run(Sent("GET", "/"))
 
 
 # ---------------------------------------------------------------- what the watcher sees

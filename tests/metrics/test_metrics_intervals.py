@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.metrics import jackknife_interval, mean_defined, mean_interval, paired_difference
 from saccade.metrics.answers.multisets import _f1_of
+from saccade.metrics.student import t_quantile
 from saccade.metrics.text.bleu import _scores as bleu_of
 
 NAN = float("nan")
@@ -170,10 +171,30 @@ def test_a_score_with_other_ends_has_the_interval_of_its_share():
     assert ten[:3] == pytest.approx([10 * end for end in one[:3]])
 
 
+@pytest.mark.parametrize(
+    ("level", "freedom", "expected"),
+    [
+        (0.95, 1, 12.7062047), (0.95, 2, 4.30265273), (0.95, 3, 3.18244631), (0.95, 4, 2.77644511),
+        (0.99, 7, 3.49948330), (0.5, 10, 0.69981206), (0.95, 200, 1.97189622), (0.95, 201, 1.97183651),
+        (0.95, 1000, 1.96233909),
+    ],
+)  # fmt: skip
+def test_students_t_is_as_in_tables(level, freedom, expected):
+    assert t_quantile(level, freedom) == pytest.approx(expected, abs=5e-7)
+
+
+@pytest.mark.parametrize("pictures", [2, 3, 5, 30])
+def test_without_ends_few_pictures_hold_the_truth_as_often_as_promised(pictures):
+    """With z in place of t, five pictures would hold it 88 times in 100, two 70 times."""
+    values = torch.randn(20_000, pictures, dtype=torch.float64, generator=torch.Generator().manual_seed(0))  # (R,G)
+    without = (values.sum(-1, keepdim=True) - values) / (pictures - 1)
+    assert 0.945 < held(jackknife_interval(values.mean(-1), without, ends=None), 0.0) < 0.955
+
+
 def test_without_ends_the_interval_is_that_of_a_normal_mean():
     values = 5 + 2 * torch.randn(400, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     found = mean_interval(values, ends=None)
-    half = 1.959964 * float(values.std()) / 20
+    half = 1.965927 * float(values.std()) / 20  # Student's t of 399 degrees
     assert (found.low, found.high) == pytest.approx((found.mean - half, found.mean + half), abs=1e-6)
 
 

@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tiny_runs import train_tiny
-
-import saccade.data.scenes.stream as stream
-import saccade.families.question.scene_data as attributes
-
-
-@contextmanager
-def short_splits() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(stream._CHUNK, "cpu", 32)
-        patch.setitem(attributes._SIZES["unlimited"], "val", 30)
-        patch.setitem(attributes._SIZES["authors"], "train", 45)
-        patch.setitem(attributes._SIZES["authors"], "val", 30)
-        yield
+from tiny_runs import short_splits, train_tiny
 
 
 @pytest.fixture(autouse=True)

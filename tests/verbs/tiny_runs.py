@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import saccade
+import saccade.data.scenes.stream as stream
+import saccade.families.question.scene_data as attributes
 from saccade.engine.loop import RunResult
 
 STEPS = 6
@@ -20,6 +26,17 @@ TINY = (
     "phases.0.schedule.warmup=0",
 )
 FRESH = (f"phases.0.steps={STEPS}", "phases.0.validate_every=3")
+
+
+@contextmanager
+def short_splits() -> Iterator[None]:
+    """Inside, splits are short and chunks small; a fixture of more than one test has to ask for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(stream._CHUNK, "cpu", 32)
+        patch.setitem(attributes._SIZES["unlimited"], "val", 30)
+        patch.setitem(attributes._SIZES["authors"], "train", 45)
+        patch.setitem(attributes._SIZES["authors"], "val", 30)
+        yield
 
 
 def train_tiny(out: Path, *more: str, **options: Any) -> RunResult:

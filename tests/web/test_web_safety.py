@@ -298,6 +298,44 @@ def test_a_body_that_drips_is_given_up_when_its_time_is_over(monkeypatch: pytest
     assert sent[0]["status"] == 408
 
 
+@pytest.mark.parametrize("hangs_up", [True, False])
+def test_a_request_that_the_server_cancels_is_cancelled(hangs_up: bool) -> None:
+    """Also while the work of a client that hung up is ending."""
+    given = [{"type": "http.request", "body": b""}, *([{"type": "http.disconnect"}] if hangs_up else [])]
+
+    async def receive() -> dict[str, Any]:
+        return given.pop(0) if given else await asyncio.Event().wait()
+
+    async def send(message: dict[str, Any]) -> None:
+        return
+
+    async def request() -> tuple[bool, int]:
+        working, ends = asyncio.Event(), []
+
+        async def app(*_: Any) -> None:
+            try:
+                if not hangs_up:
+                    working.set()
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                ends.append(1)
+                if hangs_up:
+                    working.set()
+                    await asyncio.Event().wait()  # it does not end yet
+                raise
+
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")]}
+        task = asyncio.create_task(guard.Guard(app, Limits())(scope, receive, send))
+        await working.wait()
+        task.cancel()
+        await asyncio.wait((task,), timeout=60)
+        await asyncio.sleep(0)
+        return task.cancelled(), len(ends)
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(asyncio.run, request()).result() == (True, 1)
+
+
 def test_all_requests_together_have_a_limit_and_it_is_given_back(tiny_folder: Path) -> None:
     limits = Limits(arriving_bytes=30_000)
     with live_server(Service([tiny_folder / "words"], "cpu", limits)) as narrow:

@@ -107,11 +107,11 @@ class RunFolder:
     def has_no_state(self) -> bool:
         """Whether a run began to make the folder and was killed before its first checkpoint: there is nothing to lose.
 
-        An empty folder is not one of these: nothing shows that it was meant for a run.
+        An empty folder does not count, because it may not belong to a run.
         """
         try:
             return self.path.is_dir() and self._never_began() and not self.checkpoints.paths()
-        except OSError:  # it may not be looked into; whoever reads or writes it will say so
+        except OSError:  # Not readable; the later read reports it.
             return False
 
     def _never_began(self) -> bool:

@@ -13,8 +13,19 @@ macro-F1 or BLEU:
 3. *The interval* is that of Agresti and Coull (1998) for a share θ of n trials: z² trials are added, half of them
    right. It always has a width and never leaves 0 .. 1.
 
-A score with other ends is brought to 0 .. 1 first. A score without ends (a distance) has θ ± z √(V / G). NaN means that
-an example has no such score: it is left out of the mean and counted in ``undefined``.
+A score with other ends is brought to 0 .. 1 first. A score without ends (a distance) has θ ± t √(V / G), with Student's
+t of G − 1 degrees of freedom. NaN means that an example has no such score: it is left out of the mean and counted in
+``undefined``.
+
+The limits of this rule:
+
+- Where pictures with many questions score higher or lower than those with few, a small set is biased, and its interval
+  holds the truth less often than promised.
+- Macro-F1 with many rare classes is biased low: a class that occurs once or twice is often scored 0. The interval is
+  around the biased score.
+- Few pictures whose scores lie close together, away from 0 and 1, get a wider interval than their spread asks for: step
+  2 adds a picture that is wholly wrong.
+- Scores without ends are taken as normal. With few pictures and a long tail the interval is too narrow.
 
 Axes: N values, G pictures.
 """
@@ -28,6 +39,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.metrics.student import t_quantile
 
 Ends = tuple[float, float] | None
 """The lowest and the highest value that a score can have; None: it has none."""
@@ -129,7 +141,7 @@ def jackknife_interval(
     variance = ((pictures - 1) * apart).var(-1)  # (…): V
     share = (score - low) / (high - low)  # (…): θ
     if ends is None:
-        half = z * (variance / pictures).sqrt()
+        half = t_quantile(level, pictures - 1) * (variance / pictures).sqrt()
         return score - half, score + half
     share = share.clamp(0, 1)
     worth = pictures * (pictures * share * (1 - share) + 1) / (pictures * variance + 1)  # (…): n

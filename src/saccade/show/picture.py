@@ -87,4 +87,7 @@ def stretch(values: Values, size: geometry.Size, *, cells: bool = False) -> Valu
         cols = np.minimum((np.arange(size[1]) + 0.5) * width / size[1], width - 1).astype(np.intp)
         return as_map(values[rows[:, None], cols[None, :]])  # (H,W)
     frame = geometry.scale_shift((size[1] / width, size[0] / height), (0.0, 0.0))
+    if height > size[0] or width > size[1]:  # the same, but project would hold pixels × cells numbers
+        fine = torch.from_numpy(values).to(torch.float64)[None, None]  # (1,1,h,w)
+        return as_map(geometry.sample(fine, geometry.invert(frame), size)[0].to(torch.float32))
     return as_map(geometry.project(torch.from_numpy(values)[None], frame, size))

@@ -11,7 +11,6 @@ import asyncio
 import ipaddress
 import time
 from collections.abc import Iterable
-from contextlib import suppress
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -50,8 +49,8 @@ class Guard:
     Args:
         app: what is guarded.
         limits: of bytes and seconds.
-        names: hosts that the server goes by besides the loopback; an empty one (remote access without a name) lets
-            every address in digits in, which no rebound name can be.
+        names: hosts that the server goes by besides the loopback. An empty name accepts any numeric IP address; DNS
+            rebinding cannot fake one.
         access: who may come in; None: everybody who reaches the server.
     """
 
@@ -104,8 +103,12 @@ class Guard:
             await asyncio.wait((gone, answer), return_when=asyncio.FIRST_COMPLETED)
             if not answer.done() and not send.is_complete:
                 answer.cancel()
-            with suppress(asyncio.CancelledError):
+            try:
                 await answer
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():  # the server ends this request itself
+                    raise
         finally:
             for task in (gone, answer):
                 task.cancel()

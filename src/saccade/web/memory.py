@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Callable
 
 SECONDS = 5.0
-"""Between two times."""
+"""Seconds between two trims."""
 
 
 async def keep_giving_back(requests: Callable[[], int]) -> None:

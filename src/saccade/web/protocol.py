@@ -53,7 +53,7 @@ class _LimitedProtocol(H11Protocol):
         self._start_header_timer()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of a request; the timer runs from the first byte of a header, and no further byte winds it up."""
+        """Bytes of a request. The timer runs from the first byte of a header. Later bytes do not restart the timer."""
         if self.transport.is_closing():
             return
         if self.is_idle:

@@ -34,7 +34,7 @@ class Service:
         self.pictures = Pictures(self.limits)
         self.records = Records(self.limits)
         self.requests = 0
-        """That needed memory for a while: uploads, scenes and questions."""
+        """Number of requests that allocated memory."""
         self.decoders = Decoders(self.limits)
         # Drawing has a queue too.
         self.studio = Worker("pictures", self.limits.waiting, self.limits.answer_seconds)

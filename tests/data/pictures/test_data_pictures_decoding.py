@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import torch
 from PIL import GifImagePlugin, Image, TiffImagePlugin
 
 from hostile_pictures import gif_of_frames, jpeg_of_scans, png, ppm_of_comments, tiff_of_frames
-from saccade.data.pictures import decoding, reading
+from saccade.data.pictures import decoder_pool, decoding, reading
 from saccade.data.pictures.decoder_pool import Decoder, DecoderPool, memory_for
 from saccade.data.pictures.decoding import FORMATS, decode
 from saccade.data.pictures.reading import SUFFIXES, Picture, prepare, read_picture, stream_pictures
@@ -165,10 +166,13 @@ def framed(header: bytes, pixels: int = 0) -> bytes:
         framed(b"{}"),
         framed(b"[]"),
         framed(b"{", 9),
-        framed(b'{"size": [1, 1], "notes": []}', 2),  # too few pixels
-        framed(b'{"size": [100, 100], "notes": []}', 30_000),  # more than were allowed
-        framed(b'{"size": [0, 5], "notes": []}'),
-        framed(b'{"size": "ab", "notes": []}'),
+        framed(b'{"request": 1, "size": [1, 1], "notes": []}', 2),  # too few pixels
+        framed(b'{"request": 1, "size": [100, 100], "notes": []}', 30_000),  # more than were allowed
+        framed(b'{"request": 1, "size": [0, 5], "notes": []}'),
+        framed(b'{"request": 1, "size": "ab", "notes": []}'),
+        framed(b'{"request": 0, "size": [1, 1], "notes": []}', 3),  # that of another picture
+        framed(b'{"request": 2, "error": "a.png: cut short"}'),
+        framed(b'{"size": [1, 1], "notes": []}', 3),
     ],
 )
 def test_a_process_that_was_taken_over_is_not_believed(reply: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,16 +185,65 @@ def test_a_process_that_was_taken_over_is_not_believed(reply: bytes, monkeypatch
     decoder.close()
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_a_picture_that_was_interrupted_is_not_given_to_the_next(error: type[BaseException], monkeypatch) -> None:
+    """Its reply is still in the pipe."""
+    interrupted = DecoderPool(1)
+    first, second = encoded(noise(size=(5, 4))), encoded(noise(size=(7, 6)))
+
+    def interrupt(*_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Decoder, "_reply", interrupt)
+        with pytest.raises(error):
+            interrupted.decode(first, "first.png")
+    assert interrupted.idle == 0
+    assert interrupted.decode(second, "second.png")[0].size == (7, 6)
+    interrupted.close()
+
+
+@pytest.mark.parametrize("boot", ["pass", "print('no such module' * 99)"], ids=["silent", "talkative"])
+def test_a_process_that_does_not_start_leaves_nothing_open(boot: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Watched(subprocess.Popen):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            started.append(self)
+
+    monkeypatch.setattr(decoder_pool, "_BOOT", boot)
+    monkeypatch.setattr(decoder_pool.subprocess, "Popen", Watched)
+    with pytest.raises(DataError, match="did not start"):
+        Decoder(memory_for(1000))
+    (process,) = started
+    assert process.returncode is not None
+    assert process.stdin.closed
+    assert process.stdout.closed
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+def test_a_forked_process_has_a_pool_of_its_own_also_when_its_parent_was_making_one() -> None:
+    parents = decoder_pool.shared_pool()
+    with decoder_pool._SHARED.lock:  # held by a thread of the parent
+        pid = os.fork()
+        if pid == 0:
+            is_other = decoder_pool._SHARED.lock.acquire(blocking=False) and decoder_pool._SHARED.pool is None
+            os._exit(0 if is_other else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert decoder_pool.shared_pool() is parents
+
+
 # ---------------------------------------------------------------- memory
 
 
 @linux
 def test_memory_has_a_limit_and_the_process_outlives_it() -> None:
-    """6,000² transparent pixels take 4 bytes each as decoded and as converted: 288 MB."""
-    narrow = DecoderPool(1, memory=250 << 20)
-    bomb = png(6000, 6000)
-    assert len(bomb) < 200_000
-    with pytest.raises(DataError, match=r"bomb\.png: decoding it takes more than 250 MiB of memory"):
+    """4,000² transparent pixels take 4 bytes each as decoded and as converted: 128 MB, beside Python and Pillow."""
+    narrow = DecoderPool(1, memory=130 << 20)
+    bomb = png(4000, 4000)
+    assert len(bomb) < 100_000
+    with pytest.raises(DataError, match=r"bomb\.png: decoding it takes more than 130 MiB of memory"):
         narrow.decode(bomb, "bomb.png")
     assert narrow.decode(encoded(noise()), "b.png")[0].size == (23, 17)
     assert narrow.idle == 1

@@ -1,23 +1,27 @@
 """A sample of a table's rows by a hash of the picture: fair, whole pictures, whatever the order of the rows."""
 
 import random
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from saccade.data.tables.sampling import sample_pictures, sample_rows
+from saccade.data.tables.sampling import sample_pictures, sample_rows, table_folder
 
+DATA = Path("/data")
 PICTURES = [Path(f"/data/{number:04}.jpg") for number in range(400)]
 
 
 def test_without_a_limit_every_row_is_there_in_its_order():
-    assert sample_rows(PICTURES[:5], None).tolist() == sample_rows(PICTURES[:5], 9).tolist() == [0, 1, 2, 3, 4]
-    assert sample_rows(PICTURES[:5], 0).tolist() == [0, 1, 2, 3, 4]
+    assert (
+        sample_rows(PICTURES[:5], DATA, None).tolist() == sample_rows(PICTURES[:5], DATA, 9).tolist() == [0, 1, 2, 3, 4]
+    )
+    assert sample_rows(PICTURES[:5], DATA, 0).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_a_table_sorted_by_label_gives_both_labels_their_share():
     """The first 100 of 400 rows would all have the first label; the sample has about as many of each (sd 4)."""
-    found = sample_rows(PICTURES, 100)
+    found = sample_rows(PICTURES, DATA, 100)
     assert len(found) == 100
     assert 35 <= int((found < 200).sum()) <= 65
 
@@ -25,31 +29,31 @@ def test_a_table_sorted_by_label_gives_both_labels_their_share():
 def test_the_order_of_the_rows_and_the_folder_do_not_matter():
     mixed = random.Random(0).sample(range(400), 400)
     elsewhere = [Path("/mnt/other") / PICTURES[row].name for row in mixed]
-    first = {PICTURES[row].name for row in sample_rows(PICTURES, 50).tolist()}
-    assert {elsewhere[row].name for row in sample_rows(elsewhere, 50).tolist()} == first
+    first = {PICTURES[row].name for row in sample_rows(PICTURES, DATA, 50).tolist()}
+    assert {elsewhere[row].name for row in sample_rows(elsewhere, Path("/mnt/other"), 50).tolist()} == first
 
 
 def test_a_larger_limit_keeps_what_was_taken():
-    assert set(sample_rows(PICTURES, 50).tolist()) < set(sample_rows(PICTURES, 80).tolist())
+    assert set(sample_rows(PICTURES, DATA, 50).tolist()) < set(sample_rows(PICTURES, DATA, 80).tolist())
 
 
 def test_rows_about_one_picture_stay_together_but_for_the_last():
     images = [picture for picture in PICTURES[:50] for _ in range(3)]
-    found = sample_rows(images, 20)
+    found = sample_rows(images, DATA, 20)
     counts = sorted(sum(images[row] == picture for row in found.tolist()) for picture in set(images))
     assert counts == [0] * 43 + [2] + [3] * 6
 
 
 def test_equal_names_in_many_folders_are_still_a_sample():
     images = [Path(f"/data/{number:04}/image.png") for number in range(400)]
-    assert 35 <= int((sample_rows(images, 100) < 200).sum()) <= 65
+    assert 35 <= int((sample_rows(images, DATA, 100) < 200).sum()) <= 65
 
 
 @pytest.mark.parametrize(("count", "pictures"), [(0, 0), (30, 30), (50, 50), (60, 50), (999, 50)])
 def test_each_picture_comes_once_before_any_comes_twice(count, pictures):
     images = [picture for picture in PICTURES[:50] for _ in range(3)]
     words = ["crown", "bill", "belly"] * 50
-    found = sample_pictures(images, words, count).tolist()
+    found = sample_pictures(images, DATA, words, count).tolist()
     assert len(found) == min(count, 150)
     assert len({images[row] for row in found}) == pictures
     assert found == sorted(found)
@@ -58,5 +62,31 @@ def test_each_picture_comes_once_before_any_comes_twice(count, pictures):
 def test_among_the_questions_of_a_picture_none_is_preferred():
     """The first question of every picture would always be the same one."""
     images = [picture for picture in PICTURES for _ in range(2)]
-    found = sample_pictures(images, ["crown", "bill"] * 400, 200)
+    found = sample_pictures(images, DATA, ["crown", "bill"] * 400, 200)
     assert 70 <= int((found % 2 == 0).sum()) <= 130
+
+
+def test_equal_names_in_folders_are_a_sample_of_both_and_the_root_does_not_matter():
+    """Frames of videos: by their names alone, a sample would hold the same frames of all videos."""
+    places = [f"{video:02}/{frame:02}.jpg" for video in range(20) for frame in range(20)]
+    here, there = ([Path(root) / place for place in places] for root in ("/data", "/mnt/a/b"))
+    found = sample_rows(here, Path("/data"), 100)
+    assert found.tolist() == sample_rows(there, Path("/mnt/a/b"), 100).tolist()
+    assert len({int(row) % 20 for row in found}) > 15  # by names: 5 frames of each video
+    words = ["crown", "bill"] * 200
+    swept = [sample_pictures(images, root, words, 60) for images, root in ((here, DATA), (there, Path("/mnt/a/b")))]
+    assert swept[0].tolist() == swept[1].tolist()
+
+
+def test_among_the_questions_of_the_last_picture_a_hash_chooses():
+    """The first ones would always be the same questions; smaller limits take a part of what larger ones take."""
+    words = ["crown", "bill", "belly", "wing", "tail", "eye"]
+    first = [sample_rows([PICTURES[0]] * 6, DATA, limit, words).tolist() for limit in range(1, 6)]
+    assert first[2] != [0, 1, 2]
+    assert all(set(small) < set(large) for small, large in pairwise(first))
+    turned = sample_rows([PICTURES[0]] * 6, DATA, 3, words[::-1]).tolist()
+    assert {words[::-1][row] for row in turned} == {words[row] for row in first[2]}
+
+
+def test_pictures_count_from_the_folder_of_the_table(tmp_path):
+    assert table_folder(f"csv:{tmp_path / 'table.csv'}") == table_folder(f"coco:{tmp_path}") == tmp_path

@@ -71,10 +71,17 @@ class Decoder:
                 f"the process that decodes pictures cannot be started ({error.strerror or error})"
             ) from error
         self._is_killed = False
+        self._asked = 0  # requests so far
         self._why = "its decoder crashed; the file is damaged, fetch or export it again"
-        ready = self._within(_START_SECONDS, lambda: receive(self._replies))
+        try:
+            ready = self._within(_START_SECONDS, lambda: receive(self._replies))
+        except (OSError, ValueError):  # it says something else
+            ready = None
+        except BaseException:
+            self.close()
+            raise
         if not ready:
-            self.kill("")
+            self.close()
             raise DataError("the process that decodes pictures did not start; 'saccade doctor' checks the installation")
 
     def decode(self, source: bytes | Path, name: str, *, pixels: int, side: int | None, seconds: float) -> Decoded:
@@ -87,7 +94,9 @@ class Decoder:
             side: a larger picture is reduced until its longer side has this many pixels; None: it stays as it is.
             seconds: the deadline.
         """
-        asked: dict[str, object] = {"name": name, "pixels": pixels, "side": side, "seconds": seconds}
+        self._asked += 1
+        asked: dict[str, object] = {"request": self._asked, "name": name, "pixels": pixels, "side": side}
+        asked["seconds"] = seconds
         if isinstance(source, Path):
             asked["path"] = os.fsencode(source.absolute()).decode("latin-1")
         else:
@@ -109,6 +118,9 @@ class Decoder:
             # It was killed, or what it says makes no sense.
             self.kill()
             raise DataError(f"{name}: {self._why}") from error
+        except BaseException:  # Ctrl-C or no memory: the rest of the reply would be taken for the next picture
+            self.kill()
+            raise
 
     def kill(self, why: str | None = None) -> None:
         """End the process at once; ``why`` is what the one who waits for a picture is told."""
@@ -154,6 +166,8 @@ class Decoder:
         header = receive(self._replies)
         if header is None:
             raise EOFError
+        if header["request"] != self._asked:
+            raise ValueError("the reply to another request")
         if "error" in header:
             raise DataError(str(header["error"]))
         width, height = (int(each) for each in header["size"])
@@ -298,26 +312,43 @@ class DecoderPool:
             self._jobs.discard(job)
 
 
-_shared: dict[int, DecoderPool] = {}
-_SHARED_LOCK = Lock()
+class _Shared:
+    """The pool of this process, and the lock under which it is made."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.pool: DecoderPool | None = None
+        self._parents: list[DecoderPool] = []
+
+    def close(self) -> None:
+        """End the processes of the pool."""
+        if self.pool is not None:
+            self.pool.close()
+            self.pool = None
+
+    def begin_anew(self) -> None:
+        """In a forked process: the pool is the parent's, and the lock may be held by a thread that is not here.
+
+        The pool is kept, because closing its pipes would send what is left in their buffers a second time.
+        """
+        self.lock = Lock()
+        if self.pool is not None:
+            self._parents.append(self.pool)
+            self.pool = None
+
+
+_SHARED = _Shared()
+atexit.register(_SHARED.close)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_SHARED.begin_anew)
 
 
 def shared_pool() -> DecoderPool:
     """The pool of this process, for single pictures; a forked process has its own."""
-    with _SHARED_LOCK:
-        pool = _shared.get(os.getpid())
-        if pool is None:
-            _shared.clear()
-            pool = _shared[os.getpid()] = DecoderPool(process_count())
-        return pool
-
-
-@atexit.register
-def _close_shared_pool() -> None:
-    """At the end of the process that has it, not of those that were forked from it."""
-    pool = _shared.pop(os.getpid(), None)
-    if pool is not None:
-        pool.close()
+    with _SHARED.lock:
+        if _SHARED.pool is None:
+            _SHARED.pool = DecoderPool(process_count())
+        return _SHARED.pool
 
 
 def process_count() -> int:

@@ -5,7 +5,8 @@ process that computes; a process of its own is killed. :class:`saccade.data.pict
 
 A request on stdin is a length (4 bytes, big endian), that many bytes of JSON, and the bytes of a picture if the JSON
 has no path. The reply on stdout is the same: a length, JSON with the size and the notes or with an error, and the
-pixels, three bytes each, row by row. The first reply, before any request, says that the process is ready.
+pixels, three bytes each, row by row. A reply has the number of its request. The first reply, before any request, says
+that the process is ready.
 """
 
 from __future__ import annotations
@@ -42,16 +43,17 @@ def main(memory: int) -> None:
     _tell(replies, {"ready": True})
     while (asked := receive(requests)) is not None:
         data = None if "path" in asked else requests.read(int(asked["bytes"]))
+        number = asked["request"]
         _set_alarm(float(asked["seconds"]) + _LATE)
         try:
             image, notes = _decoded(asked, data)
         except DataError as error:
-            _tell(replies, {"error": str(error)})
+            _tell(replies, {"request": number, "error": str(error)})
         except MemoryError:
             said = f"decoding it takes more than {memory / (1 << 20):.0f} MiB of memory; make it smaller"
-            _tell(replies, {"error": f"{asked['name']}: {said}"})
+            _tell(replies, {"request": number, "error": f"{asked['name']}: {said}"})
         else:
-            send(replies, {"size": image.size, "notes": notes})
+            send(replies, {"request": number, "size": image.size, "notes": notes})
             for box in strips(image.size):
                 replies.write(image.crop(box).tobytes())
             replies.flush()

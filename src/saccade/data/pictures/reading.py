@@ -235,7 +235,7 @@ class _Begun:
 
     @property
     def pixels(self) -> int:
-        """That wait in memory."""
+        """Decoded pixels held in memory."""
         if not isinstance(self._job, Decoding) or not self._job.is_there:
             return 0
         width, height = self._job.result()[0].size
@@ -267,7 +267,7 @@ def _from_path(path: Path, name: str | None, pixels: int) -> Picture:
 
 
 def _check_ordinary(path: Path) -> None:
-    """Refuse what is no file, before it is opened: to open a pipe is to wait for whoever writes into it."""
+    """Refuse what is no file, before it is opened. Opening a pipe would block until someone writes."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
@@ -311,7 +311,7 @@ def _plain_bytes(file: BinaryIO) -> bytes | None:
     """What is in ``file``, if to decode it takes no longer than its pixels justify; otherwise None.
 
     That is known of PNG, of WebP and of JPEG with few scans. Every scan of a JPEG may touch every pixel, and a few
-    hundred bytes are a scan. The bytes that begin one are counted wherever they occur: too many are no harm.
+    hundred bytes are a scan. The bytes that begin one are counted wherever they occur. Overcounting is safe.
     """
     head = file.read(12)
     is_png = head.startswith(b"\x89PNG\r\n\x1a\n")

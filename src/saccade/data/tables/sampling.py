@@ -1,13 +1,18 @@
-"""A sample of a table's rows that does not depend on their order: pictures are taken by a hash of their name.
+"""A sample of a table's rows that does not depend on their order: pictures are taken by a hash of their path.
 
-The first rows of a table are no sample: tables are often sorted, by label or by day. A hash of the picture's name is as
-good as a random draw, is the same on every machine, and keeps the pictures it took when rows are added or moved. Rows
-about one picture stay together. Pictures of equal names in different folders are told apart by their paths.
+The first rows of a table are no sample: tables are often sorted, by label or by day. A hash of a picture's path is as
+good as a random draw. The path counts from the folder of the table, so the sample is the same wherever the data lie. It
+keeps the pictures it took when rows are added or moved.
+
+A limit counts rows, but the unit of :func:`sample_rows` is the picture: all rows about one picture, then those of the
+next; only of the last picture may rows be left out, and a hash of their words says which. Samples are nested: a smaller
+limit takes a part of what a larger one takes.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,38 +20,57 @@ import torch
 from torch import Tensor
 
 
-def sample_rows(images: Sequence[Path], limit: int | None) -> Tensor:
+def table_folder(name: str) -> Path:
+    """The folder from which pictures of the table ``name`` (READER:PATH) count."""
+    path = Path(name.partition(":")[2])
+    return path if path.is_dir() else path.parent
+
+
+def sample_rows(images: Sequence[Path], folder: Path, limit: int | None, words: Sequence[str] = ()) -> Tensor:
     """Numbers (N,) of at most ``limit`` rows, rising: all rows of one picture, then those of the next.
 
     Args:
         images: the picture of each row.
+        folder: that of the table, from which pictures count; see :func:`table_folder`.
         limit: None or 0: all rows. Of the last picture some rows may be left out.
+        words: what else tells the rows of a picture apart, such as the question; a hash chooses among those of the
+            last picture. Empty where a picture has one row.
     """
     if not limit or limit >= len(images):
         return torch.arange(len(images))
-    key = {image: _picture_key(image) for image in set(images)}
-    order = sorted(range(len(images)), key=lambda row: (key[images[row]], row))
+    place = _places(images, folder)
+    turn = [_digest(each) for each in words] or [b""] * len(images)
+    order = sorted(range(len(images)), key=lambda row: (_digest(place[images[row]]), turn[row], row))
     return torch.tensor(sorted(order[:limit]), dtype=torch.int64)
 
 
-def sample_pictures(images: Sequence[Path], words: Sequence[str], count: int) -> Tensor:
+def sample_pictures(images: Sequence[Path], folder: Path, words: Sequence[str], count: int) -> Tensor:
     """Numbers (N,) of at most ``count`` rows, rising: one of each picture, a second one only when no picture is left.
 
     Args:
         images: the picture of each row.
+        folder: that of the table, from which pictures count; see :func:`table_folder`.
         words: what else tells the rows of a picture apart, such as the question; a hash chooses among them.
         count: rows at most.
     """
-    key = {image: _picture_key(image) for image in set(images)}
+    place = _places(images, folder)
     by_picture: dict[Path, list[int]] = {}
-    for row in sorted(range(len(images)), key=lambda row: (_digest(f"{images[row].name}\n{words[row]}"), row)):
+    for row in sorted(range(len(images)), key=lambda row: (_digest(f"{place[images[row]]}\n{words[row]}"), row)):
         by_picture.setdefault(images[row], []).append(row)
-    turns = [(turn, key[image], row) for image, rows in by_picture.items() for turn, row in enumerate(rows)]
+    turns = [(turn, _digest(place[image]), row) for image, rows in by_picture.items() for turn, row in enumerate(rows)]
     return torch.tensor(sorted(row for *_, row in sorted(turns)[: max(0, count)]), dtype=torch.int64)
 
 
-def _picture_key(image: Path) -> tuple[bytes, bytes]:
-    return _digest(image.name), _digest(image.as_posix())
+def _places(images: Sequence[Path], folder: Path) -> dict[Path, str]:
+    """The path of each picture from ``folder``, written alike on every system."""
+    return {image: _place(image, folder) for image in set(images)}
+
+
+def _place(image: Path, folder: Path) -> str:
+    try:
+        return Path(os.path.relpath(image, folder)).as_posix()
+    except ValueError:  # on another drive of Windows
+        return image.as_posix()
 
 
 def _digest(text: str) -> bytes:

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.palette import COLOURS
-from saccade.data.tables.sampling import sample_rows
+from saccade.data.tables.sampling import sample_rows, table_folder
 from saccade.errors import DataError
 from saccade.families.caption.data import CaptionBatch, CaptionData
 from saccade.families.caption.files import CaptionFiles
@@ -187,7 +187,7 @@ def score_captions(
 def _sampled(data: CaptionData, count: int, limit: int | None) -> Tensor:
     """Numbers (N,) of at most ``limit`` of the ``count`` pictures."""
     if isinstance(data.source, CaptionFiles):
-        return sample_rows([row.image for row in data.source.rows], limit)
+        return sample_rows([row.image for row in data.source.rows], table_folder(data.source.table.name), limit)
     return torch.arange(min(limit or count, count))
 
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from saccade import geometry
-from saccade.data.tables.sampling import sample_rows
+from saccade.data.tables.sampling import sample_rows, table_folder
 from saccade.errors import DataError
 from saccade.families.multiset.batch import read_all
 from saccade.families.multiset.data import MultisetBatch, MultisetData
@@ -147,7 +147,7 @@ def score_multisets(
 def _sampled(data: MultisetData, limit: int | None) -> Tensor:
     """Numbers (N,) of at most ``limit`` pictures."""
     if isinstance(data.source, MultisetFiles):
-        return sample_rows([row.image for row in data.source.rows], limit)
+        return sample_rows([row.image for row in data.source.rows], table_folder(data.source.table.name), limit)
     return torch.arange(min(limit or len(data), len(data)))
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.data.tables.sampling import sample_pictures, sample_rows
+from saccade.data.tables.sampling import sample_pictures, sample_rows, table_folder
 from saccade.families.question.prior import TrainingPrior
 from saccade.families.question.sweeps import sweep_areas
 from saccade.families.question.table_data import TableBatch, TableData
@@ -138,7 +138,8 @@ def score_table(
         progress: called with questions done and questions in all; while some are swept, with those swept.
     """
     scores = TableScores(data.queries, data.multi_label)
-    chosen = sample_rows([row.image for row in data.rows], limit)  # (N,)
+    images, words = [row.image for row in data.rows], [row.query for row in data.rows]
+    chosen = sample_rows(images, table_folder(data.table.name), limit, words)  # (N,)
     is_swept = torch.zeros(data.size, dtype=torch.bool)  # by number of question
     is_swept[_sampled_for_sweeps(data, chosen, sweeps)] = True
     total, done = len(chosen), 0
@@ -172,7 +173,8 @@ def _tell(progress: Callable[[int, int], None], before: int, total: int, row: in
 def _sampled_for_sweeps(data: TableData, chosen: Tensor, sweeps: int) -> Tensor:
     """Numbers of the questions among ``chosen`` (N,) whose pixels are swept."""
     rows = [data.rows[number] for number in chosen.tolist()]
-    return chosen[sample_pictures([row.image for row in rows], [row.query for row in rows], sweeps)]
+    images, words = [row.image for row in rows], [row.query for row in rows]
+    return chosen[sample_pictures(images, table_folder(data.table.name), words, sweeps)]
 
 
 def _add_answers(scores: TableScores, output: Output, swapped: Tensor, batch: TableBatch) -> None:
