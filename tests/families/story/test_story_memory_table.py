@@ -46,7 +46,9 @@ def test_a_cell_says_the_kept_restart_the_mean_of_all_and_the_published_error():
     assert line(table, "MemN2N PE LS RN") == ["MemN2N PE LS RN", "6.6 (4)", "4.4 (1)*", "6.3±2.7 (10.5)", "4.5", "2"]
     assert line(table, "MemN2N PE")[1:3] == ["9.4 (6)", "no run"]
     assert line(table, "context: EntNet")[1:] == ["0.5", "–", "–", "–", "–"]
-    assert line(table, "context: Universal Transformer")[1] == "0.29"
+    assert line(table, "context: Universal Transformer")[1] == "0.21 (0)"
+    joint = MemoryTable([], "joint-10k").overview("joint-10k")
+    assert line(joint, "context: Universal Transformer")[1] == "0.29 (0)"
 
 
 def test_tasks_that_are_missing_are_said_and_nothing_generated_leaves_the_column_out():

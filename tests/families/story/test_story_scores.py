@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from saccade.families.story.responding import as_tensors, errors_by_task, is_right
-from saccade.families.story.scores import CAUSAL, StoryScores, has_failed, is_supervised, note_on, story_numbers
+from saccade.families.story.sampling import sample_questions, story_numbers
+from saccade.families.story.scores import CAUSAL, StoryScores, has_failed, is_supervised, note_on
 from saccade.families.story.sentence_weights import sentence_weights
 from saccade.families.story.stories import Asked
 from saccade.models.dmn import DMNModel
@@ -62,6 +63,54 @@ def test_questions_that_go_on_with_a_story_are_one_group():
     another = Asked(("A.", "D."), "?", "x", (), "qa1")
     other_task = Asked(("A.", "D."), "?", "x", (), "qa2")
     assert story_numbers([first, goes_on, another, another, other_task]).tolist() == [0, 0, 1, 1, 2]
+
+
+def five_a_story(tasks=4, stories=200):
+    """Stories of five questions. Places 1 to 5 are right with 1, .95, .9, .85, .8, less .1 in each next task."""
+    found = []
+    for task in range(1, tasks + 1):
+        for story in range(stories):
+            told = tuple(f"Sentence {story} {number}." for number in range(10))
+            for place in range(5):
+                right = story % 20 < 20 - place - 2 * (task - 1)
+                found.append(Asked(told[: 2 * place + 2], "?", "yes" if right else "no", (), f"qa{task}"))
+    return found
+
+
+@pytest.mark.parametrize("limit", [100, 1000, 1013])
+def test_a_limit_draws_whole_stories_and_every_task_has_its_share(limit):
+    """Every fifth question is the first of its story, the easiest one; the first questions are of the first task."""
+    asked = five_a_story()
+    accuracy = sum(each.answer == "yes" for each in asked) / len(asked)
+    assert accuracy == pytest.approx(0.9 - 0.15)
+    drawn = sample_questions(asked, limit)
+    assert len(drawn) == limit
+    tasks = [sum(each.task == f"qa{task}" for each in drawn) for task in range(1, 5)]
+    assert max(tasks) - min(tasks) <= 1
+    places = [sum(len(each.sentences) == 2 * place + 2 for each in drawn) for place in range(5)]
+    assert max(places) - min(places) <= 4, "at most one story of each task is not whole"
+    found = sum(each.answer == "yes" for each in drawn) / limit
+    assert found == pytest.approx(accuracy, abs=3 * (0.75 * 0.25 / (limit / 5)) ** 0.5)
+    assert limit / 5 <= _stories(drawn) <= limit / 5 + 4
+    assert drawn == sample_questions(asked, limit), "it is a function of the questions"
+    assert drawn != sample_questions(asked, limit, seed=1)
+
+
+def _stories(asked):
+    return len({(each.task, each.sentences[0]) for each in asked})
+
+
+def test_a_task_that_is_asked_alone_has_the_stories_that_it_has_among_others():
+    asked = five_a_story()
+    alone = [each for each in asked if each.task == "qa3"]
+    assert sample_questions(alone, 50) == [each for each in sample_questions(asked, 200) if each.task == "qa3"]
+    assert sample_questions(alone, 5000) == alone
+    assert len(sample_questions(asked, 3)) == 3, "fewer than tasks"
+
+
+def test_questions_and_stories_are_counted():
+    found = summary(Oracle(WORDS), ASKED)
+    assert (found["n"], found["counts"]["stories"]) == (40, 40)
 
 
 def test_an_answer_is_right_when_all_its_words_are_said_and_no_more():

@@ -6,7 +6,6 @@ A score is a fraction, but for ``failed_tasks``, a number of tasks. Intervals re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -16,8 +15,8 @@ from saccade.families.splits import config_of
 from saccade.families.story.causal import CausalTests
 from saccade.families.story.data import StoryDataConfig, StorySource
 from saccade.families.story.responding import BATCH, as_tensors, batch_for, batches, is_right, respond, said
+from saccade.families.story.sampling import sample_questions, story_numbers
 from saccade.families.story.sentence_weights import sentence_weights
-from saccade.families.story.stories import Asked
 from saccade.families.story.support_scores import SupportScores
 from saccade.families.story.tensors import StoryTensors
 from saccade.metrics.columns import Columns, Values
@@ -55,7 +54,7 @@ def score_stories(
         split: train, val or test.
         words: the vocabulary of the model.
         supervised: whether its looks were taught the supporting facts; see :func:`is_supervised`.
-        limit: at most so many questions, spread evenly over the split.
+        limit: at most so many questions: whole stories, drawn by a hash, with the share of each task kept.
         sweeps: questions of the causal tests; None: 500.
         progress: called with questions done and questions in all.
     """
@@ -69,9 +68,9 @@ def score_stories(
 def scored_questions(
     model: StoryModel, config: StoryDataConfig, split: str, *, words: Sequence[str], limit: int | None = None
 ) -> StoryTensors:
-    """The questions that a model is scored on; of more than ``limit``, evenly spread ones."""
+    """The questions that a model is scored on; of more than ``limit``, those that :func:`sample_questions` draws."""
     asked = StorySource(config).questions(split)  # type: ignore[arg-type]
-    asked = asked if limit is None else asked[:: max(1, len(asked) // limit)][:limit]
+    asked = asked if limit is None else sample_questions(asked, limit)
     return as_tensors(model, asked, words, split)
 
 
@@ -84,15 +83,6 @@ def is_supervised(facts: ModelFacts) -> bool:
 def note_on(model: StoryModel, *, supervised: bool) -> str:
     """What has to be said with the scores of a model's looks."""
     return "; ".join([SUPERVISED] * supervised + [RECURRENT] * model.facts_carry_the_past)
-
-
-def story_numbers(asked: Sequence[Asked]) -> Tensor:
-    """Which story each question is about (N,). It is that of the question before if it goes on with its sentences."""
-    numbers = [0] if asked else []
-    for before, each in pairwise(asked):
-        goes_on = before.task == each.task and each.sentences[: len(before.sentences)] == before.sentences
-        numbers.append(numbers[-1] + (not goes_on))
-    return torch.tensor(numbers, dtype=torch.long)
 
 
 def has_failed(error: float) -> bool:
@@ -172,7 +162,7 @@ class StoryScores:
             attention=attention,
             baselines=baselines,
             intervals=intervals,
-            counts={name: held.n for name, held in intervals.items()},
+            counts={"stories": self._stories} | {name: held.n for name, held in intervals.items()},
             units={"failed_tasks": "task"} if "failed_tasks" in metrics else {},
         )
 
