@@ -36,7 +36,12 @@ def test_the_truth_scores_one_and_a_constant_as_the_uniform_baseline():
     assert truth["attention"]["support_found"] == 1
     assert truth["attention"]["empty_mass"] == 0
     assert set(truth["attention"]["by_look"]) == {"hop1", "hop2"}
-    assert set(truth["baselines"]) == {"recency", "uniform", "word_overlap"}
+    assert set(truth["baselines"]) == {"recency", "uniform", "word_overlap", "random_looks"}
+    assert set(truth["baselines"]["random_looks"]) == {"support_found"}
+    chance = constant["baselines"]["uniform"]["support_found"]
+    assert chance == pytest.approx(1 / 6), "one of six sentences"
+    assert constant["attention"]["support_found"] == pytest.approx(1 - (5 / 6) ** 2), "two looks, ties are shared"
+    assert constant["baselines"]["random_looks"]["support_found"] == pytest.approx(1 - (5 / 6) ** 2)
     assert constant["metrics"]["failed_tasks"] == 1
     assert constant["metrics"]["mean_error"] == pytest.approx(1 - constant["metrics"]["accuracy"])
 
