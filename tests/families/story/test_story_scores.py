@@ -132,11 +132,14 @@ def test_causal_tests_are_made_on_a_drawn_part_and_say_its_size():
     assert found["counts"]["support_hit"] == 40
     assert found["attention"]["causal_hold"] == 1
     assert CAUSAL == 500
+    assert found["counts"]["tasks_without"]["swap_follow"] == ["qa1"], "no answer is a name"
+    assert "causal_hold" not in found["counts"]["tasks_without"]
+    assert {"weight_follow", "weights_hold", "swap_weights_hold"} <= set(found["baselines"]["recency"])
     assert "change_rate" not in summary(Oracle(WORDS), causal=0)["attention"]
 
 
 def test_a_count_is_not_printed_as_a_percentage():
-    result = {"model": "m", "data": "babi", "split": "test", **summary(Constant(WORDS))}
+    result = {"model": "m", "data": "babi", "split": "test", **summary(Constant(WORDS), causal=10)}
     assert result["units"] == {"failed_tasks": "task"}
     rows = {str(row[0]): row[1].shown for row in score_tables(result)[0].rows}
     assert rows["failed_tasks ↓"] == "1 task"
@@ -158,7 +161,7 @@ def test_every_model_of_stories_is_scored(kind):
         MemN2NModel: (True, False), DMNModel: (False, True), StoryLSTMModel: (False, False)
     }[kind]  # fmt: skip
     assert ("edit_agrees_all" in found["attention"]) == bool(looks)
-    assert "swap_follow" in found["attention"], "answers are tested without looks too"
+    assert "swap_hold" in found["attention"], "answers are tested without looks too"
 
 
 def facts(loss):

@@ -103,6 +103,7 @@ class StoryScores:
         self.values, self.columns = Values(), Columns()
         self.support: SupportScores | None = None
         self.tests, self.tested = Values(), Columns()
+        self.test_rivals: dict[str, Values] = {}
         self.tasks: list[str] = []
         self._stories = 0
 
@@ -128,17 +129,21 @@ class StoryScores:
                 self.support = self.support or SupportScores()
                 self.support.add(seen, batch)
             progress(int(indices[-1]) + 1, tensors.size)
-        self._test(model, tensors, words, stories)
+        self._test(model, tensors, words, stories, place)
 
-    def _test(self, model: StoryModel, tensors: StoryTensors, words: Sequence[str], stories: Tensor) -> None:
+    def _test(
+        self, model: StoryModel, tensors: StoryTensors, words: Sequence[str], stories: Tensor, place: Tensor
+    ) -> None:
         """The causal tests, on questions that are drawn."""
         generator = torch.Generator().manual_seed(self.seed)
         drawn = torch.randperm(tensors.size, generator=generator)[: self.causal].sort().values
-        for indices in torch.split(drawn, BATCH):
+        for indices in torch.split(drawn, BATCH) if len(drawn) else ():
             asked = [tensors.asked[number] for number in indices.tolist()]
-            found = CausalTests(model, asked, words, seed=self.seed).scores()
-            self.tests.add_values(found)
-            self.tested.keep(story=stories[indices])
+            tests = CausalTests(model, asked, words, seed=self.seed)
+            self.tests.add_values(tests.scores())
+            for name, found in tests.rivals().items():
+                self.test_rivals.setdefault(name, Values()).add_values(found)
+            self.tested.keep(story=stories[indices], task=place[tensors.task[indices].cpu()])
 
     # ------------------------------------------------------------ plain numbers
 
@@ -155,6 +160,8 @@ class StoryScores:
         if self.tests.names:
             attention = {**only_defined(self.tests.means()), **attention}
             measured.append((self.tests, self.tested["story"]))
+            for name, values in self.test_rivals.items():
+                baselines[name] = {**baselines.get(name, {}), **only_defined(values.means())}
         return summarise(
             n=len(story),
             metrics=metrics,
@@ -162,9 +169,22 @@ class StoryScores:
             attention=attention,
             baselines=baselines,
             intervals=intervals,
-            counts={"stories": self._stories} | {name: held.n for name, held in intervals.items()},
+            counts={"stories": self._stories} | self._without() | {name: held.n for name, held in intervals.items()},
             units={"failed_tasks": "task"} if "failed_tasks" in metrics else {},
         )
+
+    def _without(self) -> dict[str, Any]:
+        """``tasks_without``: by score, the tasks that were tested and of which no question has it."""
+        if not self.tests.names or not any(self.tasks):
+            return {}
+        task = self.tested["task"]
+        tested = [(number, name) for number, name in enumerate(self.tasks) if bool((task == number).any())]
+        found = {
+            score: [name for number, name in tested if bool(values[task == number].isnan().all())]
+            for score, values in self.tests.values().items()
+        }
+        lacking = {score: tasks for score, tasks in found.items() if tasks}
+        return {"tasks_without": lacking} if lacking else {}
 
     def _answers(self) -> tuple[dict[str, Any], dict[str, Interval]]:
         """Scores of answers, and the intervals of those that are no mean over all questions."""
