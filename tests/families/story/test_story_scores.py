@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from saccade.families.story.responding import as_tensors, errors_by_task, is_right
+from saccade.families.story import responding
+from saccade.families.story.responding import as_tensors, batch_for, errors_by_task, is_right, respond
 from saccade.families.story.sampling import sample_questions, story_numbers
 from saccade.families.story.scores import CAUSAL, StoryScores, has_failed, is_supervised, note_on
 from saccade.families.story.sentence_weights import sentence_weights
@@ -162,6 +163,32 @@ def test_every_model_of_stories_is_scored(kind):
     }[kind]  # fmt: skip
     assert ("edit_agrees_all" in found["attention"]) == bool(looks)
     assert "swap_hold" in found["attention"], "answers are tested without looks too"
+
+
+def test_stories_of_like_length_are_read_together_with_the_same_result(monkeypatch):
+    torch.manual_seed(0)
+    model = DMNModel(replace(DMNModel.tiny(), words=len(WORDS), memory=9, gate="softmax")).eval()
+    asked = [replace(each, sentences=each.sentences[: 1 + at % 6], supporting=()) for at, each in enumerate(ASKED)]
+    tensors = as_tensors(model, [*asked, Asked((), "Where is Mary?", "garden")], WORDS)
+    batch = batch_for(model, tensors, torch.arange(tensors.size))
+    with torch.no_grad():
+        whole = respond(model, batch)
+        given = {"pass1": whole["pass1.weights"].scatter(1, torch.zeros(41, 1, dtype=torch.long), 0.0)}
+        edited = respond(model, batch, given)
+        seen = []
+        monkeypatch.setattr(responding, "PART", 8)
+        forward = model.forward_raw
+
+        def watched(story, *more, **options):
+            seen.append(story.shape[1])
+            return forward(story, *more, **options)
+
+        monkeypatch.setattr(model, "forward_raw", watched)
+        for expected, found in ((whole, respond(model, batch)), (edited, respond(model, batch, given))):
+            assert set(found) == set(expected)
+            for name, value in expected.items():
+                assert torch.allclose(found[name].double(), value.double(), atol=1e-5), name
+    assert seen[0] < seen[5] == 6, "no batch has the nine slots of the memory"
 
 
 def facts(loss):

@@ -280,8 +280,8 @@ class MemoryTable:
                 answers,
                 "A supporting fact is removed. changes: the answer changes, among questions whose answer is then "
                 "another one by the rules. follows: it becomes that one. holds: another sentence is removed, reworded "
-                "or replaced, and the answer stays. names: two names are exchanged everywhere, and the answer goes with "
-                "them, among questions whose answer is one of the two; no names: it stays, among the others.",
+                "or replaced, and the answer stays. names: two names are exchanged everywhere, and the answer goes "
+                "with them, among questions whose answer is one of the two; no names: it stays, among the others.",
             ),
             (
                 "weights",
@@ -297,8 +297,8 @@ class MemoryTable:
                 edits,
                 "edit: taking all weight from the heaviest sentence, in all looks, gives the answer to the story "
                 "without it; at random: taking it from another sentence does. Where it matters: among questions whose "
-                "answer changes when the heaviest sentence is removed. Agreement near that at random means that the weights "
-                "do not tell what the answer rests on.",
+                "answer changes when the heaviest sentence is removed. Agreement near that at random means that "
+                "the weights do not tell what the answer rests on.",
             ),
         )
         found = []

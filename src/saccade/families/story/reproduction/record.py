@@ -116,6 +116,9 @@ def _tested(
     folders = sorted((run / "replicas").glob("[0-9]*"), key=lambda path: int(path.name)) or [run / "model"]
     errors: dict[str, list[float]] = {task: [] for task in kept}
     for path in folders:
+        if path == run / "model":  # the only one
+            errors = {task: [error] for task, error in kept.items()}
+            break
         restart, own = _story_model(path, device)
         if (own.answers, own.model) != (facts.answers, facts.model):
             raise CheckpointError(f"{path}: not a restart of {run / 'model'}: its words or settings differ")
