@@ -191,6 +191,16 @@ def test_stories_of_like_length_are_read_together_with_the_same_result(monkeypat
     assert seen[0] < seen[5] == 6, "no batch has the nine slots of the memory"
 
 
+def test_models_with_different_numbers_of_looks_are_scored_together():
+    scores = StoryScores(causal=6)
+    for task, passes in (("qa1", 2), ("qa2", 3)):
+        model = DMNModel(replace(DMNModel.tiny(), words=len(WORDS), memory=6, passes=passes)).eval()
+        scores.add(model, as_tensors(model, [replace(each, task=task) for each in ASKED], WORDS), WORDS)
+    found = scores.summary()
+    assert (found["counts"]["edit_agrees_pass2"], found["counts"]["edit_agrees_pass3"]) == (12, 6)
+    assert found["counts"]["tasks_without"]["edit_agrees_pass3"] == ["qa1"]
+
+
 def facts(loss):
     return ModelFacts(
         architecture="dmn", model={}, family="story", queries=(), answers=("", "a"),

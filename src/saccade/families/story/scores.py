@@ -102,7 +102,8 @@ class StoryScores:
         self.causal, self.seed = causal, seed
         self.values, self.columns = Values(), Columns()
         self.support: SupportScores | None = None
-        self.tests, self.tested = Values(), Columns()
+        self._tests: list[dict[str, Tensor]] = []
+        self.tested = Columns()
         self.test_rivals: dict[str, Values] = {}
         self.tasks: list[str] = []
         self._stories = 0
@@ -140,10 +141,20 @@ class StoryScores:
         for indices in torch.split(drawn, BATCH) if len(drawn) else ():
             asked = [tensors.asked[number] for number in indices.tolist()]
             tests = CausalTests(model, asked, words, seed=self.seed)
-            self.tests.add_values(tests.scores())
+            self._tests.append(tests.scores())
             for name, found in tests.rivals().items():
                 self.test_rivals.setdefault(name, Values()).add_values(found)
             self.tested.keep(story=stories[indices], task=place[tensors.task[indices].cpu()])
+
+    @property
+    def tests(self) -> Values:
+        """Scores of the causal tests. Models of several tasks may differ in their looks: NaN for one without a look."""
+        names = dict.fromkeys(name for part in self._tests for name in part)
+        found = Values()
+        for part in self._tests:
+            nothing = torch.full_like(next(iter(part.values())), torch.nan)
+            found.add_values({name: part.get(name, nothing) for name in names})
+        return found
 
     # ------------------------------------------------------------ plain numbers
 
@@ -157,9 +168,10 @@ class StoryScores:
         if self.support is not None:
             attention, baselines = self.support.attention(), self.support.baselines()
             measured.append((self.support.total, story))
-        if self.tests.names:
-            attention = {**only_defined(self.tests.means()), **attention}
-            measured.append((self.tests, self.tested["story"]))
+        if self._tests:
+            tests = self.tests
+            attention = {**only_defined(tests.means()), **attention}
+            measured.append((tests, self.tested["story"]))
             for name, values in self.test_rivals.items():
                 baselines[name] = {**baselines.get(name, {}), **only_defined(values.means())}
         return summarise(
@@ -175,7 +187,7 @@ class StoryScores:
 
     def _without(self) -> dict[str, Any]:
         """``tasks_without``: by score, the tasks that were tested and of which no question has it."""
-        if not self.tests.names or not any(self.tasks):
+        if not self._tests or not any(self.tasks):
             return {}
         task = self.tested["task"]
         tested = [(number, name) for number, name in enumerate(self.tasks) if bool((task == number).any())]
