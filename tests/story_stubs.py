@@ -98,6 +98,29 @@ class Constant(StubModel):
         return "kitchen", [1.0 / max(1, len(sentences))] * len(sentences)
 
 
+class StoryBlind(StubModel):
+    """Answer and weights depend on the question alone: all weight is on the first sentence."""
+
+    def told(self, sentences: list[str], question: str) -> tuple[str, list[float]]:
+        answers = ("kitchen", "garden", "office", "hallway")
+        return answers[len(question) % 4], [float(at == 0) for at in range(len(sentences))]
+
+
+class QuestionBlind(StubModel):
+    """Says the last word of the last sentence, and looks at it, whatever is asked."""
+
+    def told(self, sentences: list[str], question: str) -> tuple[str, list[float]]:
+        last = len(sentences) - 1
+        return sentences[-1].split()[-1] if sentences else "", [float(at == last) for at in range(len(sentences))]
+
+
+class AlwaysMary(StubModel):
+    """Always the same name, and the same weight on every sentence."""
+
+    def told(self, sentences: list[str], question: str) -> tuple[str, list[float]]:
+        return "mary", [1.0 / max(1, len(sentences))] * len(sentences)
+
+
 PEOPLE, PLACES = ("Mary", "John", "Sandra", "Daniel"), ("kitchen", "garden", "office", "hallway")
 VERBS = ("moved to", "went to", "travelled to", "journeyed to")
 
@@ -113,6 +136,21 @@ def toy_questions(count: int, seed: int = 0) -> list[Asked]:
         known = derive(sentences, question := f"Where is {PEOPLE[draws[at][0]]}?")
         assert known is not None
         found.append(Asked(sentences, question, known.answer, known.supporting, "qa1"))
+    return found
+
+
+def toy_gifts(count: int, seed: int = 0) -> list[Asked]:
+    """Questions of task 5 whose answer is a name, each about a story of its own of four sentences."""
+    generator = torch.Generator().manual_seed(seed)
+    found = []
+    for _ in range(count):
+        giver, taker, third = (PEOPLE[at] for at in torch.randperm(4, generator=generator)[:3].tolist())
+        thing = ("milk", "apple", "football")[int(torch.randint(0, 3, (), generator=generator))]
+        where = (PLACES[at] for at in torch.randint(0, 4, (3,), generator=generator).tolist())
+        moves = [f"{who} went to the {place}." for who, place in zip((giver, taker, third), where)]
+        sentences = (*moves[:2], f"{giver} gave the {thing} to {taker}.", moves[2])
+        question = f"Who gave the {thing} to {taker}?"
+        found.append(Asked(sentences, question, giver, (2,), "qa5"))
     return found
 
 

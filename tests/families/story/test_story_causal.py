@@ -3,18 +3,38 @@
 import pytest
 import torch
 
+from saccade.families.story import edits
 from saccade.families.story.causal import CausalTests
-from story_stubs import Constant, Noise, Oracle, toy_questions, toy_words
+from saccade.families.story.stories import Asked
+from story_stubs import (
+    AlwaysMary,
+    Constant,
+    Noise,
+    Oracle,
+    QuestionBlind,
+    StoryBlind,
+    toy_gifts,
+    toy_questions,
+    toy_words,
+)
 
 ASKED = toy_questions(60)
 WORDS = toy_words(ASKED)
+GIFTS = toy_gifts(40)
+GIFT_WORDS = toy_words(GIFTS)
+RANDOM = [f"edit_agrees_{look}" for look in ("hop1", "hop2", "all")]
 
 
 @pytest.fixture(scope="module")
 def means():
     found = {}
-    for kind in (Oracle, Noise, Constant):
-        scores = CausalTests(kind(WORDS), ASKED, WORDS).scores()
+    for kind in (Oracle, Noise, Constant, StoryBlind, QuestionBlind):
+        tests = CausalTests(kind(WORDS), ASKED, WORDS)
+        scores = tests.scores()
+        found[kind, "rivals"] = {
+            rival: {name: float(values.nanmean()) for name, values in own.items()}
+            for rival, own in tests.rivals().items()
+        }
         assert all(values.shape == (len(ASKED),) for values in scores.values())
         found[kind] = {name: float(values.nanmean()) for name, values in scores.items()}
         found[kind, "n"] = {name: int((~values.isnan()).sum()) for name, values in scores.items()}
@@ -23,7 +43,7 @@ def means():
 
 def test_the_truth_follows_and_holds(means):
     truth = means[Oracle]
-    ones = ["causal_change", "causal_follow", "weight_follow", "swap_follow", "swap_weights_hold"]
+    ones = ["causal_change", "causal_follow", "weight_follow", "swap_hold", "swap_weights_hold"]
     ones += [
         f"{score}{way}"
         for score in ("causal_hold", "weights_hold")
@@ -40,10 +60,74 @@ def test_a_constant_never_follows_and_always_holds(means):
     constant = means[Constant]
     assert (constant["causal_change"], constant["change_rate"]) == (0, 0)
     assert constant["causal_follow"] < 0.5, "right by chance, where the new answer is the kitchen"
-    assert (constant["causal_hold"], constant["swap_follow"], constant["weights_hold"]) == (1, 1, pytest.approx(1))
+    assert (constant["causal_hold"], constant["swap_hold"], constant["weights_hold"]) == (1, 1, pytest.approx(1))
     assert constant["weight_follow"] == pytest.approx(1 / 5), "one of the five sentences that are left"
     assert constant["edit_agrees_all"] == 1
     assert means[Constant, "n"]["edit_agrees_where"] == 0, "no sentence matters"
+
+
+def test_a_model_that_reads_no_story_holds_and_follows_nothing(means):
+    blind = means[StoryBlind]
+    assert (blind["causal_change"], blind["causal_hold"], blind["swap_weights_hold"]) == (0, 1, pytest.approx(1))
+    assert blind["weight_follow"] < 0.25, "weights that stay count as 0"
+    assert means[StoryBlind, "n"]["weight_follow"] == means[Oracle, "n"]["weight_follow"]
+
+
+def test_a_model_that_reads_no_question_follows_less_than_the_truth(means):
+    blind = means[QuestionBlind]
+    assert blind["causal_follow"] < 0.5
+    assert blind["weight_follow"] < 0.5
+    assert blind["swap_hold"] == 1
+
+
+def test_an_edit_of_another_sentence_tells_what_agreement_is_worth(means):
+    """Agreement of the truth is far above that of an edit drawn at random; that of a constant answer is not."""
+    truth, constant = means[Oracle], means[Constant]
+    assert all(truth[name] - truth[f"{name}_random"] > 0.5 for name in RANDOM), truth
+    assert truth["edit_agrees_where_random"] < 0.2
+    assert all(constant[name] == constant[f"{name}_random"] == 1 for name in RANDOM)
+
+
+def test_maps_that_need_no_model_are_scored_on_the_same_changes(means):
+    rivals = means[Oracle, "rivals"]
+    assert set(rivals) == {"recency", "uniform", "word_overlap"}
+    constant = means[Constant]
+    for name in ("weight_follow", "weights_hold", "weights_hold_removed", "swap_weights_hold"):
+        assert rivals["uniform"][name] == pytest.approx(constant[name]), "it is the map of the constant"
+        assert all(0 <= own[name] <= 1 for own in rivals.values())
+    truth = means[Oracle]
+    assert max(own["weight_follow"] for own in rivals.values()) < truth["weight_follow"] - 0.2
+    assert rivals["recency"]["weights_hold_reworded"] == pytest.approx(1)
+    assert rivals["recency"]["weights_hold_removed"] < 1
+
+
+@pytest.mark.parametrize(("kind", "expected"), [(Oracle, 1), (Constant, 0), (AlwaysMary, 0), (Noise, 0)])
+def test_an_answer_that_is_a_name_goes_with_the_exchange(kind, expected):
+    scores = CausalTests(kind(GIFT_WORDS), GIFTS, GIFT_WORDS).scores()
+    assert int((~scores["swap_follow"].isnan()).sum()) == len(GIFTS), "the answer is always one of the two"
+    assert scores["swap_hold"].isnan().all()
+    assert float(scores["swap_follow"].mean()) == pytest.approx(expected, abs=0.15 * (kind is Noise))
+
+
+def test_a_sentence_is_replaced_by_one_of_another_story(monkeypatch):
+    """Three stories, each about a room of its own and asked twice; what comes in is about another room."""
+    import saccade.families.story.causal as causal
+
+    asked = []
+    for who, room in (("Mary", "kitchen"), ("John", "garden"), ("Sandra", "office")):
+        told = tuple(f"{name} went to the {room}." for name in (who, "Daniel", who, "Daniel", who))
+        asked += [Asked(told[:count], f"Where is {who}?", room, (count - 1,), "qa1") for count in (3, 5)]
+    drawn = []
+
+    def spy(each, place, others, draw):
+        drawn.extend((each.answer, text) for text in others)
+        return edits.replaced(each, place, others, draw)
+
+    monkeypatch.setattr(causal, "replaced", spy)
+    words = toy_words(asked)
+    CausalTests(Oracle(words), asked, words).scores()
+    assert drawn
+    assert not [text for room, text in drawn if room in text]
 
 
 def test_noise_does_neither(means):

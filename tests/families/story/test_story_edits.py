@@ -39,6 +39,8 @@ def test_a_sentence_is_replaced_by_one_about_nothing_asked():
     assert edit.asked.sentences[1] == "Sandra moved to the garden."
     assert edit.kept == (0, -1, 2)
     assert replaced(STORY, 1, others[:2], random.Random(0)) is None
+    assert replaced(STORY, 1, [STORY.sentences[1]], random.Random(0)) is None, "the story has it"
+    assert replaced(STORY, 1, [], random.Random(0)) is None
 
 
 def test_names_are_what_opens_sentences_and_is_never_small():
@@ -59,6 +61,9 @@ def test_names_are_exchanged_everywhere():
     pairs = pairs_of_names(asked, {"jeff", "fred", "bill", "mary"}, random.Random(0))
     assert {one for one, _ in pairs} == {"jeff", "fred"}
     assert {two for _, two in pairs} == {"jeff", "fred", "bill"}, "names that the story has"
+    for seed in range(8):
+        first = pairs_of_names(asked, {"jeff", "fred", "bill", "mary"}, random.Random(seed))[:3]
+        assert all("jeff" in pair for pair in first), "the answer"
     alone = Asked(("Jason is thirsty.",), "Where will jason go?", "kitchen", (0,))
     assert pairs_of_names(alone, {"jason", "yann"}, random.Random(0)) == [("jason", "yann")]
 

@@ -46,7 +46,9 @@ def test_a_cell_says_the_kept_restart_the_mean_of_all_and_the_published_error():
     assert line(table, "MemN2N PE LS RN") == ["MemN2N PE LS RN", "6.6 (4)", "4.4 (1)*", "6.3±2.7 (10.5)", "4.5", "2"]
     assert line(table, "MemN2N PE")[1:3] == ["9.4 (6)", "no run"]
     assert line(table, "context: EntNet")[1:] == ["0.5", "–", "–", "–", "–"]
-    assert line(table, "context: Universal Transformer")[1] == "0.29"
+    assert line(table, "context: Universal Transformer")[1] == "0.21 (0)"
+    joint = MemoryTable([], "joint-10k").overview("joint-10k")
+    assert line(joint, "context: Universal Transformer")[1] == "0.29 (0)"
 
 
 def test_tasks_that_are_missing_are_said_and_nothing_generated_leaves_the_column_out():
@@ -91,16 +93,28 @@ def test_looks_and_changed_stories_come_from_the_evaluation():
     made = record()
     attention = {"support_hit": 0.9, "support_mass": 0.5, "empty_mass": 0.1, "change_rate": 0.7, "causal_hold": 0.95,
                  "weights_hold": 0.8}  # fmt: skip
-    rivals = {"recency": {"support_hit": 0.4}}
-    scored = replace(made.evaluation, attention=attention, baselines=rivals, counts={"change_rate": 400})
+    attention |= {"weight_follow": 0.6, "causal_change": 0.5, "causal_follow": 0.4, "edit_agrees_all": 0.7,
+                  "edit_agrees_all_random": 0.6}  # fmt: skip
+    rivals = {"recency": {"support_hit": 0.4, "weight_follow": 0.2}, "random_looks": {"support_found": 0.3}}
+    counts = {"change_rate": 400, "causal_change": 300, "causal_follow": 200, "causal_hold": 380, "weights_hold": 380,
+              "weight_follow": 190, "edit_agrees_all": 400, "edit_agrees_all_random": 390,
+              "tasks_without": {"causal_follow": ["qa4", "qa15"], "change_rate": ["qa1"]}}  # fmt: skip
+    scored = replace(made.evaluation, attention=attention, baselines=rivals, counts=counts)
     table = MemoryTable([replace(made, evaluation=scored)])
     assert table.looking().rows == [
         ["MemN2N PE LS RN", "task-10k", "90.0", "–", "–", "50.0", "10.0", "–"],
         ["recency", "–", "40.0", "–", "–", "–", "–", "–"],
+        ["random looks", "–", "–", "30.0", "–", "–", "–", "–"],
     ]
-    answers, weights = table.changing()
-    assert answers.rows == [["MemN2N PE LS RN", "task-10k\n400", "–", "–", "95.0", "–", "–", "–"]]
-    assert weights.rows == [["MemN2N PE LS RN", "task-10k\n400", "–", "–", "80.0", "–"]]
+    answers, weights, edits = table.changing()
+    assert answers.rows == [["MemN2N PE LS RN", "task-10k", "50.0\n300", "40.0\n200", "95.0\n380", "–", "–"]]
+    assert "Tasks without a score: MemN2N PE LS RN, task-10k (follows: 4 15)." in answers.note
+    assert weights.rows == [
+        ["MemN2N PE LS RN", "task-10k", "60.0\n190", "–", "80.0\n380", "–"],
+        ["recency", "–", "20.0", "–", "–", "–"],
+    ]
+    assert "Tasks without" not in weights.note
+    assert edits.rows == [["MemN2N PE LS RN", "task-10k", "70.0\n400", "60.0\n390", "–", "–"]]
     assert MemoryTable([]).looking() is None
     assert MemoryTable([]).changing() == []
 

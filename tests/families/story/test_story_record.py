@@ -14,8 +14,8 @@ import record_stories
 from saccade.errors import CheckpointError, ConfigError
 from saccade.families.story.babi import read_babi
 from saccade.families.story.data import StoryDataConfig, generated
-from saccade.families.story.reproduction.missing import babi_text, official_tasks, with_missing_files
 from saccade.families.story.reproduction.record import record_runs, run_folders
+from saccade.families.story.reproduction.training import official_tasks
 from saccade.recorded import errors_by_restart, read_run
 from saccade.verbs.evaluate import evaluate
 from saccade.verbs.reproduce import reproduce
@@ -27,6 +27,23 @@ SHORT = ["batch_size=10", "graph=false"] + [
 
 def told(task, count, seed):
     return generated(StoryDataConfig(tasks=(task,), questions=count, seed=seed), "train")[:count]
+
+
+def babi_text(asked):
+    """Questions in the form of the official files: numbered lines, a question after what was told before it."""
+    lines, told, places, number = [], (), [], 0  # places: line number of each sentence of the story
+    for each in asked:
+        if not told or each.sentences[: len(told)] != told:
+            told, places, number = (), [], 0
+        for sentence in each.sentences[len(told) :]:
+            number += 1
+            places.append(number)
+            lines.append(f"{number} {sentence}")
+        told = each.sentences
+        number += 1
+        facts = " ".join(str(places[place]) for place in each.supporting)
+        lines.append(f"{number} {each.question}\t{each.answer}\t{facts}")
+    return "\n".join(lines) + "\n"
 
 
 @pytest.fixture(scope="module")
@@ -103,14 +120,17 @@ def test_what_is_recorded_is_not_trained_again(made, pack):
     assert (out / "results" / "memn2n-babi-task-1k-seed0.json").stat().st_mtime_ns == before
 
 
-def test_a_training_file_that_the_pack_lacks_is_generated_and_marked(pack, tmp_path):
-    data, lacking = with_missing_files(f"babi:{pack}", "10k", tmp_path)
-    assert lacking == [15]
+def test_training_questions_that_the_pack_lacks_are_made_and_marked(pack, tmp_path, monkeypatch):
+    """Task 15 has no 10k training file; no second pack is written, and the run says where its questions come from."""
+    import saccade.families.story.data as data
+
+    monkeypatch.setitem(data._MANY, "10k", 60)
+    train_one(pack, tmp_path, "task-10k", ["memn2n"])
     assert official_tasks(f"babi:{pack}", "10k") == [1, 15]
-    made = tmp_path / "10k" / "qa15_generated_train.txt"
-    assert len(read_babi(made, "qa15")) == 10_000
-    assert data == f"babi:{tmp_path / '10k'}"
-    assert with_missing_files(f"babi:{pack}", "1k", tmp_path) == (f"babi:{pack}", [])
+    record = read_run(tmp_path / "results" / "memn2n-babi-task-10k-seed0.json")
+    assert [each.generated for each in record.restarts] == [(), ("qa15",)]
+    assert "data.fill=true" in record.command
+    assert not (tmp_path / "data").exists()
 
 
 def test_generated_tasks_are_told_in_the_record(made, pack, tmp_path):

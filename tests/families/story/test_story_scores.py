@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from saccade.families.story.responding import as_tensors, errors_by_task, is_right
-from saccade.families.story.scores import CAUSAL, StoryScores, has_failed, is_supervised, note_on, story_numbers
+from saccade.families.story import responding
+from saccade.families.story.responding import as_tensors, batch_for, errors_by_task, is_right, respond
+from saccade.families.story.sampling import sample_questions, story_numbers
+from saccade.families.story.scores import CAUSAL, StoryScores, has_failed, is_supervised, note_on
 from saccade.families.story.sentence_weights import sentence_weights
 from saccade.families.story.stories import Asked
 from saccade.models.dmn import DMNModel
@@ -35,7 +37,12 @@ def test_the_truth_scores_one_and_a_constant_as_the_uniform_baseline():
     assert truth["attention"]["support_found"] == 1
     assert truth["attention"]["empty_mass"] == 0
     assert set(truth["attention"]["by_look"]) == {"hop1", "hop2"}
-    assert set(truth["baselines"]) == {"recency", "uniform", "word_overlap"}
+    assert set(truth["baselines"]) == {"recency", "uniform", "word_overlap", "random_looks"}
+    assert set(truth["baselines"]["random_looks"]) == {"support_found"}
+    chance = constant["baselines"]["uniform"]["support_found"]
+    assert chance == pytest.approx(1 / 6), "one of six sentences"
+    assert constant["attention"]["support_found"] == pytest.approx(1 - (5 / 6) ** 2), "two looks, ties are shared"
+    assert constant["baselines"]["random_looks"]["support_found"] == pytest.approx(1 - (5 / 6) ** 2)
     assert constant["metrics"]["failed_tasks"] == 1
     assert constant["metrics"]["mean_error"] == pytest.approx(1 - constant["metrics"]["accuracy"])
 
@@ -64,6 +71,54 @@ def test_questions_that_go_on_with_a_story_are_one_group():
     assert story_numbers([first, goes_on, another, another, other_task]).tolist() == [0, 0, 1, 1, 2]
 
 
+def five_a_story(tasks=4, stories=200):
+    """Stories of five questions. Places 1 to 5 are right with 1, .95, .9, .85, .8, less .1 in each next task."""
+    found = []
+    for task in range(1, tasks + 1):
+        for story in range(stories):
+            told = tuple(f"Sentence {story} {number}." for number in range(10))
+            for place in range(5):
+                right = story % 20 < 20 - place - 2 * (task - 1)
+                found.append(Asked(told[: 2 * place + 2], "?", "yes" if right else "no", (), f"qa{task}"))
+    return found
+
+
+@pytest.mark.parametrize("limit", [100, 1000, 1013])
+def test_a_limit_draws_whole_stories_and_every_task_has_its_share(limit):
+    """Every fifth question is the first of its story, the easiest one; the first questions are of the first task."""
+    asked = five_a_story()
+    accuracy = sum(each.answer == "yes" for each in asked) / len(asked)
+    assert accuracy == pytest.approx(0.9 - 0.15)
+    drawn = sample_questions(asked, limit)
+    assert len(drawn) == limit
+    tasks = [sum(each.task == f"qa{task}" for each in drawn) for task in range(1, 5)]
+    assert max(tasks) - min(tasks) <= 1
+    places = [sum(len(each.sentences) == 2 * place + 2 for each in drawn) for place in range(5)]
+    assert max(places) - min(places) <= 4, "at most one story of each task is not whole"
+    found = sum(each.answer == "yes" for each in drawn) / limit
+    assert found == pytest.approx(accuracy, abs=3 * (0.75 * 0.25 / (limit / 5)) ** 0.5)
+    assert limit / 5 <= _stories(drawn) <= limit / 5 + 4
+    assert drawn == sample_questions(asked, limit), "it is a function of the questions"
+    assert drawn != sample_questions(asked, limit, seed=1)
+
+
+def _stories(asked):
+    return len({(each.task, each.sentences[0]) for each in asked})
+
+
+def test_a_task_that_is_asked_alone_has_the_stories_that_it_has_among_others():
+    asked = five_a_story()
+    alone = [each for each in asked if each.task == "qa3"]
+    assert sample_questions(alone, 50) == [each for each in sample_questions(asked, 200) if each.task == "qa3"]
+    assert sample_questions(alone, 5000) == alone
+    assert len(sample_questions(asked, 3)) == 3, "fewer than tasks"
+
+
+def test_questions_and_stories_are_counted():
+    found = summary(Oracle(WORDS), ASKED)
+    assert (found["n"], found["counts"]["stories"]) == (40, 40)
+
+
 def test_an_answer_is_right_when_all_its_words_are_said_and_no_more():
     answer = torch.tensor([[3, 0], [3, 4], [3, 4], [5, 0]])
     said = torch.tensor([[3, 0, 0], [3, 4, 0], [3, 4, 1], [6, 0, 0]])
@@ -78,11 +133,14 @@ def test_causal_tests_are_made_on_a_drawn_part_and_say_its_size():
     assert found["counts"]["support_hit"] == 40
     assert found["attention"]["causal_hold"] == 1
     assert CAUSAL == 500
+    assert found["counts"]["tasks_without"]["swap_follow"] == ["qa1"], "no answer is a name"
+    assert "causal_hold" not in found["counts"]["tasks_without"]
+    assert {"weight_follow", "weights_hold", "swap_weights_hold"} <= set(found["baselines"]["recency"])
     assert "change_rate" not in summary(Oracle(WORDS), causal=0)["attention"]
 
 
 def test_a_count_is_not_printed_as_a_percentage():
-    result = {"model": "m", "data": "babi", "split": "test", **summary(Constant(WORDS))}
+    result = {"model": "m", "data": "babi", "split": "test", **summary(Constant(WORDS), causal=10)}
     assert result["units"] == {"failed_tasks": "task"}
     rows = {str(row[0]): row[1].shown for row in score_tables(result)[0].rows}
     assert rows["failed_tasks ↓"] == "1 task"
@@ -104,7 +162,43 @@ def test_every_model_of_stories_is_scored(kind):
         MemN2NModel: (True, False), DMNModel: (False, True), StoryLSTMModel: (False, False)
     }[kind]  # fmt: skip
     assert ("edit_agrees_all" in found["attention"]) == bool(looks)
-    assert "swap_follow" in found["attention"], "answers are tested without looks too"
+    assert "swap_hold" in found["attention"], "answers are tested without looks too"
+
+
+def test_stories_of_like_length_are_read_together_with_the_same_result(monkeypatch):
+    torch.manual_seed(0)
+    model = DMNModel(replace(DMNModel.tiny(), words=len(WORDS), memory=9, gate="softmax")).eval()
+    asked = [replace(each, sentences=each.sentences[: 1 + at % 6], supporting=()) for at, each in enumerate(ASKED)]
+    tensors = as_tensors(model, [*asked, Asked((), "Where is Mary?", "garden")], WORDS)
+    batch = batch_for(model, tensors, torch.arange(tensors.size))
+    with torch.no_grad():
+        whole = respond(model, batch)
+        given = {"pass1": whole["pass1.weights"].scatter(1, torch.zeros(41, 1, dtype=torch.long), 0.0)}
+        edited = respond(model, batch, given)
+        seen = []
+        monkeypatch.setattr(responding, "PART", 8)
+        forward = model.forward_raw
+
+        def watched(story, *more, **options):
+            seen.append(story.shape[1])
+            return forward(story, *more, **options)
+
+        monkeypatch.setattr(model, "forward_raw", watched)
+        for expected, found in ((whole, respond(model, batch)), (edited, respond(model, batch, given))):
+            assert set(found) == set(expected)
+            for name, value in expected.items():
+                assert torch.allclose(found[name].double(), value.double(), atol=1e-5), name
+    assert seen[0] < seen[5] == 6, "no batch has the nine slots of the memory"
+
+
+def test_models_with_different_numbers_of_looks_are_scored_together():
+    scores = StoryScores(causal=6)
+    for task, passes in (("qa1", 2), ("qa2", 3)):
+        model = DMNModel(replace(DMNModel.tiny(), words=len(WORDS), memory=6, passes=passes)).eval()
+        scores.add(model, as_tensors(model, [replace(each, task=task) for each in ASKED], WORDS), WORDS)
+    found = scores.summary()
+    assert (found["counts"]["edit_agrees_pass2"], found["counts"]["edit_agrees_pass3"]) == (12, 6)
+    assert found["counts"]["tasks_without"]["edit_agrees_pass3"] == ["qa1"]
 
 
 def facts(loss):

@@ -93,6 +93,16 @@ def test_facts_are_found_by_any_look_and_each_look_finds_one():
     assert support_found([torch.zeros(1, 4)], supporting, present).item() == 0
 
 
+def test_equal_sentences_share_what_a_look_finds(stories):
+    """Two facts among five equal sentences: one look finds each with 1/5, two looks with 1 - (4/5)²."""
+    supporting, present, generator = stories
+    even = present.double()
+    assert support_found([even], supporting, present).allclose(torch.tensor(1 / 5).double())
+    assert support_found([even, even], supporting, present).allclose(torch.tensor(1 - 0.8**2).double())
+    noise = [torch.rand(COUNT, SLOTS, generator=generator) for _ in range(2)]
+    assert float(support_found(noise, supporting, present).mean()) == pytest.approx(1 - 0.8**2, abs=0.02)
+
+
 def test_baselines_sum_to_one_and_are_what_they_say():
     story = torch.tensor([[[5, 2, 0], [6, 3, 2], [5, 3, 0], [0, 0, 0]]])
     present = (story != 0).any(-1)
@@ -132,7 +142,7 @@ def test_where_weight_went():
     found = [moved_to(before, after, kept, slots[[number]]).item() for number in range(4)]
     assert found == pytest.approx([0.3 / 0.7, 0.2 / 0.7, 0.2 / 0.7, 0])
     still = moved_to(before, before, torch.tensor([[0, 1, 2, 3]]), slots[[0]])
-    assert still.isnan().all(), "nothing moved"
+    assert still.tolist() == [0], "nothing moved, so nothing follows"
 
 
 def test_what_is_no_map_is_refused():

@@ -5,19 +5,27 @@ a supporting fact is removed
 ``causal_change``      the answer changes, among questions whose answer is then another one by the rules
 ``causal_follow``      it becomes that other one
 ``change_rate``        the answer changes, among all questions
-``weight_follow``      the share of the gained weight that lies on the facts which the new answer follows from
+``weight_follow``      the share of the gained weight that lies on the facts which the new answer follows from; 0 where
+                       no weight was gained
 ``weight_to_nothing``  the share of the gained weight that lies on no sentence: on empty slots or the end fact
 another sentence is removed, reworded or replaced (``_removed``, ``_reworded``, ``_replaced``; without: their mean)
 ``causal_hold``        the answer stays, right or wrong
 ``weights_hold``       1 − total variation of the weights over the sentences that stayed, mean over the looks
 two names are exchanged in story, question and answer
-``swap_follow``        the answer is the first one with the names exchanged
+``swap_follow``        among questions whose answer is one of the two: the answer was one of them, and becomes the other
+``swap_hold``          among the others: the answer stays
 ``swap_weights_hold``  1 − total variation of the weights, mean over the looks
 weights are edited: the heaviest sentence gets none
 ``edit_agrees_LOOK``   in one look: the answer is that to the story without this sentence
 ``edit_agrees_all``    the heaviest sentence of all looks together, in all of them: likewise
 ``edit_agrees_where``  the same among questions whose answer changes when that sentence is removed
+``…_random``           beside each of these: the weight is taken from another sentence, drawn at random
 =====================  =========================================================================================
+
+``weight_follow``, ``weights_hold`` and ``swap_weights_hold`` have rivals: maps that need no model, made for the story
+before and after the same change. Weights that hold say nothing by themselves, as those of a constant map hold too; they
+count beside weights that follow. Agreement near its random row means that the weights do not tell what the answer rests
+on: an answer that no edit changes agrees with any.
 
 Edited weights are used as they are: nothing is normalised again, and in ``all`` the later looks keep the weights that
 they had. A dynamic memory network reads the story with a recurrent net, so each of its facts carries the sentences
@@ -25,14 +33,15 @@ before. Its weights are not about one sentence alone, and taking a sentence out 
 agreement is to be expected there.
 
 How a sentence is reworded: "went to" for "moved to" and the like. How it is replaced: by a sentence of another story of
-the task that shares no name or thing with question, answer and supporting facts. Where the rules say that such a change
-would change the answer, another one is drawn.
+the task, never of its own, that shares no name or thing with question, answer and supporting facts. Where the rules say
+that such a change would change the answer, another one is drawn.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -48,14 +57,29 @@ from saccade.families.story.edits import (
     reworded,
     rules_know,
 )
-from saccade.families.story.responding import as_tensors, batch_for, respond, said
+from saccade.families.story.responding import BATCH, as_tensors, batch_for, respond, said
+from saccade.families.story.rival_maps import rival_maps
+from saccade.families.story.sampling import story_numbers
 from saccade.families.story.sentence_weights import SentenceWeights, heaviest_sentence, sentence_weights
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import Asked, words_of
 from saccade.metrics.slots.changes import moved_to, weights_hold
-from saccade.models.base import Given
+from saccade.models.base import Given, Raw
 from saccade.models.story import StoryModel
 
 WAYS = ("removed", "reworded", "replaced")
+OF_MAPS = ("weight_follow", *(f"weights_hold{way}" for way in ("", *(f"_{way}" for way in WAYS))), "swap_weights_hold")
+"""Scores that rivals have too."""
+
+
+class Asking(NamedTuple):
+    """What was said and seen of some questions."""
+
+    answers: Tensor
+    """Ids of the words (N,A)."""
+    seen: SentenceWeights | None
+    """None of a model that does not look."""
+    rivals: dict[str, SentenceWeights]
+    """Maps that need no model; none beside a model that does not look."""
 
 
 class CausalTests:
@@ -73,15 +97,26 @@ class CausalTests:
         self.numbers = {word: number for number, word in enumerate(words)}
         self.draw = random.Random(seed)
         self.known = [rules_know(each) for each in asked]
-        self.answers, self.seen = self._ask(asked)
+        self.batch, self.raw = self._respond(asked)
+        self.answers, self.seen, self.rival_seen = self._read(self.batch, self.raw)
+        self._scored: dict[str, dict[str, Tensor]] = {name: {} for name in self.rival_seen}
 
     def scores(self) -> dict[str, Tensor]:
         """Every score (N,), NaN for a question that it is not defined for."""
         found = (
             self._without_fact() | self._without_other() | self._with_names_exchanged() | self._with_edited_weights()
         )
-        undefined = torch.full((len(self.asked),), torch.nan, dtype=torch.double)
-        return {name: found.get(name, undefined) for name in self._names}
+        return {name: found.get(name, self._undefined) for name in self._names}
+
+    def rivals(self) -> dict[str, dict[str, Tensor]]:
+        """By the name of a rival: its scores (N,) of the changes that :meth:`scores` made, where the model has one."""
+        return {
+            rival: {name: found.get(name, self._undefined) for name in OF_MAPS} for rival, found in self._scored.items()
+        }
+
+    @property
+    def _undefined(self) -> Tensor:
+        return torch.full((len(self.asked),), torch.nan, dtype=torch.double)
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -89,7 +124,8 @@ class CausalTests:
         hold = [name + way for name in ("causal_hold", "weights_hold") for way in ("", *(f"_{way}" for way in WAYS))]
         looks = () if self.seen is None else (*self.seen.looks, "all", "where")
         names = ("causal_change", "causal_follow", "change_rate", "weight_follow", "weight_to_nothing", *hold)
-        return (*names, "swap_follow", "swap_weights_hold", *(f"edit_agrees_{look}" for look in looks))
+        edits = [f"edit_agrees_{look}{which}" for look in looks for which in ("", "_random")]
+        return (*names, "swap_follow", "swap_hold", "swap_weights_hold", *edits)
 
     # ------------------------------------------------------------ changes
 
@@ -103,7 +139,7 @@ class CausalTests:
             counts = [edit for edit in tried if edit.truth not in (None, each.answer.lower())]
             if tried:
                 edits[row] = (counts or tried)[0]
-        rows, changed, answers, seen = self._changed(edits)
+        rows, changed, (answers, seen, rivals) = self._changed(edits)
         differs = (answers != self.answers[rows]).any(1).double()
         other = [self._ids(edit.truth) if self.known[row] and self._is_other(row, edit) else None
                  for row, edit in edits.items()]  # fmt: skip
@@ -127,35 +163,46 @@ class CausalTests:
                         facts_now[at, slot] = True
             nowhere = torch.zeros_like(facts_now)
             nowhere[:, -1] = True
-            follows = moved_to(before, after, kept, facts_now)
-            result["weight_follow"] = torch.where(facts_now.any(1), follows, torch.nan)
+            is_told = facts_now.any(1)
+            result["weight_follow"] = torch.where(is_told, moved_to(before, after, kept, facts_now), torch.nan)
+            for name, first in self.rival_seen.items():
+                follows = moved_to(first.total[rows], rivals[name].total, kept, facts_now)
+                self._scored[name]["weight_follow"] = self._spread(torch.where(is_told, follows, torch.nan), rows)
             result["weight_to_nothing"] = moved_to(before, after, kept, nowhere)
         return {name: self._spread(values, rows) for name, values in result.items()}
 
     def _without_other(self) -> dict[str, Tensor]:
         """A sentence that the answer does not need is taken out, reworded or replaced."""
         vocabulary = set(self.words) - {""}
-        pool: dict[str, list[str]] = {}
-        for each in self.asked:
-            pool.setdefault(each.task, []).extend(each.sentences)
+        stories = story_numbers(self.asked).tolist()
+        pool = {(each.task, story, text): None for each, story in zip(self.asked, stories) for text in each.sentences}
+        elsewhere = {
+            (task, own): [text for other, story, text in pool if other == task and story != own]
+            for task, own, _ in pool
+        }  # sentences of other stories of the task
+        numbers = {id(each): story for each, story in zip(self.asked, stories)}
         makes: dict[str, Callable[[Asked, int], Edit | None]] = {
             "removed": removed,
             "reworded": lambda asked, place: reworded(asked, place, vocabulary, self.draw),
-            "replaced": lambda asked, place: replaced(asked, place, pool[asked.task], self.draw),
+            "replaced": lambda asked, place: replaced(
+                asked, place, elsewhere[asked.task, numbers[id(asked)]], self.draw
+            ),
         }
         found: dict[str, Tensor] = {}
         for way, make in makes.items():
             edits = {row: edit for row, each in enumerate(self.asked) if (edit := self._harmless(row, each, make))}
-            rows, changed, answers, seen = self._changed(edits)
+            rows, changed, (answers, seen, rivals) = self._changed(edits)
             stays = (answers == self.answers[rows]).all(1).double()
             found[f"causal_hold_{way}"] = self._spread(stays, rows)
             if seen is not None and self.seen is not None and rows:
-                held = self._hold(self.seen, seen, rows, self._kept(rows, changed, elsewhere=False))
-                found[f"weights_hold_{way}"] = self._spread(held, rows)
-        for score in ("causal_hold", "weights_hold"):
-            ways = [found[f"{score}_{way}"] for way in WAYS if f"{score}_{way}" in found]
+                found |= self._holds(f"weights_hold_{way}", self.seen, seen, rivals, rows, changed)
+        for score, held in (
+            ("causal_hold", found),
+            *(("weights_hold", each) for each in (found, *self._scored.values())),
+        ):
+            ways = [held[f"{score}_{way}"] for way in WAYS if f"{score}_{way}" in held]
             if ways:
-                found[score] = torch.stack(ways).nanmean(0)
+                held[score] = torch.stack(ways).nanmean(0)
         return found
 
     def _with_names_exchanged(self) -> dict[str, Tensor]:
@@ -168,41 +215,64 @@ class CausalTests:
                 if not self.known[row] or edit.truth == edit.asked.answer.lower():
                     edits[row] = edit
                     break
-        rows, changed, answers, seen = self._changed(edits)
-        expected = self.answers[rows].clone()  # (B,A)
-        for at, edit in enumerate(changed):
-            first, second = (self.numbers[name] for name in edit.names or ())
-            before = self.answers[rows[at]]
-            expected[at] = torch.where(before == first, second, torch.where(before == second, first, before))
-        found = {"swap_follow": self._spread((answers == expected).all(1).double(), rows)}
+        rows, changed, (answers, seen, rivals) = self._changed(edits)
+        before = self.answers[rows]  # (B,A)
+        names_of = torch.tensor([[self.numbers[name] for name in edit.names or ()] for edit in changed]).view(-1, 2, 1)
+        first, second = names_of.unbind(1)  # (B,1) each
+        expected = torch.where(before == first, second, torch.where(before == second, first, before))  # (B,A)
+        same = (answers == expected).all(1)
+        follows = same & (before != expected).any(1)
+        asks_name = torch.tensor([
+            bool(set(edit.names or ()) & set(words_of(edit.asked.answer))) for edit in changed
+        ], dtype=torch.bool)  # fmt: skip
+        found = {
+            "swap_follow": self._spread(torch.where(asks_name, follows.double(), torch.nan), rows),
+            "swap_hold": self._spread(torch.where(asks_name, torch.nan, same.double()), rows),
+        }
         if seen is not None and self.seen is not None and rows:
-            held = self._hold(self.seen, seen, rows, self._kept(rows, changed, elsewhere=False))
-            found["swap_weights_hold"] = self._spread(held, rows)
+            found |= self._holds("swap_weights_hold", self.seen, seen, rivals, rows, changed)
         return found
 
     def _with_edited_weights(self) -> dict[str, Tensor]:
         """The heaviest sentence gets no weight, in one look and in all; beside the story without that sentence."""
         if self.seen is None:
             return {}
+        total = heaviest_sentence(self.seen.total, self.seen.present)
+        slots = {**self.seen.heaviest, "all": total}  # by look: (N,)
+        removals = dict.fromkeys(
+            (row, at) for slot in slots.values() for row, at in enumerate(slot.tolist()) if self.asked[row].sentences
+        )  # looks often agree, so each story is asked once
+        stories = [removed(self.asked[row], self._place(row, at)).asked for row, at in removals]
+        parts = (stories[start : start + BATCH] for start in range(0, len(stories), BATCH))
+        without = dict(zip(removals, (each for part in parts for each in self._ask(part).answers)))
         found: dict[str, Tensor] = {}
-        for name, slot in self.seen.heaviest.items():
-            same, _ = self._edited_agrees(slot, (name,))
-            found[f"edit_agrees_{name}"] = torch.where(self.seen.active[name], same, torch.nan)
-        slot = heaviest_sentence(self.seen.total, self.seen.present)
-        found["edit_agrees_all"], changes = self._edited_agrees(slot, tuple(self.seen.looks))
-        found["edit_agrees_where"] = torch.where(changes, found["edit_agrees_all"], torch.nan)
+        for name, slot in slots.items():
+            looks = tuple(self.seen.looks) if name == "all" else (name,)
+            target = torch.stack([without.get((row, at), self.answers[row]) for row, at in enumerate(slot.tolist())])
+            other = self._another(slot, self.seen.present)
+            took_place = self.seen.present.any(1) & self.seen.active.get(name, torch.tensor(True))
+            drawn = ("_random", other.clamp(min=0), took_place & (other >= 0))
+            for which, at, is_there in (("", slot, took_place), drawn):
+                same = (self._edited(looks, at) == target).all(1).double()
+                found[f"edit_agrees_{name}{which}"] = torch.where(is_there, same, torch.nan)
+                if name == "all":
+                    matters = is_there & (target != self.answers).any(1)
+                    found[f"edit_agrees_where{which}"] = torch.where(matters, same, torch.nan)
         return found
 
-    def _edited_agrees(self, slot: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Whether taking weight from ``slot`` (N,) gives the answer to the story without it (N,); if that is new."""
-        places = [int(at) + max(0, len(each.sentences) - self._memory) for at, each in zip(slot.tolist(), self.asked)]
-        rows = [row for row, each in enumerate(self.asked) if each.sentences]
-        stories = [removed(self.asked[row], places[row]).asked for row in rows]
-        without, _ = self._ask(stories)
-        with_edit, _ = self._ask([self.asked[row] for row in rows], zeroed=(names, slot[rows]))
-        same = (without == with_edit).all(1).double()
-        changes = (without != self.answers[rows]).any(1).double()
-        return self._spread(same, rows), self._spread(changes, rows).nan_to_num().bool()
+    def _another(self, slot: Tensor, present: Tensor) -> Tensor:
+        """A slot (N,) drawn from the sentences in memory but ``slot`` (N,); −1 where there is no other."""
+        found = []
+        for row, own in enumerate(slot.tolist()):
+            others = [at for at in range(int(present[row].sum())) if at != own]
+            found.append(self.draw.choice(others) if others else -1)
+        return torch.tensor(found, dtype=torch.long)
+
+    def _edited(self, looks: Sequence[str], slot: Tensor) -> Tensor:
+        """Ids of the answers (N,A) when sentence ``slot`` (N,) gets no weight in ``looks``."""
+        at = slot.to(self.raw["logits"].device).unsqueeze(1)  # (N,1)
+        attention: Given = {name: self.raw[f"{name}.weights"].scatter(1, at, 0.0) for name in looks}
+        return said(respond(self.model, self.batch, attention)).cpu()
 
     # ------------------------------------------------------------ what they share
 
@@ -210,32 +280,50 @@ class CausalTests:
     def _memory(self) -> int:
         return int(self.model.config.memory)
 
-    def _ask(
-        self, asked: Sequence[Asked], *, zeroed: tuple[Sequence[str], Tensor] | None = None
-    ) -> tuple[Tensor, SentenceWeights | None]:
-        """Ids of the answers (N,A), and the looks; ``zeroed``: looks, and the slot (N,) that gets no weight in them."""
+    def _place(self, row: int, slot: int) -> int:
+        """The number of the sentence in a slot."""
+        return slot + max(0, len(self.asked[row].sentences) - self._memory)
+
+    def _ask(self, asked: Sequence[Asked]) -> Asking:
+        """What the model says and sees."""
         if not asked:
-            return torch.zeros(0, self._said_words, dtype=torch.long), None
+            return Asking(torch.zeros(0, self._said_words, dtype=torch.long), None, {})
+        return self._read(*self._respond(asked))
+
+    def _respond(self, asked: Sequence[Asked]) -> tuple[dict[str, Tensor], Raw]:
+        """The questions as a batch, and what the model computes for it."""
         tensors = as_tensors(self.model, asked, self.words)
         batch = batch_for(self.model, tensors, torch.arange(tensors.size))
-        raw = respond(self.model, batch)
-        if zeroed is not None:
-            names, slot = zeroed
-            attention: Given = {
-                name: raw[f"{name}.weights"].scatter(1, slot.to(raw["logits"].device).unsqueeze(1), 0.0)
-                for name in names
-            }
-            raw = respond(self.model, batch, attention)
-        return said(raw).cpu(), sentence_weights(self.model, raw, batch["story"])
+        return batch, respond(self.model, batch)
+
+    def _read(self, batch: Mapping[str, Tensor], raw: Raw) -> Asking:
+        seen = sentence_weights(self.model, raw, batch["story"])
+        return Asking(said(raw).cpu(), seen, {} if seen is None else rival_maps(batch))
 
     @property
     def _said_words(self) -> int:
         return int(getattr(self.model.config, "answer_words", 1))
 
-    def _changed(self, edits: Mapping[int, Edit]) -> tuple[list[int], list[Edit], Tensor, SentenceWeights | None]:
+    def _changed(self, edits: Mapping[int, Edit]) -> tuple[list[int], list[Edit], Asking]:
         """Rows and edits in order, and what the model says and sees then."""
-        answers, seen = self._ask([edit.asked for edit in edits.values()])
-        return list(edits), list(edits.values()), answers, seen
+        return list(edits), list(edits.values()), self._ask([edit.asked for edit in edits.values()])
+
+    def _holds(
+        self,
+        score: str,
+        before: SentenceWeights,
+        after: SentenceWeights,
+        rivals: Mapping[str, SentenceWeights],
+        rows: Sequence[int],
+        edits: Sequence[Edit],
+    ) -> dict[str, Tensor]:
+        """How much of the weights held, as ``score`` (N,); that of the rivals is kept beside it."""
+        kept = self._kept(rows, edits, elsewhere=False)
+        held = self._hold(before, after, rows, kept)
+        for name, first in self.rival_seen.items():
+            own = torch.where(held.isnan(), torch.nan, self._hold(first, rivals[name], rows, kept))
+            self._scored[name][score] = self._spread(own, rows)
+        return {score: self._spread(held, rows)}
 
     def _harmless(self, row: int, asked: Asked, make: Callable[[Asked, int], Edit | None]) -> Edit | None:
         """A change of a sentence that is no supporting fact, after which the answer is the same by the rules."""

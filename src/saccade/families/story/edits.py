@@ -74,14 +74,14 @@ def replaced(asked: Asked, place: int, others: Sequence[str], draw: random.Rando
     """The story with another sentence in ``place``, one of ``others`` that is about nothing the answer involves.
 
     It shares no name, thing or place with the question, the answer and the supporting facts: no word but verbs and
-    small words. None where no such sentence was drawn.
+    small words. Nor is it a sentence that the story has. None where no such sentence was drawn.
     """
     involved = {word for text in (asked.question, asked.answer) for word in words_of(text)}
     involved |= {word for number in asked.supporting for word in words_of(asked.sentences[number])}
     verbs = {word for phrases in SAME_MEANING for phrase in phrases for word in phrase.split()}
-    for _ in range(TRIES):
+    for _ in range(TRIES if others else 0):
         new = draw.choice(others)
-        if not (set(words_of(new)) & involved) - verbs - OPENERS - SMALL:
+        if new not in asked.sentences and not (set(words_of(new)) & involved) - verbs - OPENERS - SMALL:
             return _with_sentence(asked, place, new, kept=False)
     return None
 
@@ -120,7 +120,7 @@ def exchanged(asked: Asked, one: str, two: str) -> Edit:
 def pairs_of_names(asked: Asked, names: Collection[str], draw: random.Random) -> list[tuple[str, str]]:
     """Pairs to exchange, in a drawn order: a name that the question or a supporting fact has, and another.
 
-    The other one is in the story if any is.
+    The other one is in the story if any is. Pairs with the name that is the answer come first.
     """
     told = {word for sentence in asked.sentences for word in words_of(sentence)} & set(names)
     texts = (asked.question, *(asked.sentences[number] for number in asked.supporting))
@@ -128,6 +128,7 @@ def pairs_of_names(asked: Asked, names: Collection[str], draw: random.Random) ->
     pairs = [(one, two) for one in central for two in sorted(told or names) if one != two]
     pairs = pairs or [(one, two) for one in central for two in sorted(names) if one != two]
     draw.shuffle(pairs)
+    pairs.sort(key=lambda pair: not set(pair) & set(words_of(asked.answer)))
     return pairs[:TRIES]
 
 

@@ -14,6 +14,8 @@ from saccade.models.base import Given, Raw, given_argument
 from saccade.models.story import StoryModel
 
 BATCH = 500
+PART = 50
+"""Stories of like length that a model reads together if it reads from sentence to sentence."""
 BAGS = ("bags", "query_bags")
 
 
@@ -45,8 +47,36 @@ def batch_for(model: StoryModel, tensors: StoryTensors, indices: Tensor) -> dict
 
 def respond(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | None = None) -> Raw:
     """What the model computes for a batch of :func:`batch_for`, perhaps with weights that are given."""
+    if model.facts_carry_the_past and len(batch["story"]) > PART:
+        return _by_length(model, batch, attention)
     options: dict[str, Any] = {name: batch[name] for name in BAGS if name in batch}
     return model.forward_raw(batch["story"], batch["query"], **options, **given_argument(attention))
+
+
+def _by_length(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | None) -> Raw:
+    """The same, stories of like length together and without the slots that they leave empty.
+
+    A model whose facts carry the past reads from sentence to sentence, and empty slots are nothing to it. Stories of
+    task 3 have 4 to 228 sentences, so most of a batch would be empty slots.
+    """
+    story, query = batch["story"], batch["query"]
+    slots = story.shape[1]
+    length = ((story != 0).any(-1) * torch.arange(1, slots + 1, device=story.device)).amax(1)  # (B,)
+    order = length.argsort()
+    parts = []
+    for rows in torch.split(order, PART):
+        most = max(1, int(length[rows[-1]]))
+        given = None if attention is None else {name: each[rows, : most + 1] for name, each in attention.items()}
+        raw = model.forward_raw(story[rows, :most], query[rows], **given_argument(given))
+        parts.append({name: _with_empty(name, each, slots - most) for name, each in raw.items()})
+    back = order.argsort()
+    return {name: torch.cat([part[name] for part in parts])[back] for name in parts[0]}
+
+
+def _with_empty(name: str, values: Tensor, empty: int) -> Tensor:
+    """Weights and scores of looks (B,S'+1) with the empty slots that were left out (B,S+1); others as they are."""
+    fill = {"weights": 0.0, "scores": -torch.inf}.get(name.rpartition(".")[2])
+    return values if fill is None else torch.nn.functional.pad(values, (0, empty), value=fill)
 
 
 def said(raw: Raw) -> Tensor:

@@ -6,7 +6,6 @@ A score is a fraction, but for ``failed_tasks``, a number of tasks. Intervals re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -16,8 +15,8 @@ from saccade.families.splits import config_of
 from saccade.families.story.causal import CausalTests
 from saccade.families.story.data import StoryDataConfig, StorySource
 from saccade.families.story.responding import BATCH, as_tensors, batch_for, batches, is_right, respond, said
+from saccade.families.story.sampling import sample_questions, story_numbers
 from saccade.families.story.sentence_weights import sentence_weights
-from saccade.families.story.stories import Asked
 from saccade.families.story.support_scores import SupportScores
 from saccade.families.story.tensors import StoryTensors
 from saccade.metrics.columns import Columns, Values
@@ -55,7 +54,7 @@ def score_stories(
         split: train, val or test.
         words: the vocabulary of the model.
         supervised: whether its looks were taught the supporting facts; see :func:`is_supervised`.
-        limit: at most so many questions, spread evenly over the split.
+        limit: at most so many questions: whole stories, drawn by a hash, with the share of each task kept.
         sweeps: questions of the causal tests; None: 500.
         progress: called with questions done and questions in all.
     """
@@ -69,9 +68,9 @@ def score_stories(
 def scored_questions(
     model: StoryModel, config: StoryDataConfig, split: str, *, words: Sequence[str], limit: int | None = None
 ) -> StoryTensors:
-    """The questions that a model is scored on; of more than ``limit``, evenly spread ones."""
+    """The questions that a model is scored on; of more than ``limit``, those that :func:`sample_questions` draws."""
     asked = StorySource(config).questions(split)  # type: ignore[arg-type]
-    asked = asked if limit is None else asked[:: max(1, len(asked) // limit)][:limit]
+    asked = asked if limit is None else sample_questions(asked, limit)
     return as_tensors(model, asked, words, split)
 
 
@@ -84,15 +83,6 @@ def is_supervised(facts: ModelFacts) -> bool:
 def note_on(model: StoryModel, *, supervised: bool) -> str:
     """What has to be said with the scores of a model's looks."""
     return "; ".join([SUPERVISED] * supervised + [RECURRENT] * model.facts_carry_the_past)
-
-
-def story_numbers(asked: Sequence[Asked]) -> Tensor:
-    """Which story each question is about (N,). It is that of the question before if it goes on with its sentences."""
-    numbers = [0] if asked else []
-    for before, each in pairwise(asked):
-        goes_on = before.task == each.task and each.sentences[: len(before.sentences)] == before.sentences
-        numbers.append(numbers[-1] + (not goes_on))
-    return torch.tensor(numbers, dtype=torch.long)
 
 
 def has_failed(error: float) -> bool:
@@ -112,7 +102,9 @@ class StoryScores:
         self.causal, self.seed = causal, seed
         self.values, self.columns = Values(), Columns()
         self.support: SupportScores | None = None
-        self.tests, self.tested = Values(), Columns()
+        self._tests: list[dict[str, Tensor]] = []
+        self.tested = Columns()
+        self.test_rivals: dict[str, Values] = {}
         self.tasks: list[str] = []
         self._stories = 0
 
@@ -138,17 +130,31 @@ class StoryScores:
                 self.support = self.support or SupportScores()
                 self.support.add(seen, batch)
             progress(int(indices[-1]) + 1, tensors.size)
-        self._test(model, tensors, words, stories)
+        self._test(model, tensors, words, stories, place)
 
-    def _test(self, model: StoryModel, tensors: StoryTensors, words: Sequence[str], stories: Tensor) -> None:
+    def _test(
+        self, model: StoryModel, tensors: StoryTensors, words: Sequence[str], stories: Tensor, place: Tensor
+    ) -> None:
         """The causal tests, on questions that are drawn."""
         generator = torch.Generator().manual_seed(self.seed)
         drawn = torch.randperm(tensors.size, generator=generator)[: self.causal].sort().values
-        for indices in torch.split(drawn, BATCH):
+        for indices in torch.split(drawn, BATCH) if len(drawn) else ():
             asked = [tensors.asked[number] for number in indices.tolist()]
-            found = CausalTests(model, asked, words, seed=self.seed).scores()
-            self.tests.add_values(found)
-            self.tested.keep(story=stories[indices])
+            tests = CausalTests(model, asked, words, seed=self.seed)
+            self._tests.append(tests.scores())
+            for name, found in tests.rivals().items():
+                self.test_rivals.setdefault(name, Values()).add_values(found)
+            self.tested.keep(story=stories[indices], task=place[tensors.task[indices].cpu()])
+
+    @property
+    def tests(self) -> Values:
+        """Scores of the causal tests. Models of several tasks may differ in their looks: NaN for one without a look."""
+        names = dict.fromkeys(name for part in self._tests for name in part)
+        found = Values()
+        for part in self._tests:
+            nothing = torch.full_like(next(iter(part.values())), torch.nan)
+            found.add_values({name: part.get(name, nothing) for name in names})
+        return found
 
     # ------------------------------------------------------------ plain numbers
 
@@ -162,9 +168,12 @@ class StoryScores:
         if self.support is not None:
             attention, baselines = self.support.attention(), self.support.baselines()
             measured.append((self.support.total, story))
-        if self.tests.names:
-            attention = {**only_defined(self.tests.means()), **attention}
-            measured.append((self.tests, self.tested["story"]))
+        if self._tests:
+            tests = self.tests
+            attention = {**only_defined(tests.means()), **attention}
+            measured.append((tests, self.tested["story"]))
+            for name, values in self.test_rivals.items():
+                baselines[name] = {**baselines.get(name, {}), **only_defined(values.means())}
         return summarise(
             n=len(story),
             metrics=metrics,
@@ -172,9 +181,22 @@ class StoryScores:
             attention=attention,
             baselines=baselines,
             intervals=intervals,
-            counts={name: held.n for name, held in intervals.items()},
+            counts={"stories": self._stories} | self._without() | {name: held.n for name, held in intervals.items()},
             units={"failed_tasks": "task"} if "failed_tasks" in metrics else {},
         )
+
+    def _without(self) -> dict[str, Any]:
+        """``tasks_without``: by score, the tasks that were tested and of which no question has it."""
+        if not self._tests or not any(self.tasks):
+            return {}
+        task = self.tested["task"]
+        tested = [(number, name) for number, name in enumerate(self.tasks) if bool((task == number).any())]
+        found = {
+            score: [name for number, name in tested if bool(values[task == number].isnan().all())]
+            for score, values in self.tests.values().items()
+        }
+        lacking = {score: tasks for score, tasks in found.items() if tasks}
+        return {"tasks_without": lacking} if lacking else {}
 
     def _answers(self) -> tuple[dict[str, Any], dict[str, Interval]]:
         """Scores of answers, and the intervals of those that are no mean over all questions."""

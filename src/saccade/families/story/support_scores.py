@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from saccade.families.story.rival_maps import RIVALS, rival_maps
 from saccade.families.story.sentence_weights import SentenceWeights
 from saccade.metrics.columns import Values
-from saccade.metrics.slots.baselines import recency, uniform, word_overlap
 from saccade.metrics.slots.support import mass_elsewhere, support_found, support_hit, support_mass, support_rank
 from saccade.metrics.summary import only_defined
 
@@ -18,6 +18,8 @@ SCORES = {"support_hit": support_hit, "support_rank": support_rank, "support_mas
 BEST = "support_hit_best_look"
 ELSEWHERE = {False: "empty_mass", True: "end_mass"}
 """What the weight on no sentence lies on: empty slots, or the end-of-passes fact."""
+RANDOM = "random_looks"
+"""The rival with as many looks as the model made, each at one sentence drawn at random."""
 
 
 class SupportScores:
@@ -26,7 +28,7 @@ class SupportScores:
     def __init__(self) -> None:
         self.total = Values()
         self.by_look: dict[str, Values] = {}
-        self.rivals: dict[str, Values] = {"recency": Values(), "uniform": Values(), "word_overlap": Values()}
+        self.rivals: dict[str, Values] = {name: Values() for name in (*RIVALS, RANDOM)}
 
     def add(self, seen: SentenceWeights, batch: Mapping[str, Tensor]) -> None:
         """Score the looks at a batch.
@@ -38,23 +40,20 @@ class SupportScores:
         present = seen.present
         facts = supporting_slots(batch["supporting"].cpu(), present)  # (B,S) bool
         self.total.add_values(_scores(seen.total, facts, present, seen.has_end) | {
-            "support_found": support_found(
-                [each[:, :-1] * seen.active[name].unsqueeze(1) for name, each in seen.looks.items()], facts, present
-            )
+            "support_found": support_found(_taken(seen), facts, present)
         })  # fmt: skip
         for name, weights in seen.looks.items():
             own = _scores(weights, facts, present, seen.has_end)
             active = seen.active[name]
             kept = {score: torch.where(active, value, torch.nan) for score, value in own.items()}
             self.by_look.setdefault(name, Values()).add_values(kept | ({"active": active} if seen.has_end else {}))
-        maps = {
-            "recency": recency(present),
-            "uniform": uniform(present),
-            "word_overlap": word_overlap(batch["story"].cpu(), batch["query"].cpu()),
-        }
-        for name, weights in maps.items():
-            held = {score: scored(weights.nan_to_num(), facts, present) for score, scored in SCORES.items()}
-            self.rivals[name].add_values(held | {"support_found": held["support_hit"]})
+        maps = rival_maps(batch)
+        for name, rival in maps.items():
+            held = {score: scored(rival.total[:, :-1], facts, present) for score, scored in SCORES.items()}
+            self.rivals[name].add_values(held | {"support_found": support_found(_taken(rival), facts, present)})
+        even = maps["uniform"].total[:, :-1]
+        drawn = [even * active.unsqueeze(1) for active in seen.active.values()]
+        self.rivals[RANDOM].add_values({"support_found": support_found(drawn, facts, present)})
 
     def attention(self) -> dict[str, Any]:
         """Means of all looks together, the best look's hit, and the means look by look."""
@@ -77,6 +76,11 @@ def supporting_slots(supporting: Tensor, present: Tensor) -> Tensor:
     """Slots (B,S) of the supporting facts that are in memory, from their numbers (B,F), below 0 for none."""
     places = torch.arange(present.shape[1], device=present.device)
     return (supporting.unsqueeze(2) == places).any(1) & present
+
+
+def _taken(seen: SentenceWeights) -> list[Tensor]:
+    """The looks (B,S), without weight where they did not take place."""
+    return [each[:, :-1] * seen.active[name].unsqueeze(1) for name, each in seen.looks.items()]
 
 
 def _scores(weights: Tensor, facts: Tensor, present: Tensor, has_end: bool) -> dict[str, Tensor]:

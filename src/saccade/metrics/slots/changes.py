@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import ShapeError
-from saccade.metrics.slots.values import check_slots, check_weights, shares, where_any
+from saccade.metrics.slots.values import check_slots, check_weights, shares
 
 
 def weights_hold(before: Tensor, after: Tensor, kept: Tensor) -> Tensor:
@@ -32,7 +32,7 @@ def moved_to(before: Tensor, after: Tensor, kept: Tensor, where: Tensor) -> Tens
     """The share of the weight that was gained which lies on the sentences ``where`` (B,).
 
     Weight was gained on slots of the second story that have more of it than their sentence had in the first. What is
-    new there counts as having had none. NaN where nothing was gained.
+    new there counts as having had none. Where nothing was gained it is 0: weights that stay do not follow.
 
     Args:
         before: weights (B,S) of the first story; not turned into shares.
@@ -44,7 +44,7 @@ def moved_to(before: Tensor, after: Tensor, kept: Tensor, where: Tensor) -> Tens
     gained = (after - had).clamp(min=0)  # (B,S)
     total = gained.sum(1)
     on = (gained * check_slots(where, after, "where")).sum(1)
-    return where_any(on / total.clamp(min=1e-300), total > 1e-9)
+    return torch.where(total > 1e-9, on / total.clamp(min=1e-300), 0.0)
 
 
 def _aligned(before: Tensor, after: Tensor, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -61,15 +61,16 @@ def support_mass(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor
 def support_found(looks: Sequence[Tensor], supporting: Tensor, present: Tensor) -> Tensor:
     """The share of the supporting facts that are the heaviest sentence of at least one of the looks (B,).
 
-    A look without any weight on sentences finds nothing. Of several heaviest sentences the first counts.
+    A look without any weight on sentences finds nothing. A look with several heaviest sentences finds one of them,
+    drawn at random and apart from the other looks: a fact counts as much as it is likely to be found.
     """
-    found = torch.zeros_like(supporting)
+    missed = torch.ones(supporting.shape, dtype=torch.double, device=supporting.device)  # (B,S): no look finds it
     for each in looks:
         weights, supporting, present = _checked(each, supporting, present)
-        first = torch.where(present, weights, -1.0).argmax(1, keepdim=True)  # (B,1)
-        found |= torch.zeros_like(found).scatter(1, first, weights.gather(1, first) > 0) & present
-    total = (found & supporting).sum(1) / supporting.sum(1).clamp(min=1)
-    return where_any(total.double(), supporting.any(1))
+        heaviest = _heaviest(weights, present) & ((weights * present).sum(1, keepdim=True) > 0)  # (B,S)
+        missed = missed * (1 - heaviest.double() / heaviest.sum(1, keepdim=True).clamp(min=1))
+    total = ((1 - missed) * supporting).sum(1) / supporting.sum(1).clamp(min=1)
+    return where_any(total, supporting.any(1))
 
 
 def mass_elsewhere(weights: Tensor, present: Tensor) -> Tensor:

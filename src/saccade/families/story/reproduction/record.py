@@ -13,10 +13,12 @@ from typing import Any
 
 from saccade.atomic import make_folder, write_text
 from saccade.config import from_dict, to_dict
+from saccade.data.tables.references import split_reference
 from saccade.engine.recipe_versions import migrate_recipe
 from saccade.errors import CheckpointError, ConfigError
 from saccade.families.splits import config_of
-from saccade.families.story.data import StoryDataConfig
+from saccade.families.story.babi import babi_files
+from saccade.families.story.data import READERS, StoryDataConfig
 from saccade.families.story.responding import errors_by_task
 from saccade.families.story.scores import CAUSAL, StoryScores, is_supervised, note_on, scored_questions
 from saccade.models.io.facts import ModelFacts
@@ -51,8 +53,8 @@ def record_runs(
         data: ``babi:PATH`` of the official files.
         command: what trained them.
         folder: made if it is not there.
-        generated: numbers of tasks whose training questions were generated; a run that was trained on generated stories
-            says it itself.
+        generated: numbers of tasks whose training questions were generated, of runs that do not say it themselves, as
+            those do that were trained on generated stories or with ``data.fill``.
         device: auto, cpu, cuda, cuda:N or mps.
         revision: commit of the code, where the runs could not know it.
         progress: called with what is going on, how far it is, and how far it goes.
@@ -114,21 +116,33 @@ def _tested(
     folders = sorted((run / "replicas").glob("[0-9]*"), key=lambda path: int(path.name)) or [run / "model"]
     errors: dict[str, list[float]] = {task: [] for task in kept}
     for path in folders:
+        if path == run / "model":  # the only one
+            errors = {task: [error] for task, error in kept.items()}
+            break
         restart, own = _story_model(path, device)
         if (own.answers, own.model) != (facts.answers, facts.model):
             raise CheckpointError(f"{path}: not a restart of {run / 'model'}: its words or settings differ")
         for task, error in errors_by_task(restart, tensors).items():
             errors[task].append(round(error, DIGITS))
+    made = {*generated, *_filled(config)}
     is_generated = facts.data.get("name") == "stories"
     restarts = Restarts(
         errors={task: tuple(each) for task, each in errors.items()},
         kept=kept,
         chosen=int(facts.training.get("replica", 0)),
-        generated=tuple(task for task in kept if is_generated or task in generated),
+        generated=tuple(task for task in kept if is_generated or task in made),
         sha256=facts.sha256,
         **_course(run, len(folders)),
     )
     return model, facts, restarts
+
+
+def _filled(config: StoryDataConfig) -> set[str]:
+    """Tasks whose training questions were made, because the pack has none."""
+    if not config.fill:
+        return set()
+    _, root = split_reference(config.name, READERS)
+    return {task for task, files in babi_files(root, config.size).items() if "train" not in files}
 
 
 def _story_model(folder: Path, device: str) -> tuple[StoryModel, ModelFacts]:

@@ -1,4 +1,7 @@
-"""Cells of the memory table that lack a record: all restarts are trained as one stack, tested and recorded."""
+"""Cells of the memory table that lack a record: all restarts are trained as one stack, tested and recorded.
+
+Training questions that the pack lacks are made, as ``data.fill`` says.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,15 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from saccade.atomic import make_folder, write_text
 from saccade.data.tables.references import split_reference
 from saccade.errors import ConfigError
 from saccade.families.story.babi import Size, babi_files
-from saccade.families.story.data import READERS, StoryDataConfig, generated
+from saccade.families.story.data import READERS
 from saccade.families.story.reproduction.memory_table import DATA, Row
 from saccade.families.story.reproduction.record import record_runs
-from saccade.families.story.stories import Asked
 from saccade.verbs.reproduction.request import Request
 from saccade.verbs.reproduction.training import RESULTS, RUNS
 from saccade.verbs.train import train
-
-COUNT = {"1k": 1000, "10k": 10_000}
 
 
 def train_cells(cells: Sequence[tuple[Row, str]], request: Request) -> None:
@@ -35,18 +34,15 @@ def train_cells(cells: Sequence[tuple[Row, str]], request: Request) -> None:
     for done, (row, setting) in enumerate(cells):
         request.progress(f"training {row.system}, {setting}", done, len(cells))
         protocol, _, size = setting.partition("-")
-        data, made = with_missing_files(named[0], size, request.folder / "data")  # type: ignore[arg-type]
         tasks = official_tasks(named[0], size)  # type: ignore[arg-type]
         own = request.folder / RUNS / f"{row.system}-{DATA}-{setting}"
         runs = [own / f"qa{task}" for task in tasks] if protocol == "task" else [own]
+        settings = (f"data.size={size}", "data.fill=true", f"replicas={request.seeds}")
         for number, run in enumerate(runs):
-            changes = [*row.changes, f"data.size={size}", f"replicas={request.seeds}", *request.overrides]
+            changes = [*row.changes, *settings, *request.overrides]
             changes += [f"data.tasks=[{tasks[number]}]"] if protocol == "task" else []
-            _train(row.recipe, run, data, protocol, changes, request.device)
-        words = [
-            f"--set {shlex.quote(change)}"
-            for change in (*row.changes, f"data.size={size}", f"replicas={request.seeds}")
-        ]
+            _train(row.recipe, run, named[0], protocol, changes, request.device)
+        words = [f"--set {shlex.quote(change)}" for change in (*row.changes, *settings)]
         each = " --set 'data.tasks=[N]'" if protocol == "task" else ""
         record_runs(
             runs,
@@ -54,7 +50,6 @@ def train_cells(cells: Sequence[tuple[Row, str]], request: Request) -> None:
             data=named[0],
             command=f"saccade train {row.recipe} --data {DATA}:PATH --protocol {protocol} {' '.join(words)}{each}",
             folder=request.folder / RESULTS,
-            generated=made,
             device=request.device,
         )
     request.progress("training", len(cells), len(cells))
@@ -67,54 +62,7 @@ def _train(recipe: str, run: Path, data: str, protocol: str, changes: Sequence[s
         train(recipe, out=run, data=data, protocol=protocol, overrides=changes, device=device, quiet=True)
 
 
-# ---------------------------------------------------------------- files that the pack lacks
-
-
 def official_tasks(data: str, size: Size) -> list[int]:
     """Numbers of the tasks that have official test questions."""
     _, root = split_reference(data, READERS)
     return [int(task[2:]) for task, files in babi_files(root, size).items() if "test" in files]
-
-
-def with_missing_files(data: str, size: Size, folder: Path) -> tuple[str, list[int]]:
-    """The data with generated training files where the pack has none, and the numbers of these tasks.
-
-    Official files are linked into ``folder``, and generated ones written beside them.
-    """
-    _, root = split_reference(data, READERS)
-    files = babi_files(root, size)
-    lacking = [task for task, have in files.items() if "train" not in have]
-    if not lacking:
-        return data, []
-    place = make_folder(folder / size)
-    for have in files.values():
-        for path in have.values():
-            link = place / path.name
-            if not link.exists():
-                link.symlink_to(path.absolute())
-    for task in lacking:
-        made = place / f"{task}_generated_train.txt"
-        if not made.exists():
-            settings = StoryDataConfig(tasks=(int(task[2:]),), questions=COUNT[size])
-            write_text(made, babi_text(generated(settings, "train")))
-    return f"{DATA}:{place}", [int(task[2:]) for task in lacking]
-
-
-def babi_text(asked: Sequence[Asked]) -> str:
-    """Questions in the form of the official files: numbered lines, a question after what was told before it."""
-    lines: list[str] = []
-    told: tuple[str, ...] = ()
-    places: list[int] = []  # line number of each sentence of the story
-    number = 0
-    for each in asked:
-        if not told or each.sentences[: len(told)] != told:
-            told, places, number = (), [], 0
-        for sentence in each.sentences[len(told) :]:
-            number += 1
-            places.append(number)
-            lines.append(f"{number} {sentence}")
-        told = each.sentences
-        number += 1
-        facts = " ".join(str(places[place]) for place in each.supporting)
-        lines.append(f"{number} {each.question}\t{each.answer}\t{facts}")
-    return "\n".join(lines) + "\n"
