@@ -154,3 +154,12 @@ def test_what_is_drawn_is_a_function_of_the_seed():
     assert all(torch.equal(one[name], two[name]) or bool(one[name].isnan().any()) for name in one)
     assert torch.equal(one["weights_hold"].nan_to_num(), two["weights_hold"].nan_to_num())
     assert not torch.equal(one["weights_hold"].nan_to_num(), other["weights_hold"].nan_to_num())
+
+
+@pytest.mark.parametrize(("supporting", "is_scored"), [((), False), ((0,), True)])
+def test_nothing_holds_where_nobody_knows_which_sentences_matter(supporting, is_scored):
+    told = ("Zork orbits the moon.", "Blip orbits mars.", "Quux orbits venus.")
+    asked = [Asked(told, "What does zork orbit?", "moon", supporting, "own")] * 4
+    words = toy_words(asked)
+    scores = CausalTests(Constant(words), asked, words).scores()
+    assert bool((~scores["causal_hold"].isnan()).any()) == is_scored

@@ -8,7 +8,7 @@ import torch
 from saccade.families.story import responding
 from saccade.families.story.responding import as_tensors, batch_for, errors_by_task, is_right, respond
 from saccade.families.story.sampling import sample_questions, story_numbers
-from saccade.families.story.scores import CAUSAL, StoryScores, has_failed, is_supervised, note_on
+from saccade.families.story.scores import CAUSAL, StoryScores, has_failed, is_supervised, note_on, unknown_words
 from saccade.families.story.sentence_weights import sentence_weights
 from saccade.families.story.stories import Asked
 from saccade.models.dmn import DMNModel
@@ -230,3 +230,11 @@ def test_a_pass_that_chooses_the_end_is_no_look_at_a_sentence():
     assert seen.total[0].tolist() == pytest.approx([0.2, 0.7, 0.1])
     weak = DMNModel(replace(DMNModel.tiny(), memory=2))
     assert all(sentence_weights(weak, raw, story).active.values()), "gates that are no choice always count"
+
+
+def test_words_that_a_model_does_not_know_are_told() -> None:
+    asked = [Asked(("Anna walked to the cellar.",), "Where is Anna?", "cellar")]
+    known = ("", "is", "the", "to", "walked", "where")
+    said = unknown_words(asked, known)
+    assert said == "the model does not know 2 of the words (anna, cellar), nor a word of 1 answers"
+    assert unknown_words(asked, (*known, "anna", "cellar")) == ""

@@ -326,7 +326,12 @@ class CausalTests:
         return {score: self._spread(held, rows)}
 
     def _harmless(self, row: int, asked: Asked, make: Callable[[Asked, int], Edit | None]) -> Edit | None:
-        """A change of a sentence that is no supporting fact, after which the answer is the same by the rules."""
+        """A change of a sentence that is no supporting fact, after which the answer is the same by the rules.
+
+        None where neither supporting facts nor rules say which sentences do not matter.
+        """
+        if not asked.supporting and not self.known[row]:
+            return None
         others = [
             place
             for place in range(max(0, len(asked.sentences) - self._memory), len(asked.sentences))

@@ -17,6 +17,7 @@ from saccade.families.story.data import StoryDataConfig, StorySource
 from saccade.families.story.responding import BATCH, as_tensors, batch_for, batches, is_right, respond, said
 from saccade.families.story.sampling import sample_questions, story_numbers
 from saccade.families.story.sentence_weights import sentence_weights
+from saccade.families.story.stories import Asked, words_of
 from saccade.families.story.support_scores import SupportScores
 from saccade.families.story.tensors import StoryTensors
 from saccade.metrics.columns import Columns, Values
@@ -60,9 +61,23 @@ def score_stories(
     """
     config = config_of(StoryDataConfig, data)
     scores = StoryScores(causal=CAUSAL if sweeps is None else sweeps)
-    scores.add(model, scored_questions(model, config, split, words=words, limit=limit), words, progress)
+    questions = scored_questions(model, config, split, words=words, limit=limit)
+    scores.add(model, questions, words, progress)
     told = {"data": config.name.partition(":")[0], "split": split, **scores.summary()}
-    return told | ({"note": note} if (note := note_on(model, supervised=supervised)) else {})
+    notes = [each for each in (unknown_words(questions.asked, words), note_on(model, supervised=supervised)) if each]
+    return told | ({"note": "; ".join(notes)} if notes else {})
+
+
+def unknown_words(asked: Sequence[Asked], words: Sequence[str]) -> str:
+    """Which words of the questions, stories and answers the model does not know; nothing where it knows all."""
+    known = frozenset(words)
+    texts = {text for each in asked for text in (*each.sentences, each.question)}
+    found = sorted({word for text in texts for word in words_of(text)} - known)
+    unanswerable = sum(not known.issuperset(words_of(each.answer)) for each in asked)
+    if not found and not unanswerable:
+        return ""
+    some = f"{', '.join(found[:10])}{' …' if len(found) > 10 else ''}"
+    return f"the model does not know {len(found)} of the words ({some}), nor a word of {unanswerable:,} answers"
 
 
 def scored_questions(
