@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Any
 
 import pytest
@@ -32,11 +33,13 @@ STORIES = {"task", "joint"}
 """Protocols of stories: a model for each task, or one for all."""
 
 
+@cache
 def on_stories(name: str) -> bool:
     """Whether a recipe is trained on stories, which are generated and finite."""
     return load_recipe(name).family == "story"
 
 
+@cache
 def on_pictures(name: str) -> bool:
     """Whether a recipe is trained on given pictures instead of generated scenes: it then does not name them."""
     return "name" not in load_recipe(name).data
@@ -49,8 +52,9 @@ def cases() -> list[tuple[str, str | None]]:
     ]
 
 
-every = pytest.mark.parametrize(("name", "protocol"), cases())
-generated = pytest.mark.parametrize(("name", "protocol"), [case for case in cases() if not on_pictures(case[0])])
+CASES = cases()
+every = pytest.mark.parametrize(("name", "protocol"), CASES)
+generated = pytest.mark.parametrize(("name", "protocol"), [case for case in CASES if not on_pictures(case[0])])
 
 
 def test_recipes_are_packaged_and_have_protocols() -> None:
@@ -58,7 +62,7 @@ def test_recipes_are_packaged_and_have_protocols() -> None:
     for name in packaged_recipes():
         of_files = SPLITS if name.endswith("-cub") else CAPTIONS if name.startswith("sat-") else set()
         known = of_files if on_pictures(name) else STORIES if on_stories(name) else PROTOCOLS
-        assert {protocol for recipe, protocol in cases() if recipe == name and protocol} <= known
+        assert {protocol for recipe, protocol in CASES if recipe == name and protocol} <= known
         assert load_recipe(name).protocol in {*known, *([None] if on_stories(name) else [])} or not known
 
 

@@ -117,7 +117,11 @@ def test_each_word_follows_the_one_said_before() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "why"),
-    [({"stops": True}, "gate: softmax"), ({"dropout": 1.0}, "dropout"), ({"answer_words": 17}, "between 1 and 16")],
+    [
+        ({"stops": True}, "gate: softmax"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"answer_words": 17}, "must be 16 at most"),
+    ],
 )
 def test_settings_that_cannot_be(settings: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):

@@ -77,7 +77,7 @@ def test_a_model_says_whether_its_encoding_is_that_of_its_backbone(name: str) ->
     spec = models()[name]
     model = spec.resolve()(spec.tiny()).eval()
     if name not in ENCODED_WHOLE:
-        assert model.encoder is None
+        assert getattr(model, "encoder", None) is None
         return
     assert model.encoder is model.backbone
     inputs, _ = spec.resolve().example_batch(2, 0)

@@ -46,5 +46,5 @@ def test_the_tour_says_how_it_looks_and_leaves_out_what_there_is_not(architectur
     }
     assert words[architecture] in stop.section.text
     bars = [bar.label for part in stop.section.blocks if isinstance(part, Bars) for bar in part.bars]
-    assert ("best single cell of its grid" in bars) == (architecture != "stn")
+    assert ("best map of its grids" in bars) == (architecture != "stn")
     assert "attention spread evenly" in bars

@@ -15,7 +15,7 @@ from PIL import Image
 import saccade
 
 pytestmark = [pytest.mark.web, pytest.mark.slow]
-CTX, _ = LIVE
+CTX, *_ = LIVE
 
 # ---------------------------------------------------------------- taking along
 

@@ -19,7 +19,7 @@ from saccade.show.report import Report, Section
 from saccade.web.page import live_part
 
 pytestmark = [pytest.mark.web, pytest.mark.slow]
-CTX, SOFT = LIVE
+CTX, SOFT, *_ = LIVE
 
 
 def evidence(view: dict[str, Any]) -> np.ndarray:

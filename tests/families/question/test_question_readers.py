@@ -12,6 +12,7 @@ from saccade.families import data_entries
 from saccade.families.caption.readers import CAPTION_READERS
 from saccade.families.multiset.readers import MULTISET_READERS
 from saccade.families.question.readers import READERS, read_questions
+from saccade.families.story.data import READERS as STORY_READERS
 
 
 def test_every_reader_is_in_the_catalog_and_has_options():
@@ -21,7 +22,7 @@ def test_every_reader_is_in_the_catalog_and_has_options():
         assert is_dataclass(reader.options)
         assert reader.options() == reader.options()  # every option has a default
     listed = {name for name, held in data_entries().items() if held[0][1].kind == "reader"}
-    assert listed == set().union(*kinds)
+    assert listed == set().union(*kinds, STORY_READERS)
 
 
 def test_references_are_reader_and_path():

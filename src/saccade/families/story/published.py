@@ -29,7 +29,7 @@ def _row(
     failed: int | None,
     source: str,
     errors: tuple[float, ...] = (),
-    note: str = "",
+    note: str = "as printed in the paper",
 ) -> Published:
     """A row from percentages: the mean error, how many tasks failed, and the error of every task where it is known."""
     metrics: dict[str, float] = {"mean_error": mean / 100}
