@@ -37,7 +37,7 @@ def drop_privileges() -> None:
 
 
 def may_run_python() -> bool:
-    """Whether an ordinary user may start this interpreter; one below /root nobody else can."""
+    """Whether an ordinary user may start this interpreter; one in the folder of another user it may not."""
     pid = os.fork()
     if pid == 0:
         try:

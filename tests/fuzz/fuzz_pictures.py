@@ -14,6 +14,7 @@ from fuzzing import Content, Odd, Target
 from mutate import spoilt_bytes
 from PIL import Image
 
+from hostile_pictures import jpeg_of_scans, tiff_of_frames
 from saccade.data.pictures.reading import prepare, read_picture
 
 MODES = {"PNG": ("RGB", "RGBA", "L", "P", "1", "I;16", "LA"), "JPEG": ("RGB", "L", "CMYK"), "WEBP": ("RGB", "RGBA"),
@@ -80,10 +81,10 @@ class Pictures(Target):
             "PNG 8000 × 8000": lambda: _png(8000, 8000, bytes(8000 * 24_001)),
             "PNG 1 × 64 million": lambda: _png(1, 64_000_000, bytes(64_000_000 * 4)),
             "PNG too large": lambda: _png(20_000, 20_000, bytes(100)),
-            "JPEG of 400 scans": lambda: _scans(5500, 400),
-            "JPEG of 20 scans": lambda: _scans(200, 20),
-            "TIFF of 64,000 directories": lambda: _directories(64_000),
-            "TIFF of 100 directories": lambda: _directories(100),
+            "JPEG of 400 scans": lambda: jpeg_of_scans(5500, 400),
+            "JPEG of 20 scans": lambda: jpeg_of_scans(200, 20),
+            "TIFF of 64,000 directories": lambda: tiff_of_frames(64_000),
+            "TIFF of 100 directories": lambda: tiff_of_frames(100),
             "TIFF in a circle": _circle,
             "PPM of comments": lambda: b"P3 1 1 255\n" + b"#\n" * 800_000 + b"1 2 3\n",
             "PPM of 100 comments": lambda: b"P3 1 1 255\n" + b"#\n" * 100 + b"1 2 3\n",
@@ -121,26 +122,8 @@ def _png(width: int, height: int, rows: bytes, more: list[tuple[bytes, bytes]] |
     return b"\x89PNG\r\n\x1a\n" + b"".join(packed)
 
 
-def _scans(side: int, count: int) -> bytes:
-    """A progressive JPEG whose last scan comes again and again."""
-    data = _saved(Image.new("L", (side, side), 128), "JPEG", progressive=True, quality=50)
-    last = data[data.rindex(b"\xff\xda") : -2]
-    return data[:-2] + last * count + data[-2:]
-
-
-def _directories(count: int) -> bytes:
-    """A TIFF of one pixel with so many directories."""
-    tags = [(256, 4, 1), (257, 4, 1), (258, 3, 8), (259, 3, 1), (262, 3, 1), (273, 4, 0), (278, 4, 1), (279, 4, 1)]
-    made = bytearray(b"II*\0" + struct.pack("<I", 8))
-    for number in range(count):
-        made += struct.pack("<H", len(tags))
-        made += b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in tags)
-        made += struct.pack("<I", len(made) + 4 if number < count - 1 else 0)
-    return bytes(made)
-
-
 def _circle() -> bytes:
-    data = bytearray(_directories(2))
+    data = bytearray(tiff_of_frames(2))
     data[-4:] = struct.pack("<I", 8)
     return bytes(data)
 

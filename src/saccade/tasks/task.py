@@ -31,7 +31,7 @@ Batch = dict[str, Any]
 """Tensors by name, example axis first; plain values for what holds of the whole batch."""
 
 
-def check_batch(together: int, size: int | None) -> None:
+def _check_batch(together: int, size: int | None) -> None:
     """Refuse a batch that the training examples do not fill once, with one that they fill twice as a way out."""
     if size is not None and size < together:
         smaller = 1 << max(0, size.bit_length() - 2)
@@ -216,7 +216,7 @@ class Task(ABC):
     def steps_per_epoch(self, batch_size: int) -> int | None:
         """Whole batches in one pass; None when the data has no end."""
         size: int | None = self.split("train").size
-        check_batch(batch_size, size)
+        _check_batch(batch_size, size)
         return None if size is None else size // batch_size
 
     def train_batches(
@@ -232,10 +232,22 @@ class Task(ABC):
         """Batches ``start``, ``start + 1``, … of a phase, each a function of its number."""
         split = self.training_split(data, features)
         together = batch_size * world_size
-        check_batch(together, split.size)
+        _check_batch(together, split.size)
         mine = slice(rank * batch_size, (rank + 1) * batch_size)
-        for number in itertools.count(start):
-            yield self.batch(split, self._members(split, number, together)[mine], number * world_size + rank)
+        ahead = self.batches_at_once
+        for first in itertools.count(start, ahead):
+            members = [self._members(split, first + at, together)[mine] for at in range(ahead)]
+            yield from self.several(split, members, [(first + at) * world_size + rank for at in range(ahead)])
+
+    @property
+    def batches_at_once(self) -> int:
+        """Batches that :meth:`several` makes in one go; what is in a batch does not depend on it."""
+        return 1
+
+    def several(self, data: Any, members: Sequence[Tensor], numbers: Sequence[int]) -> Iterator[Batch]:
+        """The batches ``numbers``, each of the examples in its entry of ``members`` (B,)."""
+        for indices, number in zip(members, numbers):
+            yield self.batch(data, indices, number)
 
     def _members(self, data: Any, number: int, together: int) -> Tensor:
         """Which examples make up global batch ``number``: (together,)."""

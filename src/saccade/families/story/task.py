@@ -8,8 +8,7 @@ without the softmaxes over the memory, then ``answer`` with them. Several restar
 from __future__ import annotations
 
 import hashlib
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 import torch
@@ -25,7 +24,7 @@ from saccade.metrics.columns import Values
 from saccade.models.base import Raw
 from saccade.models.story import StoryModel
 from saccade.tasks.learned_data import LEARNED, Entries, word_entries
-from saccade.tasks.task import Batch, Task, check_batch
+from saccade.tasks.task import Batch, Task
 
 VALIDATION_BATCH = 2000
 MOST_TRAINING = 20_000
@@ -136,28 +135,18 @@ class StoryTask(Task):
         """Linear start is a switch of the forward pass."""
         return {"linear": True} if isinstance(loss, LinearStart) else {}
 
-    def train_batches(
-        self,
-        start: int,
-        *,
-        batch_size: int,
-        rank: int = 0,
-        world_size: int = 1,
-        data: str = "default",
-        features: str = "auto",
-    ) -> Iterator[Batch]:
-        """Batches ``start``, ``start + 1``, …, of which several are made in one go."""
-        split = self.training_split(data, features)
-        together, ahead = batch_size * world_size, AHEAD.get(self.device.type, 1)
-        check_batch(together, split.size)
-        mine = slice(rank * batch_size, (rank + 1) * batch_size)
-        for first in itertools.count(start, ahead):
-            members = torch.cat([self._members(split, first + at, together)[mine] for at in range(ahead)])
-            numbers = (first + torch.arange(ahead)) * world_size + rank  # of the batches of all ranks
-            whole = self._taught(split, members, rows_of(numbers, batch_size))
-            for at in range(ahead):
-                part = slice(at * batch_size, (at + 1) * batch_size)
-                yield {name: each[part] if isinstance(each, Tensor) else each for name, each in whole.items()}
+    @property
+    def batches_at_once(self) -> int:
+        """See :data:`AHEAD`."""
+        return AHEAD.get(self.device.type, 1)
+
+    def several(self, data: StoryTensors, members: Sequence[Tensor], numbers: Sequence[int]) -> Iterator[Batch]:
+        """The batches ``numbers``, made as one and cut apart."""
+        size = len(members[0])
+        whole = self._taught(data, torch.cat(list(members)), rows_of(torch.tensor(numbers), size))
+        for at in range(len(numbers)):
+            part = slice(at * size, (at + 1) * size)
+            yield {name: each[part] if isinstance(each, Tensor) else each for name, each in whole.items()}
 
     def batch(self, data: StoryTensors, indices: Tensor, number: int) -> Batch:
         """The questions ``indices`` (B,), with what a model of this kind is taught by."""
