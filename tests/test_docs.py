@@ -101,8 +101,8 @@ def test_commands_name_verbs_options_recipes_phases_and_models_that_there_are(pa
     assert len(found) >= least
     for words in found:
         told = read_as_the_verb_does(list(words))
-        if words[0] == "train" and told["recipe"] is not None:
-            recipe = load_recipe(told["recipe"], protocol=told["protocol"], overrides=told["overrides"] or [])
+        for name in told["recipe"] or [] if words[0] == "train" else []:
+            recipe = load_recipe(name, protocol=told["protocol"], overrides=told["overrides"] or [])
             assert {*(told["phases"] or [])} <= {phase.name for phase in recipe.phases}, words
         models = [told.get("model"), told.get("start"), *(told.get("models") or [])]
         named = {model for model in models if isinstance(model, str) and not model.startswith("runs/")}

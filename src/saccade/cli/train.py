@@ -1,24 +1,34 @@
-"""``saccade train``: a recipe in, a run folder out."""
+"""``saccade train``: a recipe in, a run folder out; several recipes or seeds in, a folder of runs out."""
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.options import Device, Quiet, Seed
-from saccade.cli.terminal import remark
+from saccade.cli.options import Device, Json, Quiet, Seed
+from saccade.cli.terminal import print_json, print_table, remark
+
+if TYPE_CHECKING:
+    from saccade.verbs.train_several import SeveralRuns, TrainedRun
 
 _OF_RECIPE = "the recipe's"
+_INTERVAL = (
+    "95 % interval of the mean by Student's t over the seeds. Weights are chosen by this score: 'saccade evaluate' "
+    "scores them on test data."
+)
 
 
 def train(
-    out: Annotated[Path, typer.Option("--out", "-o", help="The run folder.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The run folder; of several runs, the folder for them.")],
     recipe: Annotated[
-        str | None,
-        typer.Argument(help="A name of 'saccade list recipes', or a YAML file; not needed to --resume."),
+        list[str] | None,
+        typer.Argument(
+            help="Names of 'saccade list recipes', or YAML files; not needed to --resume.", metavar="[RECIPE]…"
+        ),
     ] = None,
     data: Annotated[
         str | None,
@@ -48,7 +58,19 @@ def train(
             "--set", help="key=value, as in phases.0.steps=100.", metavar="KEY=VALUE", show_default="as the recipe says"
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.", show_default="off")] = False,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            "--seeds", help="Train this many seeds of each recipe, side by side.", min=1, show_default="one run"
+        ),
+    ] = None,
+    at_once: Annotated[
+        int | None,
+        typer.Option(
+            "--at-once", help="Of several runs, how many at a time.", min=1, show_default="by cores and memory"
+        ),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in --out.", show_default="off")] = False,
     accept_changed_data: Annotated[
         bool,
         typer.Option(
@@ -64,15 +86,37 @@ def train(
     precision: Annotated[
         str | None, typer.Option("--precision", help="auto, 32-true or bf16-mixed.", show_default=_OF_RECIPE)
     ] = None,
+    json: Json = False,
     device: Device = "auto",
     seed: Seed = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a model; Ctrl-C stops cleanly, and --resume goes on exactly from there."""
+    """Train a model, or several; Ctrl-C stops cleanly, and --resume goes on exactly from there."""
     import saccade
 
+    recipes = recipe or []
+    if len(recipes) > 1 or seeds is not None or _holds_several(out, resume):
+        from saccade.verbs.train import Settings
+        from saccade.verbs.train_several import train_several
+
+        chosen = (data, backbone, protocol, start, tuple(phases or ()), tuple(overrides or ()), seed, precision)
+        several = train_several(
+            recipes or None,
+            out=out,
+            settings=Settings(*chosen),
+            seeds=seeds,
+            at_once=at_once,
+            resume=resume,
+            accept_changed_data=accept_changed_data,
+            max_minutes=max_minutes,
+            device=device,
+            one_device=devices == nodes == 1 and strategy == "auto",
+            progress="quiet" if quiet else "auto",
+        )
+        _show(several, json=json, quiet=quiet)
+        return
     result = saccade.train(
-        recipe,
+        recipes[0] if recipes else None,
         data=data,
         backbone=backbone,
         protocol=protocol,
@@ -80,6 +124,7 @@ def train(
         phases=phases or [],
         overrides=overrides or [],
         out=out,
+        at_once=at_once,
         resume=resume,
         accept_changed_data=accept_changed_data,
         max_minutes=max_minutes,
@@ -91,6 +136,8 @@ def train(
         seed=seed,
         quiet=quiet,
     )
+    if json:
+        print_json(_plain(result))
     if not quiet:
         remark(f"run folder: {out}" + (f"; score it with: {scored_by(out, data)}" if result.model else ""))
     if result.stopped == "signal":
@@ -103,3 +150,62 @@ def scored_by(out: Path, data: str | None = None) -> str:
 
     named = data or data_of(out)
     return shlex.join(["saccade", "evaluate", str(out), *(["--data", named] if ":" in named else [])])
+
+
+def _holds_several(out: Path, resume: bool) -> bool:
+    """Whether --resume means several runs."""
+    from saccade.verbs.train import RUNS
+
+    return resume and (out / RUNS).is_file()
+
+
+def _show(several: SeveralRuns, *, json: bool, quiet: bool) -> None:
+    """Print how several runs ended, and exit as that asks for."""
+    if json:
+        print_json(_plain(several))
+    else:
+        rows = [_row(run) for run in several.runs]
+        print_table(str(several.out), ("run", "state", "step", "validation", "minutes"), rows)
+        if several.failed:
+            failed = [(run.name, run.error, run.log) for run in several.failed]
+            print_table("failed", ("run", "the last it said", "log"), failed)
+        if any(len(found.seeds) > 1 for _, found in several.over_seeds.values()):
+            over = [
+                (
+                    recipe,
+                    metric,
+                    len(found.seeds),
+                    f"{found.mean:.4f}" + ("" if found.std is None else f" ± {found.std:.4f}"),
+                    None if found.low is None or found.high is None else f"{found.low:.4f}–{found.high:.4f}",
+                )
+                for recipe, (metric, found) in several.over_seeds.items()
+            ]
+            print_table("over seeds", ("recipe", "validation", "seeds", "mean ± std", "interval"), over, note=_INTERVAL)
+    if not quiet:
+        if any(run.state in ("waiting", "stopped") for run in several.runs):
+            remark(f"go on with: {shlex.join(['saccade', 'train', '--resume', '--out', str(several.out)])}")
+        elif several.runs[0].state == "finished":
+            remark(f"score a run with: {scored_by(several.runs[0].out)}")
+    if several.stopped == "signal":
+        raise typer.Exit(130)
+    if several.failed:
+        raise typer.Exit(1)
+
+
+def _row(run: TrainedRun) -> tuple[object, ...]:
+    result = run.result
+    score = None if run.score is None else f"{run.metric} {run.score:.4f}"
+    state = f"{run.state}, run {run.attempts} times" if run.attempts > 1 else run.state
+    told = (None, None) if result is None else (result.step, f"{result.seconds / 60:.1f}")
+    return run.name, state, told[0], score, told[1]
+
+
+def _plain(value: object) -> object:
+    """Dataclasses and paths as JSON has them."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return str(value) if isinstance(value, Path) else value

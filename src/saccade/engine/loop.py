@@ -43,7 +43,7 @@ def fit(
     nodes: int = 1,
     strategy: str = "auto",
     precision: Precision | None = None,
-    progress: ProgressMode = "auto",
+    progress: ProgressMode | Reporter = "auto",
 ) -> RunResult:
     """Train ``task`` by ``recipe`` into the run folder ``out``.
 
@@ -61,7 +61,7 @@ def fit(
         nodes: machines.
         strategy: a Fabric strategy, such as ``ddp``, ``ddp_spawn`` or ``ddp_find_unused_parameters_true``.
         precision: overrides the recipe's.
-        progress: ``auto`` shows a bar on a terminal and plain lines elsewhere.
+        progress: ``auto`` shows a bar on a terminal and plain lines elsewhere; a `Reporter` is used as it is.
 
     Returns:
         Where the run ended, why, and its best validation.
@@ -104,7 +104,7 @@ class _Run:
         resume: bool,
         accept_changed_data: bool,
         max_minutes: float | None,
-        progress: ProgressMode,
+        progress: ProgressMode | Reporter,
     ) -> None:
         self.task, self.recipe, self.folder, self.resume = task, recipe, folder, resume
         self.accept_changed_data, self.max_minutes, self.progress = accept_changed_data, max_minutes, progress

@@ -146,8 +146,10 @@ class RichReporter(Reporter):
         self._bar.console.print(text, markup=False, highlight=False)
 
 
-def make_reporter(mode: ProgressMode) -> Reporter:
-    """The reporter for ``mode``; ``auto`` looks whether standard error is a terminal."""
+def make_reporter(mode: ProgressMode | Reporter) -> Reporter:
+    """The reporter for ``mode``, which may be one already; ``auto`` looks whether standard error is a terminal."""
+    if isinstance(mode, Reporter):
+        return mode
     if mode == "quiet":
         return Reporter()
     if mode == "rich" or (mode == "auto" and sys.stderr.isatty()):

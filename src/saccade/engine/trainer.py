@@ -23,7 +23,8 @@ from saccade.engine.data_note import Compared
 from saccade.engine.ema import WeightAverage
 from saccade.engine.health import Fault, TrainingStopped, origin
 from saccade.engine.learner import Learner
-from saccade.engine.phases import apply_phase, build_optimizer, statistics_names, train_mode, trainable_names
+from saccade.engine.phase_plans import phase_plans
+from saccade.engine.phases import apply_phase, build_optimizer, train_mode
 from saccade.engine.progress import Reporter
 from saccade.engine.protocol import Trainable
 from saccade.engine.ranks import agree, casts_nothing, gather_rng, on_first_rank
@@ -34,7 +35,7 @@ from saccade.engine.seeding import capture_rng, restore_rng, seed_all
 from saccade.engine.state import Best, Position, pack, unpack_model, unpack_optimizer, unpack_position, unpack_rng
 from saccade.engine.step import GraphedStep, TrainStep
 from saccade.engine.stop import StopRequest
-from saccade.engine.validation import best_replica, by_replica, choosing_by_measured, measure, publish_model, summary
+from saccade.engine.validation import best_replica, by_replica, measure, publish_model, summary
 from saccade.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -80,17 +81,10 @@ class Trainer:
         task.tell = reporter.preparing
         task.to(fabric.device)
         self.learner = self._make_learner().to(fabric.device)
-        parameters = dict(self.learner.model.named_parameters())
         state = self.learner.model.state_dict(keep_vars=True)  # the tensors themselves, running statistics among them
         self.ema = WeightAverage(state, recipe.ema) if recipe.ema is not None else None
         self.micro_batch = self._micro_batch()
-        self.epoch = task.steps_per_epoch(recipe.batch_size)
-        self.phases = [choosing_by_measured(phase, task.measures()) for phase in recipe.phases]
-        self.losses = []
-        for phase in self.phases:  # so that a mistake in the last phase is found before the first begins
-            learning = trainable_names(phase, list(parameters), statistics_names(self.learner))
-            phase.total_steps(self.epoch)
-            self.losses.append(task.loss_of(phase, learning))
+        self.epoch, self.phases, self.losses = phase_plans(task, recipe, self.learner)
         self.at = Position()
         self.data_changes: tuple[str, ...] = ()
         """Changes of the data that were accepted since the run began, in words."""

@@ -6,13 +6,14 @@ They come with the package, so that a table can be printed where nothing can be 
 from saccade.recorded.keep import keep
 from saccade.recorded.restarts import Restarts, errors_by_restart, kept_errors
 from saccade.recorded.runs import RecordedRun, read_run, recorded_runs, results_folder, superseded_runs
-from saccade.recorded.seeds import Difference, Measured, difference, measure
+from saccade.recorded.seeds import Difference, Measured, Spread, difference, measure, spread
 
 __all__ = [
     "Difference",
     "Measured",
     "RecordedRun",
     "Restarts",
+    "Spread",
     "difference",
     "errors_by_restart",
     "keep",
@@ -21,5 +22,6 @@ __all__ = [
     "read_run",
     "recorded_runs",
     "results_folder",
+    "spread",
     "superseded_runs",
 ]

@@ -10,7 +10,7 @@ uncertain by was never printed, so it counts as exact.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import hypot, sqrt
 
@@ -34,6 +34,19 @@ class Measured:
     seeds: tuple[int, ...]
     n: int
     """Test examples of each seed; of the smallest, where they differ."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """One score over seeds of which nothing else is known: how sure each is by its examples was not measured."""
+
+    mean: float
+    std: float | None
+    """With n − 1; None with one seed."""
+    low: float | None
+    """95 % interval of the mean, by Student's t over the seeds alone; None with one seed."""
+    high: float | None
+    seeds: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -68,8 +81,7 @@ def measure(runs: Iterable[RecordedRun], metric: str, *, of: str | None = None) 
         return None
     values = [value for _, value in found.values()]
     mean = statistics.fmean(values)
-    std = statistics.stdev(values) if len(values) > 1 else None
-    between = 0.0 if std is None else _STUDENT[min(len(values) - 1, len(_STUDENT)) - 1] * std / sqrt(len(values))
+    std, between = _between(values)
     intervals = [run.interval(metric) if of is None else None for run, _ in found.values()]
     reach = [(value - each[0], each[1] - value) for value, each in zip(values, intervals) if each is not None]
     low = high = None
@@ -77,6 +89,27 @@ def measure(runs: Iterable[RecordedRun], metric: str, *, of: str | None = None) 
         low = mean - hypot(statistics.fmean(below for below, _ in reach), between)
         high = mean + hypot(statistics.fmean(above for _, above in reach), between)
     return Measured(mean, std, low, high, tuple(sorted(found)), min(run.count(metric) for run, _ in found.values()))
+
+
+def spread(values: Mapping[int, float]) -> Spread:
+    """Mean, standard deviation and interval of ``values`` by seed, of which there is one or more.
+
+    >>> found = spread({0: 0.90, 1: 0.92, 2: 0.94})
+    >>> f"{found.mean:.2f} ± {found.std:.2f} ({found.low:.4f}–{found.high:.4f})"
+    '0.92 ± 0.02 (0.8703–0.9697)'
+    """
+    mean = statistics.fmean(values.values())
+    std, between = _between(list(values.values()))
+    low, high = (None, None) if std is None else (mean - between, mean + between)
+    return Spread(mean, std, low, high, tuple(sorted(values)))
+
+
+def _between(values: list[float]) -> tuple[float | None, float]:
+    """Standard deviation over seeds and the half-width of the mean's interval by it; None and 0 with one seed."""
+    if len(values) < 2:
+        return None, 0.0
+    std = statistics.stdev(values)
+    return std, _STUDENT[min(len(values) - 1, len(_STUDENT)) - 1] * std / sqrt(len(values))
 
 
 def difference(measured: Measured, published: float) -> Difference:

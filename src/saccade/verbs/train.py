@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypedDict, Unpack, cast, overload
 
 from saccade.config import from_dict
 from saccade.engine.recipe import Recipe, load_recipe
@@ -20,9 +20,54 @@ if TYPE_CHECKING:
     from saccade.engine.protocol import Trainable
     from saccade.tasks.task import Task
 
+RUNS = "runs.json"
+"""In a folder of several runs: which they are and how they ended."""
+
+
+Several = list[str] | list[Path] | tuple[str | Path, ...]
+"""Recipes, by name or file."""
+
+
+class Options(TypedDict, total=False):
+    """What may be said of a training besides its recipe, place and seeds; see `train`."""
+
+    data: str | None
+    backbone: str | None
+    protocol: str | None
+    start: str | Path | None
+    phases: Sequence[str]
+    overrides: Sequence[str]
+    seed: int | None
+    at_once: int | None
+    resume: bool
+    accept_changed_data: bool
+    max_minutes: float | None
+    device: str
+    devices: int
+    nodes: int
+    strategy: str
+    precision: str | None
+    quiet: bool
+
+
+@overload
+def train(
+    recipe: str | Path | None = None, *, out: Path | str, seeds: None = None, **options: Unpack[Options]
+) -> RunResult: ...
+
+
+@overload
+def train(
+    recipe: str | Path | Several, *, out: Path | str, seeds: int, **options: Unpack[Options]
+) -> list[RunResult]: ...
+
+
+@overload
+def train(recipe: Several, *, out: Path | str, seeds: None = None, **options: Unpack[Options]) -> list[RunResult]: ...
+
 
 def train(
-    recipe: str | Path | None = None,
+    recipe: str | Path | Several | None = None,
     *,
     out: Path | str,
     data: str | None = None,
@@ -32,6 +77,8 @@ def train(
     phases: Sequence[str] = (),
     overrides: Sequence[str] = (),
     seed: int | None = None,
+    seeds: int | None = None,
+    at_once: int | None = None,
     resume: bool = False,
     accept_changed_data: bool = False,
     max_minutes: float | None = None,
@@ -41,8 +88,11 @@ def train(
     strategy: str = "auto",
     precision: str | None = None,
     quiet: bool = False,
-) -> RunResult:
+) -> RunResult | list[RunResult]:
     """Train ``recipe`` (a packaged name or a YAML file) into the run folder ``out``.
+
+    With ``seeds``, or with a list of recipes, several runs are trained side by side, each in a process of its own and
+    into a folder of its own below ``out``; see :mod:`saccade.verbs.train_several`. Then a list of results is returned.
 
     Args:
         recipe: see ``saccade list recipes``; with ``resume`` it may be left out: the run knows its own.
@@ -53,7 +103,9 @@ def train(
         start: begin with the weights of this model where they fit: a name of the zoo, a run, or a model folder.
         phases: train these phases of the recipe alone, by name; none: all of them.
         overrides: ``key=value`` texts, e.g. ``phases.0.steps=100``; values are read as YAML.
-        seed: another seed than the recipe's.
+        seed: another seed than the recipe's; with ``seeds`` the first of them.
+        seeds: how many seeds of each recipe to train.
+        at_once: of several runs, how many at the same time; None: as many as cores and memory allow.
         resume: go on where the run stopped, exactly; refused when the data is not what the run began with.
         accept_changed_data: with ``resume``, go on although the data changed; the model's card says so.
         max_minutes: stop cleanly after this long.
@@ -63,26 +115,36 @@ def train(
         strategy: a Fabric strategy, e.g. ddp.
         precision: auto, 32-true or bf16-mixed, instead of what the recipe says.
         quiet: no progress.
-    """
-    from saccade.engine.loop import fit  # brings Fabric, which takes seconds
-    from saccade.engine.run_folder import RunFolder
 
-    resolved = _recorded(Path(out)) if recipe is None and resume else None
-    if resolved is None:
-        if recipe is None:
-            raise ConfigError("no recipe: name one (see 'saccade list recipes'), or go on with a run by --resume")
-        chosen = list(overrides)
-        given = {"data.name": _anywhere(data), "model.config.backbone": backbone, "seed": seed}
-        given["start"] = None if start is None else str(start)
-        for path, value in given.items():
-            chosen += [] if value is None else [f"{path}={json.dumps(value)}"]  # a path may hold what YAML reads
-        chosen += [] if precision is None else [f"precision={precision}"]
-        resolved = _only(load_recipe(recipe, protocol=protocol, overrides=chosen), phases)
-    elif overrides or phases or any(value is not None for value in (data, backbone, protocol, start, seed, precision)):
-        raise ConfigError("a run that goes on keeps its recipe: leave out --set, --data, --protocol and the like")
-    task = build_task(resolved)
-    if resolved.start is not None and (not resume or RunFolder(Path(out)).has_no_state):
-        _begin(task, resolved.start, resolved.start_parts)
+    Raises:
+        RunsFailed: of several runs, some failed; the others are done.
+    """
+    started = None if start is None else str(start)
+    settings = Settings(data, backbone, protocol, started, tuple(phases), tuple(overrides), seed, precision)
+    if seeds is not None or not (recipe is None or isinstance(recipe, (str, Path))):
+        from saccade.verbs.train_several import train_several
+
+        several = train_several(
+            [recipe] if isinstance(recipe, (str, Path)) else recipe,
+            out=out,
+            settings=settings,
+            seeds=seeds,
+            at_once=at_once,
+            resume=resume,
+            accept_changed_data=accept_changed_data,
+            max_minutes=max_minutes,
+            device=device,
+            one_device=devices == nodes == 1,
+            progress="quiet" if quiet else "auto",
+        )
+        return several.results()
+    if at_once is not None:
+        raise ConfigError("--at-once is for several runs: it goes with --seeds or several recipes")
+    if resume and (Path(out) / RUNS).is_file():
+        raise ConfigError(f"{out} holds several runs: go on with them by the same recipes and seeds as before")
+    from saccade.engine.loop import fit  # brings Fabric, which takes seconds
+
+    task, resolved = prepare(recipe, settings, out=Path(out), resume=resume)
     return fit(
         task,
         resolved,
@@ -96,6 +158,54 @@ def train(
         strategy=strategy,
         progress="quiet" if quiet else "auto",
     )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user changes in a recipe; see `train`."""
+
+    data: str | None = None
+    backbone: str | None = None
+    protocol: str | None = None
+    start: str | None = None
+    phases: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
+    seed: int | None = None
+    precision: str | None = None
+
+    def anywhere(self) -> Settings:
+        """The same with the path of the data spelt out, so that they hold in any folder."""
+        return replace(self, data=_anywhere(self.data))
+
+    def resolve(self, recipe: str | Path) -> Recipe:
+        """``recipe`` with these settings in it."""
+        chosen = list(self.overrides)
+        given = {"data.name": _anywhere(self.data), "model.config.backbone": self.backbone, "seed": self.seed}
+        given["start"] = self.start
+        for path, value in given.items():
+            chosen += [] if value is None else [f"{path}={json.dumps(value)}"]  # a path may hold what YAML reads
+        chosen += [] if self.precision is None else [f"precision={self.precision}"]
+        return _only(load_recipe(recipe, protocol=self.protocol, overrides=chosen), self.phases)
+
+
+def prepare(
+    recipe: str | Path | None, settings: Settings, *, out: Path, resume: bool = False
+) -> tuple[Trainable, Recipe]:
+    """The task and the resolved recipe of a run into ``out``; nothing is written yet."""
+    from saccade.engine.run_folder import RunFolder
+
+    if recipe is None and resume:
+        resolved = _recorded(out)
+        if settings != Settings():
+            raise ConfigError("a run that goes on keeps its recipe: leave out --set, --data, --protocol and the like")
+    elif recipe is None:
+        raise ConfigError("no recipe: name one (see 'saccade list recipes'), or go on with a run by --resume")
+    else:
+        resolved = settings.resolve(recipe)
+    task = build_task(resolved)
+    if resolved.start is not None and (not resume or RunFolder(out).has_no_state):
+        _begin(task, resolved.start, resolved.start_parts)
+    return task, resolved
 
 
 def _only(recipe: Recipe, phases: Sequence[str]) -> Recipe:
@@ -119,7 +229,7 @@ def _begin(task: Trainable, start: str, parts: Sequence[str]) -> None:
     left = cast("Task", task).begin_with(wanted, start)
     unasked = [name for name in left if fits(name, parts)]
     if unasked:
-        warnings.warn(f"start: {start} has nothing for {', '.join(unasked)}; this begins anew", stacklevel=3)
+        warnings.warn(f"start: {start} has nothing for {', '.join(unasked)}; this begins anew", stacklevel=4)
 
 
 def _anywhere(data: str | None) -> str | None:
