@@ -21,6 +21,7 @@ from saccade.engine.side_by_side import SideBySide
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 from saccade.models.io.facts import read_facts
 from saccade.verbs import train_several as several
+from saccade.verbs.report import report
 from saccade.verbs.train import Settings
 from saccade.verbs.train_plan import make_plan
 
@@ -140,6 +141,19 @@ def test_seeds_stop_at_a_signal_go_on_and_are_what_each_is_alone(
     assert content(out)["over_seeds"]["own"]["seeds"] == [3, 4]
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_seeds_share_a_gpu_and_tell_its_memory(tmp_path: Path, recipe, capfd: pytest.CaptureFixture[str]) -> None:
+    out, name = tmp_path / "runs", recipe("own")
+    results = saccade.train(name, seeds=3, out=out, device="cuda")
+    assert [each.stopped for each in results] == ["finished"] * 3
+    found = content(out)
+    assert all(each["used"]["device"] > 0 for each in found["runs"])
+    assert "3 at once: " in capfd.readouterr().err  # the first was measured, and all fit
+    assert found["sharing"].startswith(("by CUDA MPS", "by time slicing"))
+    assert [each["attempts"] for each in found["runs"]] == [1, 1, 1]
+
+
 # ---------------------------------------------------------------- how they end
 
 
@@ -189,6 +203,17 @@ def test_python_gets_a_list_of_results(tmp_path: Path, recipe) -> None:
     shown = json.loads(run("train", recipe("ok"), "--seeds", 1, "--out", tmp_path / "json", "--json", "-q").stdout)
     assert shown["runs"][0]["result"]["best"]["value"] == 0.5
     assert shown["over_seeds"]["ok"][1]["std"] is None
+
+
+@pytest.mark.usefixtures("fakes")
+def test_a_folder_of_runs_is_no_model_and_says_so(tmp_path: Path, recipe) -> None:
+    out = tmp_path / "runs"
+    saccade.train(recipe("ok"), seeds=2, out=out, device="cpu", quiet=True)
+    (out / "seed-1" / "model").mkdir()
+    with pytest.raises(CheckpointError, match=rf"holds several runs: name one of them, such as {out / 'seed-1'}$"):
+        saccade.load(out)
+    with pytest.raises(DataError, match="holds several runs: a page shows one of them"):
+        report([out])
 
 
 # ---------------------------------------------------------------- going on

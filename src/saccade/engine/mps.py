@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,12 +31,15 @@ sys.exit(bool(cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), 0)
 
 @contextmanager
 def shared_gpu() -> Iterator[tuple[dict[str, str], str]]:
-    """Environment variables for processes that share a GPU, and how they share it, in words."""
+    """Environment variables for processes that share a GPU, and how they share it, in words.
+
+    While a daemon of one's own runs, SIGTERM raises SystemExit in the main thread, so that it is ended.
+    """
     program = shutil.which(PROGRAM)
     if program is None:
         yield {}, f"by time slicing, because {PROGRAM} is not installed"
         return
-    if _asked(program, "get_server_list", os.environ):
+    if _daemon(Path(os.environ.get(_PIPES) or "/tmp/nvidia-mps")) is not None:  # noqa: S108 - where CUDA looks for it
         yield {}, "by CUDA MPS, whose daemon runs already"
         return
     folder = Path(tempfile.mkdtemp(prefix="saccade-mps-"))  # a short path: sockets allow 107 characters
@@ -43,28 +47,41 @@ def shared_gpu() -> Iterator[tuple[dict[str, str], str]]:
     for place in own.values():
         Path(place).mkdir()
     environment = {**os.environ, **own}
+    with _exit_at_sigterm():
+        try:
+            if _runs([program, "-d"], environment) and _runs([sys.executable, "-c", _PROBE], environment):
+                yield own, "by CUDA MPS, with a daemon of their own"
+            else:
+                yield {}, f"by time slicing, because {PROGRAM} did not start"
+        finally:
+            if not _runs([program], environment, "quit\n") and (pid := _daemon(folder / "pipe")) is not None:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGTERM)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _exit_at_sigterm() -> Iterator[None]:
+    """Inside, SIGTERM unwinds the stack where it would have ended the process."""
+    is_main = threading.current_thread() is threading.main_thread()  # elsewhere Python allows no handlers
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
-        if _runs([program, "-d"], environment) and _runs([sys.executable, "-c", _PROBE], environment):
-            yield own, "by CUDA MPS, with a daemon of their own"
-        else:
-            yield {}, f"by time slicing, because {PROGRAM} did not start"
+        yield
     finally:
-        if not _asked(program, "quit -t 10", environment):
-            _end(folder)
-        shutil.rmtree(folder, ignore_errors=True)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _end(folder: Path) -> None:
-    """End the daemon that wrote its id into ``folder``, if that process is still the daemon."""
-    with suppress(OSError, ValueError):
-        pid = int((folder / "pipe" / f"{PROGRAM}.pid").read_text(encoding="ascii"))
-        if Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").startswith("nvidia-cuda-mps"):
-            os.kill(pid, signal.SIGTERM)
-
-
-def _asked(program: str, command: str, environment: Mapping[str, str]) -> bool:
-    """Whether a daemon took the command."""
-    return _runs([program], environment, command + "\n")
+def _daemon(pipes: Path) -> int | None:
+    """The process of the daemon with these pipes; None if none runs."""
+    try:
+        pid = int((pipes / f"{PROGRAM}.pid").read_text(encoding="ascii"))
+        is_it = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").startswith(PROGRAM[:15])
+    except (OSError, ValueError):
+        return None
+    return pid if is_it else None
 
 
 def _runs(words: list[str], environment: Mapping[str, str], told: str = "") -> bool:

@@ -50,7 +50,8 @@ class Run:
     attempts: int = 0
     alone: bool = False
     """Whether it waits until nothing else runs."""
-    result: Event | None = None
+    result: dict[str, Any] | None = None
+    """The fields of its `RunResult`, as it told them."""
     error: str | None = None
     used: dict[str, int] = field(default_factory=dict)
     """Bytes at the peak, of the machine and of the device."""
@@ -251,7 +252,7 @@ class SideBySide:
     def _told(self, child: _Child, event: Event) -> None:
         run = child.run
         if event["event"] == "result":
-            run.result = event
+            run.result = {name: value for name, value in event.items() if name != "event"}
         elif event["event"] == "refused":
             run.error = event["text"]
             child.keep_log(f"error: {event['text']}")

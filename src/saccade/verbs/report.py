@@ -42,6 +42,8 @@ def report(
 def _records(sources: Sequence[Path]) -> list[Record]:
     paths: list[Path] = []
     for source in sources:
+        if (source / "runs.json").is_file():
+            raise DataError(f"{source} holds several runs: a page shows one of them, so name the folder of that one")
         if source.is_dir():
             inside = sorted(path for path in source.glob("*.json") if path.with_suffix(".safetensors").is_file())
             if not inside:

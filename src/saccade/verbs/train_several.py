@@ -316,9 +316,10 @@ class _Several:
                     "state": run.state,
                     "metric": run.metric,
                     "score": run.score,
-                    "result": planned.run.result,
+                    "result": {name: each for name, each in (planned.run.result or {}).items() if name != "event"}
+                    or None,
                     "error": run.error,
-                    "log": run.log.relative_to(self.folder).as_posix(),
+                    "log": run.log.relative_to(self.folder).as_posix() if run.log.is_file() else None,
                     "attempts": run.attempts,
                     "used": run.used,
                 }

@@ -43,6 +43,9 @@ def resolve(name_or_path: str | Path) -> Path:
         refuse_foreign(path)
         if (path / "config.yaml").is_file():
             raise CheckpointError(f"{path}: a run that has not kept a model yet; go on with 'saccade train … --resume'")
+        if (path / "runs.json").is_file():
+            one = next((run.parent for run in sorted(path.glob("**/model/"))), path / "RUN")
+            raise CheckpointError(f"{path} holds several runs: name one of them, such as {one}")
         raise CheckpointError(f"{path}: neither a model folder (no {CONFIG}) nor a run folder (no model/)")
     zoo = nearest(str(name_or_path), shipped()) if shipped() else "(no models are shipped with this copy)"
     raise CheckpointError(f"no model '{name_or_path}' in the zoo and no such folder: {zoo}")
