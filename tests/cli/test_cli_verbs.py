@@ -210,6 +210,20 @@ def test_train_ends_with_a_command_that_can_be_pasted(monkeypatch: pytest.Monkey
     assert "saccade evaluate runs/1 --data csv:/of/the/run.csv" in " ".join(again.split())
 
 
+def test_train_prints_its_result_as_json(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from saccade.engine.state import Best
+    from saccade.engine.trainer import RunResult
+
+    best = Best(0.5, 3, 0, {"accuracy": 0.5})
+    done = RunResult(tmp_path, "time", 4, "main", best, {"loss": float("nan")}, 1.5, None, None)
+    monkeypatch.setitem(saccade.__dict__, "train", lambda recipe, **options: done)
+    assert json.loads(run("train", "soft-mref", "--out", tmp_path, "--json").stdout) == {
+        "out": str(tmp_path), "stopped": "time", "step": 4, "phase": "main", "seconds": 1.5,
+        "best": {"value": 0.5, "step": 3, "replica": 0, "metrics": {"accuracy": 0.5}},
+        "validation": {"loss": None}, "checkpoint": None, "model": None,
+    }  # fmt: skip
+
+
 def test_the_options_of_thin_verbs_exist_in_python() -> None:
     import inspect
 

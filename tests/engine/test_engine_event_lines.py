@@ -41,6 +41,16 @@ def test_every_call_is_a_line_and_steps_are_told_now_and_then() -> None:
     assert [event["done"] for event in told(often) if event["event"] == "advance"] == [1, 2, 3, 4]
 
 
+def test_memory_is_told_before_anything_is_logged() -> None:
+    """The other runs wait for it, and the first log of a slow training may take minutes."""
+    stream = io.StringIO()
+    reporter = LineReporter(stream, every=1e9)
+    reporter.begin("main", 100, 200, 8)
+    for step in range(101, 120):
+        reporter.advance(step)
+    assert [event["event"] for event in told(stream)] == ["begin", "memory"]
+
+
 def test_what_was_told_is_played_to_another_reporter() -> None:
     stream, first, second = io.StringIO(), io.StringIO(), io.StringIO()
     lines = LineReporter(stream, every=0.0)

@@ -200,6 +200,18 @@ def test_a_signal_stops_all_and_begins_no_more(tmp_path: Path) -> None:
     assert [run.result["stopped"] for run in trained.runs[:2]] == ["signal", "signal"]  # type: ignore[index]
 
 
+def test_a_child_that_is_stopped_by_itself_is_not_finished(tmp_path: Path) -> None:
+    trained = Trained(tmp_path, "wait", "ok")
+
+    def on(run: str, event: str) -> None:
+        if (run, event) == ("0-wait", "begin"):
+            trained.children._children[run].process.terminate()
+
+    trained.on = on
+    assert trained.train(2) == "signal"
+    assert trained.states == ["stopped", "finished"]
+
+
 def test_the_clock_holds_for_all_together(tmp_path: Path) -> None:
     trained = Trained(tmp_path, "time", "ok")
     assert trained.train(1, max_minutes=5.0) == "time"

@@ -349,3 +349,10 @@ def test_seeds_of_stacks_leave_room_for_their_restarts(tmp_path: Path, recipe) -
     assert [planned.run.name for planned in plain] == ["seed-7", "seed-8", "seed-9"]
     assert [planned.run.folder for planned in plain] == [tmp_path / f"seed-{seed}" for seed in (7, 8, 9)]
     assert len({json.dumps(planned.run.log.as_posix()) for planned in plain}) == 3
+
+
+def test_paths_hold_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = Settings(data="csv:a.csv", start="runs/a").anywhere()
+    assert (told.data, told.start) == (f"csv:{tmp_path / 'a.csv'}", str(tmp_path / "runs" / "a"))
+    assert Settings(data="mref", start="soft-mref").anywhere() == Settings(data="mref", start="soft-mref")

@@ -1,8 +1,8 @@
 """How many runs train side by side: by option, by cores, and by what the first one took of the memory.
 
-On the CPU as many begin at once as there are cores. On a GPU the first begins alone. After its first logged steps it
-says how much memory it took and how much is free; the others begin as far as they fit. A run of another recipe may need
-more, so on a GPU no two recipes that were not measured yet begin together.
+On the CPU as many begin at once as there are cores. On a GPU the first begins alone. After a few steps it says how much
+memory it took and how much is free; the others begin as far as they fit. A run of another recipe may need more, so on a
+GPU no two recipes that were not measured yet begin together.
 """
 
 from __future__ import annotations

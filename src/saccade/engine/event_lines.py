@@ -17,6 +17,8 @@ from typing import IO, Any, Literal
 from saccade.engine.progress import Reporter
 
 Event = dict[str, Any]
+_SETTLED = 8
+"""Steps of a phase after which its memory is known: by then a graph is captured."""
 
 
 class LineReporter(Reporter):
@@ -33,17 +35,19 @@ class LineReporter(Reporter):
     def __init__(self, stream: IO[str], every: float = 0.25) -> None:
         self._stream, self._every = stream, every
         self._last = {"advance": 0.0, "preparing": 0.0, "memory": 0.0}
-        self._total = 0
+        self._total = self._settled = 0
 
     def begin(self, phase: str, done: int, total: int, images_per_step: int) -> None:
         """Tell the phase."""
-        self._total = total
+        self._total, self._settled = total, done + _SETTLED
         self.tell("begin", phase=phase, done=done, total=total, images_per_step=images_per_step)
 
     def advance(self, done: int) -> None:
         """Tell the step, if the last one told is old enough or the phase is over."""
         if done >= self._total or self._is_due("advance"):
             self.tell("advance", done=done)
+        if done == self._settled:
+            self.tell("memory", **memory())
 
     def preparing(self, what: str, done: int, total: int) -> None:
         """Tell what is prepared, now and then."""

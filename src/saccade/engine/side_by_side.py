@@ -189,7 +189,8 @@ class SideBySide:
                     if not child.is_told:
                         child.leave()
                 if not self._children:
-                    return reason if any(run.state in ("waiting", "stopped") for run in self.runs) else None
+                    is_cut_short = any(run.state in ("waiting", "stopped") for run in self.runs)
+                    return reason or "signal" if is_cut_short else None  # a child may be stopped by itself
                 self._handle_events()
 
     def end(self) -> None:

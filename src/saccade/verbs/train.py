@@ -174,8 +174,10 @@ class Settings:
     precision: str | None = None
 
     def anywhere(self) -> Settings:
-        """The same with the path of the data spelt out, so that they hold in any folder."""
-        return replace(self, data=_anywhere(self.data))
+        """The same with paths spelt out, so that they hold in any folder; a bare name may be one of the zoo."""
+        is_path = self.start is not None and "/" in self.start
+        start = str(Path(self.start or "").expanduser().absolute()) if is_path else self.start
+        return replace(self, data=_anywhere(self.data), start=start)
 
     def resolve(self, recipe: str | Path) -> Recipe:
         """``recipe`` with these settings in it."""
