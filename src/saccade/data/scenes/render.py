@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from saccade.data.scenes.fused import by_kernel
 from saccade.data.scenes.resize import by_padding, resized
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def render(layout: SceneLayout) -> Tensor:
     """The pictures of a layout: (B, 3, H, W) uint8."""
     size = layout.spec.size
     images = layout.spec.background(layout.glyphs, layout.seed, layout.index, size)
+    if not layout.may_overlap and by_kernel(lambda: _painted(images, layout), layout.device, size) is not None:
+        return images
     pixels = inked_pixels(layout)
     colours = layout.rgb.flatten(0, 1).T.int()  # (3, B·N)
     scene = pixels.obj // layout.present.shape[1]
@@ -69,6 +72,24 @@ def render(layout: SceneLayout) -> Tensor:
         lit = (transparent * flat[at]).addcmul_(pixels.ink, colours[channel][pixels.obj])
         flat[at] = divided_by_255(lit).byte()
         at += size * size
+    return images
+
+
+def _painted(images: Tensor, layout: SceneLayout) -> Tensor:
+    """``images`` with the digits painted on them by a kernel, in place."""
+    from saccade.data.scenes.kernels import paint
+
+    paint(
+        images,
+        layout.glyphs,
+        layout.glyph,
+        layout.side,
+        layout.x,
+        layout.y,
+        layout.present,
+        layout.rgb,
+        largest=layout.spec.largest,
+    )
     return images
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from saccade.data.scenes.fused import by_kernel
 from saccade.data.scenes.glyphs import CLASSES, GlyphSet
 from saccade.data.scenes.hashing import State, hash_more, hash_state, hash_words, rounded_normal, uniform_below
 from saccade.data.scenes.layout import SceneLayout, SceneSpec
@@ -52,7 +53,7 @@ def sample_layout(spec: SceneSpec, glyphs: GlyphSet, seed: int, indices: Tensor)
     classes = torch.argsort(bits[0], dim=1, stable=True)[:, : spec.slots]
     glyph = glyphs.pick(classes, for_glyph)
     present = slot < _counts(spec, _each(scene))
-    extent, x, y = _places(spec, glyphs.images[glyph], scene, present, indices)
+    extent, x, y = _places(spec, glyphs, glyph, scene, present, indices)
     return SceneLayout(
         spec=spec,
         glyphs=glyphs,
@@ -80,16 +81,24 @@ def _each(lanes: State) -> State:
     return lanes[0][..., None], lanes[1][..., None]
 
 
-def _places(spec: SceneSpec, images: Tensor, scene: State, present: Tensor, indices: Tensor) -> Tensor:
+def _places(spec: SceneSpec, glyphs: GlyphSet, glyph: Tensor, scene: State, present: Tensor, indices: Tensor) -> Tensor:
     """extent, x and y as (3, B, N): by one attempt for most scenes, by as many as it takes for all.
 
     Args:
         spec: how scenes are drawn.
-        images: (B, N, 28, 28) the glyphs to place.
+        glyphs: material of the digits.
+        glyph: (B, N) the glyphs to place.
         scene: hash state of each scene, lanes (B,).
         present: (B, N) bool.
         indices: (B,) numbers of the scenes, for a complaint.
     """
+    made = by_kernel(lambda: _kernel_places(spec, glyphs, glyph, scene, present), indices.device, spec.size)
+    if made is not None:
+        places, complete = made
+        if not bool(complete.all()):
+            raise _no_room(spec, indices[~complete])
+        return places
+    images = glyphs.images[glyph]  # (B, N, 28, 28)
     places, complete = _place(spec, images, scene, 0, present)
     again = (~complete).nonzero().squeeze(1)  # (n,)
     if not len(again):
@@ -105,14 +114,44 @@ def _places(spec: SceneSpec, images: Tensor, scene: State, present: Tensor, indi
         if not len(pending):
             places[:, again] = anew.to(places.device)
             return places
-    raise DataError(
-        f"scene {int(indices[pending[0]])}: no room for its digits in {_MAX_ATTEMPTS} attempts of {spec.max_tries} "
+    raise _no_room(spec, indices[pending])
+
+
+def _no_room(spec: SceneSpec, pending: Tensor) -> DataError:
+    return DataError(
+        f"scene {int(pending[0])}: no room for its digits in {_MAX_ATTEMPTS} attempts of {spec.max_tries} "
         f"tries; lower count {spec.count} or scale {spec.scale}, or enlarge size {spec.size}"
     )
 
 
+def _kernel_places(
+    spec: SceneSpec, glyphs: GlyphSet, glyph: Tensor, scene: State, present: Tensor
+) -> tuple[Tensor, Tensor]:
+    """All attempts of all scenes by one kernel: extent, x and y as (3, B, N), and complete (B,) bool."""
+    from saccade.data.scenes.kernels import place
+
+    return place(
+        glyphs,
+        glyph,
+        scene,
+        present,
+        size=spec.size,
+        extents=spec.extents,
+        stream=_PLACE,
+        max_tries=spec.max_tries,
+        attempts=_MAX_ATTEMPTS,
+    )
+
+
 def _place(spec: SceneSpec, images: Tensor, scene: State, attempt: int, present: Tensor) -> tuple[Tensor, Tensor]:
-    """One attempt at scales and positions, digit by digit; arguments as of :func:`_places`.
+    """One attempt at scales and positions, digit by digit.
+
+    Args:
+        spec: how scenes are drawn.
+        images: (B, N, 28, 28) the glyphs to place.
+        scene: hash state of each scene, lanes (B,).
+        attempt: its number.
+        present: (B, N) bool.
 
     Returns:
         extent, x and y as (3, B, N), zero where nothing is present, and complete (B,) bool: all found room.
