@@ -88,10 +88,17 @@ def coefficients(source: int, largest: int, device: torch.device, dtype: torch.d
     """
     table = torch.zeros(largest + 1, largest, source)
     for size in range(1, largest + 1):
-        for row in range(size):
-            first, weights = _triangle_weights(source, size, row)
-            table[size, row, first : first + len(weights)] = torch.tensor(weights, dtype=torch.float32)
-    return table.div_(_UNIT).to(device, dtype)
+        table[size, :size] = coefficients_of(source, size)
+    return table.to(device, dtype)
+
+
+def coefficients_of(source: int, size: int) -> Tensor:
+    """(size, source): how the pixels at one size are mixed, see :func:`coefficients`."""
+    table = torch.zeros(size, source)
+    for row in range(size):
+        first, weights = _triangle_weights(source, size, row)
+        table[row, first : first + len(weights)] = torch.tensor(weights, dtype=torch.float32)
+    return table.div_(_UNIT)
 
 
 def _triangle_weights(source: int, size: int, row: int) -> tuple[int, list[int]]:
