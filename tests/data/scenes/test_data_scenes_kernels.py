@@ -17,6 +17,8 @@ from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
+from saccade.families.question.scene_task import SceneTask
+from saccade.verbs.doctor import doctor
 
 CUDA = torch.device("cuda")
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -43,6 +45,16 @@ def test_where_they_cannot_work_the_reason_is_told(fresh, monkeypatch):
     assert "up to 128 px, and these have 160" in fused.why_not(CUDA, 160)
     monkeypatch.setattr(fused, "_has_triton", lambda: False)
     assert "Triton is not installed" in fused.why_not(CUDA)
+
+
+def test_what_makes_scenes_is_said_in_words(fresh, monkeypatch):
+    assert fused.made_by(torch.device("cpu")) == "NumPy"
+    assert fused.made_by(CUDA) == "kernels"
+    assert fused.made_by(CUDA, 160).startswith(
+        "torch's own operations, more slowly: the kernels make pictures of up to"
+    )
+    monkeypatch.setattr(fused, "_failure", "the kernels cannot be used (no compiler)")
+    assert fused.made_by(CUDA).endswith("(no compiler)")
 
 
 def test_a_kernel_that_cannot_be_built_is_given_up_with_one_warning(fresh, monkeypatch):
@@ -183,3 +195,13 @@ def test_gpu_makes_the_same_scenes_without_the_kernels(monkeypatch):
     found = sample_layout(spec, glyphs, 9, numbers)
     assert_same(expected.cpu(), found)
     assert torch.equal(render(found), pictures)
+
+
+@pytest.mark.gpu
+@on_gpu
+def test_doctor_and_the_log_of_a_run_say_that_kernels_make_the_scenes():
+    assert doctor()["scene_makers"]["cuda:0"] == "kernels"
+    task = SceneTask(model="soft", model_config={}, data={"glyphs": "pack"})
+    assert task.described() == ""  # on the host
+    task.to(torch.device("cuda:0"))
+    assert task.described() == "scenes are made on cuda:0 by kernels"

@@ -34,6 +34,14 @@ def why_not(device: torch.device, size: int = 100) -> str:
     return _failure
 
 
+def made_by(device: torch.device, size: int = 100) -> str:
+    """In words, what makes scenes of side ``size`` on ``device``."""
+    if device.type == "cpu":
+        return "NumPy"
+    reason = why_not(device, size)
+    return f"torch's own operations, more slowly: {reason}" if reason else "kernels"
+
+
 @cache
 def _has_triton() -> bool:
     return importlib.util.find_spec("triton") is not None

@@ -1,9 +1,10 @@
 """Layouts to pictures and masks, touching only the pixels that glyphs cover.
 
 Glyphs are resized in groups, and what is non-zero of them (a sixth of a picture) is kept as a list of (object, pixel,
-ink). On the host NumPy does it (``host_pixels.py``), elsewhere torch; on a GPU a kernel paints the digits of whole
-pictures (``kernels.py``) where it can be used. A picture is the background with colour · ink/255 + background · (1 − ink/255), rounded, at the
-listed pixels; a mask is True there. All of it is whole numbers, so pictures too are the same on every device.
+ink). A picture is the background with colour · ink/255 + background · (1 − ink/255), rounded, at the listed pixels; a
+mask is True there. All of it is whole numbers, so pictures too are the same on every device. NumPy does the work on the
+host (``host_pixels.py``) and torch elsewhere; on a GPU a kernel paints digits without a list (``kernels.py``), where it
+can be used and digits do not lie over each other.
 """
 
 from __future__ import annotations
