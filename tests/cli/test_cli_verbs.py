@@ -122,6 +122,7 @@ def test_doctor_says_what_is_there_and_verifies_the_zoo(tmp_path: Path, monkeypa
     save_tiny(tmp_path / "zoo" / "good")
     result = run("doctor", "--json")
     found = json.loads(result.stdout)
+    assert found["scene_makers"]["cpu"] == "NumPy"
     assert result.exit_code == 0
     assert found["problems"] == []
     assert found["zoo"] == {"good": "whole"}

@@ -28,6 +28,7 @@ def _show(found: dict[str, Any]) -> None:
     versions = [(name, version or "missing") for name, version in found["packages"].items()]
     print_table("packages", ("package", "version"), versions)
     print_table("devices", ("device",), [(device,) for device in found["devices"]])
+    print_table("generated scenes", ("device", "made by"), list(found["scene_makers"].items()))
     extras = [(n, ", ".join(e["missing"]) or "complete", e["get"] or "") for n, e in found["extras"].items()]
     if extras:
         print_table("extras", ("extra", "missing", "get it with"), extras)

@@ -26,6 +26,7 @@ def doctor() -> dict[str, Any]:
         "platform": platform.platform(),
         "packages": core,
         "devices": _devices(),
+        "scene_makers": _scene_makers(),
         "extras": {
             extra: {"missing": lacking, "get": f"pip install 'saccade[{extra}]'" if lacking else None}
             for extra, lacking in extras.items()
@@ -78,6 +79,30 @@ def _devices() -> list[str]:
         return [f"torch does not load: {error}"]
     cpu = f"cpu ({torch.get_num_threads()} threads)"
     return [cpu, *(f"cuda:{i} ({torch.cuda.get_device_name(i)})" for i in range(torch.cuda.device_count()))]
+
+
+def _scene_makers() -> dict[str, str]:
+    """Device → what makes generated scenes on it; on a GPU one is made, which shows whether kernels can be built."""
+    try:
+        import torch
+
+        from saccade.data.scenes.fused import made_by
+        from saccade.data.scenes.glyphs import glyphs_for
+        from saccade.data.scenes.layout import SceneSpec
+        from saccade.data.scenes.render import render
+        from saccade.data.scenes.sampler import sample_layout
+    except ImportError as error:
+        return {"cpu": f"torch does not load: {error}"}
+    found = {"cpu": made_by(torch.device("cpu"))}
+    for number in range(torch.cuda.device_count()):
+        device = torch.device("cuda", number)
+        try:
+            render(sample_layout(SceneSpec(), glyphs_for("test", "pack"), 0, torch.arange(1, device=device)))
+        except RuntimeError as error:
+            found[str(device)] = f"nothing: {str(error).partition(chr(10))[0]}"
+        else:
+            found[str(device)] = made_by(device)
+    return found
 
 
 def _meteor() -> str:

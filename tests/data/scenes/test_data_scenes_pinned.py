@@ -8,10 +8,13 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from saccade.data.scenes import host_placement
 from saccade.data.scenes import sampler as scenes_module
 from saccade.data.scenes.distractors import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
-from saccade.data.scenes.layout import GlyphLayout, SceneSpec
+from saccade.data.scenes.hashing import hash_state
+from saccade.data.scenes.layout import GlyphLayout, SceneLayout, SceneSpec
+from saccade.data.scenes.render import InkedPixels, _listed_on_device, _listed_on_host
 from saccade.data.scenes.sampler import sample_layout
 from saccade.data.scenes.stream import GlyphStream, SceneStream
 from saccade.families.caption.scenes import CaptionSceneStream, scene_spec
@@ -69,31 +72,53 @@ def test_layouts_and_pictures_are_pinned(kind):
     assert digest(*stream(kind).scenes(NUMBERS)) == PINNED[kind]
 
 
-@pytest.mark.parametrize("blocks", [(400,), (64, 336), (1, 399)])
-def test_how_tries_are_grouped_does_not_show(monkeypatch, blocks):
-    """The way of a GPU, on the host: all scenes are marked at once, and few ask for more than the first tries."""
-    numbers = torch.arange(100, 180)
-    spec, glyphs = SceneSpec(), glyphs_for("train", "pack")
-    expected = sample_layout(spec, glyphs, 3, numbers)
-    monkeypatch.setattr(scenes_module, "_SMALL_BATCH", 10**6)
-    monkeypatch.setattr(scenes_module, "_try_blocks", lambda max_tries, first: blocks)
-    found = sample_layout(spec, glyphs, 3, numbers)
+def attempt(numbers: Tensor, spec: SceneSpec) -> tuple[SceneLayout, tuple[Tensor, Tensor]]:
+    """A layout, for what is known before digits are placed, and the state of its scenes."""
+    return sample_layout(spec, glyphs_for("train", "pack"), 3, numbers), hash_state(3, numbers)
+
+
+@pytest.mark.parametrize("tries", [(400, 400), (400, 64), (400, 1), (20, 64), (30, 3)])
+def test_how_tries_are_grouped_does_not_show_on_a_device(tries):
+    """The way of a GPU without kernels, on the host: all scenes are marked at once, some ask for more tries."""
+    spec = SceneSpec(max_tries=tries[0])
+    layout, state = attempt(torch.arange(100, 180), spec)
+    images = layout.glyphs.images[layout.glyph]
+    places, complete = scenes_module.place_on_device(spec, images, state, 2, layout.present, first=tries[1])
+    expected, there = scenes_module._place(spec, layout.glyphs, layout.glyph, state, 2, layout.present)
+    assert torch.equal(complete, there)
+    assert bool(complete.any())
+    assert torch.equal(places[:, complete], expected[:, complete])
+
+
+@pytest.mark.parametrize("first", [1, 3, 400])
+def test_how_tries_are_grouped_does_not_show_on_the_host(monkeypatch, first):
+    spec = SceneSpec(max_tries=60)
+    expected, _ = attempt(torch.arange(40), spec)
+    monkeypatch.setattr(host_placement, "_FIRST_ROUND", first)
+    found, _ = attempt(torch.arange(40), spec)
     for name, column in expected.tensors().items():
         assert torch.equal(getattr(found, name), column), name
 
 
-@pytest.mark.parametrize(
-    ("max_tries", "first", "blocks"),
-    [
-        (400, (64,), (64, 336)),
-        (400, (16, 64), (16, 64, 320)),
-        (80, (16, 64), (16, 64)),
-        (40, (64,), (40,)),
-        (20, (16, 64), (16, 4)),
-    ],
-)
-def test_blocks_of_tries_add_up_to_the_limit(max_tries, first, blocks):
-    assert scenes_module._try_blocks(max_tries, first) == blocks
+@pytest.mark.parametrize(("max_tries", "rounds"), [(400, [8, 16, 32, 64, 128, 152]), (24, [8, 16]), (5, [5])])
+def test_rounds_of_tries_add_up_to_the_limit(max_tries, rounds):
+    assert list(host_placement._rounds(max_tries, none_occupied=False)) == rounds
+    assert sum(host_placement._rounds(max_tries, none_occupied=True)) == max_tries
+
+
+@pytest.mark.parametrize("kind", ["black", "large", "multisets"])
+def test_host_and_device_list_the_same_pixels(kind):
+    layout, _ = stream(kind).scenes(torch.arange(40))
+    host, device = (in_order(list_pixels(layout)) for list_pixels in (_listed_on_host, _listed_on_device))
+    assert len(host["ink"]) > 1000
+    for name, column in host.items():
+        assert column.dtype == device[name].dtype, name
+        assert torch.equal(column, device[name]), name
+
+
+def in_order(pixels: InkedPixels) -> dict[str, Tensor]:
+    order = pixels.position.argsort()
+    return {name: getattr(pixels, name)[order] for name in ("obj", "position", "ink")}
 
 
 # ---------------------------------------------------------------- batches of made scenes

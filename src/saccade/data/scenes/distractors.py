@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.backgrounds import BACKGROUND_DRAWS
+from saccade.data.scenes.fused import by_kernel
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.hashing import hash_state, hash_words, rounded_normal, uniform_below, uniform_pair_below
 from saccade.data.scenes.palette import COLOURS, rgb
@@ -56,17 +57,34 @@ class Distractors:
         low, high = (round(self.crop * scale * (1 << FRACTION_BITS)) for scale in self.scale)
         side = (low + uniform_below(for_scale, high - low)) >> FRACTION_BITS  # (B, K)
         largest = (high - 1) >> FRACTION_BITS
-        crops = self._crops(glyphs, uniform_below(for_glyph, len(glyphs)), for_offset)  # (B·K, crop, crop)
-        ink = resized(crops, side.flatten(), largest).int().view(*side.shape, largest, largest)  # (B, K, p, p)
-        colour = rgb(uniform_below(for_colour, len(COLOURS)), rounded_normal(for_noise, self.noise)).int()  # (B, K, 3)
+        colour = rgb(uniform_below(for_colour, len(COLOURS)), rounded_normal(for_noise, self.noise))  # (B, K, 3)
         x, y = uniform_pair_below(for_place, size + 1 - side)
-        return _added(ink, colour, x, y, size)
+        corner = self._corners(uniform_below(for_glyph, len(glyphs)), for_offset)  # (B, K)
 
-    def _crops(self, glyphs: GlyphSet, glyph: Tensor, for_offset: Tensor) -> Tensor:
-        """The crop of each glyph (B, K) at an offset uniform in 0 … 28 − crop − 1, as the authors draw it."""
+        def by_one_kernel() -> Tensor:
+            from saccade.data.scenes.kernels import strew
+
+            images = torch.zeros(len(indices), 3, size, size, dtype=torch.uint8, device=indices.device)
+            strew(images, glyphs, corner, side, x, y, colour, crop=self.crop, largest=largest)
+            return images
+
+        images = by_kernel(by_one_kernel, indices.device, size)
+        if images is None:
+            ink = resized(self._crops(glyphs, corner), side.flatten(), largest).int()  # (B·K, p, p)
+            images = _added(ink.view(*side.shape, largest, largest), colour.int(), x, y, size)
+        return images
+
+    def _corners(self, glyph: Tensor, for_offset: Tensor) -> Tensor:
+        """Where the crop of each glyph (B, K) begins in the flattened glyphs.
+
+        Its offset is uniform in 0 … 28 − crop − 1, as the authors draw it.
+        """
         left, top = uniform_pair_below(for_offset, GLYPH - self.crop)
-        corner = (glyph * GLYPH + top) * GLYPH + left  # (B, K) in the flattened glyphs
-        along = torch.arange(self.crop, device=glyph.device)
+        return (glyph * GLYPH + top) * GLYPH + left  # (B, K)
+
+    def _crops(self, glyphs: GlyphSet, corner: Tensor) -> Tensor:
+        """The crops that begin at ``corner`` (B, K): (B·K, crop, crop) uint8."""
+        along = torch.arange(self.crop, device=corner.device)
         inside = along[:, None] * GLYPH + along  # (crop, crop)
         return glyphs.images.flatten()[corner.flatten()[:, None, None] + inside]
 

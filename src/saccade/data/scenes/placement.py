@@ -8,6 +8,9 @@ Occupied pixels are bits: a picture row is a few 63-bit words. For each row the 
 is kept, so "which columns are occupied anywhere in rows y … y + s − 1" is two lookups, and a try costs a handful of
 integer operations however large its box is. Everything about a try but those lookups is known beforehand, and for the
 first tries worked out for all glyphs of all scenes together: on a GPU the number of kernels sets the pace.
+
+This file is for devices without the kernels of ``kernels.py``; ``host_placement.py`` does the same on the host. All
+three find the same places.
 """
 
 from __future__ import annotations

@@ -1,19 +1,25 @@
 """Layouts to pictures and masks, touching only the pixels that glyphs cover.
 
-Glyphs are resized in groups of similar size, and what is non-zero of them (a sixth of a picture) is kept as a list of
-(object, pixel, ink). A picture is the background with colour · ink/255 + background · (1 − ink/255), rounded, at the
-listed pixels; a mask is True there. All of it is whole numbers, so pictures too are the same on every device.
+Glyphs are resized in groups, and what is non-zero of them (a sixth of a picture) is kept as a list of (object, pixel,
+ink). A picture is the background with colour · ink/255 + background · (1 − ink/255), rounded, at the listed pixels; a
+mask is True there. All of it is whole numbers, so pictures too are the same on every device. NumPy does the work on the
+host (``host_pixels.py``) and torch elsewhere; on a GPU a kernel paints digits without a list (``kernels.py``), where it
+can be used and digits do not lie over each other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from saccade.data.scenes.fused import by_kernel
+from saccade.data.scenes.host_pixels import Pixels, inked_on_host, paint_on_host
 from saccade.data.scenes.resize import by_padding, resized
 
 if TYPE_CHECKING:
@@ -34,6 +40,27 @@ class InkedPixels:
 
 def inked_pixels(layout: GlyphLayout) -> InkedPixels:
     """Every visible pixel of every object of a layout."""
+    pixels = _listed_on_host(layout) if layout.device.type == "cpu" else _listed_on_device(layout)
+    return _frontmost(pixels, layout) if layout.may_overlap else pixels
+
+
+def _on_host(layout: GlyphLayout, planes: int = 1) -> Iterator[Pixels]:
+    columns = (layout.glyphs.images, layout.glyph, layout.side, layout.x, layout.y, layout.present)
+    return inked_on_host(*(column.numpy() for column in columns), size=layout.spec.size, planes=planes)
+
+
+def _listed_on_host(layout: GlyphLayout) -> InkedPixels:
+    """Glyphs of one size together: that is least work."""
+    parts = list(_on_host(layout))
+    obj, position, ink = (
+        np.concatenate([part[column].astype(dtype, copy=False) for part in parts] or [np.zeros(0, dtype)])
+        for column, dtype in enumerate((np.int64, np.int64, np.int32))
+    )
+    return InkedPixels(torch.from_numpy(obj), torch.from_numpy(position), torch.from_numpy(ink))
+
+
+def _listed_on_device(layout: GlyphLayout) -> InkedPixels:
+    """Glyphs of similar size together: those are few operations."""
     slots, size = layout.present.shape[1], layout.spec.size
     objects = layout.present.flatten().nonzero().squeeze(1)  # (K,)
     side = layout.side.flatten()[objects]
@@ -48,18 +75,22 @@ def inked_pixels(layout: GlyphLayout) -> InkedPixels:
         inside = _offsets(pad, size, at.device)[at % (pad * pad)]
         parts.append(InkedPixels(objects[member], corner[member] + inside, patches[at].int()))
     empty = objects.new_zeros(0)
-    pixels = InkedPixels(
+    return InkedPixels(
         torch.cat([part.obj for part in parts] or [empty]),
         torch.cat([part.position for part in parts] or [empty]),
         torch.cat([part.ink for part in parts] or [empty.int()]),
     )
-    return _frontmost(pixels, layout) if layout.may_overlap else pixels
 
 
 def render(layout: SceneLayout) -> Tensor:
     """The pictures of a layout: (B, 3, H, W) uint8."""
     size = layout.spec.size
     images = layout.spec.background(layout.glyphs, layout.seed, layout.index, size)
+    if not layout.may_overlap and by_kernel(lambda: _painted(images, layout), layout.device, size) is not None:
+        return images
+    if not layout.may_overlap and layout.device.type == "cpu":
+        paint_on_host(images, _on_host(layout, planes=3), layout.rgb)
+        return images
     pixels = inked_pixels(layout)
     colours = layout.rgb.flatten(0, 1).T.int()  # (3, B·N)
     scene = pixels.obj // layout.present.shape[1]
@@ -69,6 +100,24 @@ def render(layout: SceneLayout) -> Tensor:
         lit = (transparent * flat[at]).addcmul_(pixels.ink, colours[channel][pixels.obj])
         flat[at] = divided_by_255(lit).byte()
         at += size * size
+    return images
+
+
+def _painted(images: Tensor, layout: SceneLayout) -> Tensor:
+    """``images`` with the digits painted on them by a kernel, in place."""
+    from saccade.data.scenes.kernels import paint
+
+    paint(
+        images,
+        layout.glyphs,
+        layout.glyph,
+        layout.side,
+        layout.x,
+        layout.y,
+        layout.present,
+        layout.rgb,
+        largest=layout.spec.largest,
+    )
     return images
 
 

@@ -43,7 +43,7 @@ def inked(glyphs: Tensor, sizes: Tensor, pad: int) -> Tensor:
 
 def _mixed(glyphs: Tensor, sizes: Tensor, pad: int) -> Tensor:
     """Both passes, with the second not yet rounded: (n, pad, pad) float32."""
-    table = _coefficients(glyphs.shape[-1], pad, glyphs.device)  # (pad + 1, pad, g)
+    table = coefficients(glyphs.shape[-1], pad, glyphs.device)  # (pad + 1, pad, g)
     with torch.autocast(glyphs.device.type, enabled=False):
         rows = table[sizes]  # (n, pad, g)
         across = _rounded(glyphs.float() @ rows.mT)  # (n, g, pad)
@@ -81,17 +81,24 @@ def _rounded(sums: Tensor) -> Tensor:
 
 
 @lru_cache(maxsize=32)
-def _coefficients(source: int, largest: int, device: torch.device) -> Tensor:
+def coefficients(source: int, largest: int, device: torch.device, dtype: torch.dtype = torch.float32) -> Tensor:
     """(largest + 1, largest, source): row i of entry s says how pixel i at size s is mixed from ``source`` pixels.
 
-    Whole numbers of 256ths, so that sums need no division.
+    Whole numbers of 256ths, so that sums need no division; float16 holds them exactly too.
     """
     table = torch.zeros(largest + 1, largest, source)
     for size in range(1, largest + 1):
-        for row in range(size):
-            first, weights = _triangle_weights(source, size, row)
-            table[size, row, first : first + len(weights)] = torch.tensor(weights, dtype=torch.float32)
-    return table.div_(_UNIT).to(device)
+        table[size, :size] = coefficients_of(source, size)
+    return table.to(device, dtype)
+
+
+def coefficients_of(source: int, size: int) -> Tensor:
+    """(size, source): how the pixels at one size are mixed, see :func:`coefficients`."""
+    table = torch.zeros(size, source)
+    for row in range(size):
+        first, weights = _triangle_weights(source, size, row)
+        table[row, first : first + len(weights)] = torch.tensor(weights, dtype=torch.float32)
+    return table.div_(_UNIT)
 
 
 def _triangle_weights(source: int, size: int, row: int) -> tuple[int, list[int]]:

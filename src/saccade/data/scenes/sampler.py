@@ -1,7 +1,8 @@
 """The authors' scene sampler, as a pure function of (seed, scene number).
 
 Per scene: a number of digits, uniform; identities, a random permutation of 0..9; colours, independent and with
-repeats; one normal number of noise per colour; then, digit by digit, scale and position by rejection (``placement``).
+repeats; one normal number of noise per colour; then, digit by digit, scale and position by rejection: on the host by
+``host_placement.py``, on a GPU by ``kernels.py``, or by ``placement.py`` where there are no kernels.
 After Seo, Lin, Cohen, Shen and Han, "Progressive Attention Networks for Visual Attribute Prediction"
 (arXiv:1606.02393) and the generator the authors released.
 
@@ -14,19 +15,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from saccade.data.scenes.fused import by_kernel
 from saccade.data.scenes.glyphs import CLASSES, GlyphSet
 from saccade.data.scenes.hashing import State, hash_more, hash_state, hash_words, rounded_normal, uniform_below
+from saccade.data.scenes.host_placement import place_on_host
 from saccade.data.scenes.layout import SceneLayout, SceneSpec
 from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.placement import FRACTION_BITS, Occupancy, first_free
-from saccade.data.scenes.resize import by_padding, inked
+from saccade.data.scenes.resize import inked
 from saccade.errors import DataError
 
 _COUNT, _ORDER, _COLOUR, _NOISE, _GLYPH, _PLACE = range(6)  # streams of draws within a scene
 _MAX_ATTEMPTS = 200
-# Narrowing down to the work that is needed pays where work is dear: for many scenes on a CPU. Few scenes, or a GPU,
-# are held up by the number of operations instead; there only the tries are narrowed down, and once a digit.
-_SMALL_BATCH = 16
+_FIRST_TRIES = 64
 
 
 def scene_counts(spec: SceneSpec, seed: int, indices: Tensor) -> Tensor:
@@ -52,7 +53,7 @@ def sample_layout(spec: SceneSpec, glyphs: GlyphSet, seed: int, indices: Tensor)
     classes = torch.argsort(bits[0], dim=1, stable=True)[:, : spec.slots]
     glyph = glyphs.pick(classes, for_glyph)
     present = slot < _counts(spec, _each(scene))
-    extent, x, y = _places(spec, glyphs.images[glyph], scene, present, indices)
+    extent, x, y = _places(spec, glyphs, glyph, scene, present, indices)
     return SceneLayout(
         spec=spec,
         glyphs=glyphs,
@@ -80,48 +81,120 @@ def _each(lanes: State) -> State:
     return lanes[0][..., None], lanes[1][..., None]
 
 
-def _places(spec: SceneSpec, images: Tensor, scene: State, present: Tensor, indices: Tensor) -> Tensor:
+def _places(spec: SceneSpec, glyphs: GlyphSet, glyph: Tensor, scene: State, present: Tensor, indices: Tensor) -> Tensor:
     """extent, x and y as (3, B, N): by one attempt for most scenes, by as many as it takes for all.
+
+    Args:
+        spec: how scenes are drawn.
+        glyphs: material of the digits.
+        glyph: (B, N) the glyphs to place.
+        scene: hash state of each scene, lanes (B,).
+        present: (B, N) bool.
+        indices: (B,) numbers of the scenes, for a complaint.
+    """
+    made = by_kernel(lambda: _kernel_places(spec, glyphs, glyph, scene, present), indices.device, spec.size)
+    if made is not None:
+        places, complete = made
+        if not bool(complete.all()):
+            raise _no_room(spec, indices[~complete])
+        return places
+    places, complete = _place(spec, glyphs, glyph, scene, 0, present)
+    again = (~complete).nonzero().squeeze(1)  # (n,)
+    if not len(again):
+        return places
+    # A handful of scenes drawn anew is quicker on the host; any device gives the same answer.
+    glyph, present, indices, *lanes = (part[again].cpu() for part in (glyph, present, indices, *scene))
+    used, glyph = torch.unique(glyph, return_inverse=True)
+    glyphs = glyphs.subset(used.to(glyphs.device), glyphs.name).to("cpu")
+    anew = places.new_empty(3, *present.shape, device="cpu")
+    pending = torch.arange(len(again))
+    for attempt in range(1, _MAX_ATTEMPTS):
+        state = (lanes[0][pending], lanes[1][pending])
+        anew[:, pending], complete = _place(spec, glyphs, glyph[pending], state, attempt, present[pending])
+        pending = pending[~complete]
+        if not len(pending):
+            places[:, again] = anew.to(places.device)
+            return places
+    raise _no_room(spec, indices[pending])
+
+
+def _no_room(spec: SceneSpec, pending: Tensor) -> DataError:
+    return DataError(
+        f"scene {int(pending[0])}: no room for its digits in {_MAX_ATTEMPTS} attempts of {spec.max_tries} "
+        f"tries; lower count {spec.count} or scale {spec.scale}, or enlarge size {spec.size}"
+    )
+
+
+def _kernel_places(
+    spec: SceneSpec, glyphs: GlyphSet, glyph: Tensor, scene: State, present: Tensor
+) -> tuple[Tensor, Tensor]:
+    """All attempts of all scenes by one kernel: extent, x and y as (3, B, N), and complete (B,) bool."""
+    from saccade.data.scenes.kernels import place
+
+    return place(
+        glyphs,
+        glyph,
+        scene,
+        present,
+        size=spec.size,
+        extents=spec.extents,
+        draw=_PLACE,
+        max_tries=spec.max_tries,
+        attempts=_MAX_ATTEMPTS,
+    )
+
+
+def _place(
+    spec: SceneSpec, glyphs: GlyphSet, glyph: Tensor, scene: State, attempt: int, present: Tensor
+) -> tuple[Tensor, Tensor]:
+    """One attempt at scales and positions.
+
+    Args:
+        spec: how scenes are drawn.
+        glyphs: material of the digits.
+        glyph: (B, N) the glyphs to place.
+        scene: hash state of each scene, lanes (B,).
+        attempt: its number.
+        present: (B, N) bool.
+
+    Returns:
+        extent, x and y as (3, B, N), zero where nothing is present, and complete (B,) bool: all found room.
+    """
+    if present.device.type != "cpu":
+        return place_on_device(spec, glyphs.images[glyph], scene, attempt, present)
+    return place_on_host(
+        glyphs.images.numpy(),
+        glyph,
+        scene,
+        present,
+        size=spec.size,
+        extents=spec.extents,
+        draws=(_PLACE, attempt),
+        max_tries=spec.max_tries,
+    )
+
+
+def place_on_device(
+    spec: SceneSpec, images: Tensor, scene: State, attempt: int, present: Tensor, first: int = _FIRST_TRIES
+) -> tuple[Tensor, Tensor]:
+    """One attempt by torch's own operations: few, as a GPU is held up by their number, for all scenes alike.
 
     Args:
         spec: how scenes are drawn.
         images: (B, N, 28, 28) the glyphs to place.
         scene: hash state of each scene, lanes (B,).
+        attempt: its number.
         present: (B, N) bool.
-        indices: (B,) numbers of the scenes, for a complaint.
-    """
-    places, complete = _place(spec, images, scene, 0, present)
-    again = (~complete).nonzero().squeeze(1)  # (n,)
-    if not len(again):
-        return places
-    # A handful of scenes drawn anew is quicker on the host; any device gives the same answer.
-    images, present, indices, *lanes = (part[again].cpu() for part in (images, present, indices, *scene))
-    anew = places.new_empty(3, *present.shape, device="cpu")
-    pending = torch.arange(len(again))
-    for attempt in range(1, _MAX_ATTEMPTS):
-        state = (lanes[0][pending], lanes[1][pending])
-        anew[:, pending], complete = _place(spec, images[pending], state, attempt, present[pending])
-        pending = pending[~complete]
-        if not len(pending):
-            places[:, again] = anew.to(places.device)
-            return places
-    raise DataError(
-        f"scene {int(indices[pending[0]])}: no room for its digits in {_MAX_ATTEMPTS} attempts of {spec.max_tries} "
-        f"tries; lower count {spec.count} or scale {spec.scale}, or enlarge size {spec.size}"
-    )
-
-
-def _place(spec: SceneSpec, images: Tensor, scene: State, attempt: int, present: Tensor) -> tuple[Tensor, Tensor]:
-    """One attempt at scales and positions, digit by digit; arguments as of :func:`_places`.
+        first: tries of every digit; the rest is for scenes that need more. To know which do, the host has to wait for
+            the device, so it asks once for each digit.
 
     Returns:
-        extent, x and y as (3, B, N), zero where nothing is present, and complete (B,) bool: all found room.
+        as :func:`_place`.
     """
     (batch, slots), device = present.shape, present.device
     occupancy = Occupancy(batch, spec.size, spec.extents[0] >> FRACTION_BITS, device)
     complete = torch.ones(batch, dtype=torch.bool, device=device)
-    narrowing = device.type == "cpu" and batch > _SMALL_BATCH
-    blocks = _try_blocks(spec.max_tries, (16, 64) if narrowing else (64,))
+    blocks = (first, spec.max_tries - first) if first < spec.max_tries else (spec.max_tries,)
     draws = hash_words(scene, _PLACE, attempt, torch.arange(slots, device=device)[:, None])  # lanes (N, B)
     numbers = torch.arange(blocks[0], device=device)
     first_tries = occupancy.draw(slice(None), _each(draws), numbers, spec.extents)  # (N, B, block)
@@ -134,33 +207,8 @@ def _place(spec: SceneSpec, images: Tensor, scene: State, attempt: int, present:
         torch.mul(torch.stack(place), present[:, slot], out=places[..., slot])
         complete &= found | absent[:, slot]
         if slot + 1 < slots:
-            goes_on = present[:, slot + 1] & complete if narrowing else None
-            _occupy(occupancy, spec.largest, images[:, slot], places[..., slot], goes_on)
+            extent, x, y = places[..., slot]  # a side of 0 marks nothing
+            marks = inked(images[:, slot], extent >> FRACTION_BITS, spec.largest)
+            occupancy.add(slice(None), marks, x, y)
+            occupancy.refresh()
     return places, complete
-
-
-def _occupy(occupancy: Occupancy, largest: int, images: Tensor, places: Tensor, wanted: Tensor | None) -> None:
-    """Mark the glyphs (B, 28, 28) just placed at ``places`` (3, B), in all scenes or those ``wanted`` (B,)."""
-    extent, x, y = places
-    side = extent >> FRACTION_BITS
-    groups: list[tuple[Tensor | slice, int]]
-    if wanted is None:  # one product for all, and no waiting for the device; a side of 0 marks nothing
-        groups = [(slice(None), largest)]
-    else:
-        scenes = wanted.nonzero().squeeze(1)
-        groups = [(scenes[group], padding) for group, padding in by_padding(side[scenes], largest)]
-    for members, padding in groups:
-        occupancy.add(members, inked(images[members], side[members], padding), x[members], y[members])
-    occupancy.refresh()
-
-
-def _try_blocks(max_tries: int, first: tuple[int, ...]) -> tuple[int, ...]:
-    """A few tries first, since most digits need no more, then the rest for the scenes that do.
-
-    To know which do, the host has to wait for a GPU, so there are few questions.
-    """
-    blocks, left = [], max_tries
-    for block in first:
-        blocks.append(min(block, left))
-        left -= blocks[-1]
-    return tuple(block for block in (*blocks, left) if block)

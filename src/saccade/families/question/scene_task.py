@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.data.pictures.augment import augment
+from saccade.data.scenes.fused import made_by
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
@@ -53,6 +54,13 @@ class SceneTask(QuestionTask):
         side = SPECS[self.data_config.name].size
         chosen = str(self.data_config.protocol)
         super().__init__(model=model, model_config=model_config, size=(side, side), protocol=chosen, seed=seed)
+
+    def described(self) -> str:
+        """On a GPU, what makes the scenes there: a first one shows whether the kernels can be built."""
+        if self.device.type != "cuda":
+            return ""
+        self.split("train").stream.scenes(torch.zeros(1, dtype=torch.int64))
+        return f"scenes are made on {self.device} by {made_by(self.device, self.size[0])}"
 
     def learned_data(self) -> dict[str, Entries]:
         """The glyphs of the scenes, and the photographs behind them."""

@@ -1,0 +1,207 @@
+"""Scenes made by kernels are those of the CPU to the last bit; and where there are no kernels, it is said why."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+
+from saccade.data.scenes import fused
+from saccade.data.scenes.distractors import Distractors
+from saccade.data.scenes.glyphs import glyphs_for
+from saccade.data.scenes.layout import SceneSpec
+from saccade.data.scenes.render import render
+from saccade.data.scenes.sampler import sample_layout
+from saccade.errors import DataError
+from saccade.families.question.scene_data import SceneData, SceneDataConfig
+from saccade.families.question.scene_task import SceneTask
+from saccade.verbs.doctor import doctor
+
+CUDA = torch.device("cuda")
+on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+def assert_same(expected, found):
+    for name, column in expected.tensors().items():
+        assert torch.equal(getattr(found, name).cpu(), column), name
+
+
+# ---------------------------------------------------------------- when they are used
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """As in a process in which no kernel has failed yet, on a machine with Triton."""
+    monkeypatch.setattr(fused, "_failure", "")
+    monkeypatch.setattr(fused, "_has_triton", lambda: True)
+
+
+def test_where_they_cannot_work_the_reason_is_told(fresh, monkeypatch):
+    assert fused.why_not(CUDA) == fused.why_not(CUDA, 128) == ""
+    assert "made on cpu" in fused.why_not(torch.device("cpu"))
+    assert "up to 128 px, and these have 160" in fused.why_not(CUDA, 160)
+    monkeypatch.setattr(fused, "_has_triton", lambda: False)
+    assert "Triton is not installed" in fused.why_not(CUDA)
+
+
+def test_what_makes_scenes_is_said_in_words(fresh, monkeypatch):
+    assert fused.made_by(torch.device("cpu")) == "NumPy"
+    assert fused.made_by(CUDA) == "kernels"
+    assert fused.made_by(CUDA, 160).startswith(
+        "torch's own operations, more slowly: the kernels make pictures of up to"
+    )
+    monkeypatch.setattr(fused, "_failure", "the kernels cannot be used (no compiler)")
+    assert fused.made_by(CUDA).endswith("(no compiler)")
+
+
+def test_a_kernel_that_cannot_be_built_is_given_up_with_one_warning(fresh, monkeypatch):
+    monkeypatch.setattr(fused, "why_not", lambda device, size=100: fused._failure)
+    calls = []
+
+    def fails():
+        calls.append(1)
+        raise RuntimeError("Failed to find C compiler.\nPlease specify via CC")
+
+    with pytest.warns(RuntimeWarning, match="made more slowly.*RuntimeError: Failed to find C compiler"):
+        assert fused.by_kernel(fails, torch.device("cpu"), 100) is None
+    assert fused.by_kernel(fails, torch.device("cpu"), 100) is None
+    assert len(calls) == 1
+    assert "C compiler" in fused.why_not(torch.device("cpu"))
+    assert "Please" not in fused._failure
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("CUDA error: lost")])
+def test_a_device_in_trouble_is_no_reason_to_go_on(fresh, monkeypatch, error):
+    monkeypatch.setattr(fused, "why_not", lambda device, size=100: "")
+
+    def fails():
+        raise error
+
+    with pytest.raises(type(error), match="CUDA"):
+        fused.by_kernel(fails, torch.device("cpu"), 100)
+    assert fused._failure == ""
+
+
+def test_scenes_do_not_change_when_the_kernels_fail(fresh, monkeypatch):
+    """Every place that asks for a kernel goes on without one."""
+    spec, glyphs, numbers = SceneSpec(background=Distractors()), glyphs_for("val", "pack"), torch.arange(20)
+    expected = sample_layout(spec, glyphs, 0, numbers)
+    pictures = render(expected)
+    asked = []
+    monkeypatch.setattr(fused, "why_not", lambda device, size=100: asked.append(size) or "broken")
+    found = sample_layout(spec, glyphs, 0, numbers)
+    assert_same(expected, found)
+    assert torch.equal(render(found), pictures)
+    assert asked == [100, 100, 100]  # places, distractors, digits
+
+
+# ---------------------------------------------------------------- what they make
+
+
+INTERPRETED = """
+import torch
+from saccade.data.scenes import fused
+from saccade.data.scenes.distractors import Distractors
+from saccade.data.scenes.glyphs import glyphs_for
+from saccade.data.scenes.layout import SceneSpec
+from saccade.data.scenes.render import render
+from saccade.data.scenes.sampler import sample_layout
+
+torch.set_num_threads(1)
+glyphs, plain = glyphs_for("train", "pack"), fused.why_not
+numbers = torch.tensor([0, 1, 2**33 + 7])
+for settings in ({"background": Distractors()}, {"max_tries": 20}, {"size": 128, "count": (2, 5), "scale": (0.4, 4.0)}):
+    spec = SceneSpec(**settings)
+    fused.why_not = plain
+    expected = sample_layout(spec, glyphs, 5, numbers)
+    pictures = render(expected)
+    fused.why_not = lambda device, size=100: ""
+    found = sample_layout(spec, glyphs, 5, numbers)
+    for name, column in expected.tensors().items():
+        assert torch.equal(getattr(found, name), column), name
+    assert torch.equal(render(found), pictures)
+    assert not fused._failure, fused._failure
+print("equal")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton, of any build")
+def test_kernels_interpreted_on_the_host_make_the_same_scenes():
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", textwrap.dedent(INTERPRETED)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == "equal", done.stderr
+
+
+@pytest.mark.gpu
+@on_gpu
+@pytest.mark.parametrize("name", ["mref", "mdist", "mbg"])
+@pytest.mark.parametrize(("split", "seed"), [("train", 0), ("val", 1), ("test", 2**40 + 3)])
+def test_gpu_makes_the_scenes_of_the_cpu(name, split, seed):
+    here, there = (SceneData(SceneDataConfig(name=name, glyphs="pack", seed=seed), split, d) for d in ("cpu", CUDA))
+    numbers = torch.cat([torch.arange(1500), torch.tensor([8_191, 10**9, 2**33 + 7])])
+    expected, pictures = here.stream._draw(numbers)
+    found, made = there.stream._draw(numbers.to(CUDA))
+    assert fused.why_not(CUDA) == ""
+    assert_same(expected, found)
+    assert torch.equal(made.cpu(), pictures)
+    for chunk in (1, 7, 64, 1000):  # whatever they are made with
+        part, seen = there.stream._draw(numbers[100 : 100 + chunk].to(CUDA))
+        assert_same(expected[100 : 100 + chunk], part)
+        assert torch.equal(seen.cpu(), pictures[100 : 100 + chunk])
+
+
+@pytest.mark.gpu
+@on_gpu
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"max_tries": 20},
+        {"max_tries": 1, "count": (1, 3)},
+        {"size": 128, "count": (2, 10), "scale": (0.4, 4.0)},
+        {"size": 64, "count": (1, 4), "scale": (0.4, 1.5)},
+        {"size": 160, "count": (2, 10), "scale": (0.4, 4.0)},
+    ],
+)
+def test_gpu_makes_other_scenes_of_the_cpu_too(settings):
+    spec, glyphs, numbers = SceneSpec(**settings), glyphs_for("train", "pack"), torch.arange(600)
+    expected, found = (sample_layout(spec, glyphs, 3, numbers.to(device)) for device in ("cpu", CUDA))
+    assert_same(expected, found)
+    assert torch.equal(render(found).cpu(), render(expected))
+    obj = torch.zeros(600, dtype=torch.int64)
+    assert torch.equal(render(found[3:].remove(obj[3:].to(CUDA))).cpu(), render(expected[3:].remove(obj[3:])))
+
+
+@pytest.mark.gpu
+@on_gpu
+def test_gpu_names_a_scene_without_room():
+    spec = SceneSpec(size=60, count=(9, 9), scale=(1.5, 2.0), max_tries=3)
+    with pytest.raises(DataError, match="scene 5: no room"):
+        sample_layout(spec, glyphs_for("val", "pack"), 0, torch.arange(5, 7, device=CUDA))
+
+
+@pytest.mark.gpu
+@on_gpu
+def test_gpu_makes_the_same_scenes_without_the_kernels(monkeypatch):
+    spec, glyphs = SceneSpec(background=Distractors()), glyphs_for("train", "pack").to(CUDA)
+    numbers = torch.arange(2000, device=CUDA)
+    expected = sample_layout(spec, glyphs, 9, numbers)
+    pictures = render(expected)
+    monkeypatch.setattr(fused, "_failure", "left out by the test")
+    found = sample_layout(spec, glyphs, 9, numbers)
+    assert_same(expected.cpu(), found)
+    assert torch.equal(render(found), pictures)
+
+
+@pytest.mark.gpu
+@on_gpu
+def test_doctor_and_the_log_of_a_run_say_that_kernels_make_the_scenes():
+    assert doctor()["scene_makers"]["cuda:0"] == "kernels"
+    task = SceneTask(model="soft", model_config={}, data={"glyphs": "pack"})
+    assert task.described() == ""  # on the host
+    task.to(torch.device("cuda:0"))
+    assert task.described() == "scenes are made on cuda:0 by kernels"
