@@ -54,7 +54,7 @@ ALLOWED: dict[str, set[str]] = {
     "lock": {"errors", "owner", "atomic"},
     "cache": {"errors"},
     "devices": {"errors"},
-    "geometry": {"errors"},
+    "geometry": {"errors", "untrusted"},
     "trace": {"errors", "geometry"},
     "record": {"errors", "untrusted", "tensor_file", "config", "atomic", "geometry", "trace"},
     "answer": set(),
