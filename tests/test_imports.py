@@ -34,6 +34,7 @@ CORE = {
     "trace",
     "record",
     "devices",
+    "quick_imports",
     "answer",
 }
 NETWORKS = {"attention", "backbones", "models"}
@@ -54,6 +55,7 @@ ALLOWED: dict[str, set[str]] = {
     "lock": {"errors", "owner", "atomic"},
     "cache": {"errors"},
     "devices": {"errors"},
+    "quick_imports": set(),
     "geometry": {"errors", "untrusted"},
     "trace": {"errors", "geometry"},
     "record": {"errors", "untrusted", "tensor_file", "config", "atomic", "geometry", "trace"},

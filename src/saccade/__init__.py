@@ -9,7 +9,6 @@ Names are loaded on first use: importing saccade imports neither torch nor numpy
 
 from __future__ import annotations
 
-import gc
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from saccade.errors import (
     SaccadeError,
     ShapeError,
 )
+from saccade.quick_imports import quick_imports
 
 if TYPE_CHECKING:
     from saccade.attention.scores import AdditiveScorer
@@ -90,20 +90,10 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'saccade' has no attribute '{name}'")
-    value = getattr(_imported(f"saccade.{_HOMES[name]}"), name)
+    with quick_imports():
+        value = getattr(import_module(f"saccade.{_HOMES[name]}"), name)
     globals()[name] = value  # found once, found for good
     return value
-
-
-def _imported(module: str) -> Any:
-    """The module; no garbage is collected while it loads torch, which leaves next to none: a fifth of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        return import_module(module)
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def __dir__() -> list[str]:

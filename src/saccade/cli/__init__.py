@@ -31,6 +31,7 @@ from saccade.cli import (
     train,
 )
 from saccade.cli.terminal import warn
+from saccade.engine.start_up import command_began
 from saccade.errors import SaccadeError
 
 
@@ -109,6 +110,7 @@ def main() -> None:
     # saccade's own limit on pixels is lower than Pillow's and says what to do; its warning would come on top.
     warnings.filterwarnings("ignore", message="Image size .* exceeds limit")
     warnings.showwarning = _warn
+    command_began()
     try:
         app(prog_name="saccade")
     finally:

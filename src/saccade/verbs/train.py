@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from saccade.config import from_dict
+from saccade.devices import wake_cuda
 from saccade.engine.recipe import Recipe, load_recipe
+from saccade.engine.start_up import StartUp
 from saccade.errors import ConfigError, nearest
 from saccade.families import family
 from saccade.families.contract import load_target
+from saccade.quick_imports import quick_imports
 
 if TYPE_CHECKING:
     from saccade.engine.loop import RunResult
@@ -64,9 +67,16 @@ def train(
         precision: auto, 32-true or bf16-mixed, instead of what the recipe says.
         quiet: no progress.
     """
-    from saccade.engine.loop import fit  # brings Fabric, which takes seconds
-    from saccade.engine.run_folder import RunFolder
+    start_up = StartUp()
+    if devices == nodes == 1:
+        wake_cuda(device)
+    with quick_imports():
+        import torch._dynamo  # optimisers import it, compiled or not  # noqa: F401
 
+        from saccade.engine.loop import fit
+        from saccade.engine.run_folder import RunFolder
+
+    start_up.spent("imports")
     resolved = _recorded(Path(out)) if recipe is None and resume else None
     if resolved is None:
         if recipe is None:
@@ -83,6 +93,7 @@ def train(
     task = build_task(resolved)
     if resolved.start is not None and (not resume or RunFolder(Path(out)).has_no_state):
         _begin(task, resolved.start, resolved.start_parts)
+    start_up.spent("model")
     return fit(
         task,
         resolved,
@@ -95,6 +106,7 @@ def train(
         nodes=nodes,
         strategy=strategy,
         progress="quiet" if quiet else "auto",
+        start_up=start_up,
     )
 
 
