@@ -41,7 +41,8 @@ def measure(recipe: str, target: float, overrides: Sequence[str] = (), device: s
         entries = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
         log = (out / "log.txt").read_text()
     validated = [entry for entry in entries if entry["kind"] == "validation"]
-    before = wall - entries[-1]["seconds"]  # until the trainer's own clock starts, and the end of the process
+    ended = re.search(r"after step \d+ in ([\d.]+) s", log)
+    before = wall - float(ended[1])  # until the trainer's own clock starts, and the end of the process
     reached = next((entry for entry in validated if entry["values"]["accuracy"] >= target), None)
     said = re.search(r"start-up ([\d.]+) s(?:: (.*))?", log)
     parts = dict(part.rsplit(" ", 1) for part in said[2].split(", ")) if said and said[2] else {}
