@@ -33,6 +33,7 @@ from saccade.cli import (
 from saccade.cli.terminal import warn
 from saccade.engine.start_up import command_began
 from saccade.errors import SaccadeError
+from saccade.quick_imports import process_is_a_command
 
 
 class Verbs(TyperGroup):
@@ -111,6 +112,7 @@ def main() -> None:
     warnings.filterwarnings("ignore", message="Image size .* exceeds limit")
     warnings.showwarning = _warn
     command_began()
+    process_is_a_command()
     try:
         app(prog_name="saccade")
     finally:

@@ -72,10 +72,11 @@ class TrainStep:
     def drain(self) -> dict[str, list[float]]:
         """Means since the last call, one number per replica; waits for the device."""
         count, self._count = max(1, self._count), 0
-        means = {name: (total / count).tolist() for name, total in self._sums.items()}
-        for total in self._sums.values():
-            total.zero_()
-        return means
+        if not self._sums:
+            return {}
+        means = (torch.stack(list(self._sums.values())) / count).tolist()  # (names, R): read at once
+        torch._foreach_zero_(list(self._sums.values()))
+        return dict(zip(self._sums, means))
 
     def fault(self) -> Fault | None:
         """The first non-finite gradient of this phase, if there was one; waits for the device."""

@@ -90,7 +90,8 @@ def train(
         resolved = _only(load_recipe(recipe, protocol=protocol, overrides=chosen), phases)
     elif overrides or phases or any(value is not None for value in (data, backbone, protocol, start, seed, precision)):
         raise ConfigError("a run that goes on keeps its recipe: leave out --set, --data, --protocol and the like")
-    task = build_task(resolved)
+    with quick_imports():
+        task = build_task(resolved)
     if resolved.start is not None and (not resume or RunFolder(Path(out)).has_no_state):
         _begin(task, resolved.start, resolved.start_parts)
     start_up.spent("model")
