@@ -16,9 +16,8 @@ def test_the_collector_is_left_as_it_was_found(on: bool) -> None:
     was_on, frozen = gc.isenabled(), gc.get_freeze_count()
     try:
         (gc.enable if on else gc.disable)()
-        with pytest.raises(ImportError), quick_imports():
-            assert not gc.isenabled()
-            raise ImportError
+        with pytest.raises(ImportError, match="False"), quick_imports():
+            raise ImportError(gc.isenabled())
         assert gc.isenabled() is on
     finally:
         (gc.enable if was_on else gc.disable)()
