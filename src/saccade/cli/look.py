@@ -56,10 +56,12 @@ def look(
     """
     import saccade
     from saccade.data.pictures.decoder_pool import start_ahead
+    from saccade.devices import wake_cuda
     from saccade.errors import DataError
 
+    wake_cuda(device)  # both before torch is imported, which takes a second
     if not all(path.endswith(".txt") for path in paths):
-        start_ahead()  # before torch is imported, which takes a second
+        start_ahead()
     predictor = saccade.load(model, device)
     from saccade.verbs.look import look as look_at
 
