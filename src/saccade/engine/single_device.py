@@ -65,11 +65,14 @@ class SingleDevice:
 
 def _load_libraries(device: torch.device) -> None:
     """Let torch load cuDNN and cuBLAS, which takes a second or more, while the data is read."""
-    with torch.no_grad():
-        picture = torch.zeros(2, 8, 16, 16, device=device)
-        torch.nn.functional.conv2d(picture, torch.zeros(8, 8, 3, 3, device=device))
-        torch.mm(picture.view(32, -1), picture.view(32, -1).t())
-        torch.cuda.current_stream(device).synchronize()
+    try:
+        with torch.no_grad(), torch.cuda.device(device):
+            picture = torch.zeros(2, 8, 16, 16, device=device)
+            torch.nn.functional.conv2d(picture, torch.zeros(8, 8, 3, 3, device=device))
+            torch.cuda.current_blas_handle()
+            torch.cuda.current_stream(device).synchronize()
+    except RuntimeError:  # the first step will say what is wrong
+        return
 
 
 class _Cast:
