@@ -20,6 +20,16 @@ from saccade.engine.start_up import StartUp
 QUIET = {"device": "cpu", "progress": "quiet"}
 
 
+class DeviceTask(TinyTask):
+    """Moves its batches, as a task is asked to."""
+
+    def to(self, device):
+        self.device = device
+
+    def batch(self, first, size):
+        return {name: value.to(self.device) for name, value in super().batch(first, size).items()}
+
+
 def test_a_clock_adds_up_what_was_spent(monkeypatch):
     now = iter([10.0, 12.0, 12.01, 13.5, 14.0])
     monkeypatch.setattr(start_up.time, "monotonic", lambda: next(now))
@@ -65,6 +75,20 @@ def test_one_device_computes_as_fabric_does(tmp_path, precision):
         task = TinyTask(norm=False)
         recipe = tiny_recipe({"steps": 6}, tensorboard=tensorboard)
         fit(task, recipe, tmp_path / str(tensorboard), precision=precision, **QUIET)
+        weights.append(task.model.state_dict())
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("graph", [False, True])
+def test_a_gpu_computes_as_fabric_does(tmp_path, graph):
+    pytest.importorskip("tensorboard")
+    weights = []
+    for tensorboard in (False, True):
+        task = DeviceTask(norm=False)
+        recipe = tiny_recipe({"steps": 8}, tensorboard=tensorboard, graph=graph)
+        fit(task, recipe, tmp_path / str(tensorboard), precision="bf16-mixed", device="cuda", progress="quiet")
         weights.append(task.model.state_dict())
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 

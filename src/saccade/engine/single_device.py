@@ -69,7 +69,7 @@ def _load_libraries(device: torch.device) -> None:
         with torch.no_grad(), torch.cuda.device(device):
             picture = torch.zeros(2, 8, 16, 16, device=device)
             torch.nn.functional.conv2d(picture, torch.zeros(8, 8, 3, 3, device=device))
-            torch.cuda.current_blas_handle()
+            torch.cuda.current_blas_handle()  # type: ignore[no-untyped-call]
             torch.cuda.current_stream(device).synchronize()
     except RuntimeError:  # the first step will say what is wrong
         return
