@@ -1,19 +1,22 @@
 """How long from the command to a good model: wall time, start-up included, until validation first reaches a target.
 
-    python benchmarks/bench_time_to_accuracy.py [--recipe hattnet-ctx-mref] [--target 0.9851] [--set key=value …]
+    python benchmarks/bench_time_to_accuracy.py [--recipe hattnet-ctx-mref-fast] [--target 0.9851] [--set key=value …]
 
 The run goes on to its end, so choose a short schedule: the rate should have come down by the time the target is met.
-Beside it the share of the time in which scenes are made, measured by making the same scenes alone.
+Beside it where the start-up went, and the share of the time in which scenes are made, measured by making the same
+scenes alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,39 +25,40 @@ import torch
 from saccade.engine.recipe import load_recipe
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
 
+RECIPE, TARGET = "hattnet-ctx-mref-fast", 0.9851
+"""The published accuracy of HAttNet-CTX on MREF."""
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--recipe", default="hattnet-ctx-mref")
-    parser.add_argument("--target", type=float, default=0.9851)
-    parser.add_argument("--set", action="append", default=[], dest="overrides")
-    parser.add_argument("--device", default="auto")
-    options = parser.parse_args()
-    sets = [word for text in options.overrides for word in ("--set", text)]
+
+def measure(recipe: str, target: float, overrides: Sequence[str] = (), device: str = "auto") -> dict[str, Any]:
+    """Train ``recipe`` by the command and say when its validation first had ``target``."""
+    sets = [word for text in overrides for word in ("--set", text)]
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         started = time.monotonic()
-        words = ["train", options.recipe, *sets, "--out", str(out), "--device", options.device, "--quiet"]
+        words = ["train", recipe, *sets, "--out", str(out), "--device", device, "--quiet"]
         subprocess.run([sys.executable, "-m", "saccade", *words], check=True)
         wall = time.monotonic() - started
         entries = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+        log = (out / "log.txt").read_text()
     validated = [entry for entry in entries if entry["kind"] == "validation"]
-    start_up = wall - entries[-1]["seconds"]
-    reached = next((entry for entry in validated if entry["values"]["accuracy"] >= options.target), None)
-    recipe = load_recipe(options.recipe, overrides=options.overrides)
-    print(f"{options.recipe}: {validated[-1]['values']['accuracy']:.4f} after {wall:.1f} s ({start_up:.1f} s start-up)")
-    if reached is None:
-        print(f"target {options.target:.4f} not reached")
-    else:
-        print(
-            f"target {options.target:.4f} reached after {start_up + reached['seconds']:.1f} s, step {reached['step']}"
-        )
-    if torch.cuda.is_available() and recipe.data["name"] in ("mref", "mdist", "mbg"):
-        alone = seconds_for_scenes(
-            recipe.data, reached["step"] if reached else validated[-1]["step"], recipe.batch_size
-        )
-        print(f"making the same scenes alone: {alone:.1f} s")
-    return 0 if reached is not None else 1
+    ended = re.search(r"after step \d+ in ([\d.]+) s", log)
+    before = wall - float(ended[1])  # until the trainer's own clock starts, and the end of the process
+    reached = next((entry for entry in validated if entry["values"]["accuracy"] >= target), None)
+    said = re.search(r"start-up ([\d.]+) s(?:: (.*))?", log)
+    parts = dict(part.rsplit(" ", 1) for part in said[2].split(", ")) if said and said[2] else {}
+    return {
+        "recipe": recipe,
+        "overrides": list(overrides),
+        "target": target,
+        "wall": wall,
+        "start_up": float(said[1]) if said else before,
+        "start_up_parts": {what: float(seconds) for what, seconds in parts.items()},
+        "reached_after": before + reached["seconds"] if reached else None,
+        "reached_step": reached["step"] if reached else None,
+        "steps": validated[-1]["step"],
+        "accuracy": validated[-1]["values"]["accuracy"],
+        "validations": [[entry["step"], before + entry["seconds"], entry["values"]["accuracy"]] for entry in validated],
+    }
 
 
 def seconds_for_scenes(data: dict[str, Any], steps: int, batch_size: int) -> float:
@@ -68,6 +72,30 @@ def seconds_for_scenes(data: dict[str, Any], steps: int, batch_size: int) -> flo
         made.take(torch.arange(number * batch_size, (number + 1) * batch_size), together=config.asks)
     torch.cuda.synchronize()
     return (time.monotonic() - started) * steps / max(1, min(steps, 400) - 1)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--recipe", default=RECIPE)
+    parser.add_argument("--target", type=float, default=TARGET)
+    parser.add_argument("--set", action="append", default=[], dest="overrides")
+    parser.add_argument("--device", default="auto")
+    options = parser.parse_args()
+    found = measure(options.recipe, options.target, options.overrides, options.device)
+    parts = ", ".join(f"{what} {seconds:.1f}" for what, seconds in found["start_up_parts"].items())
+    print(f"{options.recipe}: {found['accuracy']:.4f} after {found['wall']:.1f} s")
+    print(f"start-up {found['start_up']:.1f} s: {parts}")
+    for step, seconds, accuracy in found["validations"]:
+        print(f"step {step}: {accuracy:.4f} after {seconds:.1f} s")
+    if found["reached_after"] is None:
+        print(f"target {options.target:.4f} not reached")
+    else:
+        print(f"target {options.target:.4f} reached after {found['reached_after']:.1f} s, step {found['reached_step']}")
+    recipe = load_recipe(options.recipe, overrides=options.overrides)
+    if torch.cuda.is_available() and recipe.data["name"] in ("mref", "mdist", "mbg"):
+        alone = seconds_for_scenes(recipe.data, found["reached_step"] or found["steps"], recipe.batch_size)
+        print(f"making the same scenes alone: {alone:.1f} s")
+    return 0 if found["reached_after"] is not None else 1
 
 
 if __name__ == "__main__":

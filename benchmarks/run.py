@@ -1,4 +1,4 @@
-"""Every benchmark in turn, each in a process of its own, one thread where it says so.
+"""Every benchmark that needs no GPU in turn, each in a process of its own, one thread where it says so.
 
 Absolute times are those of this machine; ratios are measured side by side and carry over.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 BENCHMARKS = (
     "bench_scenes.py",
     "bench_engine.py",
+    "bench_startup.py",
     "bench_look.py",
     "bench_memory.py",
     "bench_captions.py",

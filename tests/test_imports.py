@@ -34,6 +34,7 @@ CORE = {
     "trace",
     "record",
     "devices",
+    "quick_imports",
     "answer",
 }
 NETWORKS = {"attention", "backbones", "models"}
@@ -54,7 +55,8 @@ ALLOWED: dict[str, set[str]] = {
     "lock": {"errors", "owner", "atomic"},
     "cache": {"errors"},
     "devices": {"errors"},
-    "geometry": {"errors"},
+    "quick_imports": set(),
+    "geometry": {"errors", "untrusted"},
     "trace": {"errors", "geometry"},
     "record": {"errors", "untrusted", "tensor_file", "config", "atomic", "geometry", "trace"},
     "answer": set(),

@@ -12,7 +12,7 @@ import pytest
 from saccade.backbones import build_backbone
 from saccade.config import from_dict
 from saccade.engine.phases import trainable_names
-from saccade.engine.recipe import Recipe, Select, load_recipe, packaged_recipes, read_recipe
+from saccade.engine.recipe import Recipe, Select, load_recipe, packaged_recipes, read_recipe, recipe_titles
 from saccade.engine.recipe_versions import migrate_recipe
 from saccade.errors import ConfigError
 from saccade.families import family, model_spec, models
@@ -64,6 +64,11 @@ def test_recipes_are_packaged_and_have_protocols() -> None:
         known = of_files if on_pictures(name) else STORIES if on_stories(name) else PROTOCOLS
         assert {protocol for recipe, protocol in CASES if recipe == name and protocol} <= known
         assert load_recipe(name).protocol in {*known, *([None] if on_stories(name) else [])} or not known
+
+
+def test_titles_are_those_of_the_whole_recipes() -> None:
+    whole = {name: load_recipe(name) for name in packaged_recipes()}
+    assert recipe_titles() == {name: (recipe.title, recipe.paper) for name, recipe in whole.items()}
 
 
 @every

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from saccade.untrusted import DEEPEST, MOST_VALUES, check_plain, parse_json, read_regular
-from saccade.yaml_text import LONGEST, MOST_NODES, parse_yaml
+from saccade.yaml_text import LONGEST, MOST_NODES, parse_yaml, top_values
 
 
 def test_a_regular_file_is_read_whole(tmp_path: Path) -> None:
@@ -132,3 +132,11 @@ def test_a_billion_laughs_are_counted_not_made(form: str, first: str) -> None:
     lines += [f"a{n}: &a{n} {form.format(', '.join([f'*a{n - 1}'] * 9))}" for n in range(1, 10)]
     with pytest.raises(ValueError, match=f"more than {MOST_NODES:,} values"):
         parse_yaml("\n".join(lines))
+
+
+def test_top_values_are_read_from_the_top_level_alone() -> None:
+    text = "extends: a\nmodel: {title: inner}\nwords: [title, x]\n? [1]\n: title\ntitle: 'A: b'\npaper: p\nlast: x\n}"
+    assert top_values(text, ("title", "paper"), ("extends",)) == {"extends": "a", "title": "A: b", "paper": "p"}
+    assert top_values("name: x\n", ("title",)) == {}
+    with pytest.raises(ValueError, match="line 1"):
+        top_values("title: }", ("title",))

@@ -1,4 +1,4 @@
-"""Write the tables of README and docs anew from docs/results: no number in them is typed by hand.
+"""Write the tables of README and docs anew from docs/results and docs/benchmarks: no number in them is typed by hand.
 
 A table stands between ``<!-- table: NAME -->`` and ``<!-- /table -->``. ``--check`` changes nothing and fails when a
 table is not current. ``saccade reproduce`` prints the same tables, from the same code.
@@ -10,6 +10,8 @@ import json
 import re
 import sys
 from pathlib import Path
+
+from gpu_tables import gpu_figures, gpu_kernels, recorded
 
 from saccade.config import from_dict
 from saccade.families.caption.reproduction.table1 import DEV, CaptionTable
@@ -26,7 +28,7 @@ from saccade.verbs.plain_table import PlainTable
 from saccade.verbs.reproduction.cells import measured_text
 
 ROOT = Path(__file__).parent.parent
-FILES = (ROOT / "README.md", ROOT / "docs" / "results.md")
+FILES = (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "benchmarks.md")
 RESULTS = ROOT / "docs" / "results"
 BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 
@@ -200,6 +202,8 @@ TABLES = {
     "variants": variants,
     "settings": settings,
     "superseded": superseded,
+    "gpu": lambda: gpu_figures(recorded()),
+    "gpu-kernels": lambda: gpu_kernels(recorded()),
 }
 
 

@@ -21,6 +21,7 @@ from saccade.errors import (
     SaccadeError,
     ShapeError,
 )
+from saccade.quick_imports import quick_imports
 
 if TYPE_CHECKING:
     from saccade.attention.scores import AdditiveScorer
@@ -89,7 +90,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'saccade' has no attribute '{name}'")
-    value = getattr(import_module(f"saccade.{_HOMES[name]}"), name)
+    with quick_imports():
+        value = getattr(import_module(f"saccade.{_HOMES[name]}"), name)
     globals()[name] = value  # found once, found for good
     return value
 

@@ -24,11 +24,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.untrusted import MOST_PIXELS
 
 Size = tuple[int, int]
 Pair = int | tuple[int, int]
-MOST_PIXELS = 64_000_000
-"""No picture, and no map over one, has more: a slip in a size must not end in want of memory."""
 
 
 def checked_size(size: Size) -> Size:

@@ -20,6 +20,8 @@ DEEPEST = 64
 """Levels of nested lists and mappings."""
 MOST_VALUES = 1_000_000
 """Values in a file, each counted as often as it is referred to."""
+MOST_PIXELS = 64_000_000
+"""No picture, and no map over one, has more: a wrong size must not use up the memory."""
 LOWEST_INT, HIGHEST_INT = -(2**63), 2**63 - 1
 """What 64 bits hold; torch and other readers of JSON take no more."""
 

@@ -7,6 +7,7 @@ they are written. References (``*name``) count as often as they are used, so ten
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 import yaml
@@ -20,6 +21,7 @@ MOST_NODES = 100_000
 _LONGEST_NUMBER = 100  # characters
 _PLAIN = ("null", "bool", "int", "float", "str", "seq", "map")
 _TAG = "tag:yaml.org,2002:"
+_EVENTS = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same events, from C where PyYAML was built with it
 _DROPPED = (f"{_TAG}timestamp", f"{_TAG}value")
 
 
@@ -37,6 +39,34 @@ def parse_yaml(text: str) -> Any:
         raise ValueError(" ".join(str(error).split())) from error
     check_plain(values)
     return values
+
+
+def top_values(text: str, wanted: Collection[str], unless: Collection[str] = ()) -> dict[str, str]:
+    """Single values at the top level of ``text``, as they are written; nothing is read once all ``wanted`` are found.
+
+    Args:
+        text: YAML.
+        wanted: keys to look for.
+        unless: further keys that are taken where they stand before the last of those.
+
+    Raises:
+        ValueError: not YAML, as far as it was read.
+    """
+    found: dict[str, str] = {}
+    depth, key, is_key = 0, "", True
+    try:
+        for event in yaml.parse(text, Loader=_EVENTS):
+            if depth == 1 and isinstance(event, yaml.NodeEvent):  # a key or a value of the outermost mapping
+                text_of = event.value if isinstance(event, yaml.ScalarEvent) else ""
+                if not is_key and text_of and (key in wanted or key in unless):
+                    found[key] = text_of
+                key, is_key = text_of, not is_key
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if found.keys() >= set(wanted):
+                break
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error
+    return found
 
 
 class _PlainLoader(yaml.SafeLoader):

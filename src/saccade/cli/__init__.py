@@ -6,6 +6,7 @@ What a user can cause ends as one line on stderr, ``error: …``, and exit code 
 
 from __future__ import annotations
 
+import gc
 import sys
 import traceback
 import warnings
@@ -30,7 +31,9 @@ from saccade.cli import (
     train,
 )
 from saccade.cli.terminal import warn
+from saccade.engine.start_up import command_began
 from saccade.errors import SaccadeError
+from saccade.quick_imports import process_is_a_command
 
 
 class Verbs(TyperGroup):
@@ -108,4 +111,9 @@ def main() -> None:
     # saccade's own limit on pixels is lower than Pillow's and says what to do; its warning would come on top.
     warnings.filterwarnings("ignore", message="Image size .* exceeds limit")
     warnings.showwarning = _warn
-    app(prog_name="saccade")
+    command_began()
+    process_is_a_command()
+    try:
+        app(prog_name="saccade")
+    finally:
+        gc.freeze()  # all of it ends with the process; looking through torch for cycles would take 0.15 s

@@ -42,7 +42,9 @@ def evaluate(
     CIDEr-D goes from 0 to 10, times 100 in the table as papers print it; what is called _raw has units of its own.
     """
     import saccade
+    from saccade.devices import wake_cuda
 
+    wake_cuda(device)
     with bar("scoring", limit, shown=not quiet and not json) as update:
         result = saccade.evaluate(
             model,

@@ -68,10 +68,9 @@ def backbones() -> dict[str, dict[str, Any]]:
 
 def recipes() -> dict[str, dict[str, Any]]:
     """The packaged recipes."""
-    from saccade.engine.recipe import load_recipe, packaged_recipes
+    from saccade.engine.recipe import recipe_titles
 
-    loaded = {name: load_recipe(name) for name in packaged_recipes()}
-    return {name: {"title": recipe.title, "paper": recipe.paper} for name, recipe in loaded.items()}
+    return {name: {"title": title, "paper": paper} for name, (title, paper) in recipe_titles().items()}
 
 
 def data() -> dict[str, dict[str, Any]]:

@@ -54,11 +54,17 @@ def look(
     Pictures that cannot be read, or take longer than a minute to decode, are reported on stderr and skipped; the exit
     code is 2 only if none could be read.
     """
+    import saccade
+    from saccade.data.pictures.decoder_pool import start_ahead
+    from saccade.devices import wake_cuda
     from saccade.errors import DataError
-    from saccade.predict import load
+
+    wake_cuda(device)  # both before torch is imported, which takes a second
+    if not all(path.endswith(".txt") for path in paths):
+        start_ahead()
+    predictor = saccade.load(model, device)
     from saccade.verbs.look import look as look_at
 
-    predictor = load(model, device)
     files = predictor.reads.find(paths)
     rows: list[tuple[object, ...]] = []
     tables: list[Sighting] = []

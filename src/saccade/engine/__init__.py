@@ -1,6 +1,7 @@
-"""Training on Lightning Fabric: a recipe and a `Trainable` go in, a run folder comes out.
+"""Training: a recipe and a `Trainable` go in, a run folder comes out.
 
-The engine knows tasks by protocol only. Names are loaded on first use, because Fabric takes seconds to import.
+The engine knows tasks by protocol only. Several devices are driven by Lightning Fabric, one by `SingleDevice`, which
+has the same interface. Names are loaded on first use, because torch takes seconds to import.
 """
 
 from __future__ import annotations

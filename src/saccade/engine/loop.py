@@ -8,11 +8,12 @@ from __future__ import annotations
 import dataclasses
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import torch
 
 from saccade.atomic import writing
+from saccade.devices import pick_device
 from saccade.engine.data_note import Compared, DataNote, Parts, compared
 from saccade.engine.progress import ProgressMode, Reporter, make_reporter
 from saccade.engine.protocol import Trainable
@@ -20,6 +21,8 @@ from saccade.engine.ranks import on_first_rank, part_company
 from saccade.engine.recipe import Precision, Recipe
 from saccade.engine.run_folder import CONFIG, LOCK, RunFolder, versions
 from saccade.engine.seeding import seed_all
+from saccade.engine.single_device import SingleDevice
+from saccade.engine.start_up import StartUp
 from saccade.engine.stop import StopRequest
 from saccade.engine.trainer import RunResult, Trainer
 from saccade.errors import ConfigError, DataError, MissingExtraError, nearest
@@ -44,6 +47,7 @@ def fit(
     strategy: str = "auto",
     precision: Precision | None = None,
     progress: ProgressMode | Reporter = "auto",
+    start_up: StartUp | None = None,
 ) -> RunResult:
     """Train ``task`` by ``recipe`` into the run folder ``out``.
 
@@ -62,6 +66,7 @@ def fit(
         strategy: a Fabric strategy, such as ``ddp``, ``ddp_spawn`` or ``ddp_find_unused_parameters_true``.
         precision: overrides the recipe's.
         progress: ``auto`` shows a bar on a terminal and plain lines elsewhere; a `Reporter` is used as it is.
+        start_up: the clock of a caller that did work for this run before; without one it starts here.
 
     Returns:
         Where the run ended, why, and its best validation.
@@ -78,11 +83,14 @@ def fit(
         recipe = dataclasses.replace(recipe, precision=precision)
     if max_minutes is not None and not max_minutes > 0:
         raise ConfigError(f"max_minutes must be above 0, found {max_minutes}")
+    clock = StartUp() if start_up is None else start_up
     folder = RunFolder(Path(out), keep_checkpoints=recipe.keep_checkpoints)
     fabric = _fabric(recipe, folder.path, device, devices, nodes, strategy)
     if accept_changed_data and not resume:
         raise ConfigError("changed data can be accepted for a run that goes on: add --resume")
-    sealed: _Sealed = fabric.launch(_Run(task, recipe, folder, resume, accept_changed_data, max_minutes, progress))
+    clock.spent("device")
+    run = _Run(task, recipe, folder, resume, accept_changed_data, max_minutes, progress, clock)
+    sealed: _Sealed = fabric.launch(run)
     return sealed.result
 
 
@@ -105,7 +113,9 @@ class _Run:
         accept_changed_data: bool,
         max_minutes: float | None,
         progress: ProgressMode | Reporter,
+        clock: StartUp,
     ) -> None:
+        self.clock = clock
         self.task, self.recipe, self.folder, self.resume = task, recipe, folder, resume
         self.accept_changed_data, self.max_minutes, self.progress = accept_changed_data, max_minutes, progress
         self._parts: Parts = {}
@@ -130,8 +140,10 @@ class _Run:
                     self.folder.log(remark)
                     reporter.note(remark)
                 self.task.tell = reporter.preparing
+                self.clock.spent("run folder")
                 found = on_first_rank(fabric, self._check_data)
-                trainer = Trainer(fabric, self.task, self.recipe, self.folder, reporter, stop)
+                self.clock.spent("data")
+                trainer = Trainer(fabric, self.task, self.recipe, self.folder, reporter, stop, self.clock)
                 if self.resume:
                     trainer.resume()
                     trainer.say_of_data(found)
@@ -175,7 +187,7 @@ class _Run:
 
 
 def _fabric(recipe: Recipe, out: Path, device: str, devices: int, nodes: int, strategy: str) -> Fabric:
-    """Fabric for the asked devices, or a ConfigError in plain words."""
+    """Fabric for the asked devices, or its stand-in for a single one; a ConfigError in plain words."""
     kind, _, index = device.partition(":")
     known = ("auto", "cpu", "cuda", "mps")
     if kind not in known or (index and (kind != "cuda" or not index.isdigit())):
@@ -189,7 +201,11 @@ def _fabric(recipe: Recipe, out: Path, device: str, devices: int, nodes: int, st
     which: Any = [int(index)] if index else devices
     on_cuda = kind == "cuda" or (kind == "auto" and torch.cuda.is_available())
     precision = ("bf16-mixed" if on_cuda else "32-true") if recipe.precision == "auto" else recipe.precision
-    from lightning_fabric import Fabric  # takes seconds, so only when training begins
+    if devices == nodes == 1 and strategy == "auto" and not recipe.tensorboard:
+        chosen = pick_device("mps" if kind == "auto" and torch.backends.mps.is_available() else device)
+        which = torch.device(chosen.type, chosen.index or 0) if chosen.type == "cuda" else chosen
+        return cast("Fabric", SingleDevice(which, precision))
+    from lightning_fabric import Fabric  # takes seconds, so only where several processes or a logger need it
 
     try:
         return Fabric(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 
 from saccade.engine.seeding import RngState
+from saccade.engine.single_device import SingleDevice
 from saccade.errors import SaccadeError
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ T = TypeVar("T")
 
 def casts_nothing(fabric: Fabric) -> bool:
     """Whether one process trains in plain single precision, so that a forward pass needs nothing from Fabric."""
+    if isinstance(fabric, SingleDevice):
+        return fabric.casts_nothing
     from lightning_fabric.plugins.precision import Precision
 
     return fabric.world_size == 1 and type(fabric.strategy.precision) is Precision

@@ -233,6 +233,30 @@ def packaged_recipes() -> list[str]:
     return sorted(recipes())
 
 
+def recipe_titles() -> dict[str, tuple[str, str]]:
+    """Title and paper of every packaged recipe, by name; its settings are not read, so it may still be invalid."""
+    heads = {name: _head(name, file) for name, file in sorted(recipes().items())}
+
+    def told(name: str, key: str) -> str:
+        """What the recipe says of itself, or else the one that it extends."""
+        for _ in range(_LONGEST_CHAIN):
+            if key in heads[name] or heads[name].get("extends") not in heads:
+                break
+            name = heads[name]["extends"]
+        return heads[name].get(key, "")
+
+    return {name: (told(name, "title"), told(name, "paper")) for name in heads}
+
+
+def _head(name: str, file: Path) -> dict[str, str]:
+    """Title, paper and what is extended, as far as the file ``file`` says them itself."""
+    try:
+        values = yaml_text.top_values(file.read_text(encoding="utf-8"), ("title", "paper"), ("extends",))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"recipe {name} cannot be read: {error}") from error
+    return values
+
+
 def load_recipe(name_or_path: str | Path, *, protocol: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
     """Read a recipe by packaged name or from a YAML file, and resolve it.
 

@@ -64,13 +64,19 @@ class TrainStep:
         self._count += 1
         return None if healthy else self.fault()
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether steps run as all that follow will; the first are slower."""
+        return True
+
     def drain(self) -> dict[str, list[float]]:
         """Means since the last call, one number per replica; waits for the device."""
         count, self._count = max(1, self._count), 0
-        means = {name: (total / count).tolist() for name, total in self._sums.items()}
-        for total in self._sums.values():
-            total.zero_()
-        return means
+        if not self._sums:
+            return {}
+        means = (torch.stack(list(self._sums.values())) / count).tolist()  # (names, R): read at once
+        torch._foreach_zero_(list(self._sums.values()))
+        return dict(zip(self._sums, means))
 
     def fault(self) -> Fault | None:
         """The first non-finite gradient of this phase, if there was one; waits for the device."""
@@ -170,6 +176,11 @@ class GraphedStep(TrainStep):
             self._graph.replay()  # type: ignore[union-attr]
         self._count += 1
         return None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the step is captured."""
+        return self._graph is not None
 
     def _warm_up(self, batches: Sequence[Any]) -> None:
         current, side = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]

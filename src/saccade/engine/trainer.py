@@ -32,6 +32,7 @@ from saccade.engine.recipe import Phase, Recipe
 from saccade.engine.replicas import ReplicaStack
 from saccade.engine.run_folder import RunFolder, machine, versions
 from saccade.engine.seeding import capture_rng, restore_rng, seed_all
+from saccade.engine.start_up import StartUp
 from saccade.engine.state import Best, Position, pack, unpack_model, unpack_optimizer, unpack_position, unpack_rng
 from saccade.engine.step import GraphedStep, TrainStep
 from saccade.engine.stop import StopRequest
@@ -75,16 +76,21 @@ class Trainer:
         folder: RunFolder,
         reporter: Reporter,
         stop: StopRequest,
+        start_up: StartUp,
     ) -> None:
         self.fabric, self.task, self.recipe = fabric, task, recipe
         self.folder, self.reporter, self.stop = folder, reporter, stop
+        self.start_up: StartUp | None = start_up
+        """The clock of the start, until a step has shown the speed of the run."""
         task.tell = reporter.preparing
         task.to(fabric.device)
         self.learner = self._make_learner().to(fabric.device)
+        self._spent("model on the device")
         state = self.learner.model.state_dict(keep_vars=True)  # the tensors themselves, running statistics among them
         self.ema = WeightAverage(state, recipe.ema) if recipe.ema is not None else None
         self.micro_batch = self._micro_batch()
         self.epoch, self.phases, self.losses = phase_plans(task, recipe, self.learner)
+        self._spent("training data")
         self.at = Position()
         self.data_changes: tuple[str, ...] = ()
         """Changes of the data that were accepted since the run began, in words."""
@@ -182,6 +188,7 @@ class Trainer:
             self._restore_rng(checkpoint)
         elif self.at.step == 0:
             self._save()  # so that there is a good state from the first step on
+        self._spent("optimiser and checkpoint")
         if self.at.phase_ended is not None:
             return None
         total = phase.total_steps(self.epoch)
@@ -204,16 +211,20 @@ class Trainer:
     def _one_step(self, phase: Phase, batches: Iterator[Any], total: int) -> Stopped | None:
         """One step and everything that may follow it."""
         micro = [self._next_batch(batches) for _ in range(self.recipe.accumulate)]
+        self._spent("first batches")
         scale = phase.schedule.scale(self.at.phase_step, total=total, steps_per_epoch=self.epoch)
         fault = self.step(micro, phase.optimizer.lr * scale)
         if fault is not None:
             raise self._broken(phase, fault, micro)
+        self._spent("first steps")
         self.at.step += 1
         self.at.phase_step += 1
         self.at.batches += len(micro)
         is_last = self.at.phase_step == total
         validates = is_last or self.at.phase_step % phase.validation_steps(self.epoch) == 0
         saves = self.at.step % self.recipe.checkpoint_every == 0
+        if self.start_up is not None and self.step.is_settled:
+            self._end_start_up()
         interrupted = self._interruption(is_last)
         if validates or saves or interrupted is not None or self.at.step % self.recipe.log_every == 0:
             self._log(phase, phase.optimizer.lr * scale)
@@ -399,6 +410,19 @@ class Trainer:
                 f"batch_size {self.recipe.batch_size} cannot be split into accumulate × processes = {parts} equal parts"
             )
         return self.recipe.batch_size // parts
+
+    def _spent(self, what: str) -> None:
+        """While the run starts: what the time since the last call was spent on, work of the device included."""
+        if self.start_up is not None:
+            if self.fabric.device.type == "cuda":
+                torch.cuda.synchronize(self.fabric.device)
+            self.start_up.spent(what)
+
+    def _end_start_up(self) -> None:
+        """Write down where the time went before the run had its speed; from here on nobody waits for the device."""
+        if self.fabric.is_global_zero:
+            self.folder.log(str(self.start_up))
+        self.start_up = None
 
     def _seconds(self) -> float:
         return self._seconds_before + time.monotonic() - self._started

@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack, cast, overload
 
 from saccade.config import from_dict
+from saccade.devices import wake_cuda
 from saccade.engine.recipe import Recipe, load_recipe
+from saccade.engine.start_up import StartUp
 from saccade.errors import ConfigError, nearest
 from saccade.families import family
 from saccade.families.contract import load_target
+from saccade.quick_imports import quick_imports
 
 if TYPE_CHECKING:
     from saccade.engine.loop import RunResult
@@ -142,9 +145,17 @@ def train(
         raise ConfigError("--at-once is for several runs: it goes with --seeds or several recipes")
     if resume and (Path(out) / RUNS).is_file():
         raise ConfigError(f"{out} holds several runs: go on with them by the same recipes and seeds as before")
-    from saccade.engine.loop import fit  # brings Fabric, which takes seconds
+    start_up = StartUp()
+    if devices == nodes == 1:
+        wake_cuda(device)
+    with quick_imports():
+        import torch._dynamo  # optimisers import it, compiled or not  # noqa: F401
 
+        from saccade.engine.loop import fit
+
+    start_up.spent("imports")
     task, resolved = prepare(recipe, settings, out=Path(out), resume=resume)
+    start_up.spent("model")
     return fit(
         task,
         resolved,
@@ -157,6 +168,7 @@ def train(
         nodes=nodes,
         strategy=strategy,
         progress="quiet" if quiet else "auto",
+        start_up=start_up,
     )
 
 
@@ -204,7 +216,8 @@ def prepare(
         raise ConfigError("no recipe: name one (see 'saccade list recipes'), or go on with a run by --resume")
     else:
         resolved = settings.resolve(recipe)
-    task = build_task(resolved)
+    with quick_imports():
+        task = build_task(resolved)
     if resolved.start is not None and (not resume or RunFolder(out).has_no_state):
         _begin(task, resolved.start, resolved.start_parts)
     return task, resolved

@@ -238,6 +238,33 @@ def test_a_forked_process_has_a_pool_of_its_own_also_when_its_parent_was_making_
 
 
 @linux
+def test_a_process_started_ahead_is_taken_once_and_not_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Decoder] = []
+
+    class Counted(Decoder):
+        def __init__(self, memory: int) -> None:
+            super().__init__(memory)
+            started.append(self)
+
+    monkeypatch.setattr(decoder_pool, "Decoder", Counted)
+    monkeypatch.setattr(decoder_pool, "_SHARED", shared := decoder_pool._Shared())
+    decoder_pool.start_ahead()
+    decoder_pool.start_ahead()
+    data = encoded(noise())
+    for _ in range(2):  # the second pool starts its own
+        made = DecoderPool(1)
+        made.decode(data, "picture")
+        made.close()
+    assert len(started) == 2
+    decoder_pool.start_ahead()
+    other = DecoderPool(1, memory=memory_for(1000))
+    other.decode(encoded(noise(size=(9, 9))), "picture", 1000)
+    other.close()
+    shared.close()
+    assert len(started) == 4
+    assert not any(decoder.is_alive for decoder in started)
+
+
 def test_memory_has_a_limit_and_the_process_outlives_it() -> None:
     """4,000² transparent pixels take 4 bytes each as decoded and as converted: 128 MB, beside Python and Pillow."""
     narrow = DecoderPool(1, memory=130 << 20)

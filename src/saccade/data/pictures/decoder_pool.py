@@ -22,7 +22,7 @@ import saccade
 from saccade.data.pictures.decoder_process import receive, send
 from saccade.data.pictures.decoding import LONGEST_SIDE, strips
 from saccade.errors import DataError
-from saccade.geometry import MOST_PIXELS
+from saccade.untrusted import MOST_PIXELS
 
 SECONDS = 60.0
 """For one picture, on the command line and in Python; a photograph of 64 million pixels takes two or three."""
@@ -298,7 +298,7 @@ class DecoderPool:
                 if decoder.is_alive:
                     return decoder
                 decoder.close()
-        return Decoder(self._memory)
+        return _SHARED.started_ahead(self._memory) or Decoder(self._memory)
 
     def _give_back(self, decoder: Decoder) -> None:
         with self._lock:
@@ -319,9 +319,31 @@ class _Shared:
         self.lock = Lock()
         self.pool: DecoderPool | None = None
         self._parents: list[DecoderPool] = []
+        self._ahead: tuple[int, Future[Decoder]] | None = None
+
+    def start_ahead(self, memory: int) -> None:
+        """Start a process that the next pool of the same ``memory`` takes."""
+        with self.lock:
+            if self._ahead is None:
+                threads = ThreadPoolExecutor(1, thread_name_prefix="saccade-decoding")
+                self._ahead = memory, threads.submit(Decoder, memory)
+                threads.shutdown(wait=False)
+
+    def started_ahead(self, memory: int) -> Decoder | None:
+        """The process of `start_ahead`, once; None where there is none, or it could not be started."""
+        with self.lock:
+            if self._ahead is None or self._ahead[0] != memory:
+                return None
+            (_, starting), self._ahead = self._ahead, None
+        try:
+            return starting.result()
+        except DataError:  # a second try says why
+            return None
 
     def close(self) -> None:
-        """End the processes of the pool."""
+        """End the processes of the pool, and the one that nobody took."""
+        if self._ahead is not None and (unused := self.started_ahead(self._ahead[0])) is not None:
+            unused.close()
         if self.pool is not None:
             self.pool.close()
             self.pool = None
@@ -332,6 +354,7 @@ class _Shared:
         The pool is kept, because closing its pipes would send what is left in their buffers a second time.
         """
         self.lock = Lock()
+        self._ahead = None
         if self.pool is not None:
             self._parents.append(self.pool)
             self.pool = None
@@ -349,6 +372,11 @@ def shared_pool() -> DecoderPool:
         if _SHARED.pool is None:
             _SHARED.pool = DecoderPool(process_count())
         return _SHARED.pool
+
+
+def start_ahead() -> None:
+    """Start a decoder now, for the pictures that will be read; it starts while the caller imports torch."""
+    _SHARED.start_ahead(memory_for(MOST_PIXELS))
 
 
 def process_count() -> int:

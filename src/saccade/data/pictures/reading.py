@@ -41,7 +41,8 @@ from saccade.data.pictures.decoder_pool import (
 )
 from saccade.data.pictures.decoding import FORMATS, check_size, decode, deep_grey, one_line, strips, upright_rgb
 from saccade.errors import DataError, ShapeError
-from saccade.geometry import MOST_PIXELS, Size, fit_inside
+from saccade.geometry import Size, fit_inside
+from saccade.untrusted import MOST_PIXELS
 
 _SUFFIXES = {
     "PNG": (".png",), "JPEG": (".jpg", ".jpeg"), "WEBP": (".webp",), "BMP": (".bmp",), "GIF": (".gif",),

@@ -120,8 +120,9 @@ def glyphs_for(split: Split, policy: GlyphPolicy, *, folder: Path | None = None,
         return load_mnist("test", folder)
     whole = load_mnist("train", folder)
     edge = len(whole) - _VALIDATION
-    ids = torch.arange(edge) if split == "train" else torch.arange(edge, len(whole))
-    return whole.subset(ids, f"mnist-{split}-{len(ids)}")
+    share = slice(0, edge) if split == "train" else slice(edge, None)
+    images, labels = whole.images[share], whole.labels[share]  # the same memory for all splits
+    return GlyphSet(images, labels, f"mnist-{split}-{len(labels)}")
 
 
 def meets_training_glyphs(trained: str, scored: str, split: str) -> bool:
@@ -167,10 +168,16 @@ def load_mnist(part: Literal["train", "test"], folder: Path | None = None) -> Gl
             f"MNIST's {part} files are not in {base}: run `saccade data get mnist`, or put the four idx files there "
             "(gzipped or not); without a download, glyphs='pack' uses the digits that ship with saccade"
         )
-    images, labels = (read_idx(path) for path in paths if path is not None)
+    images, labels = (_read_once(path, path.stat().st_mtime_ns) for path in paths if path is not None)
     if images.ndim != 3 or labels.ndim != 1:
         raise DataError(f"{base}: found arrays of {images.ndim} and {labels.ndim} axes where MNIST has 3 and 1")
     return GlyphSet(torch.from_numpy(images), torch.from_numpy(labels).long(), f"mnist-{part}-{len(labels)}")
+
+
+@lru_cache(maxsize=4)
+def _read_once(path: Path, changed: int) -> np.ndarray:
+    """`read_idx`, done once for the splits of a run and for its note of what it learns from; for reading only."""
+    return read_idx(path)
 
 
 def read_idx(path: Path) -> np.ndarray:

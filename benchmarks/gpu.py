@@ -1,0 +1,279 @@
+"""Every figure that needs a GPU, by one command; the figures go into a JSON file, section by section.
+
+    PYTHONPATH=src python3 benchmarks/gpu.py --out docs/benchmarks/h200.json
+    PYTHONPATH=src python3 benchmarks/gpu.py --only busy,start --out /tmp/some.json
+    PYTHONPATH=src python3 benchmarks/gpu.py --smoke --device cpu      tries every section with tiny sizes
+
+The tests marked ``gpu`` come first: figures of something wrong are of no use. A section that fails says why, and the
+others go on; the file is written after each. With ``--only``, other sections of a file that is there are kept.
+``make tables`` writes the tables of docs/benchmarks.md from the recorded file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import gc
+import importlib.util
+import json
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(Path(__file__).parent))  # so that other scripts can load this one too
+
+import bench_time_to_accuracy  # noqa: E402
+import device_busy  # noqa: E402
+
+
+class Skip(Exception):  # noqa: N818 - not an error
+    """A section that cannot be measured here, and why."""
+
+
+class Options(NamedTuple):
+    """What a section is told."""
+
+    device: str
+    smoke: bool
+
+
+def tests(options: Options) -> dict[str, Any]:
+    """The tests marked ``gpu``."""
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "-m", "gpu"]
+    chosen = ["tests/engine/test_engine_step.py"] if options.smoke else ["tests"]
+    done = subprocess.run([*words, *chosen], cwd=ROOT, capture_output=True, text=True)
+    last = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr.strip()[-300:]
+    if done.returncode not in (0, 5):  # 5: none was collected
+        print(done.stdout[-6000:], done.stderr[-2000:], sep="\n")
+        raise RuntimeError(f"tests failed: {last}")
+    return {"said": re.sub(r" in [\d.]+s.*", "", last)}
+
+
+def scenes(options: Options) -> dict[str, Any]:
+    """Scenes a second by set and size of chunk."""
+    import bench_scenes
+
+    if not hasattr(bench_scenes, "measured"):
+        raise Skip("this bench_scenes.py has no function `measured`")
+    torch.set_num_threads(1)
+    chunks = (64,) if options.smoke else (4096, 8192, 16384)
+    rows, missing = [], {}
+    for name in ("mref",) if options.smoke else ("mref", "mdist", "mbg"):
+        for chunk in chunks:
+            try:
+                rows.append(bench_scenes.measured(name, chunk, 2 if options.smoke else 7, torch.device(options.device)))
+            except Exception as error:  # photographs may not be there
+                missing[name] = str(error)
+    return {"rows": rows, "missing": missing}
+
+
+def evaluate(options: Options) -> dict[str, Any]:
+    """Every score of shipped models on full test sets."""
+    script = Path(__file__).parent / "bench_evaluate.py"
+    if not script.is_file():
+        raise Skip("there is no bench_evaluate.py")
+    models = ["soft-mref"] if options.smoke else ["soft-mref", "hattnet-ctx-mref", "hattnet-ctx-mbg"]
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "evaluate.json"
+        words = [sys.executable, str(script), "--device", options.device, "--json", str(out)]
+        words += ["--n", "20" if options.smoke else "10000", "--models", *models]
+        done = subprocess.run(words, capture_output=True, text=True, env=environment())
+        print(done.stdout[-4000:], done.stderr[-2000:], sep="\n")
+        if done.returncode:
+            raise RuntimeError(f"bench_evaluate.py ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+        return {"rows": json.loads(out.read_text())}
+
+
+def start(options: Options) -> dict[str, Any]:
+    """From the command to the published accuracy, and where the start-up goes."""
+    if options.smoke:
+        small = ["data.glyphs=pack", "batch_size=16", "phases.0.steps=2", "phases.0.validate_every=2"]
+        return bench_time_to_accuracy.measure("hattnet-ctx-mref-fast", 0.0, small, options.device)
+    found = bench_time_to_accuracy.measure(
+        bench_time_to_accuracy.RECIPE, bench_time_to_accuracy.TARGET, device=options.device
+    )
+    with contextlib.suppress(Exception):
+        from saccade.engine.recipe import load_recipe
+
+        recipe = load_recipe(found["recipe"])
+        steps = found["reached_step"] or found["steps"]
+        found["scenes_alone"] = bench_time_to_accuracy.seconds_for_scenes(recipe.data, steps, recipe.batch_size)
+    return found
+
+
+TRAINED = (
+    ("SOFT", "soft-mref", None),
+    ("HAttNet-CTX", "hattnet-ctx-mref", None),
+    ("HSAL-RL, backbone", "hsal-mnist-multiset", "activation"),
+    ("HSAL-RL, controllers", "hsal-mnist-multiset", "controllers"),
+    ("SAT", "sat-soft-scenes", None),
+)
+
+
+def busy(options: Options) -> dict[str, Any]:
+    """The share of the time in which the device computes, and the kernels that take it."""
+    rows, failed = [], {}
+    smoke: tuple[str, ...] = ("batch_size=8", "compile=false") if options.smoke else ()
+    for label, recipe, phase in TRAINED[::2] if options.smoke else TRAINED:
+        try:
+            found = device_busy.measure(
+                recipe,
+                phase=phase,
+                overrides=smoke,
+                device=options.device,
+                warm=1 if options.smoke else 30,
+                steps=2 if options.smoke else 100,
+            )
+            print(device_busy.shown(found), flush=True)
+            rows.append({"label": label, **found})
+        except Exception as error:  # the others can still be measured
+            traceback.print_exc()
+            failed[label] = f"{type(error).__name__}: {error}"
+        gc.collect()
+        if options.device.startswith("cuda"):
+            torch.cuda.empty_cache()
+    return {"rows": rows, "failed": failed}
+
+
+def seeds(options: Options) -> dict[str, Any]:
+    """Five seeds of one recipe side by side, against one."""
+    if "--seeds" not in command("train", "--help").stdout:
+        raise Skip("this `saccade train` has no --seeds")
+    steps = 4 if options.smoke else 1500
+    words = ["--set", f"phases.0.steps={steps}", "--set", f"phases.0.validate_every={steps}", "--quiet"]
+    words += ["--set", "compile=false", "--device", options.device]
+    words += ["--set", "data.glyphs=pack", "--set", "batch_size=8"] if options.smoke else []
+    with tempfile.TemporaryDirectory() as folder:
+        times = {}
+        for label, more in (("one", []), ("five", ["--seeds", "5"])):
+            began = time.monotonic()
+            done = command("train", "soft-mref", "--out", f"{folder}/{label}", *words, *more)
+            times[label] = time.monotonic() - began
+            if done.returncode:
+                raise RuntimeError(f"{label}: {done.stderr.strip()[-400:]}")
+    return {"recipe": "soft-mref", "steps": steps, **times, "ratio": times["five"] / times["one"]}
+
+
+def hop(options: Options) -> dict[str, Any]:
+    """One hop of a memory network, forwards and backwards: questions a second by batch and size of memory."""
+    from saccade.attention.memory import memory_hop
+
+    device, rows = torch.device(options.device), []
+    for batch, slots, size in ((32, 50, 20), (1024, 50, 20), (1024, 320, 64)):
+        keys, values, query = (
+            torch.randn(*shape, device=device, requires_grad=True)
+            for shape in ((batch, slots, size), (batch, slots, size), (batch, size))
+        )
+
+        def work(keys=keys, values=values, query=query) -> None:
+            for each in (keys, values, query):
+                each.grad = None
+            sum(part.sum() for part in memory_hop(query, keys, values) if torch.is_tensor(part)).backward()
+
+        microseconds = 1e6 * median_seconds(work, device, 3 if options.smoke else 200)
+        rows.append(
+            {"batch": batch, "slots": slots, "size": size, "us": microseconds, "rate": 1e6 * batch / microseconds}
+        )
+    return {"rows": rows}
+
+
+SECTIONS: dict[str, Callable[[Options], dict[str, Any]]] = {
+    "tests": tests,
+    "scenes": scenes,
+    "start": start,
+    "busy": busy,
+    "evaluate": evaluate,
+    "seeds": seeds,
+    "hop": hop,
+}
+
+
+def median_seconds(work: Callable[[], None], device: torch.device, repeats: int) -> float:
+    times = []
+    for _ in range(repeats + 3):
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        began = time.perf_counter()
+        work()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - began)
+    return statistics.median(times[3:])
+
+
+def environment() -> dict[str, str]:
+    """That of this process, with this copy of saccade before any other."""
+    roots = [str(ROOT / "src"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, roots)), "COLUMNS": "200"}
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    """``saccade`` in a process of its own."""
+    return subprocess.run([sys.executable, "-m", "saccade", *words], capture_output=True, text=True, env=environment())
+
+
+def machine(device: str) -> dict[str, Any]:
+    from saccade.engine.run_folder import versions
+
+    on_gpu = device.startswith("cuda")
+    found = {
+        "device": torch.cuda.get_device_name() if on_gpu else platform.machine(),
+        "cores": os.cpu_count(),
+        "triton": importlib.util.find_spec("triton") is not None,
+        **versions(),
+    }
+    return {**found, "when": datetime.datetime.now(datetime.UTC).date().isoformat()}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, help="the JSON file")
+    parser.add_argument("--only", help=f"some of {','.join(SECTIONS)}")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes: the figures mean nothing")
+    options = parser.parse_args()
+    chosen = options.only.split(",") if options.only else list(SECTIONS)
+    if unknown := set(chosen) - set(SECTIONS):
+        parser.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+    if options.device.startswith("cuda") and not torch.cuda.is_available():
+        parser.error("no CUDA device; --device cpu --smoke tries the sections")
+    report: dict[str, Any] = {"sections": {}}
+    if options.only and options.out and options.out.is_file():
+        report = json.loads(options.out.read_text())
+    report |= {"smoke": options.smoke}
+    failed = False
+    for name in chosen:
+        print(f"\n== {name}", flush=True)
+        began = time.monotonic()
+        try:
+            found = SECTIONS[name](Options(options.device, options.smoke))
+            failed |= bool(found.get("failed"))
+        except Skip as reason:
+            found = {"skipped": str(reason)}
+        except Exception as error:  # the other sections can still be measured
+            traceback.print_exc()
+            found, failed = {"error": f"{type(error).__name__}: {error}"}, True
+        seconds = round(time.monotonic() - began, 1)
+        report["sections"][name] = {"machine": machine(options.device), "seconds": seconds, **found}
+        print(json.dumps({key: value for key, value in found.items() if key != "rows"}), f"in {seconds} s", flush=True)
+        if options.out:
+            options.out.parent.mkdir(parents=True, exist_ok=True)
+            options.out.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
