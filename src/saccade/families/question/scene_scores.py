@@ -17,6 +17,7 @@ from torch import Tensor
 from saccade.errors import DataError
 from saccade.families.question.scene_data import SceneBatch, SceneData
 from saccade.families.question.sweeps import sweep_areas
+from saccade.geometry import Size
 from saccade.metrics import Interventions, accuracy_by_scale, causal_scores
 from saccade.metrics.columns import Columns, Values
 from saccade.metrics.maps.scorer import MapScorer
@@ -84,17 +85,30 @@ def score_scenes(
         batch = data.take(numbers)
         first, scene = distinct(batch.scene)  # (S,), (B,): several questions share a scene
         seen = SeenPictures(model, batch.images[first])
-        output = model.wrap(seen.ask(batch.query, scene), (data.spec.size, data.spec.size))
         other = batch.other_query()  # (B,)
-        swapped = seen.ask(other, scene)["logits"].argmax(-1)  # (B,)
+        output, swapped = _asked(seen, batch.query, other, scene, (data.spec.size, data.spec.size))
+        masks = batch.layout[first].masks()  # (S,N,H,W)
         _add_answers(scores, output, batch)
-        scores.maps.add_trace(output.trace, batch.evidence(), objects=batch.objects(), groups=batch.scene)
+        scores.maps.add_trace(output.trace, masks[scene, batch.object], objects=masks.any(1)[scene], groups=batch.scene)
         _add_causal(scores, model, batch, answers_of(output.trace), (other, swapped))
         if done < sweeps:
             _add_sweeps(scores, model, output.trace[: sweeps - done], batch)
         done += len(batch)
         progress(done, total)
     return scores
+
+
+def _asked(seen: SeenPictures, query: Tensor, other: Tensor, scene: Tensor, size: Size) -> tuple[Output, Tensor]:
+    """What is answered to the queries (B,) about the scenes (B,), and the answers (B,) to ``other`` queries about them.
+
+    Most of the others are among the queries, as every digit of a scene is asked for: they are not asked again.
+    """
+    asked, wanted = (scene * len(SceneData.queries) + each for each in (query, other))  # (B,): a number for each pair
+    is_new = ~torch.isin(wanted, asked)  # (B,)
+    raw = seen.ask(torch.cat([query, other[is_new]]), torch.cat([scene, scene[is_new]]))
+    known, order = torch.cat([asked, wanted[is_new]]).sort()  # (B+A,)
+    answers = raw["logits"].argmax(-1)[order[torch.searchsorted(known, wanted)]]  # (B,)
+    return seen.model.wrap({name: tensor[: len(query)] for name, tensor in raw.items()}, size), answers
 
 
 def _fewest(data: SceneData) -> int:
