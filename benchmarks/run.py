@@ -12,6 +12,7 @@ from pathlib import Path
 BENCHMARKS = (
     "bench_scenes.py",
     "bench_engine.py",
+    "bench_evaluate.py",
     "bench_look.py",
     "bench_memory.py",
     "bench_captions.py",

@@ -384,7 +384,7 @@ class AttentionTrace:
         return tuple([look for look in shown if look.role != "policy"] or shown)
 
     def _total_map(self, size: geometry.Size, laid: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Every act that is active, in order, combined as ``total`` says; (B,H,W). ``laid``: what is laid out already."""
+        """Every act that is active, in order, combined as ``total`` says; (B,H,W). ``laid``: maps that are known."""
         combine, neutral = COMBINE[self.total]
         result: Tensor | None = None
         count: Tensor | int = 0

@@ -7,8 +7,8 @@ does at least as well. This holds for each grid in turn. So some choice of *one 
 any weights can, and trying every choice gives the exact bound.
 
 A projected cell is the product of a profile over rows and a profile over columns. Cells that do not overlap give an
-empty product. That leaves a few hundred different profiles on each axis, and two matrix products try them all. A profile
-touches few pixels; those that touch no row of the evidence need not be tried.
+empty product. That leaves a few hundred different profiles on each axis, and two matrix products try them all. Those
+that touch no row of the evidence need not be tried.
 
 Axes: B pictures, H and W pixels, P profiles over rows, Q profiles over columns.
 """

@@ -91,6 +91,13 @@ class MapScores(Values):
         self.add_values({name: each for name, each in values if not len(each)})
         self._counts = self._counts + drawn._counts
 
+    def join(self, later: Columns) -> None:
+        """Add what another has scored, after what this one has."""
+        super().join(later)
+        if isinstance(later, MapScores):
+            self._counts = self._counts + later._counts
+            self._has_objects = later._has_objects if self._has_objects is None else self._has_objects
+
     def means(self) -> dict[str, float]:
         """The mean of every score over the maps where it is defined, and the pooled ``pr_auc``."""
         has_maps = self._counts.pictures + self._counts.undefined > 0
@@ -234,6 +241,21 @@ class MapScorer:
         looks = laid.items() if len(trace.looks) > 1 else ()
         self.add(maps, evidence, grids=grids_of(trace, (maps.shape[-2], maps.shape[-1])), looks=looks, **given)
 
+    def join(self, later: MapScorer) -> None:
+        """Add what another scorer of the same scores has scored, after what this one has."""
+        if later._numbered is not None:
+            if self._numbered not in (None, later._numbered):
+                raise DataError("groups: one scorer had them and the other had not; give them to both or to none")
+            self._kept.keep(group=later.groups + self._pictures if later._numbered else later.groups)
+            self._numbered, self._pictures = later._numbered, self._pictures + later._pictures
+        self.total.join(later.total)
+        for name, held in later.baselines.items():
+            self._baseline(name).join(held)
+        if later.by_look is not None:
+            self.by_look = {} if self.by_look is None else self.by_look
+            for name, held in later.by_look.items():
+                self.by_look.setdefault(name, MapScores(self._scores)).join(held)
+
     def _numbers(self, groups: Tensor | None, pictures: int, rows: Tensor | None) -> Tensor:
         """The picture (N,) of each map that counts."""
         if self._numbered not in (None, groups is None):
@@ -326,7 +348,7 @@ class Things:
 
     @classmethod
     def of(cls, masks: Tensor) -> Things:
-        """Masks (B,H,W), those that equal the one before them told once: questions about one scene share its objects."""
+        """Masks (B,H,W), those that equal the one before told once: questions about one scene share its objects."""
         is_new = torch.ones(len(masks), dtype=torch.bool, device=masks.device)  # (B,)
         is_new[1:] = (masks[1:] != masks[:-1]).flatten(1).any(1)
         return cls(masks[is_new], is_new.cumsum(0) - 1)
