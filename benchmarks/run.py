@@ -13,6 +13,7 @@ BENCHMARKS = (
     "bench_scenes.py",
     "bench_engine.py",
     "bench_startup.py",
+    "bench_evaluate.py",
     "bench_look.py",
     "bench_memory.py",
     "bench_captions.py",

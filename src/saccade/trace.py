@@ -352,6 +352,12 @@ class AttentionTrace:
             return geometry.coverage(to_pixels, chosen.grid, size).float().expand(len(self), *size)
         return geometry.project(chosen.weights, to_pixels, size)
 
+    def image_maps(self, size: geometry.Size | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+        """The total (B,H,W) and every look on the picture by its name, as :meth:`image_map` lays them; each once."""
+        wanted = self._wanted_size(size)
+        laid = {look.name: self.image_map(look, wanted) for look in self.looks if look.is_spatial}
+        return self._total_map(wanted, laid), laid
+
     def frame_on(self, look: Look, size: geometry.Size) -> Tensor:
         """(2,3) or (B,2,3): cells of ``look`` → pixels of the original picture, shown at ``size``."""
         if not look.is_spatial or look.frame is None:
@@ -377,12 +383,12 @@ class AttentionTrace:
         shown = [look for look in self.looks if look.is_spatial and look.role != "input"]
         return tuple([look for look in shown if look.role != "policy"] or shown)
 
-    def _total_map(self, size: geometry.Size) -> Tensor:
-        """Every act that is active, in order, combined as ``total`` says; (B,H,W)."""
+    def _total_map(self, size: geometry.Size, laid: Mapping[str, Tensor] | None = None) -> Tensor:
+        """Every act that is active, in order, combined as ``total`` says; (B,H,W). ``laid``: maps that are known."""
         combine, neutral = COMBINE[self.total]
         result: Tensor | None = None
         count: Tensor | int = 0
-        for current, active in self._acts(size):
+        for current, active in self._acts(size, laid or {}):
             before = torch.full_like(current, neutral) if result is None else result
             after = combine(before, current.to(before.device))  # (B,H,W)
             # chosen, not multiplied: what an inactive step holds may be NaN
@@ -392,10 +398,11 @@ class AttentionTrace:
             raise DataError("this trace has no look on a picture: there is no total map")
         return result / torch.as_tensor(count, device=result.device).clamp(min=1) if self.total == "mean" else result
 
-    def _acts(self, size: geometry.Size) -> Iterator[tuple[Tensor, Tensor | None]]:
+    def _acts(self, size: geometry.Size, laid: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor | None]]:
         """The map (B,H,W) of every look and step on the picture, and where it counts (B,1,1)."""
         for look in self.looks_of_total:
-            maps = self.image_map(look, size).reshape(len(self), look.steps, *size)  # (B,T,H,W)
+            maps = laid[look.name] if look.name in laid else self.image_map(look, size)
+            maps = maps.reshape(len(self), look.steps, *size)  # (B,T,H,W)
             active = None if look.active is None else look.active.bool().reshape(-1, look.steps, 1, 1)  # (B,T,1,1)
             for step in range(look.steps):
                 yield maps[:, step], None if active is None else active[:, step]

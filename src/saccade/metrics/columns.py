@@ -1,4 +1,4 @@
-"""Values of many examples, kept batch by batch in main memory and read as whole columns at the end."""
+"""Values of many examples, kept batch by batch where they were made, and read as whole columns in main memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ class Columns:
     def keep(self, **columns: Tensor) -> None:
         """Keep tensors of a batch."""
         for name, part in columns.items():
-            self._parts.setdefault(name, []).append(_alone(part.detach().cpu()))
+            self._parts.setdefault(name, []).append(_alone(part.detach()))
+
+    def join(self, later: Columns) -> None:
+        """Keep what other columns hold, after what these do."""
+        for name, parts in later._parts.items():
+            self._parts.setdefault(name, []).extend(parts)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -30,7 +35,8 @@ class Columns:
         return name in self._parts
 
     def __getitem__(self, name: str) -> Tensor:
-        return torch.cat(self._parts[name])
+        parts = self._parts[name] = [torch.cat(self._parts[name]).cpu()]  # a GPU is waited for here, and only here
+        return parts[0]
 
 
 class Values(Columns):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import torch
@@ -17,14 +18,18 @@ from torch import Tensor
 from saccade.errors import DataError
 from saccade.families.question.scene_data import SceneBatch, SceneData
 from saccade.families.question.sweeps import sweep_areas
+from saccade.geometry import Size
 from saccade.metrics import Interventions, accuracy_by_scale, causal_scores
 from saccade.metrics.columns import Columns, Values
-from saccade.metrics.maps.scorer import MapScorer
+from saccade.metrics.maps.scorer import MapScorer, MapScores
 from saccade.metrics.summary import summarise
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import BATCH, SeenPictures, answers_of, distinct, in_parts, numbers_in_batches
-from saccade.trace import AttentionTrace, Output
+from saccade.tasks.side_by_side import side_by_side, thread_count
+from saccade.trace import Output
 
+SWEPT = 25
+"""Questions whose pictures a CPU alters together for deletion and insertion."""
 ANSWER_SCORES = ("accuracy", "swapped_query", "accuracy_argmax_location")
 
 
@@ -37,6 +42,12 @@ class SceneScores:
     """Of the answers and of the causal tests."""
     columns: Columns = field(default_factory=Columns)
     """``answer``, ``label`` and ``scale`` of the digit asked for, of every question."""
+
+    def join(self, later: SceneScores) -> None:
+        """Add what was measured of later questions."""
+        self.maps.join(later.maps)
+        self.causal.join(later.causal)
+        self.columns.join(later.columns)
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers, see :mod:`saccade.metrics.summary`."""
@@ -54,7 +65,6 @@ class SceneScores:
         )
 
 
-@torch.no_grad()
 def score_scenes(
     model: QueryModel,
     data: SceneData,
@@ -80,21 +90,57 @@ def score_scenes(
         raise DataError(f"limit: maps are exchanged between scenes, which takes at least {fewest}, found {limit}")
     scores = SceneScores()
     total, done = min(limit or data.size, data.size), 0
-    for numbers in numbers_in_batches(total, batch_size):
-        batch = data.take(numbers)
-        first, scene = distinct(batch.scene)  # (S,), (B,): several questions share a scene
-        seen = SeenPictures(model, batch.images[first])
-        output = model.wrap(seen.ask(batch.query, scene), (data.spec.size, data.spec.size))
-        other = batch.other_query()  # (B,)
-        swapped = seen.ask(other, scene)["logits"].argmax(-1)  # (B,)
-        _add_answers(scores, output, batch)
-        scores.maps.add_trace(output.trace, batch.evidence(), objects=batch.objects(), groups=batch.scene)
-        _add_causal(scores, model, batch, answers_of(output.trace), (other, swapped))
-        if done < sweeps:
-            _add_sweeps(scores, model, output.trace[: sweeps - done], batch)
-        done += len(batch)
+    taking = Lock()  # scenes are kept by who makes them
+
+    @torch.inference_mode()
+    def scored(numbers: Tensor) -> SceneScores:
+        with taking:
+            batch = data.take(numbers)
+        return _scored(model, batch, data.spec.size)
+
+    @torch.inference_mode()
+    def swept(numbers: Tensor) -> SceneScores:
+        with taking:
+            batch = data.take(numbers)
+        return _swept(model, batch, data.spec.size)
+
+    threads = thread_count(data.device)
+    for part in side_by_side(scored, numbers_in_batches(total, batch_size), threads):
+        scores.join(part)
+        done += len(part.columns["label"])
         progress(done, total)
+    few = SWEPT if data.device.type == "cpu" else BATCH
+    altered = [torch.arange(start, min(start + few, sweeps, total)) for start in range(0, min(sweeps, total), few)]
+    for part in side_by_side(swept, altered, threads):
+        scores.join(part)
     return scores
+
+
+def _scored(model: QueryModel, batch: SceneBatch, size: int) -> SceneScores:
+    """All scores of a batch but deletion and insertion."""
+    scores = SceneScores()
+    first, scene = distinct(batch.scene)  # (S,), (B,): several questions share a scene
+    seen = SeenPictures(model, batch.images[first])
+    other = batch.other_query()  # (B,)
+    output, swapped = _asked(seen, batch.query, other, scene, (size, size))
+    masks = batch.layout[first].masks()  # (S,N,H,W)
+    _add_answers(scores, output, batch)
+    scores.maps.add_trace(output.trace, masks[scene, batch.object], objects=masks.any(1)[scene], groups=batch.scene)
+    _add_causal(scores, model, batch, answers_of(output.trace), (other, swapped))
+    return scores
+
+
+def _asked(seen: SeenPictures, query: Tensor, other: Tensor, scene: Tensor, size: Size) -> tuple[Output, Tensor]:
+    """What is answered to the queries (B,) about the scenes (B,), and the answers (B,) to ``other`` queries about them.
+
+    Most of the others are among the queries, as every digit of a scene is asked for: they are not asked again.
+    """
+    asked, wanted = (scene * len(SceneData.queries) + each for each in (query, other))  # (B,): a number for each pair
+    is_new = ~torch.isin(wanted, asked)  # (B,)
+    raw = seen.ask(torch.cat([query, other[is_new]]), torch.cat([scene, scene[is_new]]))
+    known, order = torch.cat([asked, wanted[is_new]]).sort()  # (B+A,)
+    answers = raw["logits"].argmax(-1)[order[torch.searchsorted(known, wanted)]]  # (B,)
+    return seen.model.wrap({name: tensor[: len(query)] for name, tensor in raw.items()}, size), answers
 
 
 def _fewest(data: SceneData) -> int:
@@ -137,12 +183,16 @@ def _add_causal(
     scores.causal.add_values(causal_scores(answer, scenes))
 
 
-def _add_sweeps(scores: SceneScores, model: QueryModel, trace: AttentionTrace, batch: SceneBatch) -> None:
+def _swept(model: QueryModel, batch: SceneBatch, size: int) -> SceneScores:
     """Deletion and insertion on black, for the model's map and for pixels in random order (a uniform map)."""
-    count = len(trace)
-    asked, images, total = (batch.query[:count], answers_of(trace)), batch.images[:count], trace.image_map("total")
-    first, scene = distinct(batch.scene[:count])  # (S,), (B,): the random order is the same for all questions of one
-    alone = torch.arange(count, device=scene.device)  # (B,)
-    scores.maps.total.add_values(sweep_areas(model, images, total, *asked, alone, fill=0.0))
+    scores = SceneScores()
+    first, scene = distinct(batch.scene)  # (S,), (B,): the random order is the same for all questions of one
+    trace = model.wrap(SeenPictures(model, batch.images[first]).ask(batch.query, scene), (size, size)).trace
+    asked, total = (batch.query, answers_of(trace)), trace.image_map("total")  # (B,H,W)
+    alone = torch.arange(len(batch), device=scene.device)  # (B,)
+    scores.maps.total.add_values(sweep_areas(model, batch.images, total, *asked, alone, fill=0.0))
     even = torch.ones_like(total[first])  # (S,H,W)
-    scores.maps.baselines["uniform"].add_values(sweep_areas(model, images[first], even, *asked, scene, fill=0.0))
+    areas = sweep_areas(model, batch.images[first], even, *asked, scene, fill=0.0)
+    scores.maps.baselines["uniform"] = MapScores()
+    scores.maps.baselines["uniform"].add_values(areas)
+    return scores

@@ -145,14 +145,18 @@ def grid_oracle(evidence: Tensor, frame: Tensor, grid: Size) -> Tensor:
 def seen_by_cells(mask: Tensor, frame: Tensor, grid: Size) -> Tensor:
     """How many pixels of ``mask`` (B,H,W) each cell sees through the projection: (B,h,w).
 
-    This is the transpose of :func:`geometry.project`. Projection is linear, so autograd gives its transpose exactly,
-    for every kind of frame and at the cost of one projection: no basis of h·w projected maps is ever built.
+    This is the transpose of :func:`geometry.project`: of upright grids two small products. For frames that turn,
+    projection being linear, autograd gives its transpose exactly, at the cost of one projection.
     """
     if frame.dim() == 3 and len(frame) != len(mask):
         raise ShapeError("frame", f"(2,3) or ({len(mask)},2,3)", frame.shape)
+    size = (mask.shape[1], mask.shape[2])
+    if frame.dim() == 2 and (along := geometry.cell_profiles(frame.to(mask.device), grid, size)) is not None:
+        rows, columns = along  # (h,H), (w,W)
+        return (rows @ mask.to(rows) @ columns.T).float()
     with torch.inference_mode(False), torch.enable_grad():
         weights = torch.zeros(len(mask), *grid, device=mask.device, requires_grad=True)  # (B,h,w)
-        laid = geometry.project(weights, frame.detach().clone(), (mask.shape[1], mask.shape[2]))  # (B,H,W)
+        laid = geometry.project(weights, frame.detach().clone(), size)  # (B,H,W)
         (seen,) = torch.autograd.grad(laid, weights, grad_outputs=mask.to(laid))
     return seen
 

@@ -53,6 +53,11 @@ class Grids:
         """The pixels of a picture of ``size`` (H, W): no grid that is coarser."""
         return cls((Grid(geometry.identity(), size),))
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether the grids lie the same on all pictures: what is made on them blindly is made once."""
+        return all(frame.dim() == 2 for frame, _ in self._used())
+
     def through(self, make: Callable[[Tensor, Size], Tensor]) -> Tensor:
         """The map (B,H,W) that follows from what ``make(frame, cells)`` lays over the picture, grid by grid."""
         return self._combined([make(frame, cells) for frame, cells in self._used()])

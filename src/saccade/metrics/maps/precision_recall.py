@@ -22,12 +22,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from saccade.metrics.maps.values import check_evidence, check_maps, dequantise, quantise, scale_to_peak
-
-_BITS = 10  # thresholds per halving: 2^10
-LEVELS = (127 << _BITS) + 1  # codes of 0 … 1: the exponent of a float32 is stored plus 127
-"""Number of thresholds of the streaming grid: 130,049. The lowest is zero."""
-_PICTURES_AT_ONCE = 256  # bounds the memory of one call
+from saccade.metrics.maps.localisation import CheckedMaps, Target
+from saccade.metrics.maps.values import LEVEL_BITS, LEVELS, check_evidence, check_maps, dequantise, scale_to_peak
 
 
 @dataclass(frozen=True)
@@ -62,15 +58,15 @@ class PrCounts:
 
     def __add__(self, other: PrCounts) -> PrCounts:
         return PrCounts(
-            self.positives + other.positives.to(self.positives.device),
-            self.negatives + other.negatives.to(self.negatives.device),
+            self.positives.to(other.positives.device) + other.positives,  # on the device of what comes in
+            self.negatives.to(other.negatives.device) + other.negatives,
             self.pictures + other.pictures,
             self.undefined + other.undefined,
         )
 
     def curve(self) -> PrCurve:
         """The curve at every level that holds a pixel."""
-        values = dequantise(torch.arange(LEVELS, dtype=torch.int32), _BITS).double()  # (LEVELS,)
+        values = dequantise(torch.arange(LEVELS, dtype=torch.int32), LEVEL_BITS).double()  # (LEVELS,)
         return _curve(self.positives.cpu(), self.negatives.cpu(), values, self.pictures, self.undefined)
 
     @property
@@ -89,19 +85,17 @@ def pr_counts(maps: Tensor, evidence: Tensor) -> PrCounts:
     """Count the pixels of a batch of maps (B,H,W) on the fixed grid of thresholds."""
     maps = check_maps(maps)
     evidence = check_evidence(evidence, maps)
-    return pr_counts_of(scale_to_peak(maps), evidence, evidence.flatten(1).any(1))
+    return pr_counts_of(CheckedMaps(maps, Target(evidence)))
 
 
-def pr_counts_of(scaled: Tensor, evidence: Tensor, exists: Tensor) -> PrCounts:
-    """:func:`pr_counts` of maps (B,H,W) that are checked and peak at 1; ``exists`` (B,): which have evidence."""
-    if not bool(exists.all()):
-        scaled, evidence = scaled[exists], evidence[exists]  # (B',H,W)
-    counts = torch.zeros(2, LEVELS, dtype=torch.int64, device=scaled.device)  # others, evidence
-    for part, inside in zip(scaled.split(_PICTURES_AT_ONCE), evidence.split(_PICTURES_AT_ONCE)):
-        levels = quantise(part, _BITS)  # (b,H,W) in 0 … LEVELS - 1
-        cells = levels.add_(inside, alpha=LEVELS).flatten()
-        counts += torch.bincount(cells, minlength=2 * LEVELS).view(2, LEVELS)
-    return PrCounts(counts[1], counts[0], len(scaled), len(exists) - len(scaled))
+def pr_counts_of(checked: CheckedMaps) -> PrCounts:
+    """:func:`pr_counts` of maps that are checked already."""
+    target = checked.target
+    positives = checked.levels()  # (LEVELS,)
+    pictures = len(target.exists) if target.all_exist else int(target.exists.sum())
+    return PrCounts(
+        positives, checked.measured.levels_of(checked.uses) - positives, pictures, len(target.exists) - pictures
+    )
 
 
 def pr_curve(maps: Tensor, evidence: Tensor) -> PrCurve:

@@ -10,7 +10,7 @@ Axes: B pictures, T steps of a picture (words, glimpses), N maps that count, H a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -22,7 +22,7 @@ from saccade.metrics.columns import Columns, Values
 from saccade.metrics.intervals import Interval
 from saccade.metrics.maps import baselines
 from saccade.metrics.maps.grids import Grids, grids_of
-from saccade.metrics.maps.localisation import CheckedMaps, Target
+from saccade.metrics.maps.localisation import CheckedMaps, MeasuredMaps, Region, Target
 from saccade.metrics.maps.precision_recall import PrCounts, PrCurve, no_counts, pr_counts_of
 from saccade.metrics.maps.values import check_evidence, check_maps, check_mask
 from saccade.trace import AttentionTrace
@@ -52,16 +52,24 @@ class MapScores(Values):
         self._counts: PrCounts = no_counts()
         self._has_objects: bool | None = None
 
-    def add(self, maps: Tensor, evidence: Tensor | Target, objects: Tensor | None = None) -> None:
+    def add(
+        self,
+        maps: Tensor | MeasuredMaps,
+        evidence: Tensor | Target,
+        objects: Tensor | Region | None = None,
+        rows: Tensor | None = None,
+    ) -> None:
         """Score a batch: ``evidence`` is the target's mask, ``objects`` that of all objects (B,H,W) bool.
 
-        Objects are given for every batch or for none: a value that some maps lack would stand for another map.
+        Objects are given for every batch or for none: a value that some maps lack would stand for another map. Where
+        pictures share maps (K,H,W), ``rows`` (B,) says which is whose.
         """
-        target = evidence if isinstance(evidence, Target) else Target(evidence.to(maps.device))
+        measured = maps if isinstance(maps, MeasuredMaps) else MeasuredMaps(maps)
+        target = evidence if isinstance(evidence, Target) else Target(evidence.to(measured.maps.device))
         if self._has_objects not in (None, objects is not None):
             raise DataError("objects: some batches have them and some have not; give them for every batch or for none")
         self._has_objects = objects is not None
-        checked = CheckedMaps(maps, target)
+        checked = CheckedMaps(measured, target, rows)
         scored: dict[str, Callable[[], Tensor]] = {
             "true_positive_strength": checked.true_positive_strength,
             "pointing": checked.pointing,
@@ -71,7 +79,7 @@ class MapScores(Values):
             scored["selectivity"] = lambda: checked.selectivity(objects)
         self.add_values({name: score() for name, score in scored.items() if name in self._wanted})
         if "pr_auc" in self._wanted:
-            self._counts = self._counts + pr_counts_of(checked.scaled, target.mask, target.exists)
+            self._counts = self._counts + pr_counts_of(checked)
 
     def add_mean(self, drawn: MapScores, times: int) -> None:
         """Add the scores of maps that were drawn ``times`` times, one set after the other: each map's mean over them.
@@ -82,6 +90,13 @@ class MapScores(Values):
         self.add_values({name: each.unflatten(0, (times, -1)).nanmean(0) for name, each in values if len(each)})
         self.add_values({name: each for name, each in values if not len(each)})
         self._counts = self._counts + drawn._counts
+
+    def join(self, later: Columns) -> None:
+        """Add what another has scored, after what this one has."""
+        super().join(later)
+        if isinstance(later, MapScores):
+            self._counts = self._counts + later._counts
+            self._has_objects = later._has_objects if self._has_objects is None else self._has_objects
 
     def means(self) -> dict[str, float]:
         """The mean of every score over the maps where it is defined, and the pooled ``pr_auc``."""
@@ -191,23 +206,25 @@ class MapScorer:
         count, device = len(batch.maps), batch.maps.device
         picture = self._numbers(groups, len(maps), batch.rows)  # (N,)
         self._kept.keep(group=picture)
-        self._score(self.total, batch.maps, batch, also)
+        own = MeasuredMaps(batch.maps)
+        self._score(self.total, own, batch, also)
         if looks is not None:
             self.by_look = {} if self.by_look is None else self.by_look
             for name, look in looks:
                 held = self.by_look.setdefault(name, MapScores(self._scores))
-                self._score(held, batch.counted(look), batch, also)
+                self._score(held, MeasuredMaps(batch.counted(look)), batch, also)
         where = Grids.pixels(batch.size) if grids is None else grids
-        for name, makers in self._makers(batch, where.to(device), picture).items():
+        for name, make in self._makers(batch, own, where.to(device), picture).items():
             # There is nothing to lay out where no map counts; the names of the scores are still told.
+            made, ways = make() if count else (own, [None])
             drawn = MapScores(self._baseline_scores)
-            for make in makers:
-                self._score(drawn, make() if count else batch.maps, batch, also)
-            self._baseline(name).add_mean(drawn, len(makers))
+            for rows in ways:
+                self._score(drawn, made, batch, also, rows)
+            self._baseline(name).add_mean(drawn, len(ways))
         for name, further in (beside or {}).items():
             known = batch if further.known is None else batch.only(further.known)
             truths = also if further.known is None else [each.only(further.known) for each in also]
-            self._score(self._baseline(name), further.maps, known, truths)
+            self._score(self._baseline(name), MeasuredMaps(further.maps), known, truths)
         if grids is not None and "grid_oracle" in self._wanted:
             self._add_bounds(batch, grids.to(device), also)
 
@@ -220,11 +237,24 @@ class MapScorer:
             size: (H, W) at which the picture is shown; None: its own.
             given: what else :meth:`add` takes.
         """
-        maps = trace.image_map("total", size)  # (B,H,W)
-        shown = (maps.shape[-2], maps.shape[-1])
-        several = [look for look in trace.looks if look.is_spatial and len(trace.looks) > 1]
-        looks = ((look.name, trace.image_map(look, shown)) for look in several)  # laid out one at a time
-        self.add(maps, evidence, grids=grids_of(trace, shown), looks=looks, **given)
+        maps, laid = trace.image_maps(size)  # (B,H,W), and (B,H,W) of each look
+        looks = laid.items() if len(trace.looks) > 1 else ()
+        self.add(maps, evidence, grids=grids_of(trace, (maps.shape[-2], maps.shape[-1])), looks=looks, **given)
+
+    def join(self, later: MapScorer) -> None:
+        """Add what another scorer of the same scores has scored, after what this one has."""
+        if later._numbered is not None:
+            if self._numbered not in (None, later._numbered):
+                raise DataError("groups: one scorer had them and the other had not; give them to both or to none")
+            self._kept.keep(group=later.groups + self._pictures if later._numbered else later.groups)
+            self._numbered, self._pictures = later._numbered, self._pictures + later._pictures
+        self.total.join(later.total)
+        for name, held in later.baselines.items():
+            self._baseline(name).join(held)
+        if later.by_look is not None:
+            self.by_look = {} if self.by_look is None else self.by_look
+            for name, held in later.by_look.items():
+                self.by_look.setdefault(name, MapScores(self._scores)).join(held)
 
     def _numbers(self, groups: Tensor | None, pictures: int, rows: Tensor | None) -> Tensor:
         """The picture (N,) of each map that counts."""
@@ -244,35 +274,50 @@ class MapScorer:
         return self.baselines.setdefault(name, MapScores(self._baseline_scores))
 
     @staticmethod
-    def _score(held: MapScores, maps: Tensor, batch: _Batch, also: Sequence[Truth]) -> None:
-        held.add(maps, batch.target, batch.objects)
-        for truth in also:
-            held.add_values(truth.scores(maps))
+    def _score(
+        held: MapScores, maps: MeasuredMaps, batch: _Batch, also: Sequence[Truth], rows: Tensor | None = None
+    ) -> None:
+        held.add(maps, batch.target, batch.objects, rows)
+        if also:
+            laid = maps.maps if rows is None else maps.maps[rows]  # (N,H,W)
+            for truth in also:
+                held.add_values(truth.scores(laid))
 
-    def _makers(self, batch: _Batch, grids: Grids, picture: Tensor) -> dict[str, list[Callable[[], Tensor]]]:
-        """How to make each wanted baseline (N,H,W) that can be made here: once, or in several ways to be averaged."""
+    def _makers(
+        self, batch: _Batch, own: MeasuredMaps, grids: Grids, picture: Tensor
+    ) -> dict[str, Callable[[], tuple[MeasuredMaps, Sequence[Tensor | None]]]]:
+        """How to make each wanted baseline that can be made here.
+
+        Each gives maps (K,H,W), and in how many ways they stand for those that count: which of them (N,) is whose,
+        None: each for its own. Scores are averaged over the ways.
+        """
         size, count = batch.size, len(batch.maps)
         on_maps = grids if batch.rows is None else grids.at(batch.rows)
-        found: dict[str, list[Callable[[], Tensor]]] = {
-            "uniform": [
-                lambda: on_maps.through(lambda frame, cells: baselines.uniform(frame, cells, size, pictures=count))
-            ],
-            "centre_gaussian": [
-                lambda: on_maps.through(
-                    lambda frame, cells: baselines.centre_gaussian(frame, cells, size, pictures=count)
-                )
-            ],
+
+        def blind(lay: Callable[..., Tensor]) -> tuple[MeasuredMaps, Sequence[Tensor | None]]:
+            pictures = 1 if on_maps.is_shared else count
+            laid = on_maps.through(lambda frame, cells: lay(frame, cells, size, pictures=pictures))  # (1|N,H,W)
+            return MeasuredMaps(laid), [picture.new_zeros(count).to(laid.device) if on_maps.is_shared else None]
+
+        def of_objects(lay: Callable[[Tensor], Tensor], things: Things) -> Any:
+            return MeasuredMaps(lay(things.masks)), [batch.of_rows(things.rows)]
+
+        found: dict[str, Callable[[], tuple[MeasuredMaps, Sequence[Tensor | None]]]] = {
+            "uniform": lambda: blind(baselines.uniform),
+            "centre_gaussian": lambda: blind(baselines.centre_gaussian),
         }
         if can_exchange(picture):
-            found["shuffled"] = [
-                partial(baselines.shuffled, batch.maps, picture, seed=seed) for seed in range(EXCHANGES)
-            ]
-        if (things := batch.things) is not None:  # made once for a picture, however many maps it has
-            found["all_objects"] = [
-                lambda: batch.of_rows(grids.through(lambda frame, cells: baselines.all_objects(things, frame, cells)))
-            ]
-            found["all_objects_exact"] = [lambda: batch.of_rows(baselines.all_objects_exact(things))]
-        return {name: makers for name, makers in found.items() if name in self._wanted}
+            found["shuffled"] = lambda: (
+                own,
+                [baselines.derangement(picture, seed=seed).to(own.maps.device) for seed in range(EXCHANGES)],
+            )
+        if (things := batch.things) is not None:  # made once for equal masks, however many maps there are
+            each = things if grids.is_shared else things.spread()
+            found["all_objects"] = lambda: of_objects(
+                lambda masks: grids.through(lambda frame, cells: baselines.all_objects(masks, frame, cells)), each
+            )
+            found["all_objects_exact"] = lambda: of_objects(baselines.all_objects_exact, things)
+        return {name: make for name, make in found.items() if name in self._wanted}
 
     def _add_bounds(self, batch: _Batch, grids: Grids, also: Sequence[Truth]) -> None:
         """The best map of the grids for the evidence, and for every further truth; nothing where there is no bound."""
@@ -282,7 +327,7 @@ class MapScorer:
         if len(known) < len(bounds):
             return
         held = self._baseline("grid_oracle")
-        held.add(known[0], batch.target, batch.objects)
+        held.add(MeasuredMaps(known[0]), batch.target, batch.objects)
         for truth, best in zip(also, known[1:]):
             held.add_values(truth.scores(best))
 
@@ -290,6 +335,27 @@ class MapScorer:
 def can_exchange(groups: Tensor) -> bool:
     """Whether maps can be exchanged between pictures (N,): no more than half may be about one."""
     return len(groups) > 0 and 2 * int(torch.unique(groups, return_counts=True)[1].max()) <= len(groups)
+
+
+@dataclass(frozen=True)
+class Things:
+    """Masks of which several pictures after one another may share one: K masks of B pictures."""
+
+    masks: Tensor
+    """(K,H,W) bool."""
+    rows: Tensor
+    """(B,): the mask of each picture."""
+
+    @classmethod
+    def of(cls, masks: Tensor) -> Things:
+        """Masks (B,H,W), those that equal the one before told once: questions about one scene share its objects."""
+        is_new = torch.ones(len(masks), dtype=torch.bool, device=masks.device)  # (B,)
+        is_new[1:] = (masks[1:] != masks[:-1]).flatten(1).any(1)
+        return cls(masks[is_new], is_new.cumsum(0) - 1)
+
+    def spread(self) -> Things:
+        """The same with a mask for each picture."""
+        return Things(self.masks[self.rows], torch.arange(len(self.rows), device=self.rows.device))
 
 
 class _Batch:
@@ -302,17 +368,17 @@ class _Batch:
             raise ShapeError("evidence", f"{tuple(maps.shape)} as the maps", evidence.shape)
         self.maps = self.counted(maps)  # (N,H,W)
         self.evidence = check_evidence(self.counted(evidence.to(maps.device)), self.maps)  # (N,H,W)
-        self.things: Tensor | None = None
+        self.things: Things | None = None
         """Objects of each picture (B,H,W)."""
-        self.objects: Tensor | None = None
-        """Objects round each map (N,H,W)."""
+        self.objects: Region | None = None
+        """Objects round each map."""
+        self.target = Target(self.evidence)
         if objects is not None:
             if check_mask(objects, "objects").shape != (len(maps), *self.size):
                 raise ShapeError("objects", f"{(len(maps), *self.size)}, one mask for each picture", objects.shape)
-            self.things = objects.to(maps.device)
-            self.objects = self.of_rows(self.things)
+            self._given = self.of_rows(objects.to(maps.device))  # (N,H,W)
+            self.things, self.objects = Things.of(objects.to(maps.device)), self.target.with_objects(self._given)
         self._check(maps)
-        self.target = Target(self.evidence)
 
     @property
     def size(self) -> Size:
@@ -329,7 +395,8 @@ class _Batch:
 
     def only(self, known: Tensor) -> _Batch:
         """The same with no evidence where ``known`` (N,) is False."""
-        return _Batch(self.maps, self.evidence & known[:, None, None].to(self.evidence.device), self.objects, None)
+        told = self.evidence & known[:, None, None].to(self.evidence.device)  # (N,H,W)
+        return _Batch(self.maps, told, None if self.objects is None else self._given, None)
 
     def _check(self, maps: Tensor) -> None:
         """Refuse maps that are no maps, by the number of the picture."""

@@ -13,6 +13,9 @@ from torch import Tensor
 from saccade.errors import DataError, ShapeError
 
 _MANTISSA_BITS = 23  # of float32
+LEVEL_BITS = 10  # thresholds per halving of the value: 2^10
+LEVELS = (127 << LEVEL_BITS) + 1  # codes of 0 … 1: the exponent of a float32 is stored plus 127
+"""Thresholds of the fixed grid on which precision and recall are counted: 130,049. The lowest is zero."""
 
 
 def check_maps(maps: Tensor, name: str = "map") -> Tensor:
@@ -76,6 +79,11 @@ def quantise(values: Tensor, bits: int) -> Tensor:
     drop = _MANTISSA_BITS - bits
     pattern = values.abs().float().contiguous().view(torch.int32)  # abs: -0.0 has the sign bit set
     return (pattern + (1 << (drop - 1))) >> drop
+
+
+def level_of(scaled: Tensor) -> Tensor:
+    """The level of each value (…) between 0 and 1 on the fixed grid of thresholds, int32 in 0 … LEVELS - 1."""
+    return quantise(scaled, LEVEL_BITS)
 
 
 def dequantise(codes: Tensor, bits: int) -> Tensor:
