@@ -73,7 +73,7 @@ def box_theta(box: Tensor) -> Tensor:
     x, y, half = box.unbind(-1)
     zero = torch.zeros_like(x)
     rows = torch.stack([2 * half, zero, 2 * x - 1, zero, 2 * half, 2 * y - 1], dim=-1)
-    return rows.unflatten(-1, (2, 3))
+    return rows.reshape(*x.shape, 2, 3)
 
 
 def theta_box(theta: Tensor) -> Tensor:
@@ -171,15 +171,14 @@ def start_number(smallest: float) -> float:
 
 
 def strongest(response: Tensor) -> Tensor:
-    """The centre (B,2), as (x, y) in shares, of the strongest cell of a map (B,h,w); of equal ones the first.
+    """The centre (B,2), as (x, y) in cells, of the strongest cell of a map (B,h,w); of equal ones the first.
 
     >>> strongest(torch.tensor([[[0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]]])).tolist()
-    [[0.875, 0.25]]
+    [[3.5, 0.5]]
     """
-    height, width = response.shape[-2:]
+    width = response.shape[-1]
     cell = response.flatten(1).argmax(1)  # (B,)
-    at = torch.stack([(cell % width + 0.5) / width, (cell // width + 0.5) / height], dim=-1)
-    return at.to(response.dtype)
+    return torch.stack([cell % width, cell // width], dim=-1).to(response.dtype) + 0.5
 
 
 class Shrink(nn.Module):
@@ -201,8 +200,9 @@ class Shrink(nn.Module):
         self.register_buffer("columns", _triangles(picture[1], size[1]), persistent=False)  # (w,W)
 
     def forward(self, images: Tensor) -> Tensor:
-        """(B,C,H,W) → (B,C,h,w)."""
-        return self.rows.to(images.dtype) @ images @ self.columns.to(images.dtype).T
+        """(B,C,H,W) → (B,C,h,w); pixels keep their precision, whatever is used around."""
+        with torch.autocast(images.device.type, enabled=False):
+            return self.rows.to(images.dtype) @ images @ self.columns.to(images.dtype).T
 
 
 def _centres(cells: int, like: Tensor) -> Tensor:
