@@ -12,12 +12,14 @@ from saccade.families.multiset.table import (
     MultisetTable,
     MultisetTableOptions,
     read_multiset_csv,
+    read_multiset_folders,
     read_multiset_jsonl,
 )
 
 MULTISET_READERS: dict[str, Reader[MultisetTable]] = {
     "csv": Reader(read_multiset_csv, MultisetTableOptions),
     "jsonl": Reader(read_multiset_jsonl, MultisetTableOptions),
+    "folder": Reader(read_multiset_folders, MultisetTableOptions),
     "svhn": Reader(read_svhn, SvhnOptions),
 }
 

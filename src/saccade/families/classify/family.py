@@ -1,0 +1,40 @@
+"""Classification: a picture in, one label out. CIFAR-10, folders of pictures, tables of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from saccade.families.contract import LABEL_COLUMNS, DataEntry, Family, ModelSpec, class_folders, own_tables
+
+MODELS = {
+    "resnet": ModelSpec(
+        target="saccade.models.residual_net:ResidualNetModel",
+        summary="control: a pre-activation residual network, no attention",
+        paper="control for Wang et al. 2017, arXiv:1704.06904",
+    ),
+}
+
+DATA = {
+    "cifar10": DataEntry(
+        kind="collection",
+        description="CIFAR-10: 60,000 pictures of 32 × 32 in ten classes",
+        licence="none stated; free for research",
+        get="run 'saccade data get cifar10', or name the official binary version cifar10:FOLDER",
+        download="cifar10",
+    ),
+    **class_folders(),
+    **own_tables("image, label; optional split, group, box, mask"),
+}
+
+FAMILY = Family(
+    name="classify",
+    title="a picture in, one label out",
+    folder=Path(__file__).parent,
+    reads="saccade.families.pictures:PICTURES",
+    models=MODELS,
+    data=DATA,
+    task="saccade.families.classify.task:ClassifyTask",
+    splits="saccade.families.classify.splits",
+    headline=("accuracy",),
+    columns=(LABEL_COLUMNS,),
+)
