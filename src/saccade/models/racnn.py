@@ -19,8 +19,8 @@ Keys of the result, beside those of the looks ``scale2`` and ``scale3``: ``logit
 ``scale_logits`` (B,3,K) of each; ``boxes`` (B,2,3), the regions in shares of their parents; ``strongest`` (B,2,2), the
 place (x, y) of the strongest response of scales 1 and 2, in shares of what they see.
 
-**Controls for the zoom** (``crops``). What is gained by looking closer may come from three networks instead of one, from
-the middle of the picture, or from more pixels; each control keeps all but one thing:
+**Controls for the zoom** (``crops``). What is gained by looking closer may come from three networks instead of one,
+from the middle of the picture, or from more pixels; each control keeps all but one thing:
 
 =============  ===============================================================================================
 ``proposed``   the model: regions come from the attention proposals
@@ -56,7 +56,7 @@ from saccade.geometry import Size
 from saccade.models.base import Given, PictureModel, Raw
 from saccade.models.fixed_input import check_pictures, check_size
 from saccade.models.ranges import MOST_PIXELS, MOST_UNITS, MOST_WORDS
-from saccade.trace import Look, Total
+from saccade.trace import Look
 
 SCALES = ("scale1", "scale2", "scale3")
 CROPS = SCALES[1:]
@@ -115,7 +115,7 @@ class RacnnModel(PictureModel):
 
     Config = RacnnConfig
     config: RacnnConfig
-    total: Total = "mean"
+    total = "mean"
     look_names = CROPS
 
     to_coarse: Tensor
@@ -180,29 +180,40 @@ class RacnnModel(PictureModel):
         check_pictures(images, self.config.picture)
         return images
 
-    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
-        """Look, propose, look closer, twice; then all scales together."""
-        images = encoding
+    def forward_raw(self, images: Tensor, *, attention: Given | None = None, last: str = SCALES[-1]) -> Raw:
+        """Pictures (B,3,H,W) → plain tensors; ``last`` is the last scale that looks, for a phase that needs no more."""
+        return self.answer(self.encode(images), attention=attention, last=last)
+
+    def answer(self, encoding: Tensor, *, attention: Given | None = None, last: str = SCALES[-1]) -> Raw:
+        """Look, propose, look closer, twice; then all scales together.
+
+        With another ``last`` than the finest scale there are no ``logits``, and no looks behind that scale. ``boxes``
+        and ``strongest`` have what the scales that looked propose.
+        """
+        seeing = SCALES[: SCALES.index(last) + 1]
         raw: Raw = {}
-        theta = torch.eye(2, 3, dtype=torch.float32, device=images.device).expand(images.shape[0], 2, 3)
-        seen = self.shrink(images)  # scale 1: (B,3,h,w)
+        theta = torch.eye(2, 3, dtype=torch.float32, device=encoding.device).expand(len(encoding), 2, 3)
+        seen = self.shrink(encoding)  # scale 1: (B,3,h,w)
         logits, descriptors, boxes, places = [], [], [], []
-        for number, name in enumerate(SCALES):
-            if number:
-                inner, theta = self._region(name, images, features, theta, attention)  # noqa: F821 - of the scale before
-                seen, crop = self._cut(images, theta, inner)
-                boxes.append(inner)
-                raw |= {f"{name}.theta": theta, f"{name}.values": images, f"{name}.context": crop}
-            features: Tensor = self.net(name)(_laid_out(seen))  # Eq. (1): (B,C,h,w)
+        for number, name in enumerate(seeing):
+            features = self.net(name)(_laid_out(seen))  # Eq. (1): (B,C,h,w)
             pooled = features.mean((2, 3))  # (B,C)
             descriptors.append(F.normalize(pooled.detach().float(), dim=1) * math.sqrt(pooled.shape[1]))
             logits.append(self.heads[name](pooled).float())  # (B,K)
-            if name != SCALES[-1]:
-                places.append(self._strongest(features, first=not number))
-        raw["scale_logits"] = torch.stack(logits, dim=1)  # (B,3,K)
+            if name == SCALES[-1]:
+                break
+            closer = SCALES[number + 1]
+            places.append(self._strongest(features, first=not number))
+            box, theta = self._region(closer, encoding, features, theta, attention)
+            boxes.append(box)
+            if name != last:
+                seen, crop = self._cut(encoding, theta, box)
+                raw |= {f"{closer}.theta": theta, f"{closer}.values": encoding, f"{closer}.context": crop}
+        raw["scale_logits"] = torch.stack(logits, dim=1)  # (B,S,K)
         raw["boxes"] = torch.stack(boxes, dim=1)  # (B,2,3)
         raw["strongest"] = torch.stack(places, dim=1)  # (B,2,2)
-        raw["logits"] = self.fused(torch.cat(descriptors, dim=1))  # (B,K)
+        if last == SCALES[-1]:
+            raw["logits"] = self.fused(torch.cat(descriptors, dim=1))  # (B,K)
         return raw
 
     def _region(

@@ -30,11 +30,13 @@ from saccade.data.tables.splits import Split, checked_split
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.families.classify.cifar import CLASSES, CifarOptions, CifarPictures
 from saccade.families.classify.cifar import NAME as CIFAR
+from saccade.families.classify.details import NAME as DETAILS
+from saccade.families.classify.details import Details
 from saccade.families.classify.files import LabelFiles
 from saccade.families.classify.readers import LABEL_READERS, read_labels
-from saccade.geometry import Size
+from saccade.geometry import Size, sample
 
-GENERATORS: dict[str, type[DrawnPictures]] = {}
+GENERATORS: dict[str, type[DrawnPictures]] = {DETAILS: Details}
 """Generated sets by name."""
 
 
@@ -176,13 +178,15 @@ class LabelData:
 
         Args:
             indices: numbers of pictures.
-            augment_seed: for training, vary the pictures by it, as ``config`` says; there is then no evidence.
+            augment_seed: for training, vary the pictures by it, as ``config`` says; evidence goes with its pixels, but
+                not where pictures are shifted.
         """
         found = self.as_kept(indices, augment_seed)
         images = found.images if found.images.is_floating_point() else as_float(found.images)
         evidence = found.evidence
         if augment_seed is not None and self.config.augment is not None:
-            images, evidence = augment(images, self.config.augment, augment_seed)[0], None
+            images, frames = augment(images, self.config.augment, augment_seed)
+            evidence = None if evidence is None else _carried(evidence, frames)
         return LabelledBatch(images, found.label, evidence)
 
     def as_kept(self, indices: Tensor, augment_seed: int | None = None) -> LabelledBatch:
@@ -195,6 +199,12 @@ class LabelData:
         if images.is_floating_point():
             images = (images * 255).round().to(torch.uint8)
         return LabelledBatch(shifted(images, self.config.shift, augment_seed), found.label)
+
+
+def _carried(evidence: Tensor, frames: Tensor) -> Tensor:
+    """Evidence (B,H,W) as it lies in varied pictures, whose pixels ``frames`` (B,2,3) lead to those it lay on."""
+    size = (evidence.shape[-2], evidence.shape[-1])
+    return sample(evidence.float().unsqueeze(1), frames, size, padding_mode="zeros")[:, 0] > 0.5
 
 
 def _opened(

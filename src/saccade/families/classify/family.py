@@ -12,9 +12,20 @@ MODELS = {
         summary="control: a pre-activation residual network, no attention",
         paper="control for Wang et al. 2017, arXiv:1704.06904",
     ),
+    "racnn": ModelSpec(
+        target="saccade.models.racnn:RacnnModel",
+        summary="looks, proposes a region and looks again closer; three scales, one answer",
+        paper="Fu et al. 2017, CVPR",
+    ),
 }
 
 DATA = {
+    "details": DataEntry(
+        kind="generator",
+        description="discs with a mark of fine stripes; the class hangs on the stripes of one of them",
+        licence="generated, no restrictions",
+        get="generated on the fly",
+    ),
     "cifar10": DataEntry(
         kind="collection",
         description="CIFAR-10: 60,000 pictures of 32 × 32 in ten classes",

@@ -17,13 +17,17 @@ from torch import Tensor
 from saccade.data.tables.sampling import sample_rows, table_folder
 from saccade.families.classify.data import LabelData
 from saccade.families.classify.files import LabelFiles
+from saccade.families.classify.redrawn import causal_values, drawn_again
+from saccade.families.classify.zoom_scores import ZoomScores
+from saccade.families.classify.zooming import seen
 from saccade.geometry import Size
 from saccade.metrics.answers.calibration import among_first, calibration_error, confusion_matrix
 from saccade.metrics.columns import Columns, Values
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.summary import summarise
 from saccade.models.base import PictureModel
-from saccade.tasks.forward_passes import BATCH, answers_of, in_parts, numbers_in_batches
+from saccade.models.racnn import RacnnModel
+from saccade.tasks.forward_passes import BATCH, answers_of, numbers_in_batches
 
 FIRST = 5
 """How many answers ``top5`` may give."""
@@ -41,6 +45,10 @@ class LabelScores:
     maps: MapScorer = field(default_factory=MapScorer)
     columns: Columns = field(default_factory=Columns)
     """``answer``, ``label``, ``picture`` and ``confidence`` (N,)."""
+    zoom: ZoomScores | None = None
+    """Of a model that zooms."""
+    causal: Values = field(default_factory=Values)
+    """What became of answers and crops when the picture was drawn again with one thing changed."""
 
     def add(self, logits: Tensor, shares: Tensor, answer: Tensor, label: Tensor, picture: Tensor) -> None:
         """Keep the answers (B,) of a batch, with logits and probabilities (B,K)."""
@@ -55,19 +63,24 @@ class LabelScores:
     def metrics(self) -> dict[str, float]:
         """Of the answers."""
         right = self.columns["answer"] == self.columns["label"]  # (N,)
-        return {**self.answers.means(), "calibration_error": calibration_error(self.columns["confidence"], right)}
+        scales = {} if self.zoom is None else self.zoom.answers.means()
+        error = calibration_error(self.columns["confidence"], right)
+        return {**self.answers.means(), "calibration_error": error, **scales, **self.causal.means()}
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers, see :mod:`saccade.metrics.summary`."""
         label = self.columns["label"]  # (N,)
         commonest = float(torch.bincount(label).max() / len(label))
+        zoom = ZoomScores() if self.zoom is None else self.zoom
+        measured = (self.answers, self.causal, zoom.answers, zoom.crops)
         return {
             **summarise(
                 n=len(label),
                 metrics=self.metrics(),
                 maps=self.maps,
-                measured=[(self.answers, self.columns["picture"])],
-                baselines={"commonest_label": {"accuracy": commonest}},
+                measured=[(values, self.columns["picture"]) for values in measured],
+                attention=zoom.crops.means(),
+                baselines={"commonest_label": {"accuracy": commonest}, **zoom.baselines()},
             ),
             "confusion": self.confusion(),
         }
@@ -114,11 +127,17 @@ def score_labels(
     for places in numbers_in_batches(len(chosen), batch_size):
         numbers = chosen[places]
         batch = data.take(numbers)
-        output = model.wrap(in_parts(model, batch.images), size)
+        raw = seen(model, batch.images, batch.evidence)
+        output = model.wrap(raw, size)
         shares = model.probabilities(output.logits.float())  # (B,K)
         scores.add(output.logits, shares, answers_of(output.trace), batch.label, numbers)
         if batch.evidence is not None and any(look.is_spatial for look in output.trace.looks):
             scores.maps.add_trace(output.trace, batch.evidence, groups=numbers)
+        if isinstance(model, RacnnModel):
+            scores.zoom = scores.zoom or ZoomScores()
+            scores.zoom.add(model, raw, batch)
+            if (again := drawn_again(data, numbers)) is not None:
+                scores.causal.add_values(causal_values(model, raw, batch, again))
         done += len(numbers)
         progress(done, len(chosen))
     return scores

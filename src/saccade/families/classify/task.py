@@ -17,15 +17,24 @@ from saccade.data.tables.trainable import check_named, check_trainable
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.cifar import part_digest
 from saccade.families.classify.data import LabelData, LabelDataConfig, read_table
-from saccade.families.classify.losses import LOSSES
+from saccade.families.classify.losses import LOSSES, ZoomLoss
 from saccade.families.classify.readers import LABEL_READERS
 from saccade.families.classify.scores import score_labels
+from saccade.families.classify.zoom_scores import zoom_measures, zoom_values
+from saccade.families.classify.zooming import (
+    check_zoom_loss,
+    crops_round,
+    last_scale,
+    needs_evidence,
+    seen,
+    zoom_loss,
+)
 from saccade.losses import cross_entropy
 from saccade.metrics.answers.calibration import among_first
 from saccade.metrics.columns import Values
 from saccade.models.base import PictureModel
 from saccade.models.io.facts import ModelFacts
-from saccade.tasks.forward_passes import in_parts
+from saccade.models.racnn import CROPS
 from saccade.tasks.learned_data import LEARNED, Entries, picture_entries, row_entries, word_entries
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch, in_batches
@@ -117,35 +126,57 @@ class ClassifyTask(PictureTask):
         """The pictures ``indices`` (B,), varied anew for each batch, with their labels; bytes stay bytes."""
         varied = derive_seed(self.seed, number)
         made = data.take(indices, varied) if data.config.augment is not None else data.as_kept(indices, varied)
-        return {"images": made.images, "label": made.label}
+        crops = crops_round(self.model, made.evidence) if needs_evidence(self.model) else {}
+        return {"images": made.images, "label": made.label, **crops}
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Keyword arguments of ``forward_raw``."""
         images = batch["images"]
-        return {"images": images if images.is_floating_point() else as_float(images)}
+        told = {"images": images if images.is_floating_point() else as_float(images)}
+        return told | ({"attention": {name: batch[name] for name in CROPS}} if CROPS[0] in batch else {})
+
+    def checked_loss(self, loss: Any, data: str) -> Any:
+        """``loss``, once it is clear that the model can be taught by it."""
+        check_zoom_loss(self.model, loss)
+        return loss
+
+    def forward_options(self, loss: Any) -> dict[str, Any]:
+        """The last scale that a phase needs, of a model that zooms."""
+        return {"last": last_scale(loss)} if isinstance(loss, ZoomLoss) else {}
 
     def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Any) -> dict[str, Tensor]:
-        """Cross-entropy of the label, and the share of right answers."""
+        """Cross-entropy of the label, and the share of right answers; a model that zooms has losses of its own."""
+        if isinstance(loss, ZoomLoss):
+            return zoom_loss(raw, batch["label"], loss)
         logits, label = raw["logits"], batch["label"]  # (B,K), (B,)
         return {"loss": cross_entropy(logits, label), "accuracy": (logits.argmax(-1) == label).float().mean()}
 
     def measures(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""
-        return ("accuracy", "loss", *(("top5",) if len(self.classes) > 5 else ()))
+        top5 = ("top5",) if len(self.classes) > 5 else ()
+        return ("accuracy", "loss", *top5, *zoom_measures(self.model, self.has_evidence))
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether the data knows where labels can be seen."""
+        if self.table is None:
+            return self.data_config.is_generated
+        return any(row.box is not None or row.mask is not None for row in self.table.rows)
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """Accuracy, loss and, of many classes, top-5 on the validation split."""
+        """Accuracy, loss, of many classes top-5, and of a model that zooms each scale, on the validation split."""
         if not isinstance(model, PictureModel):
             raise ConfigError(f"the task '{self.name}' scores models that say by themselves what they see")
         scores = Values()
         for batch in in_batches(self.split("val"), VALIDATION_BATCH):
-            logits = in_parts(model, batch.images)["logits"].float()  # (B,K)
+            raw = seen(model, batch.images, batch.evidence)
+            logits = raw["logits"].float()  # (B,K)
             surprise = nn.functional.cross_entropy(logits, batch.label, reduction="none")  # (B,)
             found = {"accuracy": logits.argmax(-1) == batch.label, "loss": surprise}
             if len(self.classes) > 5:
                 found["top5"] = among_first(logits, batch.label, 5)
-            scores.add_values(found)
+            scores.add_values(found | zoom_values(model, raw, batch))
         return scores.means()
 
     # ------------------------------------------------------------ scoring
