@@ -44,6 +44,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "mobilenetv2": {"backbone": "mobilenetv2", "through": "block7"},  # four resolutions up to that stage
     "plain": {"gate": False, "deep_output": False},
     "layerwise": {"tying": "layerwise", "encoding": "position", "mask": True},
+    "naive": {"mask_type": "spatial", "residual": False},
     "choice": {"gate": "softmax", "passes": 3, "answer_words": 2},
 }
 """Other settings for every model whose Config has these fields."""
@@ -118,7 +119,7 @@ every_variant = pytest.mark.parametrize(
     ],
 )
 
-LOOKS_ALIKE = {"blind", "film", "multiset-counts"}
+LOOKS_ALIKE = {"blind", "film", "multiset-counts", "resnet"}
 """Controls without attention: their look is a plain mean, whose weights nothing has learnt."""
 WITHOUT_LOOKS = {"story-lstm"}
 """Controls that show nothing of where they looked."""
@@ -199,7 +200,7 @@ def shape_of_logits(model: Any) -> tuple[int, ...]:
         return (3, config.vocabulary)
     if isinstance(model, StoryModel):
         return (config.answer_words, config.words) if model.says_words else (config.words,)
-    return (config.answers,) if isinstance(model, QueryModel) else (config.most + 1, config.classes + 1)
+    return (config.answers,) if hasattr(config, "answers") else (config.most + 1, config.classes + 1)
 
 
 # ---------------------------------------------------------------- several questions about one picture
@@ -480,9 +481,14 @@ STACKS = ("StackBackward", "CatBackward")
 
 
 def learnt_by(look: Look, aux: dict[str, Tensor]) -> Tensor:
-    """The tensor through which a look learns: the window of a crop, the log-probability of a draw, else the weights."""
+    """The tensor through which a look learns.
+
+    The window of a crop, the log-probability of a draw, the mask of all channels where there is one, else the weights.
+    """
     if look.weights is None:
         return aux[f"{look.name}.theta"]  # (B,2,3)
+    if look.full is not None:
+        return look.full  # (B,C,H,W)
     return look.log_prob if look.role == "policy" else look.weights  # (B[,T]), (B[,T],…)
 
 

@@ -4,8 +4,8 @@ Paper: He et al., "Identity Mappings in Deep Residual Networks", 2016 (arXiv:160
 al., "Residual Attention Network for Image Classification", 2017 (arXiv:1704.06904).
 
 Stem, stages and last units are those of :mod:`saccade.models.ran`, with plain units where that has attention modules.
-How many there are is chosen so that weights and multiplications match: ``units: [5, 5, 13]`` has 1.1 M weights as
-Attention-56, ``[11, 9, 23]`` has 1.9 M as Attention-92; ``tests/models/test_models_ran.py`` counts both.
+How many there are is chosen so that weights and multiplications match: ``units: [5, 5, 10]`` has 1.1 M weights as
+Attention-56, ``[11, 9, 20]`` has 1.9 M as Attention-92; ``tests/models/test_models_ran.py`` counts both.
 
 Its look is a plain mean of the last map, which is what a global average pooling is.
 """
@@ -43,7 +43,7 @@ class ResidualNetConfig:
     """For which pictures: ``small`` for about 32 × 32, ``large`` for about 224 × 224."""
     widths: tuple[int, int, int, int] = (64, 128, 256, 256)
     """Channels of the three stages and of the last units; a step to more channels halves the grid."""
-    units: tuple[int, int, int] = (5, 5, 13)
+    units: tuple[int, int, int] = (5, 5, 10)
     """Plain units of each stage, behind the one that changes its channels."""
     last: int = 3
     """Units behind the last stage."""
@@ -83,7 +83,7 @@ class ResidualNetModel(PictureModel):
     @classmethod
     def tiny(cls) -> Any:
         """A size for tests."""
-        return ResidualNetConfig(answers=3, widths=(8, 8, 16, 16), units=(1, 0, 0), last=1)
+        return ResidualNetConfig(answers=3, stem="large", widths=(8, 8, 16, 16), units=(1, 0, 0), last=1)
 
     @classmethod
     def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:

@@ -7,6 +7,11 @@ from pathlib import Path
 from saccade.families.contract import LABEL_COLUMNS, DataEntry, Family, ModelSpec, class_folders, own_tables
 
 MODELS = {
+    "ran": ModelSpec(
+        target="saccade.models.ran:RanModel",
+        summary="a classifier of residual units whose attention modules mask their own features",
+        paper="Wang et al. 2017, arXiv:1704.06904",
+    ),
     "resnet": ModelSpec(
         target="saccade.models.residual_net:ResidualNetModel",
         summary="control: a pre-activation residual network, no attention",
