@@ -48,7 +48,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "choice": {"gate": "softmax", "passes": 3, "answer_words": 2},
 }
 """Other settings for every model whose Config has these fields."""
-WRONG: dict[str, float] = {
+WRONG: dict[str, Any] = {
     "queries": 0,
     "answers": 0,
     "channels": 0,
@@ -75,11 +75,14 @@ WRONG: dict[str, float] = {
     "passes": 17,
     "answer_words": 17,
     "expected_share": 2.0,
+    "coarse": (0, 8),
+    "crop": (0, 8),
+    "side": 2.0,
 }
 """A value that every model with such a field must refuse."""
 ONE_BACKBONE = {"stn", "stn-tuned"}
 """Models that are tied to the small stack."""
-ONE_SIZE = {"stn", "stn-tuned", "hsal", "multiset-counts", "sat-soft", "sat-hard"}
+ONE_SIZE = {"stn", "stn-tuned", "hsal", "multiset-counts", "sat-soft", "sat-hard", "racnn"}
 """Models that are built for pictures of one size, and refuse others."""
 OTHER_SIZE = (62, 68)
 """Pictures for a deep backbone: twice the size of those in ``example_batch``."""
@@ -605,6 +608,7 @@ def loss_of(raw: dict[str, Tensor], labels: Tensor) -> Tensor:
             return single + count_loss(raw["count_logits"], labels)
         return single + hsal_loss(raw, labels)["loss"] + sequence_cross_entropy(raw["class_logits"], labels)
     answered = [raw["logits"], *([raw["helper_logits"]] if "helper_logits" in raw else [])]
+    answered += raw["scale_logits"].unbind(1) if "scale_logits" in raw else []
     if labels.is_floating_point():
         return torch.stack([F.binary_cross_entropy_with_logits(logits, labels) for logits in answered]).sum()
     return torch.stack([F.cross_entropy(logits.flatten(0, -2), labels.flatten()) for logits in answered]).sum()

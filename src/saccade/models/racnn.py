@@ -11,7 +11,7 @@ Section 3.4   the scales' normalised descriptors, one classifier          ``fuse
 
 What teaches the parts, and in which order, is in :mod:`saccade.losses.zoom` and in the recipes.
 
-The network input is the **whole picture** (``picture``, 224×224). Scale 1 sees it shrunk to ``coarse`` (112×112), so
+The network input is the **whole picture** (``input_size``, 224×224). Scale 1 sees it shrunk to ``coarse`` (112×112), so
 that a crop of half its side, read at ``crop`` (112×112), shows pixels that scale 1 never saw. Without that a zoom adds
 nothing that scale 1 did not have. Every crop is read from the picture itself, also a crop of a crop.
 
@@ -77,7 +77,7 @@ class RacnnConfig:
     """Whether training starts from the backbone's ImageNet weights."""
     through: str | None = None
     """The last stage of the backbone that is kept; None: all stages."""
-    picture: tuple[int, int] = (224, 224)
+    input_size: tuple[int, int] = (224, 224)
     """(height, width) of the network input, from which crops are read."""
     coarse: tuple[int, int] = (112, 112)
     """(height, width) at which scale 1 sees the picture."""
@@ -97,9 +97,9 @@ class RacnnConfig:
     def __post_init__(self) -> None:
         check_range(self, 1, MOST_WORDS, "answers")
         check_range(self, 1, MOST_UNITS, "hidden")
-        check_range(self, 1, MOST_PIXELS, "picture", "coarse", "crop")
-        if max(self.coarse[0] / self.picture[0], self.coarse[1] / self.picture[1]) > 1:
-            raise ValueError(f"coarse: at most as large as the picture {self.picture}, found {self.coarse}")
+        check_range(self, 1, MOST_PIXELS, "input_size", "coarse", "crop")
+        if max(self.coarse[0] / self.input_size[0], self.coarse[1] / self.input_size[1]) > 1:
+            raise ValueError(f"coarse: at most as large as the picture {self.input_size}, found {self.coarse}")
         if not 0 < self.smallest <= 1:
             raise ValueError(f"smallest: a share of the parent's side, above 0 and up to 1, found {self.smallest}")
         if not 0 < self.side <= 1:
@@ -124,7 +124,7 @@ class RacnnModel(PictureModel):
     def __init__(self, config: RacnnConfig) -> None:
         super().__init__()
         self.config = config
-        self.shrink = zoom.Shrink(config.picture, config.coarse)
+        self.shrink = zoom.Shrink(config.input_size, config.coarse)
         self.nets = nn.ModuleDict({name: build_backbone(config.backbone, through=config.through) for name in SCALES})
         first = self.net("scale1")
         last = first.names[-1]
@@ -147,7 +147,7 @@ class RacnnModel(PictureModel):
     @classmethod
     def tiny(cls) -> Any:
         """A size for tests."""
-        return RacnnConfig(answers=3, through="layer2", picture=(31, 34), coarse=(16, 17), crop=(15, 16), hidden=4)
+        return RacnnConfig(answers=3, through="layer2", input_size=(31, 34), coarse=(16, 17), crop=(15, 16), hidden=4)
 
     @classmethod
     def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
@@ -173,11 +173,11 @@ class RacnnModel(PictureModel):
 
     def check_input(self, size: Size) -> None:
         """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""
-        check_size(self.config.picture, size, "picture")
+        check_size(self.config.input_size, size, "input_size")
 
     def encode(self, images: Tensor) -> Tensor:
         """The picture itself (B,3,H,W): every scale reads it anew."""
-        check_pictures(images, self.config.picture)
+        check_pictures(images, self.config.input_size)
         return images
 
     def forward_raw(self, images: Tensor, *, attention: Given | None = None, last: str = SCALES[-1]) -> Raw:
@@ -192,14 +192,15 @@ class RacnnModel(PictureModel):
         """
         seeing = SCALES[: SCALES.index(last) + 1]
         raw: Raw = {}
-        theta = torch.eye(2, 3, dtype=torch.float32, device=encoding.device).expand(len(encoding), 2, 3)
+        exact = torch.promote_types(encoding.dtype, torch.float32)  # coordinates and answers, in any precision around
+        theta = torch.eye(2, 3, dtype=exact, device=encoding.device).expand(encoding.shape[0], 2, 3)
         seen = self.shrink(encoding)  # scale 1: (B,3,h,w)
         logits, descriptors, boxes, places = [], [], [], []
         for number, name in enumerate(seeing):
             features = self.net(name)(_laid_out(seen))  # Eq. (1): (B,C,h,w)
             pooled = features.mean((2, 3))  # (B,C)
-            descriptors.append(F.normalize(pooled.detach().float(), dim=1) * math.sqrt(pooled.shape[1]))
-            logits.append(self.heads[name](pooled).float())  # (B,K)
+            descriptors.append(F.normalize(pooled.detach().to(exact), dim=1) * math.sqrt(pooled.shape[1]))
+            logits.append(self.heads[name](pooled).to(exact))  # (B,K)
             if name == SCALES[-1]:
                 break
             closer = SCALES[number + 1]
@@ -224,17 +225,17 @@ class RacnnModel(PictureModel):
         frame = self.given(attention, name, (count, 2, 3))
         if frame is not None:
             theta = given_window(frame, config.crop, images).to(parent)  # (B,2,3)
-            inside = geometry.compose(_inverse(parent), theta)  # (B,2,3)
+            inside = geometry.compose(geometry.invert(parent), theta)  # (B,2,3)
             return zoom.theta_box(inside), theta
         if config.crops == "proposed":
             box = self.proposals[name](features)  # Eq. (2): (B,3)
         elif config.crops == "random":
-            box = _anywhere(images, config.side, CROPS.index(name))
+            box = _anywhere(images, config.side, CROPS.index(name)).to(parent.dtype)
         elif config.crops == "given":
             raise DataError(f"this control looks round the evidence: give the frame of '{name}' as attention")
         else:
             half = 0.5 if config.crops == "whole" else config.side / 2
-            middle = torch.full((count, 2), 0.5, device=images.device)
+            middle = torch.full((count, 2), 0.5, dtype=parent.dtype, device=images.device)
             box = torch.cat([middle, torch.full_like(middle[:, :1], half)], dim=1)  # (B,3)
         return box, zoom.nested(parent, zoom.box_theta(box))
 
@@ -247,7 +248,7 @@ class RacnnModel(PictureModel):
 
     def _strongest(self, features: Tensor, *, first: bool) -> Tensor:
         """Where the features (B,C,h,w) of a scale respond most, in shares of what it sees: (B,2)."""
-        cell = zoom.strongest(features.detach().float().mean(1))  # (B,2)
+        cell = zoom.strongest(features.detach().mean(1).to(self.to_coarse.dtype))  # (B,2)
         return geometry.apply(self.to_coarse if first else self.to_crop, cell)
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
@@ -255,7 +256,7 @@ class RacnnModel(PictureModel):
         said = raw["scale_logits"].argmax(-1)  # (B,3)
         found = []
         for number, name in enumerate(CROPS, start=1):
-            look = crop_look(name, raw[f"{name}.theta"], self.config.crop, self.config.picture)
+            look = crop_look(name, raw[f"{name}.theta"], self.config.crop, self.config.input_size)
             found.append(Look(name, "crop", "crop", frame=look.frame, grid=look.grid, emits=said[:, number]))
         return tuple(found)
 
@@ -291,11 +292,6 @@ def _anywhere(images: Tensor, side: float, number: int) -> Tensor:
     shares = (draws % 65_537).float() / 65_537
     half = side / 2
     return torch.cat([half + (1 - side) * shares, torch.full_like(shares[:, :1], half)], dim=-1)
-
-
-def _inverse(theta: Tensor) -> Tensor:
-    """θ (B,2,3) the other way round."""
-    return geometry.invert(theta)
 
 
 def _laid_out(images: Tensor) -> Tensor:

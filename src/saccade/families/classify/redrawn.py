@@ -35,7 +35,7 @@ _EDITS = {"moved": moved, "rewoven": rewoven, "surrounded": surrounded}
 
 
 def drawn_again(data: LabelData, numbers: Tensor) -> dict[str, LabelledBatch] | None:
-    """The pictures ``numbers`` (B,) with one thing changed, by the name of the change; None of data that is not drawn."""
+    """The pictures ``numbers`` (B,) with one thing changed, by name; None of data that is not drawn."""
     source = data.source
     if not isinstance(source, DrawnSplit) or not isinstance(source.pictures, Details):
         return None

@@ -52,7 +52,7 @@ def scale_values(raw: Mapping[str, Tensor], label: Tensor) -> dict[str, Tensor]:
 def crops_of(model: RacnnModel, raw: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The boxes (B,4) xyxy of the crops in pixels of the network input, by the name of the scale."""
     config = model.config
-    frames = {n: geometry.theta_to_frame(raw[f"{n}.theta"].double(), config.crop, config.picture) for n in CROPS}
+    frames = {n: geometry.theta_to_frame(raw[f"{n}.theta"].double(), config.crop, config.input_size) for n in CROPS}
     return {name: crop_boxes(frame, config.crop) for name, frame in frames.items()}
 
 
@@ -76,7 +76,7 @@ class ZoomScores:
             self.crops.add_values({f"{name}_side": sides_of(raw, name)})
             if batch.evidence is not None:
                 rivals = {
-                    "centred_crop": crop_scores(centred(crops, model.config.picture), batch.evidence),
+                    "centred_crop": crop_scores(centred(crops, model.config.input_size), batch.evidence),
                     "crop_anywhere": anywhere_scores(crops, batch.evidence),
                 }
                 self.crops.add_values(_named(name, crop_scores(crops, batch.evidence)))

@@ -1,4 +1,4 @@
-"""A model that zooms, as the task trains and asks it: its losses, its options, and the crops of the control ``given``."""
+"""A model that zooms, as the task trains and asks it: losses, options, and the crops of the control ``given``."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def needs_evidence(model: Any) -> TypeGuard[RacnnModel]:
 
 
 def crops_round(model: RacnnModel, evidence: Tensor | None) -> dict[str, Tensor]:
-    """The frames of both crops round the evidence (B,H,W), as ``attention`` of the model; the whole where it is none."""
+    """The frames of both crops round the evidence (B,H,W), as ``attention``; the whole where there is none."""
     if evidence is None:
         raise DataError("crops 'given' lie round the evidence, and this data has none: add a column box or mask")
     config = model.config
-    height, width = config.picture
+    height, width = config.input_size
     boxes = mask_boxes(evidence)  # (B,4)
     whole = torch.tensor([0.0, 0.0, width, height], dtype=boxes.dtype, device=boxes.device)
-    return region_round(torch.where(boxes.isnan(), whole, boxes), config.picture, config.side, config.crop)
+    return region_round(torch.where(boxes.isnan(), whole, boxes), config.input_size, config.side, config.crop)
 
 
 def seen(model: PictureModel, images: Tensor, evidence: Tensor | None = None) -> Raw:
