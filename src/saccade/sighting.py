@@ -79,6 +79,11 @@ class Sighting:
         return self.said.log_probability
 
     @property
+    def on_the_way(self) -> tuple[tuple[str, str, float], ...]:
+        """What it would have answered before it had seen all: where, the answer, its probability; mostly nothing."""
+        return self.said.on_the_way
+
+    @property
     def picture(self) -> Picture:
         """The picture that was looked at; a DataError where it was something else."""
         if not isinstance(self.source, Picture):
@@ -86,10 +91,17 @@ class Sighting:
         return self.source
 
     def overlay(self, look: str = "total", **options: Any) -> Image.Image:
-        """The picture with a look (or the total) over it; options as in :func:`saccade.show.overlay.overlay`."""
+        """The picture with a look (or the total) over it; options as in :func:`saccade.show.overlay.overlay`.
+
+        The total of several crops is their frames, one inside the other, with options as in
+        :func:`saccade.show.nested_crops.nested_crops`.
+        """
+        from saccade.show.nested_crops import is_nested, nested_crops
         from saccade.show.overlay import overlay
 
         image = self.picture.image
+        if look == "total" and is_nested(self.trace):
+            return nested_crops(image, self.trace, **{"said": self._said_at(), **options})
         attention = self.total_map if look == "total" else self.trace.image_map(look)[0]  # (H,W) or (T,H,W)
         return overlay(image, attention if attention.dim() == 2 else attention.mean(0), **options)
 
@@ -114,7 +126,14 @@ class Sighting:
             read = {"labels": self.labels or (), "answer": answer}
             return glimpse_strip(self.picture.image, self.trace, **{**read, **options})
         said = {"question": self.question or "", "answer": answer}
-        return filmstrip(self.picture.image, self.trace, **{**said, **options})
+        told = {name: f"{name}: {text}" for name, text in self._said_at().items()}
+        titles = {"captions": told} if told else {}
+        return filmstrip(self.picture.image, self.trace, **{**said, **titles, **options})
+
+    def _said_at(self) -> dict[str, str]:
+        """What was said on the way at each look, in words."""
+        names = {look.name for look in self.trace.looks}
+        return {name: f"{answer} ({share:.0%})" for name, answer, share in self.on_the_way if name in names}
 
     def _slot_table(self, **options: Any) -> Image.Image:
         from saccade.show.slot_table import slot_table
@@ -231,6 +250,7 @@ class Sighting:
             **self._said(),
             "confidence": round(self.confidence, 6),
             "alternatives": [[word, round(share, 6)] for word, share in self.alternatives],
+            **self._on_the_way(),
             **({"peak": list(self.peak)} if self.is_spatial else self._slots()),
             "looks": [
                 {"name": look.name, "kind": look.kind, "role": look.role, **self._weights(look)}
@@ -238,6 +258,13 @@ class Sighting:
             ],
             "notes": list(self.notes),
         }
+
+    def _on_the_way(self) -> dict[str, Any]:
+        """What was said on the way, as plain values."""
+        if not self.on_the_way:
+            return {}
+        told = [{"at": name, "answer": word, "confidence": round(share, 6)} for name, word, share in self.on_the_way]
+        return {"on_the_way": told}
 
     def _slots(self) -> dict[str, Any]:
         """The texts of slots, and which of them the answer needs, as plain values."""

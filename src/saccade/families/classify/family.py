@@ -50,6 +50,7 @@ FAMILY = Family(
     models=MODELS,
     data=DATA,
     task="saccade.families.classify.task:ClassifyTask",
+    decode="saccade.families.classify.decode:decode",
     splits="saccade.families.classify.splits",
     headline=("accuracy",),
     columns=(LABEL_COLUMNS,),
