@@ -43,7 +43,7 @@ def test_scale_1_sees_the_picture_shrunk(images: torch.Tensor) -> None:
 
 
 def test_finer_scales_see_masked_crops_of_the_picture_itself(images: torch.Tensor) -> None:
-    """Scale 3 by hand: its box in shares of scale 2's region, read from the picture, under the mask of its half side."""
+    """Scale 3 by hand: its box in shares of scale 2's region, read from the picture, under its mask."""
     model = built()
     with torch.no_grad():
         raw = model.forward_raw(images)
@@ -165,7 +165,7 @@ def test_three_networks_without_crops_see_the_same_picture(images: torch.Tensor)
 
 
 def test_given_crops_lie_round_the_evidence(images: torch.Tensor) -> None:
-    """A box in the middle, one at the border, one larger than the crop; without a box the control says what it needs."""
+    """A box in the middle, one at the border, one larger than the crop; without any, an error."""
     model = built(crops="given")
     evidence = torch.tensor([[15.0, 13.0, 19.0, 17.0], [0.0, 0.0, 3.0, 4.0], [2.0, 3.0, 32.0, 30.0]])
     frames = region_round(evidence, (31, 34), 0.5, model.config.crop)

@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saccade.errors import ConfigError, DataError, nearest
-from saccade.families.contract import LABEL_COLUMNS, DataEntry, Family, ModelSpec, PaperTable, load_target
+from saccade.families.contract import (
+    LABEL_COLUMNS,
+    DataEntry,
+    Family,
+    ModelSpec,
+    PaperTable,
+    class_folders,
+    load_target,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -100,7 +108,8 @@ def data_entries() -> dict[str, list[tuple[Family, DataEntry]]]:
 def family_of_data(reference: str) -> Family:
     """The family of a generator's or a collection's name, or of READER:PATH.
 
-    A table that several families can read tells by its columns.
+    A table that several families can read tells by its columns. A published collection in its own layout, such as the
+    birds, belongs to the first family that reads it; a recipe or a trained model says of itself which one it means.
 
     Raises:
         DataError: no family knows it.
@@ -116,7 +125,10 @@ def family_of_data(reference: str) -> Family:
         what = "reader" if kind == "reader" else "generated data"
         raise DataError(f"no {what} '{name}': {nearest(name, known)}")
     candidates = [each for each, _ in known[name]]
-    return candidates[0] if len(candidates) == 1 else _by_columns(name, Path(path).expanduser(), candidates)
+    place = Path(path).expanduser()
+    if len(candidates) == 1 or (place.is_dir() and name not in class_folders()):
+        return candidates[0]
+    return _by_columns(name, place, candidates)
 
 
 def _by_columns(reader: str, path: Path, candidates: list[Family]) -> Family:

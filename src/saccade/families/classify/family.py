@@ -38,6 +38,12 @@ DATA = {
         get="run 'saccade data get cifar10', or name the official binary version cifar10:FOLDER",
         download="cifar10",
     ),
+    "cub": DataEntry(
+        kind="reader",
+        description="CUB-200-2011: 11,788 pictures of 200 kinds of birds, each with its box",
+        licence="pictures for non-commercial research and education only",
+        get="download CUB_200_2011.tgz from its page at Caltech, unpack it, name it cub:FOLDER",
+    ),
     **class_folders(),
     **own_tables("image, label; optional split, group, box, mask"),
 }

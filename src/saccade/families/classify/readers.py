@@ -9,8 +9,10 @@ from saccade.data.tables.class_folders import read_class_folders
 from saccade.data.tables.labelled import LabelTable, LabelTableOptions, read_label_csv, read_label_jsonl
 from saccade.data.tables.references import Reader, read_reference
 from saccade.data.tables.wording import warn_of_spellings
+from saccade.families.classify.cub import read_cub_species
 
 LABEL_READERS: dict[str, Reader[LabelTable]] = {
+    "cub": Reader(read_cub_species, LabelTableOptions),
     "folder": Reader(read_class_folders, LabelTableOptions),
     "csv": Reader(read_label_csv, LabelTableOptions),
     "jsonl": Reader(read_label_jsonl, LabelTableOptions),
