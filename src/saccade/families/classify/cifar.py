@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -51,27 +50,27 @@ _MOST_LABELS = 1 << 20
 _BINARY_FOLDER = "cifar-10-batches-bin"
 
 
-@dataclass(frozen=True)
-class CifarOptions:
-    """Options of CIFAR-10."""
-
-    hold_out: bool = True
-    """Whether val, every tenth training picture, is left out of training."""
-
-
 class CifarPictures:
-    """One split by number; ``name`` is ``cifar10`` (in the cache) or ``cifar10:FOLDER``."""
+    """One split by number.
+
+    Args:
+        name: ``cifar10`` (in the cache) or ``cifar10:FOLDER``.
+        split: train, val or test.
+        size: of the network input; the pictures have one size and are not resized.
+        device: where they are kept.
+        hold_out: whether val is left out of train.
+    """
 
     classes = CLASSES
     skipped: tuple[str, ...] = ()
 
-    def __init__(self, name: str, options: CifarOptions, split: Split, size: Size, device: torch.device) -> None:
+    def __init__(self, name: str, split: Split, size: Size, device: torch.device, *, hold_out: bool) -> None:
         if tuple(size) != (SIDE, SIDE):
             raise DataError(
                 f"{name}: its pictures are {SIDE} × {SIDE}, found size {size[0]} × {size[1]}; leave size out"
             )
         images, labels = read_part(name, "test" if split == "test" else "train")
-        kept = _members(len(labels), split, options)
+        kept = _members(len(labels), split, hold_out=hold_out)
         self._images, self._labels = images[kept].to(device), labels[kept].to(device)
 
     @property
@@ -85,10 +84,10 @@ class CifarPictures:
         return LabelledBatch(self._images[numbers], self._labels[numbers])
 
 
-def _members(count: int, split: Split, options: CifarOptions) -> Tensor:
+def _members(count: int, split: Split, *, hold_out: bool) -> Tensor:
     """Numbers of the pictures of a split in the official order."""
     numbers = torch.arange(count)
-    if split == "test" or (split == "train" and not options.hold_out):
+    if split == "test" or (split == "train" and not hold_out):
         return numbers
     is_val = numbers % HELD_OUT == HELD_OUT - 1
     return numbers[is_val if split == "val" else ~is_val]

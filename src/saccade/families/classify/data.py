@@ -28,7 +28,7 @@ from saccade.data.tables.numbered import checked_numbers
 from saccade.data.tables.references import split_reference
 from saccade.data.tables.splits import Split, checked_split
 from saccade.errors import ConfigError, DataError, nearest
-from saccade.families.classify.cifar import CLASSES, CifarOptions, CifarPictures
+from saccade.families.classify.cifar import CLASSES, CifarPictures
 from saccade.families.classify.cifar import NAME as CIFAR
 from saccade.families.classify.details import NAME as DETAILS
 from saccade.families.classify.details import Details
@@ -73,8 +73,10 @@ class LabelDataConfig:
     """Move and mirror training pictures by whole pixels; None: not at all."""
     augment: Augmentation | None = None
     """Resample training pictures; None: not at all. Either this or ``shift``."""
+    hold_out: bool = True
+    """Of CIFAR-10: whether val, every tenth training picture, is left out of training."""
     options: dict[str, Any] = field(default_factory=dict)
-    """Settings of the reader, of CIFAR-10 (``CifarOptions``) or of the generated set."""
+    """Settings of the reader or of the generated set."""
     cache_mb: int = 4096
     """Decoded pictures of a split kept on the device at most; 7,000 of 224 × 224 need 1,010."""
 
@@ -90,7 +92,8 @@ class LabelDataConfig:
         if self.is_generated:
             self.drawn()
         elif self.is_cifar:
-            from_dict(CifarOptions, self.options, where="options")
+            if self.options:
+                raise ConfigError(f"options: {CIFAR} has none, found {', '.join(self.options)}; leave them out")
         else:
             self._check_reader()
 
@@ -127,7 +130,7 @@ class LabelDataConfig:
     @property
     def remark(self) -> str:
         """What must be known of the splits before a score of val is read; empty where there is nothing."""
-        if not self.is_cifar or from_dict(CifarOptions, self.options, where="options").hold_out:
+        if not self.is_cifar or self.hold_out:
             return ""
         return f"{CIFAR}: val is a part of the 50,000 pictures that are learnt from; choose nothing by its scores"
 
@@ -223,9 +226,7 @@ def _opened(
     found: Source = (
         _Drawn(config.drawn(), split, device)
         if config.is_generated
-        else CifarPictures(
-            config.name, from_dict(CifarOptions, config.options, where="options"), split, config.size, device
-        )
+        else CifarPictures(config.name, split, config.size, device, hold_out=config.hold_out)
     )
     if classes is not None and tuple(classes) != found.classes:
         mine, theirs = (", ".join(words[:5]) for words in (found.classes, tuple(classes)))

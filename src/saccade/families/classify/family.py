@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from saccade.families.contract import LABEL_COLUMNS, DataEntry, Family, ModelSpec, class_folders, own_tables
+from saccade.families.contract import LABEL_COLUMNS, DataEntry, Family, ModelSpec, PaperTable, class_folders, own_tables
 
 MODELS = {
     "ran": ModelSpec(
@@ -48,6 +48,13 @@ DATA = {
     **own_tables("image, label; optional split, group, box, mask"),
 }
 
+TABLES = {
+    "ran-table": PaperTable(
+        "Wang et al. 2017, Tables 1 and 3: residual attention networks on CIFAR-10 beside networks of their size",
+        "saccade.families.classify.reproduction:reproduce_residual",
+    ),
+}
+
 FAMILY = Family(
     name="classify",
     title="a picture in, one label out",
@@ -60,4 +67,6 @@ FAMILY = Family(
     splits="saccade.families.classify.splits",
     headline=("accuracy",),
     columns=(LABEL_COLUMNS,),
+    tables=TABLES,
+    published="saccade.families.classify.published:PUBLISHED",
 )

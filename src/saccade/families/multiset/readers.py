@@ -19,8 +19,8 @@ from saccade.families.multiset.table import (
 MULTISET_READERS: dict[str, Reader[MultisetTable]] = {
     "csv": Reader(read_multiset_csv, MultisetTableOptions),
     "jsonl": Reader(read_multiset_jsonl, MultisetTableOptions),
-    "folder": Reader(read_multiset_folders, MultisetTableOptions),
     "svhn": Reader(read_svhn, SvhnOptions),
+    "folder": Reader(read_multiset_folders, MultisetTableOptions),
 }
 
 
