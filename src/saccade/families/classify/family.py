@@ -1,4 +1,4 @@
-"""Classification: a picture in, one label out. CIFAR-10, folders of pictures, tables of one's own."""
+"""Classification: a picture in, one label out. CIFAR-10, birds, generated details, folders, tables of one's own."""
 
 from __future__ import annotations
 
@@ -52,6 +52,10 @@ TABLES = {
     "ran-table": PaperTable(
         "Wang et al. 2017, Tables 1 and 3: residual attention networks on CIFAR-10 beside networks of their size",
         "saccade.families.classify.reproduction:reproduce_residual",
+    ),
+    "racnn-table": PaperTable(
+        "Fu et al. 2017, Table 2: what each scale of RA-CNN says, beside controls of the zoom",
+        "saccade.families.classify.reproduction:reproduce_zoom",
     ),
 }
 

@@ -12,6 +12,8 @@ from saccade.losses.zoom import MARGIN
 from saccade.tasks.label_task import CrossEntropy
 from saccade.tasks.losses import check_share, check_weight
 
+USUAL_SIDE = 0.5
+"""Of the regions that proposals learn first, as a share of their parent's side: the paper's."""
 Scale = Literal["scale1", "scale2", "scale3"]
 
 
@@ -28,7 +30,7 @@ class Proposals:
 
     of: Literal["scale2", "scale3", "both"] = "both"
     """Whose proposals are taught."""
-    side: float = 0.5
+    side: float = USUAL_SIDE
     """Of the region, as a share of its parent's."""
 
     def __post_init__(self) -> None:

@@ -3,7 +3,8 @@
 ``scale1_accuracy`` … are those of each scale by itself; ``accuracy`` is that of all together. Of each crop there are
 ``scale2_covers_evidence``, ``scale2_overlap`` and ``scale2_inside_evidence`` (:mod:`saccade.metrics.maps.crops`), where
 the data knows the evidence, and ``scale2_side``, its side as a share of the picture's. Beside them stand a centred crop
-and one anywhere, both of the same side.
+and one anywhere, both of the same side. Validation also tells ``scale2_proposal_error``: how far a region is from the
+one round the strongest response, in shares of its parent's sides, summed over centre and half side.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from torch import Tensor
 from saccade import geometry
 from saccade.attention.zoom import theta_box
 from saccade.data.pictures.labelled import LabelledBatch
+from saccade.families.classify.losses import USUAL_SIDE
+from saccade.families.classify.zooming import wanted_regions
 from saccade.metrics.columns import Values
 from saccade.metrics.maps.crops import anywhere_scores, centred, crop_boxes, crop_scores
 from saccade.metrics.summary import only_defined
@@ -28,7 +31,8 @@ def zoom_measures(model: Any, has_evidence: bool) -> tuple[str, ...]:
     if not isinstance(model, RacnnModel):
         return ()
     covers = [f"{name}_covers_evidence" for name in CROPS] if has_evidence else []
-    return (*(f"{name}_accuracy" for name in SCALES), *(f"{name}_side" for name in CROPS), *covers)
+    errors = [f"{name}_proposal_error" for name in CROPS] if model.proposals else []
+    return (*(f"{name}_accuracy" for name in SCALES), *(f"{name}_side" for name in CROPS), *covers, *errors)
 
 
 def zoom_values(model: Any, raw: Mapping[str, Tensor], batch: LabelledBatch) -> dict[str, Tensor]:
@@ -36,6 +40,9 @@ def zoom_values(model: Any, raw: Mapping[str, Tensor], batch: LabelledBatch) -> 
     if not isinstance(model, RacnnModel):
         return {}
     found = scale_values(raw, batch.label)
+    if model.proposals:
+        apart = (raw["boxes"] - wanted_regions(raw, USUAL_SIDE)).abs().sum(-1)  # (B,2)
+        found |= {f"{name}_proposal_error": apart[:, number] for number, name in enumerate(CROPS)}
     for name, crops in crops_of(model, raw).items():
         found[f"{name}_side"] = sides_of(raw, name)
         if batch.evidence is not None:

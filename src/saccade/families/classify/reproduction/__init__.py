@@ -1,9 +1,11 @@
-"""Tables 1 and 3 of Wang et al. (2017, arXiv:1704.06904) on CIFAR-10, from recorded runs."""
+"""Tables of Wang et al. (2017, arXiv:1704.06904) and of Fu et al. (CVPR 2017), from recorded runs."""
 
 from __future__ import annotations
 
 from saccade.errors import ConfigError, nearest
 from saccade.families.classify.reproduction.residual_table import DATA, LEGEND, SETTING, ResidualTable, residual_page
+from saccade.families.classify.reproduction.zoom_table import LEGEND as ZOOM_LEGEND
+from saccade.families.classify.reproduction.zoom_table import SETTINGS, ZoomTable, zoom_page
 from saccade.recorded import recorded_runs
 from saccade.verbs.reproduction.request import ALL, Request
 from saccade.verbs.reproduction.result import Reproduction
@@ -20,3 +22,14 @@ def reproduce_residual(request: Request) -> Reproduction:
     tables = [shown.errors(), shown.differences()]
     page = residual_page(tables) if request.folder is not None else None
     return request.result(tables, [cell.to_json() for cell in shown.cells()], LEGEND, page=page)
+
+
+def reproduce_zoom(request: Request) -> Reproduction:
+    """What each scale says and where it looks, beside controls; with ``--train``, cells without a run are trained."""
+    if request.protocol not in (known := (SETTINGS["details"].protocol, ALL)):
+        raise ConfigError(f"protocol '{request.protocol}': {nearest(request.protocol, known)}")
+    shown = request.completed(ZoomTable(recorded_runs(), tuple(request.data or SETTINGS)))
+    crops = [found for name in shown.names if (found := shown.crops(name)).rows]
+    tables = [*(shown.answers(name) for name in shown.names), *crops]
+    page = zoom_page(tables) if request.folder is not None else None
+    return request.result(tables, [cell.to_json() for cell in shown.cells()], ZOOM_LEGEND, page=page)
