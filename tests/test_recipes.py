@@ -15,7 +15,7 @@ from saccade.engine.phases import trainable_names
 from saccade.engine.recipe import Recipe, Select, load_recipe, packaged_recipes, read_recipe, recipe_titles
 from saccade.engine.recipe_versions import migrate_recipe
 from saccade.errors import ConfigError
-from saccade.families import family, model_spec, models
+from saccade.families import data_entries, family, model_spec, models
 from saccade.families.question.scene_data import SPECS, SceneDataConfig
 from saccade.models.base import ImageModel
 from saccade.models.io.facts import read_facts
@@ -39,6 +39,17 @@ def on_stories(name: str) -> bool:
     return load_recipe(name).family == "story"
 
 
+CLASSES = {"full", "tune", "paper"}
+"""Protocols of a collection that is always split in the same way: all of train, or a part held out to choose by."""
+
+
+@cache
+def on_collection(name: str) -> bool:
+    """Whether a recipe names a known collection of pictures, which must be fetched; nothing is then chosen by val."""
+    entries = data_entries().get(str(load_recipe(name).data.get("name")), ())
+    return any(entry.kind == "collection" for _, entry in entries)
+
+
 @cache
 def on_pictures(name: str) -> bool:
     """Whether a recipe is trained on given pictures instead of generated scenes: it then does not name them."""
@@ -54,14 +65,17 @@ def cases() -> list[tuple[str, str | None]]:
 
 CASES = cases()
 every = pytest.mark.parametrize(("name", "protocol"), CASES)
-generated = pytest.mark.parametrize(("name", "protocol"), [case for case in CASES if not on_pictures(case[0])])
+generated = pytest.mark.parametrize(
+    ("name", "protocol"), [case for case in CASES if not on_pictures(case[0]) and not on_collection(case[0])]
+)
 
 
 def test_recipes_are_packaged_and_have_protocols() -> None:
     assert {"soft-mref", "attributes", "attributes-head", "soft-cub", "soft-vg"} <= set(packaged_recipes())
     for name in packaged_recipes():
         of_files = SPLITS if name.endswith("-cub") else CAPTIONS if name.startswith("sat-") else set()
-        known = of_files if on_pictures(name) else STORIES if on_stories(name) else PROTOCOLS
+        drawn = STORIES if on_stories(name) else CLASSES if on_collection(name) else PROTOCOLS
+        known = of_files if on_pictures(name) else drawn
         assert {protocol for recipe, protocol in CASES if recipe == name and protocol} <= known
         assert load_recipe(name).protocol in {*known, *([None] if on_stories(name) else [])} or not known
 
@@ -76,19 +90,22 @@ def test_every_protocol_resolves_to_a_whole_recipe(name: str, protocol: str | No
     recipe = load_recipe(name, protocol=protocol)
     assert (recipe.name, recipe.protocol, recipe.protocols) == (name, protocol, {})
     assert recipe.title
-    assert "arXiv" in recipe.paper
+    assert "arXiv" in recipe.paper or "CVPR" in recipe.paper
     assert recipe.model.name in family(recipe.family).models
     for phase in recipe.phases:
-        if not on_stories(name):
+        if on_collection(name):
+            assert phase.select is None, "the last weights are kept: val may have been learnt"
+        elif not on_stories(name):
             assert phase.select is not None, "which weights are kept is decided on validation"
             assert phase.restore_best
         assert phase.total_steps(150) >= phase.validation_steps(150)
-    assert recipe.phases[-1].select is not None
+    assert (recipe.phases[-1].select is None) == on_collection(name)
 
 
 @generated
 def test_every_protocol_builds_its_task(name: str, protocol: str) -> None:
     small = ["data.questions=100", "data.tasks=[1,2]"] if on_stories(name) else ["data.glyphs=pack"]
+    small = [] if load_recipe(name).family == "classify" else small
     recipe = load_recipe(name, protocol=protocol, overrides=small)
     recipe.model.config.pop("pretrained", None)  # published weights are not at hand
     task = build_task(recipe)

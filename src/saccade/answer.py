@@ -23,3 +23,5 @@ class Answer:
     """What was said one after the other, each with its probability; None for one label."""
     log_probability: float | None = None
     """Of a whole sentence, its end included."""
+    on_the_way: tuple[tuple[str, str, float], ...] = ()
+    """What it would have answered before it had seen all, in order: where (a scale), the answer, its probability."""

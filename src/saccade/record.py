@@ -55,6 +55,7 @@ class _LookEntry:
     role: Role
     norm: Norm
     grid: Size | None
+    base: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,9 @@ def _tensors(trace: AttentionTrace, picture: Image.Image | None) -> dict[str, Te
 
 def _json_text(document: _Document) -> str:
     values = to_dict(document)
+    for look in values["looks"]:
+        if not look["base"]:  # as in records from before there was one
+            del look["base"]
     try:
         text = json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:

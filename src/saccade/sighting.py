@@ -79,6 +79,11 @@ class Sighting:
         return self.said.log_probability
 
     @property
+    def on_the_way(self) -> tuple[tuple[str, str, float], ...]:
+        """What it would have answered before it had seen all: where, the answer, its probability; mostly nothing."""
+        return self.said.on_the_way
+
+    @property
     def picture(self) -> Picture:
         """The picture that was looked at; a DataError where it was something else."""
         if not isinstance(self.source, Picture):
@@ -86,10 +91,20 @@ class Sighting:
         return self.source
 
     def overlay(self, look: str = "total", **options: Any) -> Image.Image:
-        """The picture with a look (or the total) over it; options as in :func:`saccade.show.overlay.overlay`."""
+        """The picture with a look (or the total) over it; options as in :func:`saccade.show.overlay.overlay`.
+
+        The total of several crops is their frames, one inside the other, with options as in
+        :func:`saccade.show.nested_crops.nested_crops`. Where no look lies on a place, such as masks of channels, the
+        total is the picture alone.
+        """
+        from saccade.show.nested_crops import is_nested, nested_crops
         from saccade.show.overlay import overlay
 
         image = self.picture.image
+        if look == "total" and not self.has_places:
+            return image.convert("RGB")
+        if look == "total" and is_nested(self.trace):
+            return nested_crops(image, self.trace, **{"said": self._said_at(), **options})
         attention = self.total_map if look == "total" else self.trace.image_map(look)[0]  # (H,W) or (T,H,W)
         return overlay(image, attention if attention.dim() == 2 else attention.mean(0), **options)
 
@@ -106,6 +121,8 @@ class Sighting:
 
         if not self.is_spatial:
             return self._slot_table(**options)
+        if not self.has_places:
+            return self.overlay()
         if self.is_caption:
             said = {"words": self.labels or (), "answer": self.answer}
             return word_strip(self.picture.image, self.trace, **{**said, **options})
@@ -114,7 +131,14 @@ class Sighting:
             read = {"labels": self.labels or (), "answer": answer}
             return glimpse_strip(self.picture.image, self.trace, **{**read, **options})
         said = {"question": self.question or "", "answer": answer}
-        return filmstrip(self.picture.image, self.trace, **{**said, **options})
+        told = {name: f"{name}: {text}" for name, text in self._said_at().items()}
+        titles = {"captions": told} if told else {}
+        return filmstrip(self.picture.image, self.trace, **{**said, **titles, **options})
+
+    def _said_at(self) -> dict[str, str]:
+        """What was said on the way at each look, in words."""
+        names = {look.name for look in self.trace.looks}
+        return {name: f"{answer} ({share:.0%})" for name, answer, share in self.on_the_way if name in names}
 
     def _slot_table(self, **options: Any) -> Image.Image:
         from saccade.show.slot_table import slot_table
@@ -126,6 +150,11 @@ class Sighting:
     def is_spatial(self) -> bool:
         """Whether it looked at a picture; else at slots, such as the sentences of a story."""
         return self.source.image is not None
+
+    @property
+    def has_places(self) -> bool:
+        """Whether a look lies on places of the picture; masks of channels do not."""
+        return self.is_spatial and bool(self.trace.looks_of_total)
 
     @property
     def slots(self) -> list[str]:
@@ -178,7 +207,7 @@ class Sighting:
     @property
     def looked_at(self) -> list[tuple[int, int]]:
         """(x, y) of the pixels to name in a few words: the last glimpse before each label, or the :attr:`peak`."""
-        if not self.is_spatial:
+        if not self.has_places:
             return []
         return [spots[-1] for spots in self.glimpses()] or [self.peak]
 
@@ -231,13 +260,21 @@ class Sighting:
             **self._said(),
             "confidence": round(self.confidence, 6),
             "alternatives": [[word, round(share, 6)] for word, share in self.alternatives],
-            **({"peak": list(self.peak)} if self.is_spatial else self._slots()),
+            **self._on_the_way(),
+            **({"peak": list(self.peak)} if self.has_places else {} if self.is_spatial else self._slots()),
             "looks": [
                 {"name": look.name, "kind": look.kind, "role": look.role, **self._weights(look)}
                 for look in self.trace.looks
             ],
             "notes": list(self.notes),
         }
+
+    def _on_the_way(self) -> dict[str, Any]:
+        """What was said on the way, as plain values."""
+        if not self.on_the_way:
+            return {}
+        told = [{"at": name, "answer": word, "confidence": round(share, 6)} for name, word, share in self.on_the_way]
+        return {"on_the_way": told}
 
     def _slots(self) -> dict[str, Any]:
         """The texts of slots, and which of them the answer needs, as plain values."""
@@ -291,12 +328,12 @@ class Sighting:
             folder: made if it is not there.
             stem: what the files are called; by default :attr:`stem`.
             filmstrip: every look side by side instead of the total over the picture; None: for what was said label by
-                label or word by word.
+                label or word by word, and for masks that only add, whose total says little.
             cells: paint the cells of a filmstrip flat instead of smooth; the total has none.
         """
         place = Path(folder) / (stem or self.stem)
         shown = place.with_name(f"{place.name}.png")
-        is_strip = self.labels is not None or not self.is_spatial if filmstrip is None else filmstrip
+        is_strip = self._is_strip if filmstrip is None else filmstrip
         if cells and not is_strip:
             raise DataError("cells: the total of all looks has none; they are painted in a filmstrip alone")
         painted = {"cells": cells} if self.is_spatial else {}
@@ -306,6 +343,12 @@ class Sighting:
         for number, other in enumerate(self.others, start=2):
             written += other.save(folder, f"{place.name}-caption-{number}", filmstrip=filmstrip, cells=cells)
         return written
+
+    @property
+    def _is_strip(self) -> bool:
+        """Whether all looks are to be drawn side by side where nobody says so."""
+        adds = self.has_places and any(look.base for look in self.trace.looks_of_total)
+        return self.labels is not None or not self.is_spatial or adds
 
     def __repr__(self) -> str:
         asked = "" if self.question is None else f", ask {self.question}"

@@ -66,7 +66,11 @@ class Look:
     emits: Tensor | None = None
     """(B) or (B,T): id of what was said at the step."""
     full: Tensor | None = None
-    """The channel-wise tensor where one exists: (B,C,H,W) for residual masks, (B,T,C,H,W) with steps."""
+    """The channel-wise tensor where one exists: (B,C,H,W) for residual masks, (B,T,C,H,W) with steps. Of channels that
+    are slots, weights are (B,C) and this is the mask of each cell."""
+    base: float = 0.0
+    """What is added to a mask before it multiplies: 1 of a residual mask, (1 + M)·F. The total and :meth:`rebuild` add
+    it; the weights are those of the mask alone."""
 
     # ------------------------------------------------------------ shape
 
@@ -145,8 +149,9 @@ class Look:
             return geometry.sample(values, self.frame, self.grid)
         if self.weights is None:
             raise ShapeError(f"look '{self.name}'", "weights", ())
-        if self.kind == "gate":
+        if self.kind == "gate" or self.full is not None:
             mask = self.full if self.full is not None else self.weights.unsqueeze(-3)  # (B[,T],C|1,H,W)
+            mask = mask + self.base if self.base else mask
             mask = mask if self.gain is None else mask * self.gain[..., None, None, None]
             return mask * (values.unsqueeze(1) if self.has_steps else values)  # (B[,T],C,H,W)
         cells = values.flatten(2).transpose(1, 2) if self.is_spatial else values  # (B,N,C)
@@ -199,9 +204,14 @@ class Look:
         if self.scores is not None and self.scores.shape != self.weights.shape:
             raise ShapeError(f"look '{self.name}'.scores", f"{tuple(self.weights.shape)}", self.scores.shape)
         if self.full is not None:
-            lead, grid = self.weights.shape[:-2], self.weights.shape[-2:]
-            if self.full.shape != (*lead, *self.full.shape[len(lead) : len(lead) + 1], *grid):
+            if self.is_spatial:
+                lead, grid = self.weights.shape[:-2], self.weights.shape[-2:]
+                wanted = (*lead, *self.full.shape[len(lead) : len(lead) + 1], *grid)
                 expected = ",".join(str(length) for length in (*lead, "C", *grid))
+            else:
+                wanted = (*self.weights.shape, *self.full.shape[-2:])
+                expected = ",".join(str(length) for length in (*self.weights.shape, "H", "W"))
+            if self.full.shape != wanted:
                 raise ShapeError(f"look '{self.name}'.full", f"({expected})", self.full.shape)
         weights = self._when_active(self.weights.detach()).double()
         weights = weights.flatten(-2) if self.is_spatial else weights  # (…,N)
@@ -294,8 +304,14 @@ class AttentionTrace:
     # ------------------------------------------------------------ given attention
 
     def as_given(self) -> dict[str, Tensor]:
-        """What makes a model attend as in this trace: the weights of each look by its name, of a crop its frame."""
-        given = {look.name: look.frame if look.weights is None else look.weights for look in self.looks}
+        """What makes a model attend as in this trace, by the name of each look.
+
+        Its weights, or its mask of all channels where it has one; of a crop its frame.
+        """
+        given = {
+            look.name: look.frame if look.weights is None else look.weights if look.full is None else look.full
+            for look in self.looks
+        }
         return {name: tensor for name, tensor in given.items() if tensor is not None}
 
     def mark_given(self, names: Iterable[str]) -> AttentionTrace:
@@ -403,6 +419,7 @@ class AttentionTrace:
         for look in self.looks_of_total:
             maps = laid[look.name] if look.name in laid else self.image_map(look, size)
             maps = maps.reshape(len(self), look.steps, *size)  # (B,T,H,W)
+            maps = maps + look.base if look.base else maps
             active = None if look.active is None else look.active.bool().reshape(-1, look.steps, 1, 1)  # (B,T,1,1)
             for step in range(look.steps):
                 yield maps[:, step], None if active is None else active[:, step]

@@ -44,10 +44,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "mobilenetv2": {"backbone": "mobilenetv2", "through": "block7"},  # four resolutions up to that stage
     "plain": {"gate": False, "deep_output": False},
     "layerwise": {"tying": "layerwise", "encoding": "position", "mask": True},
+    "naive": {"mask_type": "spatial", "residual": False},
     "choice": {"gate": "softmax", "passes": 3, "answer_words": 2},
 }
 """Other settings for every model whose Config has these fields."""
-WRONG: dict[str, float] = {
+WRONG: dict[str, Any] = {
     "queries": 0,
     "answers": 0,
     "channels": 0,
@@ -74,11 +75,14 @@ WRONG: dict[str, float] = {
     "passes": 17,
     "answer_words": 17,
     "expected_share": 2.0,
+    "coarse": (0, 8),
+    "crop": (0, 8),
+    "side": 2.0,
 }
 """A value that every model with such a field must refuse."""
 ONE_BACKBONE = {"stn", "stn-tuned"}
 """Models that are tied to the small stack."""
-ONE_SIZE = {"stn", "stn-tuned", "hsal", "multiset-counts", "sat-soft", "sat-hard"}
+ONE_SIZE = {"stn", "stn-tuned", "hsal", "multiset-counts", "sat-soft", "sat-hard", "racnn"}
 """Models that are built for pictures of one size, and refuse others."""
 OTHER_SIZE = (62, 68)
 """Pictures for a deep backbone: twice the size of those in ``example_batch``."""
@@ -118,7 +122,7 @@ every_variant = pytest.mark.parametrize(
     ],
 )
 
-LOOKS_ALIKE = {"blind", "film", "multiset-counts"}
+LOOKS_ALIKE = {"blind", "film", "multiset-counts", "resnet"}
 """Controls without attention: their look is a plain mean, whose weights nothing has learnt."""
 WITHOUT_LOOKS = {"story-lstm"}
 """Controls that show nothing of where they looked."""
@@ -199,7 +203,7 @@ def shape_of_logits(model: Any) -> tuple[int, ...]:
         return (3, config.vocabulary)
     if isinstance(model, StoryModel):
         return (config.answer_words, config.words) if model.says_words else (config.words,)
-    return (config.answers,) if isinstance(model, QueryModel) else (config.most + 1, config.classes + 1)
+    return (config.answers,) if hasattr(config, "answers") else (config.most + 1, config.classes + 1)
 
 
 # ---------------------------------------------------------------- several questions about one picture
@@ -480,9 +484,14 @@ STACKS = ("StackBackward", "CatBackward")
 
 
 def learnt_by(look: Look, aux: dict[str, Tensor]) -> Tensor:
-    """The tensor through which a look learns: the window of a crop, the log-probability of a draw, else the weights."""
+    """The tensor through which a look learns.
+
+    The window of a crop, the log-probability of a draw, the mask of all channels where there is one, else the weights.
+    """
     if look.weights is None:
         return aux[f"{look.name}.theta"]  # (B,2,3)
+    if look.full is not None:
+        return look.full  # (B,C,H,W)
     return look.log_prob if look.role == "policy" else look.weights  # (B[,T]), (B[,T],…)
 
 
@@ -599,6 +608,7 @@ def loss_of(raw: dict[str, Tensor], labels: Tensor) -> Tensor:
             return single + count_loss(raw["count_logits"], labels)
         return single + hsal_loss(raw, labels)["loss"] + sequence_cross_entropy(raw["class_logits"], labels)
     answered = [raw["logits"], *([raw["helper_logits"]] if "helper_logits" in raw else [])]
+    answered += raw["scale_logits"].unbind(1) if "scale_logits" in raw else []
     if labels.is_floating_point():
         return torch.stack([F.binary_cross_entropy_with_logits(logits, labels) for logits in answered]).sum()
     return torch.stack([F.cross_entropy(logits.flatten(0, -2), labels.flatten()) for logits in answered]).sum()

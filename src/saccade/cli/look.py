@@ -110,7 +110,7 @@ def look(
         raise DataError(only)
     if not json:
         looked_at = "looked at x, y" if predictor.facts.preprocessing is not None else "looked at"
-        columns = (predictor.reads.thing, "asked", "answer", "confidence", "next best", looked_at)
+        columns = (predictor.reads.thing, "asked", "answer", "confidence", "next best", looked_at, "on the way")
         used = [place for place in range(len(columns)) if any(row[place] is not None for row in rows)]
         shown = [[row[place] for place in used] for row in rows[:ROWS_SHOWN]]
         print_table(f"{predictor.name} ({predictor.facts.architecture})", [columns[place] for place in used], shown)
@@ -124,11 +124,13 @@ def _rows(seen: Sighting) -> list[tuple[object, ...]]:
     """A row for the answer; of captions one for each, as each has words of its own."""
     if seen.is_caption:
         return [
-            (seen.source.name, None, each.answer, f"{each.confidence:.1%}", None, None) for each in (seen, *seen.others)
+            (seen.source.name, None, each.answer, f"{each.confidence:.1%}", None, None, None)
+            for each in (seen, *seen.others)
         ]
     second = f"{seen.alternatives[0][0]} {seen.alternatives[0][1]:.1%}" if seen.alternatives else None
     looked_at = places(seen.looked_at) if seen.looked_at else seen.top_slot
-    return [(seen.source.name, seen.question, seen.answer, f"{seen.confidence:.1%}", second, looked_at)]
+    way = " → ".join(f"{name} {answer} {share:.0%}" for name, answer, share in seen.on_the_way) or None
+    return [(seen.source.name, seen.question, seen.answer, f"{seen.confidence:.1%}", second, looked_at, way)]
 
 
 def _warn_of(seen: Sighting) -> None:

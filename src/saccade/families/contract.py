@@ -70,9 +70,12 @@ class ModelSpec:
 
 @dataclass(frozen=True)
 class DataEntry:
-    """One data set as users see it: a generator, or a reader of files named READER:PATH."""
+    """One data set as users see it: a generator, a reader of files named READER:PATH, or a known collection.
 
-    kind: Literal["generator", "reader"]
+    A collection is called by its name where it lies in the cache (``saccade data get NAME``), else NAME:PATH.
+    """
+
+    kind: Literal["generator", "reader", "collection"]
     description: str
     licence: str
     get: str
@@ -80,6 +83,16 @@ class DataEntry:
     splits: tuple[str, ...] = ("train", "val", "test")
     download: str | None = None
     """Name to pass to ``saccade data get``, where there is something to fetch."""
+
+
+LABEL_COLUMNS = frozenset({"image", "label"})
+"""What a table of labelled pictures has at least; folders of classes are read as such a table."""
+
+
+def class_folders() -> dict[str, DataEntry]:
+    """The reader of folders of pictures, one for each class, for a family that takes labels."""
+    text = "pictures in folders by class, CLASS/xxx.jpg, with or without train, val and test above"
+    return {"folder": DataEntry("reader", text, "yours", "name it folder:PATH")}
 
 
 def own_tables(columns: str) -> dict[str, DataEntry]:

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.data.pictures.reading import SUFFIXES, Picture, Source, prepare, read_picture, stream_pictures
+from saccade.data.pictures.decoding import SUFFIXES
+from saccade.data.pictures.reading import Picture, Source, prepare, read_picture, stream_pictures
 from saccade.errors import CheckpointError, DataError
 from saccade.families.reading import Prepared, Reads
 from saccade.models.io.facts import ModelFacts

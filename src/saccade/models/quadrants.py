@@ -49,3 +49,14 @@ def squares_batch(count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
         top, left = 4 + 14 * (place // 2), 5 + 15 * (place % 2)
         images[picture, labels[picture, slot], top : top + 9, left : left + 9] += 0.9
     return {"images": images}, labels
+
+
+def square_batch(count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
+    """Inputs ``images`` (B,3,31,34) with one square somewhere, and its colour (B,); a function of the arguments."""
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.rand(count, 3, 31, 34, generator=generator) * 0.1
+    colours = torch.randint(COLOURS, (count,), generator=generator)
+    top, left = (torch.randint(2, 31 - 11, (count,), generator=generator).tolist() for _ in range(2))
+    for picture, (down, across) in enumerate(zip(top, left)):
+        images[picture, int(colours[picture]), down : down + 9, across : across + 9] += 0.9
+    return {"images": images}, colours

@@ -93,8 +93,18 @@ def filmstrip(
         strip.append(_act_column(trace, act, title, each.values, shown, evidence, original, opacity))
     for each in scaled[len(acts) :]:
         upper = _marked(paint(shown, each.values, opacity), evidence, original)
-        strip.append(_Column("total", f"{trace.total} of all looks", upper, let_through(shown, each.values)))
+        strip.append(_Column("total", _total_in_words(trace), upper, let_through(shown, each.values)))
     return _Sheet(strip, shown.size, columns, question, answer, _legend(acts, scaled, scale)).draw()
+
+
+def _total_in_words(trace: AttentionTrace) -> str:
+    """How the looks were combined: ``product of all looks``, of masks that only add ``product of 1 + mask``."""
+    base = {look.base for look in trace.looks_of_total}
+    return (
+        f"{trace.total} of {next(iter(base)):g} + mask"
+        if base != {0.0} and len(base) == 1
+        else f"{trace.total} of all looks"
+    )
 
 
 def _total_says_more(trace: AttentionTrace, acts: Sequence[Act]) -> bool:

@@ -41,7 +41,7 @@ def in_parts(model: QueryModel | PictureModel, images: Tensor, *more: Tensor) ->
     Scalars are left out, and so are features, attended or not: no score reads them, and they are most of the bytes.
     """
     inputs = zip(*(torch.split(tensor, at_once(images)) for tensor in (images, *more)))
-    return _joined(model.forward_raw(_laid_out(part), *rest) for part, *rest in inputs)
+    return joined(model.forward_raw(_laid_out(part), *rest) for part, *rest in inputs)
 
 
 def encoded(encode: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ class SeenPictures:
             parts = zip(torch.split(self.encoding, self.together), queries)
         else:
             parts = zip(map(self._of, torch.split(picture, self.together)), queries)
-        return _joined(self.model.ask(seen, some) for seen, some in parts)
+        return joined(self.model.ask(seen, some) for seen, some in parts)
 
     def _of(self, picture: Tensor) -> Tensor:
         """The encodings (B,…) of the pictures (B,)."""
@@ -102,7 +102,7 @@ def _laid_out(images: Tensor) -> Tensor:
     return images.contiguous(memory_format=torch.channels_last) if images.device.type == "cpu" else images
 
 
-def _joined(parts: Iterable[Raw]) -> Raw:
+def joined(parts: Iterable[Raw]) -> Raw:
     """The results of a few examples each as one, as far as scores read them."""
     kept: list[Raw] = [
         {name: tensor for name, tensor in part.items() if tensor.dim() and not name.endswith(_ATTENDED)}

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.data.examples import Example, seen_masks
-from saccade.data.pictures.export import Written, check_request, write_pictures
+from saccade.data.pictures.drawn_export import write_drawn
 from saccade.data.pictures.labelled import DrawnPictures, DrawnSplit
 from saccade.data.tables.splits import Split, checked_split
 from saccade.errors import ConfigError, DataError
@@ -211,28 +211,5 @@ class LabelTask(PictureTask):
         progress: Progress | None = None,
     ) -> Path:
         """Write pictures as PNGs, and ``scenes.jsonl``: image, label, box of the evidence, seed, split and index."""
-        config = config_of(cls.pictures, settings)
-        check_request(count, start, out)
-        chosen = DrawnSplit(config, split)
-
-        def make(numbers: range) -> Written:
-            made = chosen.take(torch.tensor(numbers))
-
-            def facts(at: int, file: str) -> dict[str, Any]:
-                named = {"image": file, "label": config.answers[int(made.label[at])]}
-                box = None if made.evidence is None else _box(made.evidence[at])
-                return {**named, "box": box, "seed": config.seed, "split": split, "index": numbers[at]}
-
-            return Written((made.images * 255).round().byte(), facts)
-
-        numbers = range(start, start + count)
-        return write_pictures(make, f"{config.name} {split}", numbers, Path(out), progress, length=chosen.size)
-
-
-def _box(mask: Tensor) -> list[int] | None:
-    """[x0, y0, x1, y1] around a mask (H,W); None where it shows nothing."""
-    if not bool(mask.any()):
-        return None
-    ends = [axis.nonzero().flatten()[[0, -1]].tolist() for axis in (mask.any(0), mask.any(1))]  # of x, of y
-    (left, right), (top, bottom) = ends
-    return [left, top, right + 1, bottom + 1]
+        chosen = DrawnSplit(config_of(cls.pictures, settings), split)
+        return write_drawn(chosen, count, out, start=start, progress=progress)

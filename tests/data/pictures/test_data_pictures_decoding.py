@@ -16,8 +16,8 @@ from PIL import GifImagePlugin, Image, TiffImagePlugin
 from hostile_pictures import gif_of_frames, jpeg_of_scans, png, ppm_of_comments, tiff_of_frames
 from saccade.data.pictures import decoder_pool, decoding, reading
 from saccade.data.pictures.decoder_pool import Decoder, DecoderPool, memory_for
-from saccade.data.pictures.decoding import FORMATS, decode
-from saccade.data.pictures.reading import SUFFIXES, Picture, prepare, read_picture, stream_pictures
+from saccade.data.pictures.decoding import FORMATS, SUFFIXES, decode
+from saccade.data.pictures.reading import Picture, prepare, read_picture, stream_pictures
 from saccade.errors import DataError
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not enforce RLIMIT_AS")

@@ -35,6 +35,12 @@ _PLUGINS = {
 }  # imported here, or Pillow would import all its plugins at the first file that is none of these  # fmt: skip
 FORMATS = tuple(name for name, plugin in _PLUGINS.items() if getattr(plugin, "SUPPORTED", True))
 """What is read; AVIF and WebP where Pillow was built with them. JPEG includes MPO, a JPEG of two pictures."""
+_SUFFIXES = {
+    "PNG": (".png",), "JPEG": (".jpg", ".jpeg"), "WEBP": (".webp",), "BMP": (".bmp",), "GIF": (".gif",),
+    "TIFF": (".tif", ".tiff"), "PPM": (".ppm", ".pgm", ".pbm"), "AVIF": (".avif",),
+}  # fmt: skip
+SUFFIXES = frozenset(suffix for name in FORMATS for suffix in _SUFFIXES[name])
+"""Of the files that are looked for in folders."""
 LONGEST_SIDE = 1_000_000
 """Pixels. Pillow keeps a pointer for each row, so a picture 1 pixel wide takes three times the memory of its pixels."""
 STRIP = 1 << 22

@@ -74,9 +74,10 @@ class DrawnSplit:
     def __init__(self, pictures: DrawnPictures, split: Split, device: torch.device | str = "cpu") -> None:
         self.pictures, self.split, self.device = pictures, split, torch.device(device)
         self.size = SIZES[split]
-        self._seed = derive_seed(pictures.seed, SPLITS.index(split))
+        self.stream = derive_seed(pictures.seed, SPLITS.index(split))
+        """The seed from which its pictures are drawn."""
 
     def take(self, indices: Tensor) -> LabelledBatch:
         """The pictures ``indices`` (B,), in that order."""
         numbers = checked_numbers(indices, self.size, self.split, "pictures")
-        return self.pictures.draw(self._seed, sent(numbers, self.device))
+        return self.pictures.draw(self.stream, sent(numbers, self.device))

@@ -39,16 +39,11 @@ from saccade.data.pictures.decoder_pool import (
     process_count,
     shared_pool,
 )
-from saccade.data.pictures.decoding import FORMATS, check_size, decode, deep_grey, one_line, strips, upright_rgb
+from saccade.data.pictures.decoding import SUFFIXES, check_size, decode, deep_grey, one_line, strips, upright_rgb
 from saccade.errors import DataError, ShapeError
 from saccade.geometry import Size, fit_inside
 from saccade.untrusted import MOST_PIXELS
 
-_SUFFIXES = {
-    "PNG": (".png",), "JPEG": (".jpg", ".jpeg"), "WEBP": (".webp",), "BMP": (".bmp",), "GIF": (".gif",),
-    "TIFF": (".tif", ".tiff"), "PPM": (".ppm", ".pgm", ".pbm"), "AVIF": (".avif",),
-}  # fmt: skip
-SUFFIXES = frozenset(suffix for name in FORMATS for suffix in _SUFFIXES[name])
 PIXEL_LIMIT = MOST_PIXELS
 """More pixels than this in one picture are refused, and a streamed batch ends early rather than hold more."""
 SIDE_LIMIT = 4096

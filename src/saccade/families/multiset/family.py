@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from saccade.data.scenes import origin
-from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable, own_tables
+from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable, class_folders, own_tables
 
 MODELS = {
     "hsal": ModelSpec(
@@ -48,6 +48,7 @@ DATA = {
         licence="pictures for non-commercial use only",
         get="download train.tar.gz and test.tar.gz (format 1) from its page at Stanford, unpack, name it svhn:FOLDER",
     ),
+    **class_folders(),
     **own_tables("image, labels: the multiset of labels on each picture; optional split, boxes"),
 }
 
@@ -69,7 +70,7 @@ FAMILY = Family(
     splits="saccade.families.multiset.splits",
     decode="saccade.families.multiset.decode:decode",
     headline=("macro_f1", "exact_match"),
-    columns=(frozenset({"image", "labels"}), frozenset({"image", "label"})),
+    columns=(frozenset({"image", "labels"}),),
     tables=TABLES,
     published="saccade.families.multiset.published:PUBLISHED",
     tour="saccade.families.multiset.tour:stop",

@@ -12,6 +12,7 @@ from saccade.families.multiset.table import (
     MultisetTable,
     MultisetTableOptions,
     read_multiset_csv,
+    read_multiset_folders,
     read_multiset_jsonl,
 )
 
@@ -19,6 +20,7 @@ MULTISET_READERS: dict[str, Reader[MultisetTable]] = {
     "csv": Reader(read_multiset_csv, MultisetTableOptions),
     "jsonl": Reader(read_multiset_jsonl, MultisetTableOptions),
     "svhn": Reader(read_svhn, SvhnOptions),
+    "folder": Reader(read_multiset_folders, MultisetTableOptions),
 }
 
 

@@ -24,7 +24,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from saccade.data.tables.class_folders import read_class_folders
 from saccade.data.tables.doubts import contradictions, in_lines, repeated_keys, spellings
+from saccade.data.tables.labelled import LabelTableOptions
 from saccade.data.tables.leaks import Placed, check_splits
 from saccade.data.tables.rows import (
     Box,
@@ -125,6 +127,16 @@ def read_multiset_jsonl(path: Path, options: MultisetTableOptions) -> MultisetTa
     """The pictures of a file with one JSON object in each line, in UTF-8."""
     repeated: list[str] = []
     return _table("jsonl", path, *jsonl_rows(path, repeated), repeated, options)
+
+
+def read_multiset_folders(path: Path, options: MultisetTableOptions) -> MultisetTable:
+    """The pictures of folders by class, each with the one label of its folder."""
+    labelled = read_class_folders(path, LabelTableOptions(strict=options.strict))
+    found = [(row.image.name, MultisetRow(row.image, (row.label,), row.split)) for row in labelled.as_found]
+    before = [entry for entry in labelled.skipped if not entry.startswith("label never")]  # which is said below
+    return make_multiset_table(
+        labelled.name, found, before, kind=options.kind, most=options.most, strict=options.strict
+    )
 
 
 def make_multiset_table(

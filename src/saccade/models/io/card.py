@@ -185,7 +185,7 @@ def _taught_by(loss: Mapping[str, Any] | str) -> str:
     """The loss of a phase with its numbers: a mapping, or a text in recipes of schema 1; nothing of the default."""
     if isinstance(loss, str):
         return "" if loss == "default" else f", taught by `{loss}`"
-    numbers = ", ".join(f"{name} {value:g}" for name, value in loss.items() if name != "name")
+    numbers = ", ".join(f"{name} {_setting(value)}" for name, value in loss.items() if name != "name")
     if loss.get("name") == "default" and not numbers:
         return ""
     return f", taught by `{loss.get('name')}`" + (f" ({numbers})" if numbers else "")
@@ -200,3 +200,8 @@ def _plain(value: Any) -> str:
     if value is None:
         return "–"
     return value if isinstance(value, str) else f"`{json.dumps(value, ensure_ascii=False)}`"
+
+
+def _setting(value: Any) -> str:
+    """A setting of a loss in words: a number without needless digits, anything else as it is."""
+    return f"{value:g}" if isinstance(value, int | float) else str(value)

@@ -100,6 +100,8 @@ class Score:
     """[low, high] by metric, as :mod:`saccade.metrics.intervals` gives them for 95 %, by picture."""
     counts: dict[str, Any] = field(default_factory=dict)
     """For how many examples each metric is defined."""
+    confusion: dict[str, Any] = field(default_factory=dict)
+    """Of labels, where there is one for each example: what was taken for what, and how often."""
     units: dict[str, str] = field(default_factory=dict)
     """Of metrics that are no fractions: what they count, such as ``task``."""
     published: dict[str, Any] = field(default_factory=dict)

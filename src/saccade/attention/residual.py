@@ -1,0 +1,207 @@
+"""Residual attention: a mask that is computed from coarser views of a map, and that can only add to its features.
+
+Paper: Wang et al., "Residual Attention Network for Image Classification", 2017 (arXiv:1704.06904), Section 3.
+
+=========  ==============================================================================================
+Eq. (1)    H_ic = M_ic · F_ic                  naive attention learning, ``residual=False``: :func:`masked`
+Eq. (3)    H_ic = (1 + M_ic) · F_ic            attention residual learning: :func:`masked`
+Eq. (4)    mixed, f1: M = σ(x_ic)              :func:`mixed_mask`
+Eq. (5)    channel, f2: M = x_ic / ‖x_i‖       :func:`channel_mask`, ‖·‖ over the channels of a cell
+Eq. (6)    spatial, f3: M = σ((x_ic − μ_c)/σ_c) :func:`spatial_mask`, mean and deviation over the cells of a channel
+=========  ==============================================================================================
+
+F is the trunk's output; x is what the soft mask branch (:class:`MaskBranch`, Section 3.2) makes of the trunk's input.
+The branch is wired as the authors' published network definitions: a pooling and a unit at every level, one more unit at
+the lowest, then up level by level, each time adding a unit of the map of the same size on the way down, and a unit
+after the sum. The last step up has neither. Two 1×1 convolutions end it.
+
+Deviations from the paper: none in the equations. Enlarging takes cells as areas (``align_corners=False``), where the
+authors' Caffe layer puts the corner cells onto each other; a small number keeps f2 and f3 finite where all is equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade.attention.given import check_given
+from saccade.trace import Look
+
+MaskType = Literal["mixed", "channel", "spatial"]
+Unit = Callable[[int], nn.Module]
+"""Channels → a module that keeps channels and size, such as a residual unit."""
+EPSILON = 1e-5
+
+
+class Masked(NamedTuple):
+    """Plain tensors of one act."""
+
+    context: Tensor
+    """(B,C,H,W), what goes on."""
+    weights: Tensor
+    """The mask in short: (B,H,W), its mean over channels; of a channel mask (B,C), its mean over cells."""
+    full: Tensor
+    """(B,C,H,W), the mask M."""
+
+
+def mixed_mask(scores: Tensor) -> Tensor:
+    """Eq. (4): a sigmoid for each channel and cell."""
+    return torch.sigmoid(scores)
+
+
+def channel_mask(scores: Tensor) -> Tensor:
+    """Eq. (5): the channels of each cell scaled to length 1. Where a cell lies has no say in how much it gets."""
+    length: Tensor = torch.linalg.vector_norm(scores, dim=1, keepdim=True)  # (B,1,H,W)
+    return scores / length.clamp(min=EPSILON)
+
+
+def spatial_mask(scores: Tensor) -> Tensor:
+    """Eq. (6): each channel normalised over its cells, then a sigmoid: how active a channel is has no say."""
+    centred = scores - scores.mean((2, 3), keepdim=True)
+    variance = centred.square().mean((2, 3), keepdim=True)  # (B,C,1,1)
+    return torch.sigmoid(centred * torch.rsqrt(variance + EPSILON**2))
+
+
+MASKS: dict[str, Callable[[Tensor], Tensor]] = {"mixed": mixed_mask, "channel": channel_mask, "spatial": spatial_mask}
+
+
+def masked(features: Tensor, mask: Tensor, *, residual: bool) -> Tensor:
+    """Eq. (3), or Eq. (1): features and mask (B,C,H,W) → (B,C,H,W).
+
+    F + M·F instead of (1 + M)·F: of few bits, 1 + M would keep only the first of M.
+    """
+    return torch.addcmul(features, mask, features) if residual else mask * features
+
+
+def enlarged(features: Tensor, like: Tensor) -> Tensor:
+    """``features`` (B,C,h,w) at the height and width of ``like``, bilinear.
+
+    Twice the size, which is what a network of even sizes needs, is made of whole slices: a GPU computes it and its
+    gradient in order, with no sums that depend on who comes first.
+    """
+    height, width = like.shape[-2:]
+    if (height, width) == (2 * features.shape[-2], 2 * features.shape[-1]):
+        return _doubled(_doubled(features, 2), 3)
+    return F.interpolate(features, (height, width), mode="bilinear", align_corners=False)
+
+
+def _doubled(features: Tensor, axis: int) -> Tensor:
+    """Twice as many cells along ``axis``: cell k becomes ¾ of itself and ¼ of the neighbour on either side."""
+    length = features.shape[axis]
+    first, last = features.narrow(axis, 0, 1), features.narrow(axis, length - 1, 1)
+    before = torch.cat([first, features.narrow(axis, 0, length - 1)], dim=axis)
+    after = torch.cat([features.narrow(axis, 1, length - 1), last], dim=axis)
+    pair = torch.stack([torch.lerp(features, before, 0.25), torch.lerp(features, after, 0.25)], dim=axis + 1)
+    return pair.flatten(axis, axis + 1)
+
+
+class MaskBranch(nn.Module):
+    """The soft mask branch: features (B,C,H,W) → scores x (B,C,H,W).
+
+    Args:
+        channels: C.
+        pools: how often it goes down by half; the number that takes the map to the smallest of the network.
+        unit: makes the units.
+    """
+
+    def __init__(self, channels: int, pools: int, unit: Unit) -> None:
+        super().__init__()
+        self.pool = nn.MaxPool2d(3, 2, 1)
+        self.down = nn.ModuleList(unit(channels) for _ in range(pools))
+        self.lowest = unit(channels)
+        self.skip = nn.ModuleList(unit(channels) for _ in range(pools - 1))
+        self.up = nn.ModuleList(unit(channels) for _ in range(pools - 1))
+        self.head = nn.Sequential(
+            nn.BatchNorm2d(channels),
+            nn.ReLU(),
+            nn.Conv2d(channels, channels, 1, bias=False),
+            nn.BatchNorm2d(channels),
+            nn.ReLU(),
+            nn.Conv2d(channels, channels, 1, bias=False),
+        )
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Down, then up again."""
+        levels, here = [], features
+        for unit in self.down:
+            here = unit(self.pool(here))  # (B,C,H/2^k,W/2^k)
+            levels.append(here)
+        here = self.lowest(here)
+        for level, skip, unit in reversed(list(zip(levels, self.skip, self.up))):
+            here = unit(enlarged(here, level) + skip(level))
+        scores: Tensor = self.head(enlarged(here, features))
+        return scores
+
+
+class ResidualAttention(nn.Module):
+    """A mask on a trunk's output, from the trunk's input: (B,C,H,W) each → :class:`Masked`.
+
+    Args:
+        channels: C.
+        pools: see :class:`MaskBranch`.
+        unit: makes the units of the mask branch.
+        mask_type: mixed, channel or spatial.
+        residual: (1 + M)·F, else M·F.
+
+    >>> gate = ResidualAttention(8, 2, lambda channels: nn.Conv2d(channels, channels, 3, 1, 1))
+    >>> context, look = gate(torch.randn(2, 8, 6, 10), torch.randn(2, 8, 6, 10))
+    >>> context.shape, look.weights.shape, look.base
+    (torch.Size([2, 8, 6, 10]), torch.Size([2, 6, 10]), 1.0)
+    """
+
+    def __init__(
+        self, channels: int, pools: int, unit: Unit, *, mask_type: MaskType = "mixed", residual: bool = True
+    ) -> None:
+        super().__init__()
+        self.branch = MaskBranch(channels, pools, unit)
+        self.mask_type, self.residual = mask_type, residual
+
+    def attend(self, before: Tensor, trunk: Tensor, *, weights: Tensor | None = None) -> Masked:
+        """The act as plain tensors.
+
+        ``weights`` that are given take the place of its mask: (B,C,H,W), or in the shape of its own weights, which then
+        hold for every channel (of a channel mask: for every cell).
+        """
+        own = MASKS[self.mask_type](self.branch(before))  # (B,C,H,W)
+        full, short = self._given(weights, own)
+        return Masked(masked(trunk, full, residual=self.residual), self._short(full) if short is None else short, full)
+
+    def forward(
+        self,
+        before: Tensor,
+        trunk: Tensor,
+        *,
+        frame: Tensor | None = None,
+        name: str = "mask",
+        weights: Tensor | None = None,
+    ) -> tuple[Tensor, Look]:
+        """What goes on, and the look; ``frame`` (2,3) tells where the cells lie, ``weights`` as in :meth:`attend`."""
+        found = self.attend(before, trunk, weights=weights)
+        return found.context, self.look(name, found.weights, found.full, frame)
+
+    def look(self, name: str, weights: Tensor, full: Tensor, frame: Tensor | None) -> Look:
+        """The look of this mask; without a frame the cells are taken as pixels. A channel mask lies on no place."""
+        base = 1.0 if self.residual else 0.0
+        if self.mask_type == "channel":
+            return Look(name, "slots", "multiplier", weights, norm="l2", full=full, base=base)
+        frame = torch.eye(2, 3, dtype=torch.float64, device=weights.device) if frame is None else frame
+        return Look(name, "gate", "multiplier", weights, norm="sigmoid", frame=frame, full=full, base=base)
+
+    def _given(self, weights: Tensor | None, own: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The mask (B,C,H,W) to use, and its short form where that is what was given."""
+        if weights is None:
+            return own, None
+        if weights.dim() == own.dim():
+            check_given(weights, own.shape, "weights")
+            return weights.to(own), None
+        by_channel = self.mask_type == "channel"
+        check_given(weights, own.shape[:2] if by_channel else (own.shape[0], *own.shape[2:]), "weights")
+        short = weights.to(own)
+        return (short[:, :, None, None] if by_channel else short[:, None]).expand_as(own), short
+
+    def _short(self, full: Tensor) -> Tensor:
+        return full.mean((2, 3)) if self.mask_type == "channel" else full.mean(1)

@@ -1,0 +1,1 @@
+"""Generated pictures whose class hangs on a small detail."""

@@ -1,0 +1,152 @@
+"""Folders of pictures, one folder for each class: ``class/xxx.jpg``, with or without train, val and test above it.
+
+This is how most people have their labelled pictures. Every family that takes labels reads it as ``folder:PATH``.
+
+* ``PATH/train/cat/1.jpg``: the splits are train, val (or valid, validation) and test. Where there is no val, 15 % of
+  train become val, by a hash of the path.
+* ``PATH/cat/1.jpg``: 70 / 15 / 15 % of the pictures are train / val / test, by a hash of the path.
+
+Folders below a class belong to the class. Hidden files do not count. What cannot be used is left out and counted: a
+class without pictures, a file that is no picture, and a picture that lies in two classes, byte for byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from saccade.data.pictures.decoding import SUFFIXES
+from saccade.data.tables.labelled import LabelRow, LabelTable, LabelTableOptions, make_label_table
+from saccade.data.tables.leaks import warn_of_copies
+from saccade.data.tables.splits import SPLITS, hashed_share, split_of
+from saccade.data.tables.wording import first_few
+from saccade.errors import DataError
+
+_CALLED = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test",
+           "testing": "test"}  # fmt: skip
+_HELD_OUT = 0.15  # of train, where there is no val
+_MOST_CLASSES = 100_000
+_NAMED = 5
+
+
+def read_class_folders(path: Path, options: LabelTableOptions) -> LabelTable:
+    """The pictures below ``path``, each labelled by the folder of its class.
+
+    Raises:
+        DataError: no such folder, no class in it, or splits and classes side by side.
+    """
+    skipped: list[str] = []
+    top = _folders(path)
+    splits = {_CALLED[each.name.lower()]: each for each in top if each.name.lower() in _CALLED}
+    if splits and len(splits) < len(top):
+        others = [each.name for each in top if each.name.lower() not in _CALLED]
+        raise DataError(
+            f"folder:{path}: {first_few(others, _NAMED)} beside {', '.join(each.name for each in splits.values())}; "
+            "put classes either into folders train, val and test or right into the folder"
+        )
+    found: list[tuple[str, LabelRow]] = []
+    for split in SPLITS if splits else ("",):
+        if split and split not in splits:
+            continue
+        for label in _folders(splits[split] if splits else path):
+            found += _of_class(label, path, split, skipped)
+    if "train" in splits and "val" not in splits:
+        found = [(where, _maybe_val(row, path)) for where, row in found]
+    if not found and not skipped:
+        raise DataError(f"folder:{path}: no folder of a class in it; expected {path.name}/CLASS/PICTURE.jpg")
+    found = _without_contradictions(found, skipped)
+    name = f"folder:{path}"
+    warn_of_copies(name, {row.image: row.split for _, row in found})
+    return make_label_table(name, found, skipped, strict=options.strict)
+
+
+def _folders(path: Path) -> list[Path]:
+    """The folders in ``path``, in order; hidden ones do not count."""
+    try:
+        with os.scandir(path) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+    except OSError as error:
+        raise DataError(f"folder:{path}: cannot be read ({error.strerror or error}); check the path") from error
+    if len(names) > _MOST_CLASSES:
+        raise DataError(f"folder:{path}: {len(names):,} folders, and at most {_MOST_CLASSES:,} classes are learnt")
+    return [path / name for name in names]
+
+
+def _of_class(folder: Path, top: Path, split: str, skipped: list[str]) -> list[tuple[str, LabelRow]]:
+    """The pictures of one class with where each was found; without a ``split`` a hash of the path says it."""
+    found = []
+    empty = True
+    for place, inside, names in os.walk(folder):
+        inside[:] = sorted(name for name in inside if not name.startswith("."))
+        for name in sorted(names):
+            if name.startswith("."):
+                continue
+            file = Path(place) / name
+            where = file.relative_to(top).as_posix()
+            if file.suffix.lower() not in SUFFIXES:
+                skipped.append(f"no picture by its name: {where}")
+                continue
+            empty = False
+            try:
+                where.encode()
+            except UnicodeEncodeError:
+                skipped.append(f"unreadable name: {where!a}")
+                continue
+            found.append((where, LabelRow(file, folder.name, split or split_of(where))))
+    if empty:
+        skipped.append(f"class without pictures: {folder.relative_to(top).as_posix()}")
+    return found
+
+
+def _maybe_val(row: LabelRow, top: Path) -> LabelRow:
+    """The row, moved from train to val where the hash of its path says so."""
+    is_val = row.split == "train" and hashed_share(row.image.relative_to(top).as_posix()) >= 1 - _HELD_OUT
+    return LabelRow(row.image, row.label, "val") if is_val else row
+
+
+def _without_contradictions(found: Sequence[tuple[str, LabelRow]], skipped: list[str]) -> list[tuple[str, LabelRow]]:
+    """The rows without pictures that lie in two classes, byte for byte; these are added to ``skipped``."""
+    torn = _in_two_classes({row.image: row.label for _, row in found})
+    for where, row in found:
+        if row.image in torn:
+            skipped.append(
+                f"same picture in two classes: {where} = {torn[row.image].parent.name}/{torn[row.image].name}"
+            )
+    return [(where, row) for where, row in found if row.image not in torn]
+
+
+def _in_two_classes(label_of: Mapping[Path, str]) -> dict[Path, Path]:
+    """Pictures with the bytes of one in another class, and that one. Only files of equal length are read."""
+    by_length: dict[int, list[Path]] = {}
+    for path in label_of:
+        by_length.setdefault(_length(path), []).append(path)
+    torn: dict[Path, Path] = {}
+    for alike in by_length.values():
+        if len({label_of[path] for path in alike}) > 1:
+            for same in _same_bytes(alike):
+                labels = {label_of[path] for path in same}
+                for path in same if len(labels) > 1 else ():
+                    torn[path] = next(other for other in same if label_of[other] != label_of[path])
+    return torn
+
+
+def _same_bytes(paths: Iterable[Path]) -> Iterable[list[Path]]:
+    """Files grouped by their bytes; one that cannot be read is left out, and named, when the split is opened."""
+    groups: dict[bytes, list[Path]] = {}
+    for path in paths:
+        try:
+            with path.open("rb") as file:
+                groups.setdefault(hashlib.file_digest(file, "sha256").digest(), []).append(path)
+        except OSError:
+            continue
+    return groups.values()
+
+
+def _length(path: Path) -> int:
+    """Of a file in bytes; -1 where nobody can tell."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1

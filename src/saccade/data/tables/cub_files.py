@@ -1,0 +1,129 @@
+"""The text files of CUB-200-2011 in their official layout, for every reader of it.
+
+Wah, Branson, Welinder, Perona, Belongie, "The Caltech-UCSD Birds-200-2011 Dataset" (CNS-TR-2011-001):
+``CUB_200_2011/``, and ``attributes.txt`` inside it or beside it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from saccade.data.tables.splits import hashed_share
+from saccade.errors import DataError
+
+T = TypeVar("T")
+
+_VAL_OF_TRAIN = 0.1
+
+
+class CubFiles:
+    """The text files of the data set, each read when it is asked for; numbers stay the text they are."""
+
+    def __init__(self, path: Path) -> None:
+        places = (path, path / "CUB_200_2011")
+        found = next((place for place in places if (place / "images.txt").is_file()), None)
+        if found is None:
+            raise DataError(f"{path}: no images.txt here or in CUB_200_2011; name the folder that was unpacked")
+        self.folder = found
+
+    @cached_property
+    def images(self) -> dict[str, str]:
+        """Picture → its file below images/."""
+        return dict(self._lines("images.txt", 2))
+
+    @cached_property
+    def species(self) -> dict[str, str]:
+        """Species → its name."""
+        return dict(self._lines("classes.txt", 2))
+
+    @cached_property
+    def species_of(self) -> dict[str, str]:
+        """Picture → species."""
+        return self._for_every_picture("image_class_labels.txt", dict(self._lines("image_class_labels.txt", 2)))
+
+    @cached_property
+    def is_train(self) -> dict[str, bool]:
+        """Picture → whether it is on the official training list."""
+        marks = {number: mark == "1" for number, mark in self._lines("train_test_split.txt", 2)}
+        return self._for_every_picture("train_test_split.txt", marks)
+
+    @cached_property
+    def boxes(self) -> dict[str, tuple[float, float, float, float]]:
+        """Picture → box of the bird, xyxy."""
+        boxes = {}
+        for number, *numbers in self._lines("bounding_boxes.txt", 5):
+            x, y, width, height = self._floats("bounding_boxes.txt", numbers)
+            boxes[number] = (x, y, x + width, y + height)
+        return self._for_every_picture("bounding_boxes.txt", boxes)
+
+    @cached_property
+    def clicks(self) -> dict[tuple[str, str], tuple[float, float]]:
+        """(picture, part as in parts.txt) → where it was clicked, visible parts only."""
+        parts = {number: name for number, name in self._lines("parts/parts.txt", 2)}
+        clicks = {}
+        for number, part, *numbers in self._lines("parts/part_locs.txt", 5):
+            x, y, visible = self._floats("parts/part_locs.txt", numbers)
+            if visible and part in parts:
+                clicks[number, parts[part]] = (x, y)
+        return clicks
+
+    @cached_property
+    def percent(self) -> dict[tuple[str, str], dict[str, float]]:
+        """(species, part) → how many percent of the annotators named each colour."""
+        attributes = [name for _, name in self._lines(self._attribute_names(), 2)]
+        table = "attributes/class_attribute_labels_continuous.txt"
+        rows = list(self._lines(table, len(attributes)))
+        if len(rows) != len(self.species):
+            raise DataError(
+                f"{self.folder / table}: {len(rows)} lines for {len(self.species)} species; unpack it again"
+            )
+        percent: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+        for species, numbers in zip(self.species, rows):
+            for attribute, value in zip(attributes, self._floats(table, numbers)):
+                kind, _, colour = attribute.partition("::")
+                if kind.startswith("has_") and kind.endswith("_color"):
+                    percent[species, kind[len("has_") : -len("_color")]][colour] = value
+        return dict(percent)
+
+    def split_by_picture(self) -> dict[str, str]:
+        """Picture → split: the official lists, and a tenth of the training list for val, by a hash of the name."""
+        return {
+            number: "test" if not self.is_train[number] else "val" if hashed_share(name) < _VAL_OF_TRAIN else "train"
+            for number, name in self.images.items()
+        }
+
+    def _attribute_names(self) -> str:
+        places = ("attributes/attributes.txt", "attributes.txt", "../attributes.txt")
+        found = next((place for place in places if (self.folder / place).is_file()), None)
+        if found is None:
+            raise DataError(f"{self.folder}: no attributes.txt in it, in attributes/ or beside it; unpack it too")
+        return found
+
+    def _for_every_picture(self, file: str, values: dict[str, T]) -> dict[str, T]:
+        missing = [number for number in self.images if number not in values]
+        if missing:
+            raise DataError(f"{self.folder / file}: nothing about {len(missing)} pictures, the first is {missing[0]}")
+        return values
+
+    def _lines(self, file: str, cells: int) -> Iterator[list[str]]:
+        """The cells of every line, split at spaces; the last one may hold more."""
+        path = self.folder / file
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataError(f"{path}: cannot be read ({error}); unpack the data set again") from error
+        for number, line in enumerate(text.splitlines(), start=1):
+            found = line.split(maxsplit=cells - 1)
+            if len(found) != cells:
+                raise DataError(f"{path}: line {number} has {len(found)} cells, expected {cells}; unpack it again")
+            yield [cell.strip() for cell in found]
+
+    def _floats(self, file: str, cells: list[str]) -> list[float]:
+        try:
+            return [float(cell) for cell in cells]
+        except ValueError as error:
+            raise DataError(f"{self.folder / file}: {error}; unpack the data set again") from error

@@ -1,0 +1,1 @@
+"""Classification: a picture in, one label out, and no question."""

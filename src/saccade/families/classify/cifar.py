@@ -1,0 +1,197 @@
+"""CIFAR-10: 60,000 pictures of 32 × 32 in ten classes, read into bytes on the device.
+
+Two forms of the same pixels are read, in the same order:
+
+========= ==========================================================================================================
+package    what ``saccade data get cifar10`` fetches: six PNGs of 1024 × 10,000, one row for each picture, and the
+           labels as JSON lists
+binary     the official "binary version": six files of 10,000 records of 3,073 bytes, the label and then the three
+           colour planes. The official python version is pickle, which can run code when it is read; it is refused.
+========= ==========================================================================================================
+
+Train and val: every tenth of the 50,000 training pictures is val. With ``hold_out: false`` all 50,000 are learnt from,
+as in published tables; val then holds pictures that were learnt, so it only tells that training works.
+
+Data: Krizhevsky, "Learning Multiple Layers of Features from Tiny Images", 2009.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from saccade.cache import cache_home
+from saccade.data.pictures.labelled import LabelledBatch
+from saccade.data.pictures.reading import read_picture
+from saccade.data.tables.splits import Split
+from saccade.errors import DataError
+from saccade.geometry import Size
+from saccade.untrusted import parse_json, read_regular
+
+NAME = "cifar10"
+"""Of the data, of its download and of its folder in the cache."""
+CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+SIDE = 32
+EACH = 10_000
+"""Pictures in a batch of the official order."""
+HELD_OUT = 10
+"""Every so many training pictures, one is val."""
+_PIXELS = SIDE * SIDE
+_RECORD = 1 + 3 * _PIXELS
+_BATCHES = {"train": tuple(f"data_batch_{number}" for number in range(1, 6)), "test": ("test_batch",)}
+_LABELS = {"train": "train_lables.json", "test": "test_lables.json"}  # spelt so in the package
+_MOST_LABELS = 1 << 20
+_BINARY_FOLDER = "cifar-10-batches-bin"
+
+
+class CifarPictures:
+    """One split by number.
+
+    Args:
+        name: ``cifar10`` (in the cache) or ``cifar10:FOLDER``.
+        split: train, val or test.
+        size: of the network input; the pictures have one size and are not resized.
+        device: where they are kept.
+        hold_out: whether val is left out of train.
+    """
+
+    classes = CLASSES
+    skipped: tuple[str, ...] = ()
+
+    def __init__(self, name: str, split: Split, size: Size, device: torch.device, *, hold_out: bool) -> None:
+        if tuple(size) != (SIDE, SIDE):
+            raise DataError(
+                f"{name}: its pictures are {SIDE} × {SIDE}, found size {size[0]} × {size[1]}; leave size out"
+            )
+        images, labels = read_part(name, "test" if split == "test" else "train")
+        kept = _members(len(labels), split, hold_out=hold_out)
+        self._images, self._labels = images[kept].to(device), labels[kept].to(device)
+
+    @property
+    def size(self) -> int:
+        """Number of pictures."""
+        return len(self._labels)
+
+    def take(self, numbers: Tensor) -> LabelledBatch:
+        """The pictures ``numbers`` (B,) as bytes."""
+        numbers = numbers.to(self._labels.device, non_blocking=True)
+        return LabelledBatch(self._images[numbers], self._labels[numbers])
+
+
+def _members(count: int, split: Split, *, hold_out: bool) -> Tensor:
+    """Numbers of the pictures of a split in the official order."""
+    numbers = torch.arange(count)
+    if split == "test" or (split == "train" and not hold_out):
+        return numbers
+    is_val = numbers % HELD_OUT == HELD_OUT - 1
+    return numbers[is_val if split == "val" else ~is_val]
+
+
+def part_digest(name: str, part: str) -> str:
+    """A digest of the pixels and labels of a part, whichever form they were read from."""
+    digest = hashlib.blake2b(digest_size=8)
+    for tensor in read_part(name, part):
+        digest.update(tensor.contiguous().numpy().data)
+    return digest.hexdigest()
+
+
+def read_part(name: str, part: str) -> tuple[Tensor, Tensor]:
+    """The pictures (N,3,32,32) uint8 and labels (N,) of ``train`` or ``test``, in the official order.
+
+    Raises:
+        DataError: they are not there, not whole, or not what they should be.
+    """
+    given = name.partition(":")[2]
+    folder = Path(given).expanduser() if given else cache_home() / NAME
+    files = tuple(_files(folder, part, is_cached=not given))
+    changed = tuple((file.stat().st_size, file.stat().st_mtime_ns) for file in files)
+    return _read(files, changed)
+
+
+def _files(folder: Path, part: str, *, is_cached: bool) -> Iterator[Path]:
+    """The files of a part: the package's, or those of the binary version."""
+    for place in (folder, folder / _BINARY_FOLDER):
+        for suffix, more in ((".png", (_LABELS[part],)), (".bin", ())):
+            names = (*(f"{batch}{suffix}" for batch in _BATCHES[part]), *more)
+            if all((place / name).is_file() for name in names):
+                yield from (place / name for name in names)
+                return
+    if any((place / "data_batch_1").exists() for place in (folder, folder / "cifar-10-batches-py")):
+        raise DataError(
+            f"{folder}: this is the python version of CIFAR-10, which is pickle and is not opened, as it can run code; "
+            "get the binary version, cifar-10-binary.tar.gz"
+        )
+    wanted = ", ".join(f"{batch}.bin" for batch in _BATCHES[part])
+    get = f"run 'saccade data get {NAME}'" if is_cached else "unpack the binary version there"
+    raise DataError(f"{folder}: CIFAR-10 is not there (looked for {wanted}, or the PNGs of the package); {get}")
+
+
+@lru_cache(maxsize=2)
+def _read(files: tuple[Path, ...], changed: tuple[tuple[int, int], ...]) -> tuple[Tensor, Tensor]:
+    """Pixels and labels of ``files``; ``changed`` tells a file from what was there before it."""
+    if files[0].suffix == ".bin":
+        parts = [_binary(file) for file in files]
+        return torch.cat([images for images, _ in parts]), torch.cat([labels for _, labels in parts])
+    *pictures, labels = files
+    images = torch.cat([_rows_of_pixels(file) for file in pictures])
+    return images, _labels(labels, len(images))
+
+
+def _binary(file: Path) -> tuple[Tensor, Tensor]:
+    content = _content(file, 2 * EACH * _RECORD)
+    if len(content) != EACH * _RECORD:
+        raise DataError(
+            f"{file}: {len(content):,} bytes, and a batch has {EACH * _RECORD:,}; it is cut off or no batch of "
+            "CIFAR-10: get it again"
+        )
+    records = torch.from_numpy(np.frombuffer(content, dtype=np.uint8).reshape(EACH, _RECORD).copy())  # (N,3073)
+    labels = records[:, 0].long()  # (N,)
+    _check_labels(labels, file)
+    return records[:, 1:].reshape(EACH, 3, SIDE, SIDE), labels
+
+
+def _rows_of_pixels(file: Path) -> Tensor:
+    """A PNG with a picture in each row of 1,024 pixels: (N,3,32,32)."""
+    image = read_picture(file).image
+    if image.size != (_PIXELS, EACH):
+        found = f"{image.size[0]:,} × {image.size[1]:,}"
+        raise DataError(f"{file}: {found} pixels, expected {_PIXELS:,} × {EACH:,}, one row a picture; get it again")
+    rows = torch.from_numpy(np.array(image)).reshape(EACH, SIDE, SIDE, 3)  # (N,32,32,3)
+    return rows.permute(0, 3, 1, 2).contiguous()
+
+
+def _labels(file: Path, count: int) -> Tensor:
+    try:
+        found = parse_json(_content(file, _MOST_LABELS))
+    except ValueError as error:
+        raise DataError(f"{file}: not JSON ({error}); get it again") from error
+    is_list = isinstance(found, list) and all(type(each) is int for each in found)
+    if not is_list or len(found) != count:
+        what = f"{len(found):,} entries" if isinstance(found, list) else type(found).__name__
+        raise DataError(f"{file}: expected a list of {count:,} whole numbers, found {what}; get it again")
+    labels = torch.tensor(found)
+    _check_labels(labels, file)
+    return labels
+
+
+def _content(file: Path, most: int) -> bytes:
+    try:
+        return read_regular(file, most)
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read ({error.strerror or error}); get it again") from error
+
+
+def _check_labels(labels: Tensor, file: Path) -> None:
+    wrong = (labels < 0) | (labels >= len(CLASSES))
+    if bool(wrong.any()):
+        place = int(wrong.nonzero()[0])
+        raise DataError(
+            f"{file}: label {int(labels[place])} of picture {place}, and the classes are numbered 0 to "
+            f"{len(CLASSES) - 1}; the file is damaged: get it again"
+        )

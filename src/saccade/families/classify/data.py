@@ -1,0 +1,245 @@
+"""Pictures with one label each: folders, tables, CIFAR-10 and generated sets, split by split.
+
+================ ===================================================================================================
+READER:PATH       ``folder``, ``csv``, ``jsonl`` (:mod:`.readers`): picture files, :mod:`.files`
+cifar10[:FOLDER]  60,000 pictures of 32 × 32 kept as bytes, :mod:`.cifar`
+GENERATORS        pictures that are drawn, by name
+================ ===================================================================================================
+
+Every source has the same face (:class:`Source`); :class:`LabelData` varies training pictures on top of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from saccade.config import from_dict
+from saccade.data.pictures.augment import Augmentation, augment
+from saccade.data.pictures.labelled import DrawnPictures, DrawnSplit, LabelledBatch
+from saccade.data.pictures.reading import SIDE_LIMIT, as_float
+from saccade.data.pictures.shift import Shift, shifted
+from saccade.data.tables.labelled import LabelTable
+from saccade.data.tables.numbered import checked_numbers
+from saccade.data.tables.references import split_reference
+from saccade.data.tables.splits import Split, checked_split
+from saccade.errors import ConfigError, DataError, nearest
+from saccade.families.classify.cifar import CLASSES, CifarPictures
+from saccade.families.classify.cifar import NAME as CIFAR
+from saccade.families.classify.details import NAME as DETAILS
+from saccade.families.classify.details import Details
+from saccade.families.classify.files import LabelFiles
+from saccade.families.classify.readers import LABEL_READERS, read_labels
+from saccade.geometry import Size, sample
+
+GENERATORS: dict[str, type[DrawnPictures]] = {DETAILS: Details}
+"""Generated sets by name."""
+
+
+class Source(Protocol):
+    """One split of pictures by number."""
+
+    @property
+    def size(self) -> int | None:
+        """Number of pictures; None for a stream without end."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """What the labels are called, by number."""
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """Pictures of the split that were left out, each with its reason."""
+
+    def take(self, numbers: Tensor) -> LabelledBatch:
+        """The pictures ``numbers`` (B,), all in range: float in 0..1 or bytes, with evidence where it is known."""
+
+
+@dataclass(frozen=True)
+class LabelDataConfig:
+    """Which pictures, and how they are prepared."""
+
+    name: str = CIFAR
+    """``cifar10``, ``cifar10:FOLDER``, a generated set, or READER:PATH."""
+    size: Size = (32, 32)
+    """(height, width) of the network input."""
+    seed: int = 0
+    """Of generated pictures."""
+    shift: Shift | None = None
+    """Move and mirror training pictures by whole pixels; None: not at all."""
+    augment: Augmentation | None = None
+    """Resample training pictures; None: not at all. Either this or ``shift``."""
+    hold_out: bool = True
+    """Of CIFAR-10: whether val, every tenth training picture, is left out of training."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Settings of the reader or of the generated set."""
+    cache_mb: int = 4096
+    """Decoded pictures of a split kept on the device at most; 7,000 of 224 × 224 need 1,010."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= min(self.size) <= max(self.size) <= SIDE_LIMIT:
+            raise ConfigError(f"size: height and width must lie in 1 .. {SIDE_LIMIT}, found {self.size}")
+        if not 0 <= self.seed < 1 << 63:
+            raise ConfigError(f"seed: must lie in 0 .. 2^63 - 1, found {self.seed}")
+        if self.cache_mb < 0:
+            raise ConfigError(f"cache_mb: must be at least 0, found {self.cache_mb}")
+        if self.shift is not None and self.augment is not None:
+            raise ConfigError("shift and augment both say how training pictures are varied; leave one out")
+        if self.is_generated:
+            self.drawn()
+        elif self.is_cifar:
+            if self.options:
+                raise ConfigError(f"options: {CIFAR} has none, found {', '.join(self.options)}; leave them out")
+        else:
+            self._check_reader()
+
+    def _check_reader(self) -> None:
+        if ":" not in self.name:
+            known = (CIFAR, *GENERATORS, *(f"{reader}:PATH" for reader in LABEL_READERS))
+            raise ConfigError(f"name: found '{self.name}'; {nearest(self.name, known)}")
+        try:
+            reader, _ = split_reference(self.name, LABEL_READERS)
+        except DataError as error:
+            raise ConfigError(f"name: {error}") from error
+        from_dict(LABEL_READERS[reader].options, self.options, where="options")
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether the pictures are drawn."""
+        return self.name in GENERATORS
+
+    @property
+    def is_cifar(self) -> bool:
+        """Whether these are the pictures of CIFAR-10."""
+        return self.name.partition(":")[0] == CIFAR
+
+    @property
+    def is_table(self) -> bool:
+        """Whether there is a table of files."""
+        return not self.is_generated and not self.is_cifar
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """What the labels are called, by number; not of a table, which must be read first."""
+        return CLASSES if self.is_cifar else self.drawn().answers
+
+    @property
+    def remark(self) -> str:
+        """What must be known of the splits before a score of val is read; empty where there is nothing."""
+        if not self.is_cifar or self.hold_out:
+            return ""
+        return f"{CIFAR}: val is a part of the 50,000 pictures that are learnt from; choose nothing by its scores"
+
+    def drawn(self) -> DrawnPictures:
+        """The generated set: its ``side`` is the height of the network input, unless the options say another."""
+        settings = {"name": self.name, "seed": self.seed, "side": self.size[0], **self.options}
+        return from_dict(GENERATORS[self.name], settings, where="options")
+
+
+def read_table(config: LabelDataConfig) -> LabelTable | None:
+    """The rows of a table; None of other data."""
+    return read_labels(config.name, config.options) if config.is_table else None
+
+
+class LabelData:
+    """One split of pictures and their labels: numbers of pictures to batches.
+
+    Args:
+        config: which pictures.
+        split: train, val or test.
+        device: where pictures are made or kept.
+        table: the rows of ``config``, where they are read already.
+        classes: the labels of a trained model, in its order; those of the data if not given.
+        progress: called with (pictures decoded, pictures in all).
+    """
+
+    def __init__(
+        self,
+        config: LabelDataConfig,
+        split: str,
+        device: torch.device | str = "cpu",
+        table: LabelTable | None = None,
+        classes: Sequence[str] | None = None,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.config, self.split, self.device = config, checked_split(split), torch.device(device)
+        self.source = _opened(config, self.split, self.device, table, classes, progress)
+        self.size, self.classes, self.skipped = self.source.size, self.source.classes, self.source.skipped
+
+    def __len__(self) -> int:
+        if self.size is None:
+            raise TypeError("generated training pictures are unlimited and have no length; see .size")
+        return self.size
+
+    def take(self, indices: Tensor, augment_seed: int | None = None) -> LabelledBatch:
+        """The pictures ``indices`` (B,), in that order, float in 0..1.
+
+        Args:
+            indices: numbers of pictures.
+            augment_seed: for training, vary the pictures by it, as ``config`` says; evidence goes with its pixels, but
+                not where pictures are shifted.
+        """
+        found = self.as_kept(indices, augment_seed)
+        images = found.images if found.images.is_floating_point() else as_float(found.images)
+        evidence = found.evidence
+        if augment_seed is not None and self.config.augment is not None:
+            images, frames = augment(images, self.config.augment, augment_seed)
+            evidence = None if evidence is None else _carried(evidence, frames)
+        return LabelledBatch(images, found.label, evidence)
+
+    def as_kept(self, indices: Tensor, augment_seed: int | None = None) -> LabelledBatch:
+        """As :meth:`take`, but before anything that needs floats: bytes stay bytes, which are a quarter as many."""
+        numbers = checked_numbers(indices, self.size, self.split, "pictures")
+        found = self.source.take(numbers)
+        if augment_seed is None or self.config.shift is None:
+            return found
+        images = found.images
+        if images.is_floating_point():
+            images = (images * 255).round().to(torch.uint8)
+        return LabelledBatch(shifted(images, self.config.shift, augment_seed), found.label)
+
+
+def _carried(evidence: Tensor, frames: Tensor) -> Tensor:
+    """Evidence (B,H,W) as it lies in varied pictures, whose pixels ``frames`` (B,2,3) lead to those it lay on."""
+    size = (evidence.shape[-2], evidence.shape[-1])
+    return sample(evidence.float().unsqueeze(1), frames, size, padding_mode="zeros")[:, 0] > 0.5
+
+
+def _opened(
+    config: LabelDataConfig,
+    split: Split,
+    device: torch.device,
+    table: LabelTable | None,
+    classes: Sequence[str] | None,
+    progress: Callable[[int, int], None] | None,
+) -> Source:
+    """The split of whatever ``config`` names."""
+    if config.is_table:
+        table = read_labels(config.name, config.options) if table is None else table
+        limit = config.cache_mb << 20
+        return LabelFiles(table, split, config.size, device, classes=classes, limit=limit, progress=progress)
+    found: Source = (
+        _Drawn(config.drawn(), split, device)
+        if config.is_generated
+        else CifarPictures(config.name, split, config.size, device, hold_out=config.hold_out)
+    )
+    if classes is not None and tuple(classes) != found.classes:
+        mine, theirs = (", ".join(words[:5]) for words in (found.classes, tuple(classes)))
+        raise DataError(f"{config.name}: its labels are {mine}, …; those of the model are {theirs}, …; name other data")
+    return found
+
+
+class _Drawn(DrawnSplit):
+    """A generated split."""
+
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """What the labels are called."""
+        return self.pictures.answers

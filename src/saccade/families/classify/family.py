@@ -1,0 +1,76 @@
+"""Classification: a picture in, one label out. CIFAR-10, birds, generated details, folders, tables of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from saccade.families.contract import LABEL_COLUMNS, DataEntry, Family, ModelSpec, PaperTable, class_folders, own_tables
+
+MODELS = {
+    "ran": ModelSpec(
+        target="saccade.models.ran:RanModel",
+        summary="a classifier of residual units whose attention modules mask their own features",
+        paper="Wang et al. 2017, arXiv:1704.06904",
+    ),
+    "resnet": ModelSpec(
+        target="saccade.models.residual_net:ResidualNetModel",
+        summary="control: a pre-activation residual network, no attention",
+        paper="control for Wang et al. 2017, arXiv:1704.06904",
+    ),
+    "racnn": ModelSpec(
+        target="saccade.models.racnn:RacnnModel",
+        summary="looks, proposes a region and looks again closer; three scales, one answer",
+        paper="Fu et al. 2017, CVPR",
+    ),
+}
+
+DATA = {
+    "details": DataEntry(
+        kind="generator",
+        description="discs with a mark of fine stripes; the class hangs on the stripes of one of them",
+        licence="generated, no restrictions",
+        get="generated on the fly",
+    ),
+    "cifar10": DataEntry(
+        kind="collection",
+        description="CIFAR-10: 60,000 pictures of 32 × 32 in ten classes",
+        licence="none stated; free for research",
+        get="run 'saccade data get cifar10', or name the official binary version cifar10:FOLDER",
+        download="cifar10",
+    ),
+    "cub": DataEntry(
+        kind="reader",
+        description="CUB-200-2011: 11,788 pictures of 200 kinds of birds, each with its box",
+        licence="pictures for non-commercial research and education only",
+        get="download CUB_200_2011.tgz from its page at Caltech, unpack it, name it cub:FOLDER",
+    ),
+    **class_folders(),
+    **own_tables("image, label; optional split, group, box, mask"),
+}
+
+TABLES = {
+    "ran-table": PaperTable(
+        "Wang et al. 2017, Tables 1 and 3: residual attention networks on CIFAR-10 beside networks of their size",
+        "saccade.families.classify.reproduction:reproduce_residual",
+    ),
+    "racnn-table": PaperTable(
+        "Fu et al. 2017, Table 2: what each scale of RA-CNN says, beside controls of the zoom",
+        "saccade.families.classify.reproduction:reproduce_zoom",
+    ),
+}
+
+FAMILY = Family(
+    name="classify",
+    title="a picture in, one label out",
+    folder=Path(__file__).parent,
+    reads="saccade.families.pictures:PICTURES",
+    models=MODELS,
+    data=DATA,
+    task="saccade.families.classify.task:ClassifyTask",
+    decode="saccade.families.classify.decode:decode",
+    splits="saccade.families.classify.splits",
+    headline=("accuracy",),
+    columns=(LABEL_COLUMNS,),
+    tables=TABLES,
+    published="saccade.families.classify.published:PUBLISHED",
+)

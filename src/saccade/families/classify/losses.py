@@ -1,0 +1,57 @@
+"""What a phase of classification may be taught by: one dataclass for each loss, by its name in a recipe.
+
+``scales``, ``proposals`` and ``rank`` are for a model that zooms (:mod:`saccade.losses.zoom`); the others for the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from saccade.losses.zoom import MARGIN
+from saccade.tasks.label_task import CrossEntropy
+from saccade.tasks.losses import check_share, check_weight
+
+USUAL_SIDE = 0.5
+"""Of the regions that proposals learn first, as a share of their parent's side: the paper's."""
+Scale = Literal["scale1", "scale2", "scale3"]
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Cross-entropy of every scale up to ``last``; with the finest one also of all scales together."""
+
+    last: Scale = "scale3"
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """Smooth L1 between proposals and regions of ``side`` round the strongest response of the scale before."""
+
+    of: Literal["scale2", "scale3", "both"] = "both"
+    """Whose proposals are taught."""
+    side: float = USUAL_SIDE
+    """Of the region, as a share of its parent's."""
+
+    def __post_init__(self) -> None:
+        check_share("side", self.side)
+
+
+@dataclass(frozen=True)
+class Rank:
+    """Each scale is to be surer of the true class than the one before it, by ``margin``."""
+
+    margin: float = MARGIN
+
+    def __post_init__(self) -> None:
+        check_weight("margin", self.margin)
+
+
+ZoomLoss = Scales | Proposals | Rank
+LOSSES: dict[str, type] = {
+    "default": CrossEntropy,
+    "cross_entropy": CrossEntropy,
+    "scales": Scales,
+    "proposals": Proposals,
+    "rank": Rank,
+}

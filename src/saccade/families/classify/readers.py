@@ -1,0 +1,26 @@
+"""Readers of pictures with one label each, by name: ``folder:PATH``, ``csv:my.csv`` → a table of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from saccade.data.tables.class_folders import read_class_folders
+from saccade.data.tables.labelled import LabelTable, LabelTableOptions, read_label_csv, read_label_jsonl
+from saccade.data.tables.references import Reader, read_reference
+from saccade.data.tables.wording import warn_of_spellings
+from saccade.families.classify.cub import read_cub_species
+
+LABEL_READERS: dict[str, Reader[LabelTable]] = {
+    "cub": Reader(read_cub_species, LabelTableOptions),
+    "folder": Reader(read_class_folders, LabelTableOptions),
+    "csv": Reader(read_label_csv, LabelTableOptions),
+    "jsonl": Reader(read_label_jsonl, LabelTableOptions),
+}
+
+
+def read_labels(reference: str, options: Mapping[str, Any] | None = None) -> LabelTable:
+    """The pictures that ``reference`` (READER:PATH) names; see :func:`read_reference`."""
+    table = read_reference(reference, LABEL_READERS, options, "picture")
+    warn_of_spellings(reference, table.classes, "labels")
+    return table

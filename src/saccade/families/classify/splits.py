@@ -1,0 +1,69 @@
+"""Splits of labelled pictures, opened to be looked at, and generated ones written to disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from saccade.data.examples import Example, seen_masks
+from saccade.data.pictures.drawn_export import write_drawn
+from saccade.data.pictures.labelled import DrawnSplit
+from saccade.data.pictures.near_copies import with_near_copies
+from saccade.data.tables.splits import Split
+from saccade.errors import DataError
+from saccade.families.classify.data import LabelData, LabelDataConfig, read_table
+from saccade.families.splits import Opened, Progress, config_of
+from saccade.models.io.facts import ModelFacts
+
+
+def open_split(
+    settings: Mapping[str, Any],
+    split: Split,
+    *,
+    facts: ModelFacts | None = None,
+    count: int | None = None,
+    progress: Progress | None = None,
+) -> Opened:
+    """The pictures of a split with their labels, to be looked at; of files at a size to be seen."""
+    config = config_of(LabelDataConfig, {**_seen_well(settings, facts), **settings})
+    table = read_table(config)
+    shown = table if table is None or count is None else table.some(split, count)
+    words = None if facts is None else facts.answers
+    data = LabelData(config, split, table=shown, classes=words, progress=progress)
+    summary = config.remark
+    if table is not None:
+        summary = table.described() if facts is not None else with_near_copies(table.described(), table.split_of())
+    return Opened(lambda many: examples(data, many), summary)
+
+
+def _seen_well(settings: Mapping[str, Any], facts: ModelFacts | None) -> dict[str, Any]:
+    """A size at which a person can see picture files, where nobody says one."""
+    is_file = ":" in str(settings.get("name", "")) and not LabelDataConfig(name=str(settings["name"])).is_cifar
+    return {"size": (224, 224)} if facts is None and is_file else {}
+
+
+def write_split(
+    settings: Mapping[str, Any],
+    split: Split,
+    count: int,
+    out: Path,
+    *,
+    start: int = 0,
+    progress: Progress | None = None,
+) -> Path:
+    """Write generated pictures as PNGs, and ``scenes.jsonl``, which ``jsonl:`` reads again."""
+    config = config_of(LabelDataConfig, settings)
+    if not config.is_generated:
+        raise DataError(f"{config.name} is read, not generated; there is nothing to make")
+    return write_drawn(DrawnSplit(config.drawn(), split), count, out, start=start, progress=progress)
+
+
+def examples(data: LabelData, count: int) -> list[Example]:
+    """The first ``count`` pictures with their labels."""
+    made = data.take(torch.arange(count if data.size is None else min(count, data.size)))
+    masks = [()] * len(made) if made.evidence is None else [seen_masks(mask[None]) for mask in made.evidence]
+    truths = [data.classes[label] for label in made.label.tolist()]
+    return [Example(*each) for each in zip(made.images, truths, masks)]

@@ -1,0 +1,216 @@
+"""Classification: a picture in, one label out. The training side; the scoring side is in ``scores``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from saccade.config import from_dict
+from saccade.data.pictures.near_copies import with_near_copies
+from saccade.data.pictures.reading import as_float
+from saccade.data.scenes.hashing import derive_seed
+from saccade.data.tables.trainable import check_named, check_trainable
+from saccade.errors import ConfigError, DataError
+from saccade.families.classify.cifar import part_digest
+from saccade.families.classify.data import LabelData, LabelDataConfig, read_table
+from saccade.families.classify.losses import LOSSES, ZoomLoss
+from saccade.families.classify.readers import LABEL_READERS
+from saccade.families.classify.scores import score_labels
+from saccade.families.classify.zoom_scores import zoom_measures, zoom_values
+from saccade.families.classify.zooming import (
+    check_zoom_loss,
+    crops_round,
+    last_scale,
+    needs_evidence,
+    seen,
+    zoom_loss,
+)
+from saccade.losses import cross_entropy
+from saccade.metrics.answers.calibration import among_first
+from saccade.metrics.columns import Values
+from saccade.models.base import PictureModel
+from saccade.models.io.facts import ModelFacts
+from saccade.models.racnn import CROPS
+from saccade.tasks.learned_data import LEARNED, Entries, picture_entries, row_entries, word_entries
+from saccade.tasks.picture_task import PictureTask
+from saccade.tasks.task import Batch, in_batches
+from saccade.tasks.wanted import Wanted, settings_wanted
+
+VALIDATION_BATCH = 1000
+
+
+class ClassifyTask(PictureTask):
+    """Trains one model that gives a picture one label.
+
+    Args:
+        model: name of the model, a ``PictureModel`` whose Config has ``answers``, how many labels there are.
+        model_config: settings of the model; ``answers`` comes from the data.
+        data: settings of :class:`LabelDataConfig`.
+        protocol: the recipe's name for its splits; kept with the model.
+        seed: of the weights, of the order of training pictures and of how they are varied.
+    """
+
+    name = "classify"
+    model_kind = PictureModel
+    model_does = "says by itself what it sees"
+    losses = LOSSES
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        model_config: Mapping[str, Any],
+        data: Mapping[str, Any],
+        protocol: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        check_named(data, LABEL_READERS, "pictures")
+        self.data_config: LabelDataConfig = from_dict(LabelDataConfig, data, where="data")
+        self.table = read_table(self.data_config)
+        if self.table is not None:
+            check_trainable(self.table, "picture")
+            self.classes = self.table.classes
+        else:
+            self.classes = self.data_config.classes
+        if (found := model_config.get("answers", len(self.classes))) != len(self.classes):
+            raise ConfigError(
+                f"model.config.answers: found {found}, but the data has {len(self.classes)}; leave it out"
+            )
+        super().__init__(
+            model=model,
+            model_config={**model_config, "answers": len(self.classes)},
+            size=self.data_config.size,
+            protocol=protocol,
+            seed=seed,
+        )
+
+    @property
+    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Nothing is asked; what the labels are called."""
+        return (), self.classes
+
+    def described(self) -> str:
+        """What the data holds, in one line, and what looks wrong with it; nothing of pictures that are drawn."""
+        if self.table is None:
+            return self.data_config.remark
+        return with_near_copies(self.table.described(), self.table.split_of(), self.tell)
+
+    def learned_data(self) -> dict[str, Entries]:
+        """The labels of train and val with their pictures; and the words."""
+        words = {"vocabulary": word_entries(label=self.classes)}
+        if self.data_config.is_cifar:
+            return {"pictures": [("train", f"#{part_digest(self.data_config.name, 'train')}")], **words}
+        if self.table is None:
+            return words
+        rows = [row for row in self.table.rows if row.split in LEARNED]
+        return {
+            "rows": row_entries((row.image, "", (row.split, row.label)) for row in rows),
+            "pictures": picture_entries((row.image for row in rows), self.tell),
+            **words,
+        }
+
+    def make_split(self, name: str) -> LabelData:
+        """One split of the pictures, on the device; generated training pictures are drawn anew for each seed."""
+        config = self.data_config
+        if name == "train" and config.is_generated:
+            config = replace(config, seed=config.seed + self.seed)
+        return LabelData(config, name, self.device, self.table)
+
+    # ------------------------------------------------------------ training
+
+    def batch(self, data: LabelData, indices: Tensor, number: int) -> Batch:
+        """The pictures ``indices`` (B,), varied anew for each batch, with their labels; bytes stay bytes."""
+        varied = derive_seed(self.seed, number)
+        made = data.take(indices, varied) if data.config.augment is not None else data.as_kept(indices, varied)
+        crops = crops_round(self.model, made.evidence) if needs_evidence(self.model) else {}
+        return {"images": made.images, "label": made.label, **crops}
+
+    def inputs(self, batch: Batch) -> dict[str, Any]:
+        """Keyword arguments of ``forward_raw``."""
+        images = batch["images"]
+        told = {"images": images if images.is_floating_point() else as_float(images)}
+        return told | ({"attention": {name: batch[name] for name in CROPS}} if CROPS[0] in batch else {})
+
+    def checked_loss(self, loss: Any, data: str) -> Any:
+        """``loss``, once it is clear that the model can be taught by it."""
+        check_zoom_loss(self.model, loss)
+        return loss
+
+    def forward_options(self, loss: Any) -> dict[str, Any]:
+        """The last scale that a phase needs, of a model that zooms."""
+        return {"last": last_scale(loss)} if isinstance(loss, ZoomLoss) else {}
+
+    def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Any) -> dict[str, Tensor]:
+        """Cross-entropy of the label, and the share of right answers; a model that zooms has losses of its own."""
+        if isinstance(loss, ZoomLoss):
+            return zoom_loss(raw, batch["label"], loss)
+        logits, label = raw["logits"], batch["label"]  # (B,K), (B,)
+        return {"loss": cross_entropy(logits, label), "accuracy": (logits.argmax(-1) == label).float().mean()}
+
+    def measures(self) -> tuple[str, ...]:
+        """What :meth:`validate` tells."""
+        top5 = ("top5",) if len(self.classes) > 5 else ()
+        return ("accuracy", "loss", *top5, *zoom_measures(self.model, self.has_evidence))
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether the data knows where labels can be seen."""
+        if self.table is None:
+            return self.data_config.is_generated
+        return any(row.box is not None or row.mask is not None for row in self.table.rows)
+
+    @torch.no_grad()
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        """Accuracy, loss, of many classes top-5, and of a model that zooms each scale, on the validation split."""
+        if not isinstance(model, PictureModel):
+            raise ConfigError(f"the task '{self.name}' scores models that say by themselves what they see")
+        scores = Values()
+        for batch in in_batches(self.split("val"), VALIDATION_BATCH):
+            raw = seen(model, batch.images, batch.evidence)
+            logits = raw["logits"].float()  # (B,K)
+            surprise = nn.functional.cross_entropy(logits, batch.label, reduction="none")  # (B,)
+            found = {"accuracy": logits.argmax(-1) == batch.label, "loss": surprise}
+            if len(self.classes) > 5:
+                found["top5"] = among_first(logits, batch.label, 5)
+            scores.add_values(found | zoom_values(model, raw, batch))
+        return scores.means()
+
+    # ------------------------------------------------------------ scoring
+
+    @classmethod
+    def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
+        """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
+        return {"data": settings_wanted(facts, wanted, LABEL_READERS), "classes": facts.answers}
+
+    @classmethod
+    def evaluate(
+        cls,
+        model: nn.Module,
+        data: Mapping[str, Any],
+        split: str,
+        *,
+        classes: tuple[str, ...],
+        limit: int | None = None,
+        sweeps: int = 0,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> dict[str, Any]:
+        """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
+
+        ``classes`` are the model's words.
+        """
+        if sweeps:
+            raise ConfigError(f"sweeps: the family '{cls.name}' has no deletion and insertion; found {sweeps}")
+        if not isinstance(model, PictureModel):
+            raise ConfigError(f"the task '{cls.name}' scores models that say by themselves what they see")
+        config = from_dict(LabelDataConfig, data, where="data")
+        chosen = LabelData(config, split, next(model.parameters()).device, classes=classes)
+        if chosen.size is None:
+            raise DataError(f"split '{split}' has no end; score val or test")
+        scores = score_labels(model, chosen, config.size, limit=limit, progress=progress).summary()
+        scores["counts"] |= {"skipped_pictures": len(chosen.skipped)} if config.is_table else {}
+        note = {"note": config.remark} if config.remark and split == "val" else {}
+        return {"data": config.name.partition(":")[0], "split": split, **note, **scores}

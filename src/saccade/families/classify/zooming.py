@@ -1,0 +1,94 @@
+"""A model that zooms, as the task trains and asks it: losses, options, and the crops of the control ``given``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeGuard
+
+import torch
+from torch import Tensor
+
+from saccade.attention.zoom import clamped_box
+from saccade.errors import ConfigError, DataError
+from saccade.families.classify.losses import Proposals, Rank, Scales, ZoomLoss
+from saccade.losses import cross_entropy
+from saccade.losses.zoom import proposal_loss, rank_loss, scale_losses, true_class_probability
+from saccade.metrics.maps.crops import mask_boxes
+from saccade.models.base import PictureModel, Raw
+from saccade.models.racnn import CROPS, SCALES, RacnnModel, region_round
+from saccade.tasks.forward_passes import at_once, in_parts, joined
+
+
+def check_zoom_loss(model: Any, loss: Any) -> None:
+    """Refuse a loss that the model has nothing for."""
+    is_zoom = isinstance(loss, ZoomLoss)
+    if is_zoom != isinstance(model, RacnnModel):
+        fitting = "scales, proposals or rank" if isinstance(model, RacnnModel) else "cross_entropy"
+        raise ConfigError(f"loss: this model is taught by {fitting}, found {type(loss).__name__}")
+    if isinstance(loss, Proposals | Rank) and not model.proposals:
+        raise ConfigError(f"loss: a model with crops '{model.config.crops}' proposes nothing; teach it by scales alone")
+
+
+def last_scale(loss: ZoomLoss) -> str:
+    """The last scale that must look for ``loss``."""
+    if isinstance(loss, Scales):
+        return loss.last
+    if isinstance(loss, Proposals):
+        return SCALES[0] if loss.of == "scale2" else SCALES[1]
+    return SCALES[-1]
+
+
+def zoom_loss(raw: Mapping[str, Tensor], label: Tensor, loss: ZoomLoss) -> dict[str, Tensor]:
+    """What ``loss`` makes of a result of ``forward_raw`` and of labels (B,): scalars by name."""
+    logits = raw["scale_logits"]  # (B,S,K)
+    right = (logits.argmax(-1) == label[:, None]).float().mean(0)  # (S,)
+    told = {f"{name}_accuracy": share for name, share in zip(SCALES, right)}
+    if isinstance(loss, Scales):
+        total = scale_losses(logits, label).sum()
+        if "logits" in raw:
+            total = total + cross_entropy(raw["logits"], label)
+            told["accuracy"] = (raw["logits"].argmax(-1) == label).float().mean()
+        return {"loss": total, **told}
+    if isinstance(loss, Proposals):
+        which = slice(None) if loss.of == "both" else slice(CROPS.index(loss.of), CROPS.index(loss.of) + 1)
+        return {"loss": proposal_loss(raw["boxes"][:, which], wanted_regions(raw, loss.side)[:, which]), **told}
+    return {"loss": rank_loss(true_class_probability(logits, label), loss.margin), **told}
+
+
+def wanted_regions(raw: Mapping[str, Tensor], side: float) -> Tensor:
+    """Legal boxes (B,2,3) of ``side`` round the strongest responses; they teach nothing back."""
+    centre = raw["strongest"].detach()  # (B,2,2)
+    half = torch.full_like(centre[..., :1], side / 2)
+    return clamped_box(torch.cat([centre, half], dim=-1).to(raw["boxes"].dtype))
+
+
+# ------------------------------------------------------------ the control that knows where the evidence is
+
+
+def needs_evidence(model: Any) -> TypeGuard[RacnnModel]:
+    """Whether the crops of ``model`` come from the data."""
+    return isinstance(model, RacnnModel) and model.config.crops == "given"
+
+
+def crops_round(model: RacnnModel, evidence: Tensor | None) -> dict[str, Tensor]:
+    """The frames of both crops round the evidence (B,H,W), as ``attention``; the whole where there is none."""
+    if evidence is None:
+        raise DataError("crops 'given' lie round the evidence, and this data has none: add a column box or mask")
+    config = model.config
+    height, width = config.input_size
+    boxes = mask_boxes(evidence)  # (B,4)
+    whole = torch.tensor([0.0, 0.0, width, height], dtype=boxes.dtype, device=boxes.device)
+    return region_round(torch.where(boxes.isnan(), whole, boxes), config.input_size, config.side, config.crop)
+
+
+def seen(model: PictureModel, images: Tensor, evidence: Tensor | None = None) -> Raw:
+    """What ``forward_raw`` gives for all pictures, a few at a time; with crops round the evidence where they belong."""
+    if not needs_evidence(model):
+        return in_parts(model, images)
+    crops = crops_round(model, evidence)
+    many = at_once(images)
+    starts = range(0, len(images), many)
+    return joined(
+        model.forward_raw(images[at : at + many], attention={n: f[at : at + many] for n, f in crops.items()})
+        for at in starts
+    )

@@ -1,0 +1,299 @@
+"""RA-CNN: a network that looks at the picture, proposes a region, and looks again closer; three scales, one answer.
+
+Paper: Fu et al., "Look Closer to See Better: Recurrent Attention Convolutional Neural Network", CVPR 2017.
+
+============  ==========================================================  ==========================================
+Eq. (1)       p(X) = f(W_c ∗ X): features and classes of a scale          ``nets``, ``heads``
+Eq. (2)       [t_x, t_y, t_l] = g(W_c ∗ X): where the next scale looks    :class:`.AttentionProposal`, ``proposals``
+Eqs. (3–7)    cut out and amplified                                       :mod:`saccade.attention.zoom`
+Section 3.4   the scales' normalised descriptors, one classifier          ``fused``
+============  ==========================================================  ==========================================
+
+What teaches the parts, and in which order, is in :mod:`saccade.losses.zoom` and in the recipes.
+
+The network input is the **whole picture** (``input_size``, 224×224). Scale 1 sees it shrunk to ``coarse`` (112×112), so
+that a crop of half its side, read at ``crop`` (112×112), shows pixels that scale 1 never saw. Without that a zoom adds
+nothing that scale 1 did not have. Every crop is read from the picture itself, also a crop of a crop.
+
+Keys of the result, beside those of the looks ``scale2`` and ``scale3``: ``logits`` (B,K) of all scales together;
+``scale_logits`` (B,3,K) of each; ``boxes`` (B,2,3), the regions in shares of their parents; ``strongest`` (B,2,2), the
+place (x, y) of the strongest response of scales 1 and 2, in shares of what they see.
+
+**Controls for the zoom** (``crops``). What is gained by looking closer may come from three networks instead of one,
+from the middle of the picture, or from more pixels; each control keeps all but one thing:
+
+=============  ===============================================================================================
+``proposed``   the model: regions come from the attention proposals
+``centre``     regions of ``side`` in the middle
+``random``     regions of ``side`` anywhere: a place that the picture's own pixels draw, the same each time
+``whole``      three networks, each of which sees the whole picture shrunk: no crop
+``given``      regions round the evidence, which the data must know (``attention`` of ``forward_raw``)
+=============  ===============================================================================================
+
+A single network that sees all pixels is ``crops: whole`` with ``coarse: [224, 224]``: its ``scale1_accuracy``.
+
+Deviations from the paper: any backbone; scale 1 and the crops have the same size; ``fused`` is trained on descriptors
+that it does not change, with the scales themselves; those of :mod:`saccade.attention.zoom`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade import geometry
+from saccade.attention import zoom
+from saccade.attention.spatial_transformer import crop_look, given_window
+from saccade.backbones import Stages, build_backbone, pretrained
+from saccade.config import check_range
+from saccade.errors import DataError
+from saccade.geometry import Size
+from saccade.models.base import Given, PictureModel, Raw
+from saccade.models.fixed_input import check_pictures, check_size
+from saccade.models.ranges import MOST_PIXELS, MOST_UNITS, MOST_WORDS
+from saccade.trace import Look
+
+SCALES = ("scale1", "scale2", "scale3")
+CROPS = SCALES[1:]
+"""The scales that see a crop; their looks have these names."""
+Crops = Literal["proposed", "centre", "random", "whole", "given"]
+_STRIDE = 7  # every seventh pixel each way draws the place of a random crop
+
+
+@dataclass(frozen=True)
+class RacnnConfig:
+    """Sizes of RA-CNN; the paper has VGG-19, 448 and 224 pixels, and 1024 hidden units."""
+
+    answers: int = 12
+    """How many labels there are."""
+    backbone: str = "compact"
+    """Which network sees each scale: compact, mobilenetv2, vgg19, timm:NAME …"""
+    pretrained: bool = False
+    """Whether training starts from the backbone's ImageNet weights."""
+    through: str | None = None
+    """The last stage of the backbone that is kept; None: all stages."""
+    input_size: tuple[int, int] = (224, 224)
+    """(height, width) of the network input, from which crops are read."""
+    coarse: tuple[int, int] = (112, 112)
+    """(height, width) at which scale 1 sees the picture."""
+    crop: tuple[int, int] = (112, 112)
+    """(height, width) at which a crop is read."""
+    hidden: int = 64
+    """Units of the attention proposals."""
+    smallest: float = zoom.SMALLEST
+    """Side of the smallest region, as a share of its parent's; public ports have ⅔."""
+    sharpness: float = zoom.SHARPNESS
+    """k of the mask's edge, for the side of the parent."""
+    crops: Crops = "proposed"
+    """Where crops come from; all but ``proposed`` are controls."""
+    side: float = 0.5
+    """Side of the crops of a control, as a share of their parent's."""
+
+    def __post_init__(self) -> None:
+        check_range(self, 1, MOST_WORDS, "answers")
+        check_range(self, 1, MOST_UNITS, "hidden")
+        check_range(self, 1, MOST_PIXELS, "input_size", "coarse", "crop")
+        if max(self.coarse[0] / self.input_size[0], self.coarse[1] / self.input_size[1]) > 1:
+            raise ValueError(f"coarse: at most as large as the picture {self.input_size}, found {self.coarse}")
+        if not 0 < self.smallest <= 1:
+            raise ValueError(f"smallest: a share of the parent's side, above 0 and up to 1, found {self.smallest}")
+        if not 0 < self.side <= 1:
+            raise ValueError(f"side: a share of the parent's side, above 0 and up to 1, found {self.side}")
+        if not 0 < self.sharpness < math.inf:
+            raise ValueError(f"sharpness must be above 0 and finite, found {self.sharpness}")
+        if self.pretrained and self.backbone.startswith(("small", "compact")):
+            raise ValueError(f"pretrained: '{self.backbone}' has no ImageNet weights; choose another backbone")
+
+
+class RacnnModel(PictureModel):
+    """Pictures (B,3,H,W) → logits (B,K) of three scales together; looks ``scale2`` and ``scale3``, two nested crops."""
+
+    Config = RacnnConfig
+    config: RacnnConfig
+    total = "mean"
+    look_names = CROPS
+
+    to_coarse: Tensor
+    to_crop: Tensor
+
+    def __init__(self, config: RacnnConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.shrink = zoom.Shrink(config.input_size, config.coarse)
+        self.nets = nn.ModuleDict({name: build_backbone(config.backbone, through=config.through) for name in SCALES})
+        first = self.net("scale1")
+        last = first.names[-1]
+        channels = first.channels[last]
+        self.heads = nn.ModuleDict({name: nn.Linear(channels, config.answers) for name in SCALES})
+        sizes = (config.coarse, config.crop)
+        grids = [first.grid(size)[last] for size in sizes]  # also refuses sizes that are too small
+        self.proposals = nn.ModuleDict()
+        if config.crops == "proposed":
+            for name, grid in zip(CROPS, grids):
+                self.proposals[name] = zoom.AttentionProposal(
+                    channels, grid, hidden=config.hidden, smallest=config.smallest
+                )
+        self.fused = nn.Linear(len(SCALES) * channels, config.answers)
+        for name, size in zip(("to_coarse", "to_crop"), sizes):  # cells → shares of what the scale sees
+            shares = geometry.scale_shift((1 / size[1], 1 / size[0]), (0.0, 0.0))
+            frame = geometry.compose(shares, first.frames[last]).float()  # (2,3)
+            self.register_buffer(name, frame, persistent=False)
+
+    @classmethod
+    def tiny(cls) -> Any:
+        """A size for tests."""
+        return RacnnConfig(answers=3, through="layer2", input_size=(31, 34), coarse=(16, 17), crop=(15, 16), hidden=4)
+
+    @classmethod
+    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
+        """Inputs and labels (B,) that fit :meth:`tiny`: a square somewhere, labelled by its colour."""
+        generator = torch.Generator().manual_seed(seed)
+        images = torch.rand(count, 3, 31, 34, generator=generator) * 0.2
+        labels = torch.randint(3, (count,), generator=generator)
+        for number in range(count):
+            x, y = (int(torch.randint(room, (1,), generator=generator)) for room in (25, 22))
+            images[number, labels[number], y : y + 9, x : x + 9] += 0.8
+        return {"images": images}, labels
+
+    def net(self, name: str) -> Stages:
+        """The network of a scale."""
+        net = self.nets[name]
+        assert isinstance(net, Stages)  # noqa: S101 - what __init__ put there
+        return net
+
+    def start_pretrained(self) -> None:
+        """Give every scale's network its ImageNet weights."""
+        for name in SCALES:
+            pretrained.load_imagenet(self.net(name), self.config.backbone)
+
+    def check_input(self, size: Size) -> None:
+        """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""
+        check_size(self.config.input_size, size, "input_size")
+
+    def encode(self, images: Tensor) -> Tensor:
+        """The picture itself (B,3,H,W): every scale reads it anew."""
+        check_pictures(images, self.config.input_size)
+        return images
+
+    def forward_raw(self, images: Tensor, *, attention: Given | None = None, last: str = SCALES[-1]) -> Raw:
+        """Pictures (B,3,H,W) → plain tensors; ``last`` is the last scale that looks, for a phase that needs no more."""
+        return self.answer(self.encode(images), attention=attention, last=last)
+
+    def answer(self, encoding: Tensor, *, attention: Given | None = None, last: str = SCALES[-1]) -> Raw:
+        """Look, propose, look closer, twice; then all scales together.
+
+        With another ``last`` than the finest scale there are no ``logits``, and no looks behind that scale. ``boxes``
+        and ``strongest`` have what the scales that looked propose.
+        """
+        seeing = SCALES[: SCALES.index(last) + 1]
+        raw: Raw = {}
+        exact = torch.promote_types(encoding.dtype, torch.float32)  # coordinates and answers, in any precision around
+        theta = torch.eye(2, 3, dtype=exact, device=encoding.device).expand(encoding.shape[0], 2, 3)
+        seen = self.shrink(encoding)  # scale 1: (B,3,h,w)
+        logits, descriptors, boxes, places = [], [], [], []
+        for number, name in enumerate(seeing):
+            features = self.net(name)(_laid_out(seen))  # Eq. (1): (B,C,h,w)
+            pooled = features.mean((2, 3))  # (B,C)
+            descriptors.append(F.normalize(pooled.detach().to(exact), dim=1) * math.sqrt(pooled.shape[1]))
+            logits.append(self.heads[name](pooled).to(exact))  # (B,K)
+            if name == SCALES[-1]:
+                break
+            closer = SCALES[number + 1]
+            places.append(self._strongest(features, first=not number))
+            box, theta = self._region(closer, encoding, features, theta, attention)
+            boxes.append(box)
+            if name != last:
+                seen, crop = self._cut(encoding, theta, box)
+                raw |= {f"{closer}.theta": theta, f"{closer}.values": encoding, f"{closer}.context": crop}
+        raw["scale_logits"] = torch.stack(logits, dim=1)  # (B,S,K)
+        raw["boxes"] = torch.stack(boxes, dim=1)  # (B,2,3)
+        raw["strongest"] = torch.stack(places, dim=1)  # (B,2,2)
+        if last == SCALES[-1]:
+            raw["logits"] = self.fused(torch.cat(descriptors, dim=1))  # (B,K)
+        return raw
+
+    def _region(
+        self, name: str, images: Tensor, features: Tensor, parent: Tensor, attention: Given | None
+    ) -> tuple[Tensor, Tensor]:
+        """Where a scale looks: the box (B,3) in shares of its ``parent`` (B,2,3), and θ (B,2,3) in the picture."""
+        config, count = self.config, images.shape[0]
+        frame = self.given(attention, name, (count, 2, 3))
+        if frame is not None:
+            theta = given_window(frame, config.crop, images).to(parent)  # (B,2,3)
+            inside = geometry.compose(geometry.invert(parent), theta)  # (B,2,3)
+            return zoom.theta_box(inside), theta
+        if config.crops == "proposed":
+            box = self.proposals[name](features)  # Eq. (2): (B,3)
+        elif config.crops == "random":
+            box = _anywhere(images, config.side, CROPS.index(name)).to(parent.dtype)
+        elif config.crops == "given":
+            raise DataError(f"this control looks round the evidence: give the frame of '{name}' as attention")
+        else:
+            half = 0.5 if config.crops == "whole" else config.side / 2
+            middle = torch.full((count, 2), 0.5, dtype=parent.dtype, device=images.device)
+            box = torch.cat([middle, torch.full_like(middle[:, :1], half)], dim=1)  # (B,3)
+        return box, zoom.nested(parent, zoom.box_theta(box))
+
+    def _cut(self, images: Tensor, theta: Tensor, box: Tensor) -> tuple[Tensor, Tensor]:
+        """What a scale sees, masked, and the crop as it was read: (B,3,h,w) each."""
+        crop, mask = zoom.zoom(images, theta, box[:, 2], self.config.crop, self.config.sharpness)
+        if self.config.crops == "whole":  # no region, so no edge; shrunk as scale 1 sees it where the sizes agree
+            return (self.shrink(images) if self.config.coarse == self.config.crop else crop), crop
+        return crop * mask.unsqueeze(1), crop
+
+    def _strongest(self, features: Tensor, *, first: bool) -> Tensor:
+        """Where the features (B,C,h,w) of a scale respond most, in shares of what it sees: (B,2)."""
+        cell = zoom.strongest(features.detach().mean(1).to(self.to_coarse.dtype))  # (B,2)
+        return geometry.apply(self.to_coarse if first else self.to_crop, cell)
+
+    def looks(self, raw: Raw) -> tuple[Look, ...]:
+        """Two crops, each with what its scale says by itself."""
+        said = raw["scale_logits"].argmax(-1)  # (B,3)
+        found = []
+        for number, name in enumerate(CROPS, start=1):
+            look = crop_look(name, raw[f"{name}.theta"], self.config.crop, self.config.input_size)
+            found.append(Look(name, "crop", "crop", frame=look.frame, grid=look.grid, emits=said[:, number]))
+        return tuple(found)
+
+
+def region_round(boxes: Tensor, picture: Size, side: float, crop: Size) -> dict[str, Tensor]:
+    """Frames (B,2,3) of the control ``given``: regions of ``side`` round evidence ``boxes`` (B,4) xyxy in pixels.
+
+    As a proposal would lie: a share of the parent's side, moved inside the parent where it would leave it, and grown
+    where the evidence is larger. The second region lies in the first, round the same evidence.
+    """
+    x0, y0, x1, y1 = boxes.float().unbind(-1)
+    found, theta = {}, torch.eye(2, 3, device=boxes.device).expand(len(boxes), 2, 3)
+    centre = torch.stack([(x0 + x1) / 2 / picture[1], (y0 + y1) / 2 / picture[0]], dim=-1)  # (B,2) in the picture
+    extent = torch.maximum((x1 - x0) / picture[1], (y1 - y0) / picture[0])  # (B,)
+    corner, length = torch.zeros_like(centre), torch.ones_like(extent)  # of the parent, in shares of the picture
+    for name in CROPS:
+        half = torch.maximum(torch.full_like(extent, side), extent / length).clamp(max=1) / 2  # (B,)
+        at = (centre - corner) / length.unsqueeze(-1)  # (B,2) in the parent
+        box = zoom.clamped_box(torch.cat([at, half.unsqueeze(-1)], dim=-1), smallest=0.0)  # (B,3)
+        theta = zoom.nested(theta, zoom.box_theta(box))
+        corner = corner + (box[:, :2] - box[:, 2:]) * length.unsqueeze(-1)
+        length = length * 2 * half
+        found[name] = geometry.theta_to_frame(theta.double(), crop, picture)
+    return found
+
+
+def _anywhere(images: Tensor, side: float, number: int) -> Tensor:
+    """A box (B,3) of ``side`` at a place that the pixels draw: at random over pictures, the same for one picture."""
+    levels = (images[:, :, ::_STRIDE, ::_STRIDE].float() * 255).round().long().flatten(1)  # (B,N)
+    weights = torch.arange(levels.shape[1], device=images.device) * 2_654_435 % 65_521 + 1  # (N,)
+    mixed = (levels * weights).sum(1)  # (B,): whole numbers, so no order of summing matters
+    draws = torch.stack([mixed * (48_271 + 2 * number) >> 3, mixed * (69_621 + 2 * number) >> 5], dim=-1)  # (B,2)
+    shares = (draws % 65_537).float() / 65_537
+    half = side / 2
+    return torch.cat([half + (1 - side) * shares, torch.full_like(shares[:, :1], half)], dim=-1)
+
+
+def _laid_out(images: Tensor) -> Tensor:
+    """The pictures with their channels together on a CPU, whose convolutions and poolings are then twice as fast."""
+    return images.contiguous(memory_format=torch.channels_last) if images.device.type == "cpu" else images

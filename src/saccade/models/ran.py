@@ -1,0 +1,182 @@
+"""RAN, the residual attention network: residual units, and attention modules whose masks can only add.
+
+Paper: Wang et al., "Residual Attention Network for Image Classification", 2017 (arXiv:1704.06904), Section 3, Figures 2
+and 3, Table 2.
+
+=================  ===========================================================================================
+Eq. (1), (3)-(6)    the mask and what it does: :mod:`saccade.attention.residual`
+Section 3, Fig. 2   a module, :class:`AttentionModule`: p units, the trunk (t units) beside the mask branch, p units
+Table 2             stem, a unit, modules, a unit, modules, a unit, modules, three units, mean, one layer
+=================  ===========================================================================================
+
+p = 1, t = 2, r = 1 as in the paper. With m modules in each stage the trunk has 36·m + 20 layers: ``modules: [1, 1, 1]``
+is Attention-56, ``[2, 2, 2]`` is Attention-92 for 32 × 32. For 224 × 224 Attention-92 is ``[1, 2, 3]``, the stem is
+``large`` and the widths are 256, 512, 1024, 2048.
+
+Deviations from the paper: it does not say the widths for 32 × 32. 64, 128, 256, 256 with a stem of 16 give the 1.9 M
+weights that it reports for Attention-92 (convolutions and the last layer: 1,931,696).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from torch import Tensor, nn
+
+from saccade import geometry
+from saccade.attention.residual import Masked, MaskType, ResidualAttention
+from saccade.backbones.layers import start_weights
+from saccade.backbones.preactivation import BOTTLENECK, PreActivationUnit, Stem, stem, strides
+from saccade.config import check_range
+from saccade.models.base import Given, PictureModel, Raw
+from saccade.models.quadrants import square_batch
+from saccade.models.ranges import MOST_STAGES, MOST_UNITS, MOST_WORDS
+from saccade.trace import Look
+
+MOST_POOLS = 8
+
+
+@dataclass(frozen=True)
+class RanConfig:
+    """Sizes; the defaults are those of Attention-56 for 32 × 32."""
+
+    answers: int = 10
+    """How many labels there are."""
+    stem: Stem = "small"
+    """For which pictures: ``small`` for about 32 × 32, ``large`` for about 224 × 224."""
+    widths: tuple[int, int, int, int] = (64, 128, 256, 256)
+    """Channels of the three stages and of the last units; a step to more channels halves the grid."""
+    modules: tuple[int, int, int] = (1, 1, 1)
+    """Attention modules of each stage."""
+    pools: tuple[int, int, int] = (3, 2, 1)
+    """How often the mask branch of each stage goes down by half."""
+    last: int = 3
+    """Units behind the last stage."""
+    mask_type: MaskType = "mixed"
+    """mixed (f1), channel (f2) or spatial (f3)."""
+    residual: bool = True
+    """(1 + M)·F; else M·F, naive attention learning."""
+
+    def __post_init__(self) -> None:
+        check_range(self, 1, MOST_WORDS, "answers")
+        check_range(self, BOTTLENECK, MOST_UNITS, "widths")
+        check_range(self, 0, MOST_STAGES, "modules")
+        check_range(self, 1, MOST_STAGES, "last")
+        check_range(self, 1, MOST_POOLS, "pools")
+        if not any(self.modules):
+            raise ValueError("modules: a stage or more needs one; the model 'resnet' has none")
+
+
+class AttentionModule(nn.Module):
+    """Figure 2: a unit; two units of trunk beside the mask branch; a unit. (B,C,H,W) → the same."""
+
+    def __init__(self, channels: int, pools: int, mask_type: MaskType, *, residual: bool) -> None:
+        super().__init__()
+        self.before = unit(channels)
+        self.trunk = nn.Sequential(unit(channels), unit(channels))
+        self.mask = ResidualAttention(channels, pools, unit, mask_type=mask_type, residual=residual)
+        self.after = unit(channels)
+
+    def forward(self, features: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor, Masked]:
+        """What goes on, the trunk's output, and what the mask did; ``weights`` take the place of the mask."""
+        before = self.before(features)
+        trunk = self.trunk(before)
+        found = self.mask.attend(before, trunk, weights=weights)
+        return self.after(found.context), trunk, found
+
+
+def unit(channels: int) -> PreActivationUnit:
+    """A residual unit that keeps channels and size."""
+    return PreActivationUnit(channels, channels)
+
+
+class RanModel(PictureModel):
+    """Pictures (B,3,H,W) → logits (B,K), and one gate for each attention module."""
+
+    Config = RanConfig
+    total = "product"
+
+    def __init__(self, config: RanConfig) -> None:
+        super().__init__()
+        self.config = config
+        first, *_ = widths = config.widths
+        self.stem = stem(config.stem, first // BOTTLENECK)
+        self.entry = nn.ModuleList()
+        """The unit with which each stage begins."""
+        self.attention = nn.ModuleDict()
+        """The modules by the names of their looks."""
+        self.stages: list[tuple[str, ...]] = []
+        """The names of the modules of each stage."""
+        self.frames: dict[str, Tensor] = {}
+        frame, incoming = geometry.frame_through(self.stem), first // BOTTLENECK
+        for number, (width, stride) in enumerate(zip(widths, strides(widths))):
+            self.entry.append(PreActivationUnit(incoming, width, stride))
+            frame, incoming = geometry.frame_through(self.entry[number], frame), width
+            names = _names(number + 1, config.modules[number]) if number < len(config.modules) else ()
+            for name in names:
+                pools, kind = config.pools[number], config.mask_type
+                self.attention[name] = AttentionModule(width, pools, kind, residual=config.residual)
+                self.frames[name] = frame
+            self.stages.append(names)
+        self.last = nn.Sequential(*(unit(incoming) for _ in range(config.last - 1)))
+        self.norm = nn.BatchNorm2d(incoming)
+        self.head = nn.Linear(incoming, config.answers)
+        start_weights(self)
+
+    @classmethod
+    def tiny(cls) -> Any:
+        """A size for tests."""
+        return RanConfig(answers=3, stem="large", widths=(8, 8, 16, 16), modules=(1, 0, 1), pools=(2, 1, 1), last=1)
+
+    @classmethod
+    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
+        """Inputs and labels that fit :meth:`tiny`: a square, labelled by its colour."""
+        return square_batch(count, seed)
+
+    @property
+    def look_names(self) -> tuple[str, ...]:
+        """A look for each module."""
+        return tuple(self.attention)
+
+    def encode(self, images: Tensor) -> Tensor:
+        """What comes before the first mask: (B,3,H,W) → (B,C,h,w)."""
+        features: Tensor = self.entry[0](self.stem(images))
+        return features
+
+    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
+        """All modules, then the classifier."""
+        here = encoding
+        raw: Raw = {}
+        for number, names in enumerate(self.stages):
+            here = self.entry[number](here) if number else here
+            for name in names:
+                here, trunk, found = self.attention[name](here, self._given_mask(attention, name, here))
+                raw |= {
+                    f"{name}.weights": found.weights,  # (B,h,w), or (B,C) of channels
+                    f"{name}.full": found.full,  # (B,C,h,w)
+                    f"{name}.values": trunk,  # (B,C,h,w)
+                    f"{name}.context": found.context,  # (B,C,h,w)
+                }
+        here = self.norm(self.last(here)).relu()  # (B,C,h,w)
+        return {"logits": self.head(here.mean((2, 3))), **raw}
+
+    def _given_mask(self, attention: Given | None, name: str, features: Tensor) -> Tensor | None:
+        """What is given for a module: a whole mask (B,C,h,w), or its short form; None where nothing is."""
+        shape: tuple[int, ...] = tuple(features.shape)
+        if attention is not None and name in attention and attention[name].dim() < len(shape):
+            by_channel = self.config.mask_type == "channel"
+            shape = shape[:2] if by_channel and attention[name].dim() == 2 else (shape[0], *shape[2:])
+        return self.given(attention, name, shape)
+
+    def looks(self, raw: Raw) -> tuple[Look, ...]:
+        """A gate for each module, the first module first."""
+        masks = ((name, cast(AttentionModule, module).mask) for name, module in self.attention.items())
+        return tuple(
+            mask.look(name, raw[f"{name}.weights"], raw[f"{name}.full"], self.frames[name]) for name, mask in masks
+        )
+
+
+def _names(stage: int, modules: int) -> tuple[str, ...]:
+    """What the looks of a stage are called: ``stage1``; of several modules ``stage1-1``, ``stage1-2``."""
+    return (f"stage{stage}",) if modules == 1 else tuple(f"stage{stage}-{place + 1}" for place in range(modules))

@@ -1,0 +1,112 @@
+"""Control for residual attention: a residual network of the same units, and no mask anywhere.
+
+Paper: He et al., "Identity Mappings in Deep Residual Networks", 2016 (arXiv:1603.05027), as the comparison of Wang et
+al., "Residual Attention Network for Image Classification", 2017 (arXiv:1704.06904).
+
+Stem, stages and last units are those of :mod:`saccade.models.ran`, with plain units where that has attention modules.
+How many there are is chosen so that weights and multiplications match: ``units: [5, 5, 10]`` has 1.1 M weights as
+Attention-56, ``[11, 9, 20]`` has 1.9 M as Attention-92; ``tests/models/test_models_ran.py`` counts both.
+
+Its look is a plain mean of the last map, which is what a global average pooling is.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from saccade.attention.given import grid_of
+from saccade.attention.soft import attend_alike, soft_look
+from saccade.backbones import Stages
+from saccade.backbones.layers import start_weights
+from saccade.backbones.preactivation import BOTTLENECK, PreActivationUnit, Stem, stem, strides
+from saccade.config import check_range
+from saccade.models.base import Given, PictureModel, Raw
+from saccade.models.picture_query import act
+from saccade.models.quadrants import square_batch
+from saccade.models.ranges import MOST_STAGES, MOST_UNITS, MOST_WORDS
+from saccade.trace import Look
+
+LOOK = "last"
+
+
+@dataclass(frozen=True)
+class ResidualNetConfig:
+    """Sizes; the defaults match Attention-56 for 32 × 32."""
+
+    answers: int = 10
+    """How many labels there are."""
+    stem: Stem = "small"
+    """For which pictures: ``small`` for about 32 × 32, ``large`` for about 224 × 224."""
+    widths: tuple[int, int, int, int] = (64, 128, 256, 256)
+    """Channels of the three stages and of the last units; a step to more channels halves the grid."""
+    units: tuple[int, int, int] = (5, 5, 10)
+    """Plain units of each stage, behind the one that changes its channels."""
+    last: int = 3
+    """Units behind the last stage."""
+
+    def __post_init__(self) -> None:
+        check_range(self, 1, MOST_WORDS, "answers")
+        check_range(self, BOTTLENECK, MOST_UNITS, "widths")
+        check_range(self, 0, MOST_STAGES, "units")
+        check_range(self, 1, MOST_STAGES, "last")
+
+
+class ResidualNetModel(PictureModel):
+    """Pictures (B,3,H,W) → logits (B,K), and one look that prefers nothing."""
+
+    Config = ResidualNetConfig
+    look_names = (LOOK,)
+
+    def __init__(self, config: ResidualNetConfig) -> None:
+        super().__init__()
+        self.config = config
+        first, *_ = widths = config.widths
+        stages: OrderedDict[str, nn.Module] = OrderedDict(stem=stem(config.stem, first // BOTTLENECK))
+        channels, incoming = {"stem": first // BOTTLENECK}, first // BOTTLENECK
+        plain = (*config.units, config.last - 1)
+        for number, (width, stride, more) in enumerate(zip(widths, strides(widths), plain), start=1):
+            units = [
+                PreActivationUnit(incoming, width, stride),
+                *(PreActivationUnit(width, width) for _ in range(more)),
+            ]
+            stages[f"stage{number}"], channels[f"stage{number}"] = nn.Sequential(*units), width
+            incoming = width
+        self.backbone = Stages(stages, channels)
+        self.norm = nn.BatchNorm2d(incoming)
+        self.head = nn.Linear(incoming, config.answers)
+        start_weights(self)
+
+    @classmethod
+    def tiny(cls) -> Any:
+        """A size for tests."""
+        return ResidualNetConfig(answers=3, stem="large", widths=(8, 8, 16, 16), units=(1, 0, 0), last=1)
+
+    @classmethod
+    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
+        """Inputs and labels that fit :meth:`tiny`: a square, labelled by its colour."""
+        return square_batch(count, seed)
+
+    @property
+    def encoder(self) -> Stages:
+        """The backbone."""
+        return self.backbone
+
+    def encode(self, images: Tensor) -> Tensor:
+        """(B,3,H,W) → features (B,C,h,w)."""
+        features: Tensor = self.backbone(images)
+        return features
+
+    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
+        """Average the cells of the last map, then classify."""
+        values = self.norm(encoding).relu()  # (B,C,h,w)
+        attended = attend_alike(values, self.given(attention, LOOK, grid_of(values)))
+        return {"logits": self.head(attended.context), **act(LOOK, values, attended)}
+
+    def looks(self, raw: Raw) -> tuple[Look, ...]:
+        """One look that prefers nothing."""
+        frame = self.backbone.frames[self.backbone.names[-1]]
+        return (soft_look(LOOK, raw[f"{LOOK}.weights"], raw[f"{LOOK}.scores"], frame),)

@@ -1,0 +1,213 @@
+"""Residual attention: the equations by hand, the wiring of the mask branch, and what a look of it says."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade.attention.residual import (
+    EPSILON,
+    MASKS,
+    MaskBranch,
+    ResidualAttention,
+    channel_mask,
+    enlarged,
+    masked,
+    mixed_mask,
+    spatial_mask,
+)
+from saccade.errors import DataError, ShapeError
+from saccade.trace import AttentionTrace
+
+KINDS = sorted(MASKS)
+
+
+def sigmoid(number: float) -> float:
+    return 1 / (1 + math.exp(-number))
+
+
+def grid(*rows: tuple[float, ...]) -> Tensor:
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+# ---------------------------------------------------------------- the equations, by hand
+
+
+def test_a_residual_mask_adds_and_a_naive_one_multiplies() -> None:
+    features, mask = grid((2.0, -4.0), (0.0, 1.0)), grid((0.25, 0.5), (1.0, 0.0))
+    assert masked(features, mask, residual=True).tolist() == [[2.5, -6.0], [0.0, 1.0]]  # (1 + M)·F
+    assert masked(features, mask, residual=False).tolist() == [[0.5, -2.0], [0.0, 0.0]]  # M·F
+
+
+def test_without_a_mask_the_residual_keeps_the_trunk_and_the_naive_one_keeps_nothing() -> None:
+    features = torch.randn(2, 3, 4, 5)
+    nothing = torch.zeros_like(features)
+    assert torch.equal(masked(features, nothing, residual=True), features)
+    assert torch.equal(masked(features, nothing, residual=False), nothing)
+
+
+def test_a_mixed_mask_is_a_sigmoid_of_each_number() -> None:
+    found = mixed_mask(grid((0.0, 1.0), (-2.0, 3.0)))
+    expected = grid((0.5, sigmoid(1)), (sigmoid(-2), sigmoid(3)))
+    torch.testing.assert_close(found, expected)
+
+
+def test_a_channel_mask_has_length_one_at_every_cell() -> None:
+    scores = torch.stack([grid((3.0, 0.0)), grid((4.0, -2.0))])[None]  # (1,2,1,2): cells (3,4) and (0,-2)
+    expected = torch.stack([grid((0.6, 0.0)), grid((0.8, -1.0))])[None]
+    torch.testing.assert_close(channel_mask(scores), expected)
+
+
+def test_a_spatial_mask_is_normalised_over_the_cells_of_each_channel() -> None:
+    scores = torch.stack([grid((1.0, 3.0)), grid((10.0, 30.0))])[None]  # (1,2,1,2): mean 2 and 20, deviation 1 and 10
+    expected = grid((sigmoid(-1), sigmoid(1)))
+    found = spatial_mask(scores)[0]
+    torch.testing.assert_close(found[0], expected, rtol=0, atol=1e-9)
+    torch.testing.assert_close(found[1], expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_where_all_is_equal_nothing_breaks(kind: str) -> None:
+    scores = torch.zeros(1, 2, 3, 3, requires_grad=True)
+    found = MASKS[kind](scores)
+    found.sum().backward()
+    assert found.isfinite().all()
+    assert scores.grad is not None
+    assert scores.grad.isfinite().all()
+    assert EPSILON > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("residual", [True, False])
+def test_gradients_are_right(kind: str, residual: bool) -> None:
+    torch.manual_seed(0)
+    features, scores = (torch.randn(2, 3, 2, 4, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    assert torch.autograd.gradcheck(lambda f, x: masked(f, MASKS[kind](x), residual=residual), (features, scores))
+
+
+# ---------------------------------------------------------------- enlarging
+
+
+@pytest.mark.parametrize("size", [(4, 6), (1, 1), (3, 5)])
+def test_twice_the_size_is_what_torch_makes_of_it(size: tuple[int, int]) -> None:
+    features = torch.randn(2, 3, *size, dtype=torch.float64)
+    like = torch.empty(2, 3, 2 * size[0], 2 * size[1])
+    expected = F.interpolate(features, scale_factor=2, mode="bilinear", align_corners=False)
+    torch.testing.assert_close(enlarged(features, like), expected, rtol=0, atol=1e-12)
+
+
+def test_other_sizes_are_enlarged_too() -> None:
+    found = enlarged(torch.arange(4.0).expand(1, 1, 5, 4), torch.empty(1, 1, 7, 9))
+    assert found.shape == (1, 1, 7, 9)
+    assert found[0, 0, 0].tolist() == sorted(found[0, 0, 0].tolist())
+    assert (float(found.min()), float(found.max())) == pytest.approx((0.0, 3.0))
+
+
+# ---------------------------------------------------------------- the wiring
+
+
+class Counted(nn.Module):
+    """A unit that does nothing but note the sizes that it saw."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[int, int]] = []
+
+    def forward(self, features: Tensor) -> Tensor:
+        self.seen.append((features.shape[-2], features.shape[-1]))
+        return features
+
+
+@pytest.mark.parametrize(("pools", "units"), [(1, 2), (2, 5), (3, 8)])
+def test_a_branch_has_its_units_at_the_right_sizes(pools: int, units: int) -> None:
+    """One a level down, one more at the lowest; up again one beside and one after each sum, but none at the end."""
+    made: list[Counted] = []
+    branch = MaskBranch(4, pools, lambda channels: made.append(Counted()) or made[-1])
+    branch.eval()(torch.randn(1, 4, 32, 16))
+    assert len(made) == units
+    level = [(32 >> step, 16 >> step) for step in range(1, pools + 1)]
+    assert [unit.seen for unit in branch.down] == [[size] for size in level]
+    assert branch.lowest.seen == [level[-1]]
+    assert [unit.seen for unit in branch.skip] == [[size] for size in level[:-1]]
+    assert [unit.seen for unit in branch.up] == [[size] for size in level[:-1]]
+
+
+def test_what_is_added_on_the_way_up_comes_from_the_way_down() -> None:
+    """With units that do nothing, the map before the head is the pooled maps added up, each enlarged."""
+    branch = MaskBranch(2, 3, lambda channels: nn.Identity()).eval()
+    branch.head = nn.Identity()
+    features = torch.randn(1, 2, 16, 16)
+    one = branch.pool(features)
+    two = branch.pool(one)
+    three = branch.pool(two)
+    expected = enlarged(enlarged(enlarged(three, two) + two, one) + one, features)
+    torch.testing.assert_close(branch(features), expected)
+
+
+def test_the_trunk_is_no_part_of_the_mask() -> None:
+    gate = ResidualAttention(4, 2, lambda channels: nn.Conv2d(channels, channels, 1)).eval()
+    before = torch.randn(1, 4, 8, 8)
+    masks = [gate.attend(before, trunk).full for trunk in (torch.randn(1, 4, 8, 8), torch.zeros(1, 4, 8, 8))]
+    assert torch.equal(*masks)
+
+
+# ---------------------------------------------------------------- looks
+
+
+def made(kind: str, residual: bool) -> tuple[ResidualAttention, Tensor, Tensor]:
+    torch.manual_seed(0)
+    gate = ResidualAttention(
+        4, 1, lambda channels: nn.Conv2d(channels, channels, 1), mask_type=kind, residual=residual
+    ).eval()
+    return gate, torch.randn(2, 4, 6, 8), torch.randn(2, 4, 6, 8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("residual", [True, False])
+def test_the_look_makes_the_features_again(kind: str, residual: bool) -> None:
+    gate, before, trunk = made(kind, residual)
+    context, look = gate(before, trunk)
+    look.validate()
+    torch.testing.assert_close(look.rebuild(trunk), context, rtol=0, atol=1e-6)
+    assert look.base == (1.0 if residual else 0.0)
+
+
+@pytest.mark.parametrize("residual", [True, False])
+def test_the_total_multiplies_one_plus_the_mask(residual: bool) -> None:
+    gate, before, trunk = made("mixed", residual)
+    look = gate(before, trunk)[1]
+    size = torch.tensor([[6, 8], [6, 8]])
+    trace = AttentionTrace((look,), image_size=size, total="product")
+    expected = look.weights + (1 if residual else 0)
+    torch.testing.assert_close(trace.image_map().float(), expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(trace.image_map(look).float(), look.weights, rtol=0, atol=1e-6)
+
+
+def test_a_mask_of_channels_lies_on_no_place() -> None:
+    gate, before, trunk = made("channel", True)
+    look = gate(before, trunk)[1]
+    assert not look.is_spatial
+    assert look.weights.shape == (2, 4)
+    torch.testing.assert_close(look.full.square().sum(1), torch.ones(2, 6, 8))
+    with pytest.raises(DataError, match="no look on a picture"):
+        AttentionTrace((look,), image_size=torch.tensor([[6, 8], [6, 8]])).image_map()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_given_weights_take_the_place_of_the_mask(kind: str) -> None:
+    gate, before, trunk = made(kind, True)
+    short = torch.rand(2, 4) if kind == "channel" else torch.rand(2, 6, 8)
+    found = gate.attend(before, trunk, weights=short)
+    spread = short[:, :, None, None] if kind == "channel" else short[:, None]
+    torch.testing.assert_close(found.context, (1 + spread) * trunk)
+    assert torch.equal(found.weights, short)
+    full = torch.rand(2, 4, 6, 8)
+    torch.testing.assert_close(gate.attend(before, trunk, weights=full).context, (1 + full) * trunk)
+    with pytest.raises(ShapeError, match="weights"):
+        gate.attend(before, trunk, weights=torch.rand(2, 3, 6, 8))
+    with pytest.raises(ShapeError, match="weights"):
+        gate.attend(before, trunk, weights=torch.rand(2, 5, 8))

@@ -1,0 +1,187 @@
+"""RA-CNN's zoom: equations by hand, legal boxes, true gradients, and crops of crops on the right pixels."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from saccade import geometry
+from saccade.attention import zoom as zooming
+from saccade.attention.zoom import (
+    AttentionProposal,
+    Shrink,
+    box_theta,
+    boxcar,
+    boxcar_mask,
+    clamped_box,
+    corners,
+    legal_box,
+    mask_in_crop,
+    nested,
+    strongest,
+    theta_box,
+    zoom,
+)
+from saccade.errors import ConfigError, ShapeError
+
+
+def test_corners_and_theta_by_hand() -> None:
+    """Eq. (3): centre (0.5, 0.25), half side 0.25 → from (0.25, 0) to (0.75, 0.5); θ has side ½, shift (0, −½)."""
+    box = torch.tensor([[0.5, 0.25, 0.25]])
+    assert corners(box).tolist() == [[0.25, 0.0, 0.75, 0.5]]
+    assert box_theta(box).tolist() == [[[0.5, 0.0, 0.0], [0.0, 0.5, -0.5]]]
+    assert theta_box(box_theta(box)).tolist() == box.tolist()
+
+
+def test_boxcar_by_hand() -> None:
+    """Eqs. (5, 6), k = 10, from 0.2 to 0.6: at the edge ½ − h(−4), in the middle h(2) − h(−2), far outside nearly 0."""
+
+    def h(z: float) -> float:
+        return 1 / (1 + math.exp(-10 * z))
+
+    at = torch.tensor([0.2, 0.4, 0.9], dtype=torch.float64)
+    low, high = torch.tensor(0.2, dtype=torch.float64), torch.tensor(0.6, dtype=torch.float64)
+    expected = [0.5 - h(-0.4), h(0.2) - h(-0.2), h(0.7) - h(0.3)]
+    assert boxcar(at, low, high, 10.0).tolist() == pytest.approx(expected)
+    assert expected[1] == pytest.approx(0.7616, abs=1e-4)
+
+
+def test_mask_is_the_product_of_two_boxcars() -> None:
+    """As loops over the cells of an oblong grid."""
+    box = torch.tensor([[0.4, 0.55, 0.3], [0.7, 0.3, 0.2]], dtype=torch.float64)
+    mask = boxcar_mask(box, (3, 5), 12.0)
+    for number in range(2):
+        x0, y0, x1, y1 = corners(box)[number]
+        for row in range(3):
+            for column in range(5):
+                x, y = torch.tensor((column + 0.5) / 5).double(), torch.tensor((row + 0.5) / 3).double()
+                expected = boxcar(x, x0, x1, 12.0) * boxcar(y, y0, y1, 12.0)
+                assert float(mask[number, row, column]) == pytest.approx(float(expected), abs=1e-7)
+
+
+def test_mask_in_the_crop_is_the_mask_where_the_crop_reads() -> None:
+    """Read off the mask of a fine parent through the crop's own grid, it is the mask in the crop: t_l decides it."""
+    for box in ([0.5, 0.5, 0.25], [0.31, 0.62, 0.2]):
+        boxes = torch.tensor([box], dtype=torch.float64)
+        parent = boxcar_mask(boxes, (2000, 2000), 40.0).unsqueeze(1)  # (1,1,H,W)
+        read = geometry.sample_theta(parent, box_theta(boxes), (7, 6))[:, 0]
+        assert torch.allclose(read, mask_in_crop(boxes[:, 2], (7, 6), 40.0), atol=1e-4)
+
+
+@pytest.mark.parametrize("smallest", [1 / 3, 2 / 3, 1.0])
+def test_every_number_gives_a_legal_box(smallest: float) -> None:
+    """Also numbers at which a sigmoid saturates; a box that is legal stays as it is when clamped."""
+    numbers = torch.cat([torch.randn(500, 3, generator=torch.Generator().manual_seed(0)) * 20, torch.eye(3) * 1e4])
+    box = legal_box(numbers.double(), smallest)
+    x0, y0, x1, y1 = corners(box).unbind(-1)
+    slack = 1e-12
+    assert (torch.stack([x0, y0]) >= -slack).all()
+    assert (torch.stack([x1, y1]) <= 1 + slack).all()
+    assert ((2 * box[:, 2] >= smallest - slack) & (box[:, 2] <= 0.5 + slack)).all()
+    assert torch.allclose(clamped_box(box, smallest), box, atol=1e-9)
+
+
+def test_clamps_by_hand() -> None:
+    """A side below a third grows to it, one beyond the picture shrinks to it; then the centre moves inside."""
+    given = torch.tensor([[0.0, 0.9, 0.05], [0.3, 0.5, 0.9], [0.5, 0.5, 0.25]])
+    expected = torch.tensor([[1 / 6, 5 / 6, 1 / 6], [0.5, 0.5, 0.5], [0.5, 0.5, 0.25]])
+    assert torch.allclose(clamped_box(given), expected)
+
+
+def test_whole_picture_is_itself_and_the_window_reads_its_pixels() -> None:
+    """The whole at its own size is the picture; the lower right quarter at its own size is those pixels."""
+    picture = torch.rand(1, 2, 6, 8, generator=torch.Generator().manual_seed(1))
+    whole, _ = zoom(picture, box_theta(torch.tensor([[0.5, 0.5, 0.5]])), torch.tensor([0.5]), (6, 8))
+    assert torch.allclose(whole, picture, atol=1e-6)
+    quarter, _ = zoom(picture, box_theta(torch.tensor([[0.75, 0.75, 0.25]])), torch.tensor([0.25]), (3, 4))
+    assert torch.allclose(quarter, picture[:, :, 3:, 4:], atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [(31, 45), (224, 224), (7, 5)])
+def test_crops_of_crops_land_on_the_right_pixels(size: tuple[int, int]) -> None:
+    """Corners by hand: the inner box in shares of the outer one, in pixels of a picture of odd sides."""
+    outer, inner = torch.tensor([[0.4, 0.6, 0.3]]).double(), torch.tensor([[0.55, 0.3, 0.2]]).double()
+    theta = nested(box_theta(outer), box_theta(inner))  # (1,2,3)
+    grid = (9, 11)
+    frame = geometry.theta_to_frame(theta, grid, size)
+    height, width = size
+    x0, y0, x1, y1 = corners(outer)[0].tolist()
+    u0, v0, u1, v1 = corners(inner)[0].tolist()
+    expected = [(x0 + u0 * (x1 - x0)) * width, (y0 + v0 * (y1 - y0)) * height]
+    opposite = [(x0 + u1 * (x1 - x0)) * width, (y0 + v1 * (y1 - y0)) * height]
+    found = geometry.apply(frame, torch.tensor([[0.0, 0.0], [grid[1], grid[0]]]).double().unsqueeze(1)).squeeze(1)
+    assert found[0].tolist() == pytest.approx(expected)
+    assert found[1].tolist() == pytest.approx(opposite)
+    picture = torch.stack(torch.meshgrid(torch.arange(height) + 0.5, torch.arange(width) + 0.5, indexing="ij"))
+    read, _ = zoom(picture.double().unsqueeze(0), theta, inner[:, 2], grid)
+    centre = geometry.apply(frame, torch.tensor([[5.5, 4.5]]).double())[0]
+    assert [float(read[0, 1, 4, 5]), float(read[0, 0, 4, 5])] == pytest.approx(centre.tolist())
+
+
+def test_gradients_are_those_of_what_is_computed() -> None:
+    """Through crop and mask, of two nested boxes and of the picture."""
+    generator = torch.Generator().manual_seed(2)
+    coarse = torch.rand(2, 1, 4, 5, dtype=torch.float64, generator=generator)
+    picture = F.interpolate(coarse, (9, 11), mode="bicubic").requires_grad_()
+    numbers = torch.randn(2, 2, 3, dtype=torch.float64, generator=generator).requires_grad_()
+
+    def seen(picture: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+        outer, inner = legal_box(numbers).unbind(1)  # (B,3) each
+        theta = nested(box_theta(outer), box_theta(inner))
+        crop, mask = zoom(picture, theta, inner[:, 2], (3, 4), sharpness=12.0)
+        return crop * mask.unsqueeze(1) + zoom(picture, box_theta(outer), outer[:, 2], (3, 4))[0]
+
+    assert torch.autograd.gradcheck(seen, (picture, numbers))
+
+
+def test_gradient_pulls_the_window_to_a_bright_spot() -> None:
+    """Brightness of the crop rises when the window moves towards a spot at its right, and no other way."""
+    x = (torch.arange(32) + 0.5) / 32
+    spot = torch.exp(-((x - 0.62) ** 2) / 0.02) * torch.exp(-((x[:, None] - 0.5) ** 2) / 0.02)
+    box = torch.tensor([[0.5, 0.5, 0.25]], requires_grad=True)
+    zoom(spot[None, None], box_theta(box), box[:, 2], (16, 16))[0].sum().backward()
+    assert box.grad is not None
+    assert box.grad[0, 0] > 10 * box.grad[0, 1].abs()
+
+
+def test_proposal_starts_centred_and_learns() -> None:
+    """Half the parent's side before training, for every legal range that has it; gradients reach both layers."""
+    for smallest, half in ((1 / 3, 0.25), (2 / 3, 1 / 3 + (0.5 - 1 / 3) * 0.05), (1.0, 0.5)):
+        proposal = AttentionProposal(4, (3, 5), hidden=6, smallest=smallest)
+        assert torch.allclose(proposal(torch.randn(2, 4, 3, 5)), torch.tensor([0.5, 0.5, half]).expand(2, 3))
+    proposal = AttentionProposal(4, (3, 5), hidden=6)
+    torch.nn.init.normal_(proposal.propose.weight)
+    proposal(torch.randn(2, 4, 3, 5)).sum().backward()
+    assert all(parameter.grad is not None and parameter.grad.any() for parameter in proposal.parameters())
+    with pytest.raises(ConfigError, match="share of its parent"):
+        AttentionProposal(4, (3, 5), hidden=6, smallest=0.0)
+
+
+def test_strongest_is_the_centre_of_a_cell() -> None:
+    """On an odd, oblong grid: cell (row 2, column 1) of 3×5 has its centre at (1.5, 2.5); of equal ones the first."""
+    response = torch.zeros(2, 3, 5)
+    response[0, 2, 1] = 1.0
+    assert strongest(response).tolist() == [[1.5, 2.5], [0.5, 0.5]]
+
+
+@pytest.mark.parametrize(("picture", "size"), [((224, 224), (112, 112)), ((31, 45), (17, 20)), ((9, 9), (9, 9))])
+def test_shrink_is_antialiased_bilinear(picture: tuple[int, int], size: tuple[int, int]) -> None:
+    """The same numbers as torch's own, for odd sizes too; nothing but weights of one row in it."""
+    images = torch.rand(2, 3, *picture, generator=torch.Generator().manual_seed(3))
+    expected = F.interpolate(images, size, mode="bilinear", antialias=True)
+    assert torch.allclose(Shrink(picture, size)(images), expected, atol=1e-5)
+
+
+def test_a_window_for_another_batch_is_refused() -> None:
+    """One θ for each picture."""
+    with pytest.raises(ShapeError, match="theta"):
+        zoom(torch.rand(2, 3, 8, 8), torch.eye(2, 3).unsqueeze(0), torch.tensor([0.5]), (4, 4))
+
+
+def test_sharpness_is_the_documented_one() -> None:
+    """12 % to 88 % within a tenth of the side."""
+    edge = boxcar(torch.tensor([0.45, 0.55]), torch.tensor(0.5), torch.tensor(5.0), zooming.SHARPNESS)
+    assert edge.tolist() == pytest.approx([0.119, 0.881], abs=1e-3)

@@ -1,0 +1,141 @@
+"""Pictures whose class hangs on a detail: pure functions of their number, edits that change one thing, fine stripes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from saccade.data.details import render
+from saccade.data.details.layout import (
+    CELL,
+    CLASSES,
+    MARK,
+    REACH,
+    SIZE,
+    TILE,
+    DetailLayout,
+    moved,
+    rewoven,
+    sample_details,
+    surrounded,
+)
+from saccade.data.details.render import render_details
+from saccade.errors import DataError
+
+SOME = torch.arange(40)
+
+
+@pytest.fixture(scope="module")
+def layout() -> DetailLayout:
+    """The first pictures of a stream."""
+    return sample_details(3, SOME)
+
+
+@pytest.fixture(scope="module")
+def pictures(layout: DetailLayout) -> torch.Tensor:
+    """Their pixels."""
+    return render_details(layout)
+
+
+def test_a_picture_is_the_same_whoever_it_is_made_with(pictures: torch.Tensor) -> None:
+    """Bit for bit: alone, in another order, beside repeats; and another seed gives other pictures."""
+    order = torch.tensor([7, 39, 7, 0])
+    assert torch.equal(render_details(sample_details(3, order)), pictures[order])
+    assert torch.equal(render_details(sample_details(3, torch.tensor([21]))), pictures[21:22])
+    assert not torch.equal(render_details(sample_details(4, torch.tensor([21]))), pictures[21:22])
+    with pytest.raises(DataError, match="numbered from 0"):
+        sample_details(3, torch.tensor([-1]))
+
+
+def test_pictures_stay_what_they_were(pictures: torch.Tensor) -> None:
+    """Recorded numbers: a trained model knows these pictures, so they must not change."""
+    assert pictures.shape == (40, 3, SIZE, SIZE)
+    assert int(pictures[:2].long().sum()) == 36_763_808
+
+
+def test_discs_keep_apart_and_inside(layout: DetailLayout) -> None:
+    """Every disc in a cell of its own, with room for its soft edge; every mark within the rim."""
+    cells = layout.y // CELL * 3 + layout.x // CELL
+    assert all(len(set(row)) == 4 for row in cells.tolist())
+    for at in (layout.x, layout.y):
+        assert ((at % CELL >= REACH) & (at % CELL < CELL - REACH) & (at < 3 * CELL)).all()
+    far = (layout.mark_x.square() + layout.mark_y.square()).sqrt() + MARK
+    assert (far <= layout.radius - 4).all()
+
+
+def test_classes_and_places_are_spread_evenly() -> None:
+    """Of 6,000 pictures every class has about a twelfth, every cell about a ninth of the bearers."""
+    many = sample_details(0, torch.arange(6000))
+    share = torch.bincount(many.label, minlength=len(CLASSES)) / 6000
+    assert (share - 1 / 12).abs().max() < 0.015
+    cell = many.y[:, 0] // CELL * 3 + many.x[:, 0] // CELL
+    assert (torch.bincount(cell, minlength=9) / 6000 - 1 / 9).abs().max() < 0.018
+
+
+def test_evidence_is_where_the_mark_is(layout: DetailLayout, pictures: torch.Tensor) -> None:
+    """Only there do pixels change when the stripes do; the box is the tight one of the mask."""
+    changed = (render_details(rewoven(layout)) != pictures).any(1)  # (B,H,W)
+    soft = F.max_pool2d(layout.masks.float().unsqueeze(1), 3, 1, 1)[:, 0].bool()  # one pixel of soft edge more
+    assert not (changed & ~soft).any()
+    assert (changed & layout.masks).sum() > 0.7 * layout.masks.sum()
+    for mask, box in zip(layout.masks, layout.boxes):
+        rows, columns = mask.any(1).nonzero(), mask.any(0).nonzero()
+        tight = [int(columns.min()), int(rows.min()), int(columns.max()) + 1, int(rows.max()) + 1]
+        assert box.tolist() == tight
+
+
+def test_moving_moves_the_bearer_alone(layout: DetailLayout) -> None:
+    """Same class, same discs, another cell that was free; pixels change at the old and the new place only."""
+    there = moved(layout)
+    assert torch.equal(there.label, layout.label)
+    assert torch.equal(there.x[:, 1:], layout.x[:, 1:])
+    cells = there.y // CELL * 3 + there.x // CELL
+    assert all(len(set(row)) == 4 for row in cells.tolist())
+    assert ((there.x[:, 0] // CELL != layout.x[:, 0] // CELL) | (there.y[:, 0] // CELL != layout.y[:, 0] // CELL)).all()
+    changed = (render_details(there) != render_details(layout)).any(1)
+    near = torch.zeros_like(changed)
+    for number in range(len(layout)):
+        for each in (layout, there):
+            x, y = int(each.x[number, 0]), int(each.y[number, 0])
+            near[number, y - REACH : y + REACH + 1, x - REACH : x + REACH + 1] = True
+    assert not (changed & ~near).any()
+
+
+def test_other_surroundings_leave_the_bearer(layout: DetailLayout, pictures: torch.Tensor) -> None:
+    """Class, place and mark stay, and nearly every other pixel changes; discs still keep apart."""
+    among = surrounded(layout)
+    assert torch.equal(among.label, layout.label)
+    assert torch.equal(among.boxes, layout.boxes)
+    cells = among.y // CELL * 3 + among.x // CELL
+    assert all(len(set(row)) == 4 for row in cells.tolist())
+    assert (render_details(among) != pictures).any(1).float().mean() > 0.9
+
+
+def test_half_the_size_cannot_tell_the_stripes() -> None:
+    """The filter of a view half as large leaves under 3 % of any weave, at every shift; at full size all is there."""
+    woven = render._weaves(torch.device("cpu")).double()  # (4,12,12)
+    wide = woven.repeat(1, 6, 6)  # (4,72,72)
+    for shift in range(2):
+        small = F.interpolate(wide[:, None, shift:, shift:], scale_factor=0.5, mode="bilinear", antialias=True)
+        middle = small[..., 4:-4, 4:-4]
+        assert middle.abs().max() < 0.03 * render.CONTRAST
+    assert (woven.square().mean((1, 2)).sqrt() > 0.6 * render.CONTRAST).all()
+    assert (woven.mean((1, 2)).abs() < 0.1).all()
+    assert woven.shape[-1] == TILE
+
+
+def test_stripes_run_as_they_are_called() -> None:
+    """Upright ones are the same up and down, level ones left and right, rising ones along a step right and up."""
+    upright, level, rising, falling = render._weaves(torch.device("cpu"))
+    assert torch.equal(upright, upright.roll(1, 0))
+    assert torch.equal(level, level.roll(1, 1))
+    assert torch.equal(rising, rising.roll((-1, 1), (0, 1)))
+    assert torch.equal(falling, falling.roll((1, 1), (0, 1)))
+    assert not torch.equal(rising, falling)
+
+
+@pytest.mark.gpu
+def test_a_gpu_makes_the_same_pictures(pictures: torch.Tensor) -> None:
+    """Bit for bit."""
+    assert torch.equal(render_details(sample_details(3, SOME.cuda())).cpu(), pictures)

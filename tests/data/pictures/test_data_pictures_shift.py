@@ -1,0 +1,54 @@
+"""Pictures moved and mirrored by whole pixels: every byte comes from its place, the rest is the mean colour."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from saccade.backbones.layers import IMAGENET_MEAN
+from saccade.data.pictures.shift import MEAN_COLOUR, Shift, shifted
+from saccade.errors import ConfigError
+
+IMAGES = torch.arange(64 * 3 * 5 * 7).remainder(251).reshape(64, 3, 5, 7).to(torch.uint8)
+
+
+def by_hand(image: Tensor, x: int, y: int, mirrored: bool) -> Tensor:
+    """(3,H,W) moved by (x, y): what lies outside is the mean colour."""
+    _, height, width = image.shape
+    found = torch.tensor(MEAN_COLOUR, dtype=torch.uint8)[:, None, None].repeat(1, height, width)
+    for row in range(height):
+        for column in range(width):
+            from_row, from_column = row + y, (width - 1 - column if mirrored else column) + x
+            if 0 <= from_row < height and 0 <= from_column < width:
+                found[:, row, column] = image[:, from_row, from_column]
+    return found
+
+
+def test_each_picture_is_one_of_the_ways_to_move_it_and_all_ways_occur() -> None:
+    moved = shifted(IMAGES, Shift(pixels=1), seed=3)
+    assert (moved.dtype, moved.shape) == (torch.uint8, IMAGES.shape)
+    ways = [(x, y, mirrored) for x in (-1, 0, 1) for y in (-1, 0, 1) for mirrored in (False, True)]
+    found = [next(way for way in ways if torch.equal(by_hand(one, *way), to)) for one, to in zip(IMAGES, moved)]
+    assert {x for x, _, _ in found} == {y for _, y, _ in found} == {-1, 0, 1}
+    assert {mirrored for *_, mirrored in found} == {False, True}
+    assert len(set(found)) > 12
+
+
+def test_it_is_a_function_of_the_seed() -> None:
+    assert torch.equal(shifted(IMAGES, Shift(), 5), shifted(IMAGES, Shift(), 5))
+    assert not torch.equal(shifted(IMAGES, Shift(), 5), shifted(IMAGES, Shift(), 6))
+
+
+def test_no_way_to_move_changes_nothing() -> None:
+    assert torch.equal(shifted(IMAGES, Shift(pixels=0, mirror=False), 1), IMAGES)
+
+
+def test_the_border_is_nothing_to_a_network_that_subtracts_the_mean() -> None:
+    assert [round(255 * mean) for mean in IMAGENET_MEAN] == list(MEAN_COLOUR)
+
+
+@pytest.mark.parametrize("pixels", [-1, 5000])
+def test_moves_that_make_no_sense(pixels: int) -> None:
+    with pytest.raises(ConfigError, match="pixels"):
+        Shift(pixels=pixels)

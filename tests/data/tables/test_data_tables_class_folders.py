@@ -1,0 +1,160 @@
+"""Folders by class: with and without splits, and everything in them that cannot be used."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+from saccade.data.tables.class_folders import read_class_folders
+from saccade.data.tables.labelled import LabelTable, LabelTableOptions, read_label_csv, read_label_jsonl
+from saccade.errors import DataError
+
+
+def write(top: Path, **files: str) -> Path:
+    """``class__name=content``: files that have the name of a picture; nobody decodes them here."""
+    for key, content in files.items():
+        path = top / Path(*key.split("__")).with_suffix(".png")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    return top
+
+
+def read(path: Path, *, strict: bool = False) -> LabelTable:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return read_class_folders(path, LabelTableOptions(strict=strict))
+
+
+def many(top: Path, classes: tuple[str, ...] = ("cat", "dog"), each: int = 40) -> Path:
+    return write(top, **{f"{name}__{number}": f"{name}{number}" for name in classes for number in range(each)})
+
+
+def test_without_splits_a_hash_of_the_path_says_them(tmp_path: Path) -> None:
+    table = read(many(tmp_path))
+    assert table.classes == ("cat", "dog")
+    assert sum(map(table.count, ("train", "val", "test"))) == 80
+    assert 45 < table.count("train") < 67
+    assert min(table.count("val"), table.count("test")) > 3
+    assert {row.label == row.image.parent.name for row in table.rows} == {True}
+
+
+def test_splits_stay_when_the_folder_is_moved_or_grows(tmp_path: Path) -> None:
+    before = {(row.label, row.image.name): row.split for row in read(many(tmp_path / "a")).rows}
+    after = {(row.label, row.image.name): row.split for row in read(many(tmp_path / "b", ("cat", "dog", "eel"))).rows}
+    assert before.items() < after.items()
+
+
+def test_splits_above_the_classes_are_taken_as_they_are(tmp_path: Path) -> None:
+    table = read(write(tmp_path, train__cat__1="a", train__dog__1="b", validation__cat__2="c", test__dog__2="d"))
+    assert {(row.label, row.split) for row in table.rows} == {
+        ("cat", "train"), ("dog", "train"), ("cat", "val"), ("dog", "test")
+    }  # fmt: skip
+
+
+def test_without_val_a_part_of_train_becomes_it(tmp_path: Path) -> None:
+    top = many(tmp_path / "train") and write(tmp_path, test__cat__x="x", test__dog__y="y")
+    table = read(top)
+    assert table.count("test") == 2
+    assert 3 < table.count("val") < 25
+    assert table.count("train") == 80 - table.count("val")
+
+
+def test_folders_below_a_class_belong_to_it_and_hidden_files_do_not_count(tmp_path: Path) -> None:
+    table = read(write(tmp_path, cat__day1__1="a", cat__day2__1="b", **{"cat__.thumb": "t", ".git__x": "y"}))
+    assert [row.label for row in table.rows] == ["cat", "cat"]
+    assert table.skipped == ()
+
+
+def test_what_cannot_be_used_is_counted_and_named(tmp_path: Path) -> None:
+    top = many(tmp_path)
+    (top / "empty").mkdir()
+    (top / "cat" / "notes.txt").write_text("x")
+    table = read(top)
+    assert "class without pictures: empty" in table.skipped
+    assert "no picture by its name: cat/notes.txt" in table.skipped
+    with pytest.raises(DataError, match="strict, and 2 pictures cannot be used"):
+        read(top, strict=True)
+
+
+def test_the_same_picture_in_two_classes_is_left_out_of_both(tmp_path: Path) -> None:
+    table = read(write(many(tmp_path), cat__same="twin", dog__other="twin", dog__third="alone!"))
+    assert [entry for entry in table.skipped if entry.startswith("same picture in two classes")] == [
+        "same picture in two classes: cat/same.png = dog/other.png",
+        "same picture in two classes: dog/other.png = cat/same.png",
+    ]
+    assert not {"same.png", "other.png"} & {row.image.name for row in table.rows}
+    assert "third.png" in {row.image.name for row in table.rows}
+
+
+def test_copies_in_one_class_stay_and_those_across_splits_are_named(tmp_path: Path) -> None:
+    top = write(tmp_path, train__cat__a="twin", train__cat__b="twin", train__dog__c="other", test__cat__d="twin")
+    with pytest.warns(UserWarning, match="the same, byte for byte, as one in another split"):
+        table = read_class_folders(top, LabelTableOptions())
+    assert "a.png" in {row.image.name for row in table.rows}
+
+
+def test_a_class_with_one_picture_is_doubted(tmp_path: Path) -> None:
+    top = write(tmp_path, train__cat__a="1", train__cat__b="2", train__eel__c="3", val__cat__d="4", val__owl__e="5")
+    table = read(top)
+    assert "doubtful: 1 class with one training picture (eel)" in table.described()
+    assert table.skipped == ("label never seen in train: val/owl/e.png, 'owl'",)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"train__cat__1": "a", "dog__1": "b"}, "dog beside train; put classes either"),
+        ({"1": "a"}, "no folder of a class in it"),
+        ({"empty__.hidden": "a"}, "no picture can be used"),
+    ],
+)
+def test_folders_that_make_no_table(tmp_path: Path, files: dict[str, str], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read(write(tmp_path, **files))
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"cannot be read .* check the path"):
+        read(tmp_path / "nowhere")
+
+
+# ---------------------------------------------------------------- tables
+
+
+def test_a_csv_of_labels(tmp_path: Path) -> None:
+    write(tmp_path, a="1", b="2", c="3")
+    (tmp_path / "t.csv").write_text(
+        "image,label,split,box,mask\na.png,cat,train,1 2 3 4,\nb.png,dog,train,,a.png\nc.png,cat,val,,\n"
+        "a.png,cat,train,,\nd.png,cat,test,,\nb.png,,train,,\n"
+    )
+    table = read_label_csv(tmp_path / "t.csv", LabelTableOptions())
+    assert [(row.image.name, row.label, row.split) for row in table.rows] == [
+        ("a.png", "cat", "train"), ("b.png", "dog", "train"), ("c.png", "cat", "val")
+    ]  # fmt: skip
+    assert table.rows[0].box == (1, 2, 3, 4)
+    assert table.rows[1].mask == tmp_path / "a.png"
+    assert [entry.partition(":")[0].partition(" in /")[0] for entry in table.skipped] == [
+        "picture named twice", "no such picture", "empty label"
+    ]  # fmt: skip
+
+
+def test_json_lines_say_the_same(tmp_path: Path) -> None:
+    write(tmp_path, a="1", b="2")
+    rows = (
+        '{"image": "a.png", "label": "cat", "split": "train"}',
+        "none",
+        '{"image": "b.png", "label": 3, "split": "val"}',
+    )
+    (tmp_path / "t.jsonl").write_text("\n".join(rows))
+    table = read_label_jsonl(tmp_path / "t.jsonl", LabelTableOptions())
+    assert [row.label for row in table.rows] == ["cat"]
+    assert table.skipped == ("not a JSON object: line 2", "label never seen in train: line 3, '3'")
+
+
+def test_one_picture_with_two_labels_is_told(tmp_path: Path) -> None:
+    write(tmp_path, a="1", b="2")
+    (tmp_path / "t.csv").write_text("image,label,split\na.png,cat,train\na.png,dog,train\nb.png,dog,train\n")
+    table = read_label_csv(tmp_path / "t.csv", LabelTableOptions())
+    assert "1 picture has contradictory labels in different rows (first a.png: 'cat' and 'dog')" in table.described()

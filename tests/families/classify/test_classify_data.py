@@ -1,0 +1,211 @@
+"""Pictures with labels as batches: files with evidence, CIFAR-10 in both forms, and what is wrong with either."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from labelled_files import COLOURS, class_folders, picture, small_cifar, write_binary, write_package
+from PIL import Image
+
+from saccade.config import from_dict
+from saccade.errors import ConfigError, DataError
+from saccade.families import family_of_data
+from saccade.families.classify.data import LabelData, LabelDataConfig
+from saccade.families.multiset.readers import read_multisets
+
+
+def config(name: str, **settings: object) -> LabelDataConfig:
+    return from_dict(LabelDataConfig, {"name": name, **settings})
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_folders_become_batches(tmp_path: Path) -> None:
+    top = class_folders(tmp_path, splits=("train", "val"))
+    data = LabelData(config(f"folder:{top}", size=[16, 16]), "train")
+    assert (data.size, data.classes) == (36, ("blue", "green", "red"))
+    batch = data.take(torch.tensor([0, 35]))
+    assert batch.images.shape == (2, 3, 16, 16)
+    assert [data.classes[label] for label in batch.label] == ["blue", "red"]
+    assert batch.evidence is None
+    middle = batch.images[:, :, 5:8, 5:8].mean((2, 3))  # (2,3)
+    assert middle.argmax(1).tolist() == [COLOURS["blue"], COLOURS["red"]]
+
+
+def test_training_pictures_are_varied_by_the_seed_alone(tmp_path: Path) -> None:
+    top = class_folders(tmp_path, splits=("train", "val"))
+    numbers = torch.arange(6)
+    for how in ({"shift": {"pixels": 2}}, {"augment": {"area": [0.5, 1.0]}}):
+        data = LabelData(config(f"folder:{top}", size=[16, 16], **how), "train")
+        one, same, other = (data.take(numbers, seed).images for seed in (1, 1, 2))
+        assert torch.equal(one, same)
+        assert not torch.equal(one, other)
+        assert not torch.equal(one, data.take(numbers).images)
+
+
+def test_bytes_stay_bytes_until_the_model_needs_floats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_cifar(monkeypatch)
+    data = LabelData(config(f"cifar10:{write_binary(tmp_path)}", shift={}), "train")
+    kept = data.as_kept(torch.arange(4), 1)
+    assert kept.images.dtype == torch.uint8
+    torch.testing.assert_close(data.take(torch.arange(4), 1).images, kept.images.float() / 255)
+
+
+def test_pictures_of_every_kind_are_laid_in_or_named(tmp_path: Path) -> None:
+    top = class_folders(tmp_path, splits=("train", "val"), each=2)
+    train = top / "train" / "red"
+    picture(0, 90, (300, 40)).save(train / "tall.png")
+    picture(0, 91, (15, 15)).resize((1, 1)).save(train / "dot.png")
+    picture(0, 92).convert("L").save(train / "grey.png")
+    (train / "broken.jpg").write_bytes(b"\xff\xd8\xff no picture")
+    with pytest.warns(UserWarning, match=r"9 pictures, left out 1 × unreadable picture \(.*broken.jpg"):
+        data = LabelData(config(f"folder:{top}", size=[16, 16]), "train")
+    batch = data.take(torch.arange(9))
+    assert batch.images.isfinite().all()
+    assert len(data.skipped) == 1
+
+
+def test_boxes_and_masks_are_evidence_where_the_picture_is(tmp_path: Path) -> None:
+    for name in ("a", "b", "c", "d"):
+        picture(0, ord(name), (20, 40)).save(tmp_path / f"{name}.png")
+    mask = Image.new("L", (40, 20))
+    mask.paste(255, (0, 0, 20, 20))
+    mask.save(tmp_path / "mask.png")
+    Image.new("L", (3, 3), 255).save(tmp_path / "small.png")
+    rows = ("image,label,split,box,mask", "a.png,x,test,20 0 40 20,", "b.png,x,test,,mask.png", "c.png,x,test,,",
+            "d.png,x,test,,small.png")  # fmt: skip
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    with pytest.warns(UserWarning, match="unreadable mask"):
+        data = LabelData(config(f"csv:{tmp_path / 't.csv'}", size=[40, 40]), "test")
+    evidence = data.take(torch.arange(3)).evidence  # (3,40,40); the pictures lie in rows 10 to 30
+    assert evidence.sum((1, 2)).tolist() == [400, 400, 0]
+    assert evidence[0, 10:30, 20:].all()
+    assert evidence[1, 10:30, :20].all()
+
+
+def test_a_model_s_words_decide_what_is_scored(tmp_path: Path) -> None:
+    top = class_folders(tmp_path, splits=("train", "val"), each=3)
+    with pytest.warns(UserWarning, match="3 × label unknown to the model"):
+        data = LabelData(config(f"folder:{top}", size=[16, 16]), "val", classes=("red", "blue"))
+    assert data.take(torch.arange(6)).label.tolist() == [1, 1, 1, 0, 0, 0]
+
+
+def test_a_split_without_pictures_is_refused(tmp_path: Path) -> None:
+    top = class_folders(tmp_path, splits=("train", "val"), each=2)
+    with pytest.raises(DataError, match="test: no picture can be used"):
+        LabelData(config(f"folder:{top}", size=[16, 16]), "test")
+
+
+def test_folders_are_read_by_every_family_that_takes_labels(tmp_path: Path) -> None:
+    top = class_folders(tmp_path, splits=("train", "val"), each=2)
+    assert family_of_data(f"folder:{top}").name == "classify"
+    table = read_multisets(f"folder:{top}")
+    assert {row.labels for row in table.rows} == {("red",), ("green",), ("blue",)}
+    (tmp_path / "t.csv").write_text("image,label\na,b\n")
+    assert family_of_data(f"csv:{tmp_path / 't.csv'}").name == "classify"
+
+
+# ---------------------------------------------------------------- CIFAR-10
+
+
+def test_both_forms_hold_the_same_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_cifar(monkeypatch)
+    binary, package = write_binary(tmp_path / "b" / "cifar-10-batches-bin").parent, write_package(tmp_path / "p")
+    for split, count in (("train", 90), ("val", 10), ("test", 20)):
+        one, other = (LabelData(config(f"cifar10:{folder}"), split) for folder in (binary, package))
+        assert one.size == other.size == count
+        a, b = one.take(torch.arange(count)), other.take(torch.arange(count))
+        assert torch.equal(a.images, b.images)
+        assert torch.equal(a.label, b.label)
+        assert a.images[a.label == 9].mean() > a.images[a.label == 0].mean()
+
+
+def test_val_is_left_out_of_train_unless_all_is_learnt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_cifar(monkeypatch)
+    name = f"cifar10:{write_binary(tmp_path)}"
+    train, val, everything = (
+        LabelData(config(name, hold_out=hold_out), split)
+        for split, hold_out in (("train", True), ("val", True), ("train", False))
+    )
+    whole = everything.take(torch.arange(100)).images
+    held = val.take(torch.arange(10)).images
+    assert torch.equal(whole[9::10], held)
+    kept = train.take(torch.arange(90)).images
+    assert not any(torch.equal(one, other) for one in held for other in kept)
+    assert "choose nothing" in config(name, hold_out=False).remark
+    assert config(name).remark == ""
+
+
+def test_it_is_found_in_the_cache_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_cifar(monkeypatch)
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path))
+    with pytest.raises(DataError, match=r"CIFAR-10 is not there .* run 'saccade data get cifar10'"):
+        LabelData(config("cifar10"), "test")
+    write_package(tmp_path / "cifar10")
+    assert LabelData(config("cifar10"), "test").size == 20
+    assert family_of_data("cifar10").name == family_of_data(f"cifar10:{tmp_path}").name == "classify"
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("data_batch_2.bin", b"short", "5 bytes, and a batch has 61,460"),
+        ("data_batch_3.bin", bytes([11]) * 20 * 3073, "label 11 of picture 0"),
+        ("data_batch_1.png", b"no picture", "data_batch_1.png"),
+        ("train_lables.json", b"[1, 2]", "expected a list of 100 whole numbers, found 2 entries"),
+        ("train_lables.json", b"[1, 2", "not JSON"),
+        ("train_lables.json", b"[" + b"1, " * 99 + b"true]", "whole numbers"),
+    ],
+)
+def test_damaged_batches_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, content: bytes, message: str
+) -> None:
+    small_cifar(monkeypatch)
+    folder = (write_binary if file.endswith(".bin") else write_package)(tmp_path)
+    (folder / file).write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        LabelData(config(f"cifar10:{folder}"), "train")
+
+
+def test_rows_of_another_width_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_cifar(monkeypatch)
+    folder = write_package(tmp_path)
+    Image.new("RGB", (20, 20)).save(folder / "test_batch.png")
+    with pytest.raises(DataError, match="20 × 20 pixels, expected 1,024 × 20"):
+        LabelData(config(f"cifar10:{folder}"), "test")
+
+
+def test_pickle_is_never_opened(tmp_path: Path) -> None:
+    (tmp_path / "data_batch_1").write_bytes(b"\x80\x04.")
+    with pytest.raises(DataError, match="is pickle and is not opened"):
+        LabelData(config(f"cifar10:{tmp_path}"), "train")
+
+
+# ---------------------------------------------------------------- settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"name": "cifar"}, "did you mean 'cifar10'"),
+        ({"name": "tar:x"}, "no reader 'tar'"),
+        ({"name": "cifar10", "options": {"strict": True}}, "has none"),
+        ({"name": "folder:x", "options": {"kind": 1}}, "unknown setting"),
+        ({"shift": {}, "augment": {}}, "leave one out"),
+        ({"size": [0, 3]}, "size"),
+        ({"seed": -1}, "seed"),
+        ({"cache_mb": -1}, "cache_mb"),
+    ],
+)
+def test_settings_that_cannot_be(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        from_dict(LabelDataConfig, settings)
+
+
+def test_cifar_has_one_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_cifar(monkeypatch)
+    with pytest.raises(DataError, match="its pictures are 32 × 32"):
+        LabelData(config(f"cifar10:{write_binary(tmp_path)}", size=[64, 64]), "test")

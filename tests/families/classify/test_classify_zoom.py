@@ -1,0 +1,213 @@
+"""A model that zooms in the family of classifiers: its losses and phases, its scores, and what is shown of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import saccade
+from saccade.data.pictures import labelled
+from saccade.data.pictures.augment import Augmentation
+from saccade.engine.recipe import load_recipe
+from saccade.errors import ConfigError, DataError
+from saccade.families.classify.data import LabelData, LabelDataConfig
+from saccade.families.classify.losses import Proposals, Rank, Scales
+from saccade.families.classify.redrawn import causal_values, drawn_again
+from saccade.families.classify.scores import score_labels
+from saccade.families.classify.task import ClassifyTask
+from saccade.families.classify.zooming import last_scale, wanted_regions, zoom_loss
+from saccade.models.racnn import RacnnConfig, RacnnModel
+from saccade.verbs.train import train
+
+TINY = {"through": "layer1", "hidden": 4, "coarse": [32, 32], "crop": [24, 24]}
+DETAILS = {"name": "details", "size": [224, 224]}
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Validation and test splits of a few pictures."""
+    monkeypatch.setattr(labelled, "SIZES", {"train": None, "val": 4, "test": 4})
+
+
+def task(**settings: Any) -> ClassifyTask:
+    """The task on generated details, with a small model."""
+    return ClassifyTask(model="racnn", model_config={**TINY, **settings}, data=DETAILS, seed=0)
+
+
+# ---------------------------------------------------------------- losses
+
+
+def test_losses_by_hand() -> None:
+    """Logits of nothing: each scale costs ln 3 and so do all together; equal scales cost the margin twice."""
+    raw = {"scale_logits": torch.zeros(2, 3, 3), "logits": torch.zeros(2, 3)}
+    label = torch.tensor([0, 2])
+    assert float(zoom_loss(raw, label, Scales())["loss"]) == pytest.approx(4 * torch.log(torch.tensor(3.0)))
+    assert float(zoom_loss(raw, label, Rank(margin=0.2))["loss"]) == pytest.approx(0.4)
+    coarse = {"scale_logits": torch.zeros(2, 1, 3)}
+    assert float(zoom_loss(coarse, label, Scales("scale1"))["loss"]) == pytest.approx(torch.log(torch.tensor(3.0)))
+
+
+def test_proposals_are_taught_legal_regions_round_the_strongest_response() -> None:
+    """A response in the corner asks for the region that just fits; each scale may be taught by itself."""
+    raw = {
+        "scale_logits": torch.zeros(1, 2, 3),
+        "strongest": torch.tensor([[[0.0, 0.5], [0.6, 1.0]]]),
+        "boxes": torch.tensor([[[0.5, 0.5, 0.25], [0.6, 0.75, 0.25]]]),
+    }
+    assert wanted_regions(raw, 0.5).tolist() == [[[0.25, 0.5, 0.25], [pytest.approx(0.6), 0.75, 0.25]]]
+    label = torch.tensor([0])
+    assert float(zoom_loss(raw, label, Proposals("scale3"))["loss"]) == pytest.approx(0.0, abs=1e-9)
+    assert float(zoom_loss(raw, label, Proposals("scale2"))["loss"]) == pytest.approx(0.25 - 0.05)
+
+
+def test_phases_look_no_further_than_their_loss() -> None:
+    """Which scale each loss needs last."""
+    losses = [Scales("scale1"), Proposals("scale2"), Proposals("scale3"), Proposals("both"), Scales(), Rank()]
+    found = [last_scale(loss) for loss in losses]
+    assert found == ["scale1", "scale1", "scale2", "scale2", "scale3", "scale3"]
+
+
+def test_a_loss_that_does_not_fit_the_model_is_refused() -> None:
+    """Cross-entropy would teach the fused classifier alone; a control has no proposals to teach."""
+    zooming, control = task(), task(crops="centre")
+    with pytest.raises(ConfigError, match="taught by scales, proposals or rank"):
+        zooming.checked_loss(ClassifyTask.losses["cross_entropy"](), "default")
+    with pytest.raises(ConfigError, match="proposes nothing"):
+        control.checked_loss(Rank(), "default")
+    plain = ClassifyTask(model="resnet", model_config={"widths": [8, 8, 8, 8]}, data=DETAILS, seed=0)
+    with pytest.raises(ConfigError, match="taught by cross_entropy"):
+        plain.checked_loss(Scales(), "default")
+
+
+# ---------------------------------------------------------------- data
+
+
+def test_details_have_one_size() -> None:
+    """Stripes are made for it."""
+    with pytest.raises(ConfigError, match="224 × 224"):
+        LabelDataConfig(name="details", size=(112, 112))
+    data = LabelData(LabelDataConfig(name="details", size=(224, 224)), "val")
+    batch = data.take(torch.arange(3))
+    assert batch.images.dtype == torch.float32
+    assert batch.evidence is not None
+    assert batch.evidence.flatten(1).sum(1).tolist() == [253, 253, 253]
+
+
+def test_evidence_goes_with_varied_pictures() -> None:
+    """A mirrored, cut picture has its evidence where the mark now is: the pixels there are the same grey."""
+    config = LabelDataConfig(name="details", size=(224, 224), augment=Augmentation())
+    plain = LabelData(config, "val").take(torch.arange(4))
+    varied = LabelData(config, "val").take(torch.arange(4), augment_seed=3)
+    assert varied.evidence is not None
+    assert plain.evidence is not None
+    moved = [not torch.equal(*masks) for masks in zip(plain.evidence, varied.evidence)]
+    assert any(moved)
+    for image, mask in zip(varied.images, varied.evidence):
+        if int(mask.sum()) > 100:
+            assert float(image[:, mask].mean()) == pytest.approx(0.5, abs=0.06)
+
+
+# ---------------------------------------------------------------- scores
+
+
+def test_scores_tell_of_scales_crops_and_changes() -> None:
+    """Of an untrained model: every score is there, with its rivals; crops in the middle are no better than centred."""
+    model = RacnnModel(RacnnConfig(answers=12, through="layer1", hidden=4, coarse=(32, 32), crop=(24, 24))).eval()
+    data = LabelData(LabelDataConfig(name="details", size=(224, 224)), "test")
+    told = score_labels(model, data, (224, 224)).summary()
+    for name in ("accuracy", "scale1_accuracy", "scale2_accuracy", "scale3_accuracy", "calibration_error"):
+        assert 0 <= told["metrics"][name] <= 1
+    assert told["attention"]["scale2_side"] == pytest.approx(0.5)
+    assert told["attention"]["scale3_side"] == pytest.approx(0.25)
+    for name in ("scale2_covers_evidence", "scale3_overlap", "scale2_inside_evidence"):
+        assert told["attention"][name] == pytest.approx(told["baselines"]["centred_crop"][name])
+        assert name in told["baselines"]["crop_anywhere"]
+
+
+class _Oracle(RacnnModel):
+    """Looks where the mark is and says its class: it reads both off a list of pictures that it was shown before."""
+
+    def know(self, batches: list[labelled.LabelledBatch]) -> None:
+        self.known = batches
+
+    def answer(self, encoding: torch.Tensor, **options: Any) -> dict[str, torch.Tensor]:
+        from saccade.families.classify.zooming import crops_round
+
+        for batch in self.known:
+            images = batch.images.float() / 255
+            if images.shape == encoding.shape and torch.allclose(images, encoding):
+                raw = super().answer(encoding, attention=crops_round(self, batch.evidence))
+                raw["logits"] = torch.nn.functional.one_hot(batch.label, 12).float()
+                return raw
+        raise LookupError("a picture that was not shown before")
+
+
+def test_who_looks_at_the_mark_follows_every_change() -> None:
+    """All six causal scores are 1 for an oracle, and undefined for pictures that it gets wrong."""
+    model = _Oracle(RacnnConfig(answers=12, through="layer1", hidden=4, coarse=(32, 32), crop=(24, 24))).eval()
+    data = LabelData(LabelDataConfig(name="details", size=(224, 224)), "test")
+    numbers = torch.arange(1)  # as many as a CPU takes at once
+    again = drawn_again(data, numbers)
+    assert again is not None
+    batch = data.take(numbers)
+    shown = labelled.LabelledBatch((batch.images * 255).round().byte(), batch.label, batch.evidence)
+    model.know([shown, *again.values()])
+    raw = model.forward_raw(batch.images)
+    found = causal_values(model, raw, batch, again)
+    assert len(found) == 6
+    assert all(value.tolist() == [1.0] for value in found.values())
+    raw["logits"] = raw["logits"].roll(1, dims=1)
+    assert all(value.isnan().all() for value in causal_values(model, raw, batch, again).values())
+
+
+def test_the_control_of_boxes_needs_boxes(tmp_path: Path) -> None:
+    """It trains and scores where evidence is known; elsewhere it says what is missing."""
+    control = task(crops="given")
+    batch = next(control.train_batches(0, batch_size=2))
+    inputs = control.inputs(batch)
+    assert set(inputs["attention"]) == {"scale2", "scale3"}
+    raw = control.model.forward_raw(**inputs)
+    assert torch.isfinite(zoom_loss(raw, batch["label"], Scales())["loss"])
+    told = control.validate(control.model.eval())
+    assert told["scale3_covers_evidence"] == pytest.approx(1.0)
+    shifted = ClassifyTask(
+        model="racnn", model_config={**TINY, "crops": "given"}, data={**DETAILS, "shift": {"pixels": 2}}, seed=0
+    )
+    with pytest.raises(DataError, match="round the evidence"):
+        next(shifted.train_batches(0, batch_size=2))
+
+
+# ---------------------------------------------------------------- from recipe to picture
+
+
+def test_recipe_trains_and_a_picture_shows_its_crops(tmp_path: Path) -> None:
+    """Every phase moves what it trains; a look tells every scale and draws frames inside each other."""
+    recipe = load_recipe("racnn-details")
+    steps = [f"phases.{number}.steps=1" for number in range(len(recipe.phases))]
+    changes = [f"model.config.{name}={value}" for name, value in TINY.items()]
+    result = train("racnn-details", out=tmp_path / "run", overrides=["batch_size=2", *steps, *changes], device="cpu")
+    assert result.phase == "classes"
+    assert {"scale1_accuracy", "scale3_covers_evidence"} <= set(result.validation)
+    model = saccade.load(tmp_path / "run")
+    picture = LabelData(LabelDataConfig(name="details", size=(224, 224)), "test").take(torch.arange(1)).images[0]
+    seen = model.look(picture)
+    assert [name for name, _, _ in seen.on_the_way] == ["scale1", "scale2", "scale3"]
+    told = seen.to_json()
+    assert [entry["at"] for entry in told["on_the_way"]] == ["scale1", "scale2", "scale3"]
+    assert [look["kind"] for look in told["looks"]] == ["crop", "crop"]
+    shown = seen.overlay()
+    assert shown.size == seen.overlay("scale2").size
+    assert any(path.suffix == ".png" for path in seen.save(tmp_path / "out"))
+    assert seen.filmstrip().width > shown.width
+
+
+def test_controls_are_recipes() -> None:
+    """Each changes where crops come from, and is taught by classes alone."""
+    expected = {"centre": "centre", "random": "random", "box": "given", "whole": "whole", "full": "whole"}
+    for name, crops in expected.items():
+        recipe = load_recipe(f"racnn-{name}-details")
+        assert recipe.model.config["crops"] == crops
+        assert [phase.loss["name"] for phase in recipe.phases] == ["scales"]

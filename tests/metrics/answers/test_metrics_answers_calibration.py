@@ -1,0 +1,46 @@
+"""Top-k, calibration and confusion, by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from saccade.errors import DataError, ShapeError
+from saccade.metrics.answers.calibration import among_first, calibration_error, confusion_matrix
+
+
+def test_among_the_first_by_hand() -> None:
+    logits = torch.tensor([[0.1, 0.9, 0.5], [0.9, 0.1, 0.5], [0.2, 0.3, 0.4]])
+    truth = torch.tensor([1, 1, 0])
+    assert among_first(logits, truth, 1).tolist() == [1, 0, 0]
+    assert among_first(logits, truth, 2).tolist() == [1, 0, 0]
+    assert among_first(logits, truth, 3).tolist() == [1, 1, 1]
+
+
+def test_equal_logits_are_no_gain() -> None:
+    """Whoever says nothing is right as often as the first classes are true, not always."""
+    assert among_first(torch.zeros(4, 4), torch.arange(4), 2).tolist() == [1, 1, 0, 0]
+
+
+def test_calibration_by_hand() -> None:
+    """Bins (0.8, 0.867] with two answers, one right, and (0.533, 0.6] with one that is wrong."""
+    confidence, right = torch.tensor([0.85, 0.83, 0.6]), torch.tensor([1.0, 0.0, 0.0])
+    expected = (abs(1.68 - 1) + 0.6) / 3
+    assert calibration_error(confidence, right) == pytest.approx(expected)
+
+
+def test_who_is_as_sure_as_right_has_no_error() -> None:
+    assert calibration_error(torch.full((4,), 0.75), torch.tensor([1.0, 1, 1, 0])) == pytest.approx(0)
+    assert calibration_error(torch.ones(3), torch.ones(3)) == 0
+    assert math.isnan(calibration_error(torch.zeros(0), torch.zeros(0)))
+    with pytest.raises(ShapeError, match="right"):
+        calibration_error(torch.ones(3), torch.ones(2))
+
+
+def test_confusion_has_a_row_for_each_true_class() -> None:
+    found = confusion_matrix(torch.tensor([0, 1, 1, 2]), torch.tensor([0, 0, 1, 1]), 3)
+    assert found.tolist() == [[1, 1, 0], [0, 1, 1], [0, 0, 0]]
+    with pytest.raises(DataError, match="integer ids"):
+        confusion_matrix(torch.tensor([0.5]), torch.tensor([0]), 2)

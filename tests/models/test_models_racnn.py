@@ -1,0 +1,206 @@
+"""RA-CNN: what each scale sees, where its crops lie, its controls, and phases that stop early."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from saccade import geometry
+from saccade.attention.zoom import box_theta, clamped_box, mask_in_crop
+from saccade.errors import ConfigError, DataError
+from saccade.families import model_spec
+from saccade.metrics.maps.crops import crop_boxes
+from saccade.models.racnn import CROPS, RacnnConfig, RacnnModel, region_round
+
+
+def built(**settings: Any) -> RacnnModel:
+    """The tiny model, its proposals no longer at their start."""
+    torch.manual_seed(0)
+    model = RacnnModel(replace(RacnnModel.tiny(), **settings)).eval()
+    for proposal in model.proposals.values():
+        torch.nn.init.normal_(proposal.propose.weight, std=1.0)
+    return model
+
+
+@pytest.fixture(scope="module")
+def images() -> torch.Tensor:
+    """Six pictures."""
+    return RacnnModel.example_batch(6, 1)[0]["images"]
+
+
+def test_scale_1_sees_the_picture_shrunk(images: torch.Tensor) -> None:
+    """Its logits are those of its network on the antialiased smaller picture, and of nothing else."""
+    model = built()
+    small = F.interpolate(images, model.config.coarse, mode="bilinear", antialias=True)
+    with torch.no_grad():
+        logits = model.heads["scale1"](model.net("scale1")(small).mean((2, 3)))
+        raw = model.forward_raw(images)
+    torch.testing.assert_close(raw["scale_logits"][:, 0], logits, rtol=1e-4, atol=1e-5)
+
+
+def test_finer_scales_see_masked_crops_of_the_picture_itself(images: torch.Tensor) -> None:
+    """Scale 3 by hand: its box in shares of scale 2's region, read from the picture, under its mask."""
+    model = built()
+    with torch.no_grad():
+        raw = model.forward_raw(images)
+        outer, inner = raw["boxes"].unbind(1)  # (B,3) each
+        centre = outer[:, :2] + (2 * inner[:, :2] - 1) * outer[:, 2:]  # of the inner box, in shares of the picture
+        half = 2 * outer[:, 2] * inner[:, 2]
+        theta = box_theta(torch.cat([centre, half[:, None]], dim=1))
+        torch.testing.assert_close(raw["scale3.theta"], theta)
+        crop = geometry.sample_theta(images, theta, model.config.crop)
+        seen = crop * mask_in_crop(inner[:, 2], model.config.crop, model.config.sharpness)[:, None]
+        logits = model.heads["scale3"](model.net("scale3")(seen).mean((2, 3)))
+    torch.testing.assert_close(raw["scale_logits"][:, 2], logits, rtol=1e-4, atol=1e-5)
+
+
+def test_crops_nest_inside_the_picture(images: torch.Tensor) -> None:
+    """The inner frame lies in the outer one, that in the picture; sides are a third of the parent's or more."""
+    model = built()
+    trace = model(images).trace.validate()
+    outer, inner = (crop_boxes(trace.look(name).frame, model.config.crop) for name in CROPS)
+    slack = 1e-4
+    assert (outer[:, :2] >= -slack).all()
+    assert (outer[:, 2:] <= torch.tensor([34.0, 31.0]) + slack).all()
+    assert (inner[:, :2] >= outer[:, :2] - slack).all()
+    assert (inner[:, 2:] <= outer[:, 2:] + slack).all()
+    sides = [box[:, 2:] - box[:, :2] for box in (outer, inner)]
+    assert (sides[0] >= torch.tensor([34.0, 31.0]) / 3 - slack).all()
+    assert (sides[1] >= sides[0] / 3 - slack).all()
+    assert len({tuple(row) for row in outer.tolist()}) == len(images)  # they differ from picture to picture
+
+
+def test_strongest_response_is_in_the_right_place(images: torch.Tensor) -> None:
+    """A network that answers to red alone responds where the red square is, through the frame of its cells."""
+    model = built()
+    red = torch.zeros(1, 3, 31, 34)
+    red[:, 0, 20:28, 3:11] = 1.0  # its middle is at (7, 24)
+    net = model.net("scale1")
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.zero_()
+        convolution = next(module for module in net.modules() if isinstance(module, torch.nn.Conv2d))
+        convolution.weight[:, 0] = 1.0
+        for module in net.modules():
+            if isinstance(module, torch.nn.BatchNorm2d):
+                module.weight.fill_(1.0)
+            elif isinstance(module, torch.nn.Conv2d) and module.kernel_size == (1, 1):
+                module.weight.fill_(1.0)  # what a block leaves out of its branch goes by here
+        x, y = model.forward_raw(red)["strongest"][0, 0].tolist()
+    assert (x * 34, y * 31) == pytest.approx((7, 24), abs=4.5)
+
+
+def test_a_phase_may_stop_at_a_coarser_scale(images: torch.Tensor) -> None:
+    """What it computes is the same; the next proposal is there, and nothing behind it."""
+    model = built()
+    with torch.no_grad():
+        whole = model.forward_raw(images)
+        for number, last in enumerate(("scale1", "scale2"), start=1):
+            part = model.forward_raw(images, last=last)
+            torch.testing.assert_close(part["scale_logits"], whole["scale_logits"][:, :number])
+            torch.testing.assert_close(part["boxes"], whole["boxes"][:, :number])
+            torch.testing.assert_close(part["strongest"], whole["strongest"][:, :number])
+            assert "logits" not in part
+            assert f"scale{number + 1}.theta" not in part
+
+
+def test_all_scales_together_do_not_teach_the_scales(images: torch.Tensor) -> None:
+    """The fused classifier learns from finished descriptors."""
+    model = built().train()
+    model.forward_raw(images)["logits"].sum().backward()
+    assert model.fused.weight.grad is not None
+    assert all(parameter.grad is None for parameter in model.nets.parameters())
+
+
+def test_rank_teaches_proposals_and_nothing_else_that_is_frozen(images: torch.Tensor) -> None:
+    """With networks frozen, the probability of a class at scale 3 moves both proposals."""
+    model = built()
+    for parameter in [*model.nets.parameters(), *model.heads.parameters()]:
+        parameter.requires_grad_(False)
+    model.forward_raw(images)["scale_logits"].softmax(-1)[:, 2, 0].sum().backward()
+    for name in CROPS:
+        grad = model.proposals[name].propose.weight.grad
+        assert grad is not None
+        assert grad.abs().sum() > 0
+
+
+# ---------------------------------------------------------------- controls
+
+
+def test_controls_crop_as_they_say(images: torch.Tensor) -> None:
+    """Centre and random have the side that is set; random differs by picture and repeats; whole has no crop."""
+    centre = built(crops="centre", side=0.4).forward_raw(images)["boxes"]
+    torch.testing.assert_close(centre, torch.tensor([0.5, 0.5, 0.2]).expand_as(centre))
+    model = built(crops="random", side=0.4)
+    random, again = model.forward_raw(images)["boxes"], model.forward_raw(images[2:3])["boxes"]
+    torch.testing.assert_close(random[2:3], again)
+    torch.testing.assert_close(random, clamped_box(random, 0.0))
+    assert len({tuple(row) for row in random[:, 0].tolist()}) == len(images)
+    assert (random[..., 2] == 0.2).all()
+    whole = built(crops="whole", coarse=(15, 16)).forward_raw(images)
+    assert torch.equal(whole["boxes"], torch.full_like(whole["boxes"], 0.5))
+
+
+def test_random_crops_are_spread_over_the_picture() -> None:
+    """Of many pictures as many lie left as right of the middle, above as below."""
+    many = torch.rand(400, 3, 31, 34, generator=torch.Generator().manual_seed(0))
+    boxes = built(crops="random").forward_raw(many)["boxes"]  # (B,2,3)
+    middle = (boxes[..., :2] < 0.5).float().mean(0)
+    assert ((middle - 0.5).abs() < 0.1).all()
+    assert (boxes[..., :2].std(0) > 0.1).all()
+
+
+def test_three_networks_without_crops_see_the_same_picture(images: torch.Tensor) -> None:
+    """With the same weights all scales say the same."""
+    model = built(crops="whole", coarse=(15, 16))
+    for name in CROPS:
+        model.nets[name].load_state_dict(model.nets["scale1"].state_dict())
+        model.heads[name].load_state_dict(model.heads["scale1"].state_dict())
+    logits = model.forward_raw(images)["scale_logits"]
+    torch.testing.assert_close(logits[:, 1:], logits[:, :1].expand_as(logits[:, 1:]))
+
+
+def test_given_crops_lie_round_the_evidence(images: torch.Tensor) -> None:
+    """A box in the middle, one at the border, one larger than the crop; without any, an error."""
+    model = built(crops="given")
+    evidence = torch.tensor([[15.0, 13.0, 19.0, 17.0], [0.0, 0.0, 3.0, 4.0], [2.0, 3.0, 32.0, 30.0]])
+    frames = region_round(evidence, (31, 34), 0.5, model.config.crop)
+    outer, inner = (crop_boxes(frames[name], model.config.crop) for name in CROPS)
+    assert outer[0].tolist() == pytest.approx([8.5, 7.25, 25.5, 22.75])
+    assert inner[0].tolist() == pytest.approx([12.75, 11.125, 21.25, 18.875])
+    assert outer[1].tolist() == pytest.approx([0, 0, 17, 15.5])
+    assert inner[1].tolist() == pytest.approx([0, 0, 8.5, 7.75])
+    for box, crop in zip(evidence, inner):
+        assert (crop[:2] <= box[:2] + 1e-4).all()
+        assert (crop[2:] >= box[2:] - 1e-4).all()
+    raw = model.forward_raw(images[:3], attention=frames)
+    assert raw["logits"].shape == (3, 3)
+    with pytest.raises(DataError, match="round the evidence"):
+        model.forward_raw(images)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"coarse": [300, 300]}, "coarse: at most as large"),
+        ({"smallest": 0.0}, "smallest: a share"),
+        ({"side": 1.5}, "side: a share"),
+        ({"sharpness": 0.0}, "sharpness must be above 0"),
+        ({"pretrained": True}, "has no ImageNet weights"),
+        ({"crops": "center"}, "centre"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], told: str) -> None:
+    """With what was wrong."""
+    with pytest.raises(ConfigError, match=told):
+        model_spec("racnn").build(settings)
+
+
+def test_the_shipped_size_is_small() -> None:
+    """A little over two million weights: two megabytes at one byte a weight."""
+    weights = sum(parameter.numel() for parameter in RacnnModel(RacnnConfig()).parameters())
+    assert 2.0e6 < weights < 2.3e6

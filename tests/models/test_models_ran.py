@@ -1,0 +1,119 @@
+"""RAN: its size is the paper's, its control has the same size, and its masks are where the paper has them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from saccade.engine.recipe import load_recipe
+from saccade.errors import ConfigError
+from saccade.families import model_spec
+from saccade.models.ran import RanConfig, RanModel
+from saccade.models.residual_net import ResidualNetConfig
+
+PAIRS = (("ran-56", "resnet-cifar10"), ("ran-92", "resnet-92-cifar10"))
+LARGE = {"stem": "large", "widths": (256, 512, 1024, 2048)}
+
+
+def of_recipe(name: str) -> nn.Module:
+    recipe = load_recipe(name)
+    return model_spec(recipe.model.name).build(recipe.model.config).eval()
+
+
+def weights(model: nn.Module) -> int:
+    """Of convolutions and the last layer, without biases and norms: how the paper's number is counted."""
+    return sum(each.weight.numel() for each in model.modules() if isinstance(each, nn.Conv2d | nn.Linear))
+
+
+def multiplications(model: nn.Module, side: int = 32) -> int:
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model.forward_raw(torch.rand(1, 3, side, side))
+    return counter.get_total_flops()
+
+
+def test_attention_92_has_the_papers_number_of_weights() -> None:
+    assert weights(of_recipe("ran-92")) == 1_931_696  # 1.9 M in Table 3
+
+
+def test_attention_56_is_smaller_by_a_module_in_each_stage() -> None:
+    assert weights(of_recipe("ran-56")) == 1_132_976
+
+
+@pytest.mark.parametrize(("attention", "control"), PAIRS)
+def test_the_control_has_the_same_size(attention: str, control: str) -> None:
+    ours, plain = of_recipe(attention), of_recipe(control)
+    assert weights(plain) == pytest.approx(weights(ours), rel=0.01)
+    assert multiplications(plain) == pytest.approx(multiplications(ours), rel=0.01)
+
+
+@pytest.mark.parametrize(("attention", "control"), PAIRS)
+def test_the_control_is_trained_by_the_same_recipe(attention: str, control: str) -> None:
+    ours, plain = load_recipe(attention), load_recipe(control)
+    for key in ("data", "phases", "batch_size", "precision", "ema", "channels_last", "protocol"):
+        assert getattr(ours, key) == getattr(plain, key), key
+
+
+def test_masks_end_at_the_same_smallest_map() -> None:
+    """Pools 3, 2, 1 take 32, 16 and 8 cells down to 4 each."""
+    model = RanModel(RanConfig())
+    seen: list[tuple[int, ...]] = []
+    for module in model.attention.values():
+        module.mask.branch.lowest.register_forward_hook(lambda _, __, made: seen.append(tuple(made.shape[-2:])))
+    model.eval().forward_raw(torch.rand(1, 3, 32, 32))
+    assert seen == [(4, 4)] * 3
+
+
+def test_names_and_grids_of_the_looks() -> None:
+    trace = RanModel(RanConfig(modules=(2, 1, 1))).eval()(torch.rand(1, 3, 32, 32)).trace
+    assert [look.name for look in trace.looks] == ["stage1-1", "stage1-2", "stage2", "stage3"]
+    assert [look.weights.shape[-1] for look in trace.looks] == [32, 32, 16, 8]
+    corner = torch.tensor([0.5, 0.5], dtype=torch.float64)
+    for look, pixels in zip(trace.looks, (1, 1, 2, 4)):
+        assert look.frame[0, 0] == pixels
+        centre = look.frame[:, :2] @ corner + look.frame[:, 2]
+        assert centre.tolist() == [0.5, 0.5]  # strides of 3×3 convolutions with a border start at the first pixel
+
+
+def test_for_photographs_the_smallest_map_is_seven() -> None:
+    with torch.device("meta"):
+        model = RanModel(RanConfig(modules=(1, 2, 3), **LARGE)).eval()
+        grids = [
+            tensor.shape[-1]
+            for name, tensor in model.forward_raw(torch.empty(1, 3, 224, 224)).items()
+            if name.endswith(".weights")
+        ]
+    assert grids == [56, 28, 28, 14, 14, 14]
+    assert weights(model) == 50_304_192
+
+
+def test_channel_masks_answer_and_are_given_back() -> None:
+    config = dataclasses.replace(RanModel.tiny(), mask_type="channel")
+    model = RanModel(config).eval().double()
+    images = torch.rand(2, 3, 31, 34, dtype=torch.float64)
+    own = model(images)
+    own.trace.validate()
+    again = model(images, attention=own.trace.as_given())
+    torch.testing.assert_close(again.logits, own.logits, rtol=0, atol=1e-10)
+    other = {name: torch.rand_like(look.weights) for name, look in ((each.name, each) for each in own.trace.looks)}
+    assert (model(images, attention=other).logits - own.logits).abs().max() > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"modules": (0, 0, 0)}, "needs one"),
+        ({"widths": (2, 8, 8, 8)}, "widths"),
+        ({"mask_type": "round"}, "mask_type"),
+    ],
+)
+def test_settings_that_cannot_be(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        model_spec("ran").build(settings)
+
+
+def test_defaults_of_the_control_are_those_of_its_recipe() -> None:
+    assert ResidualNetConfig().units == tuple(load_recipe("resnet-cifar10").model.config["units"])
