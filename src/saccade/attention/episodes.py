@@ -6,6 +6,7 @@ Paper: Kumar et al., "Ask Me Anything: Dynamic Memory Networks for NLP", 2016 (a
 Eq. (5)      z(c,m,q) = [c, m, q, c∘q, c∘m, |c−q|, |c−m|, cᵀWq, cᵀWm]     :meth:`EpisodeGate.features`
 Eq. (6)      G = σ(W₂ tanh(W₁ z + b₁) + b₂)                               :meth:`EpisodeGate.score`, :func:`gates`
 Section 2.3  h_t = g_t GRU(c_t, h_{t−1}) + (1 − g_t) h_{t−1}; e = h_T     :class:`AttentionGRU`
+Section 2.3  e = Σ_t g_t c_t, with softmax gates                          :class:`WeightedSum`
 ===========  ====================================================================================================
 
 With g = 0 everywhere the episode stays at its start; with g = 1 everywhere it is a plain GRU over the facts.
@@ -102,6 +103,18 @@ class AttentionGRU(nn.Module):
         facts = (prepared.transpose(0, 1), gate.unsqueeze(-1).transpose(0, 1))  # (S,B,3n), (S,B,1)
         episode: Tensor = scan(step, start, facts)[0]
         return episode
+
+
+class WeightedSum(nn.Module):
+    """The other form of an episode: facts, weighted by softmax gates and summed. It has no weights of its own."""
+
+    def prepare(self, facts: Tensor) -> Tensor:
+        """The facts (B,S,n) as they are."""
+        return facts
+
+    def forward(self, prepared: Tensor, gate: Tensor, start: Tensor) -> Tensor:
+        """The episode e (B,n), from facts (B,S,n) and gates (B,S); ``start`` is what an empty sum is added to (B,n)."""
+        return start + (prepared * gate.unsqueeze(-1)).sum(1)
 
 
 def gru_cell(of_input: Tensor, of_state: Tensor, state: Tensor) -> Tensor:

@@ -154,7 +154,8 @@ class StoryTask(Task):
 
     def _taught(self, data: StoryTensors, indices: Tensor, rows: Tensor) -> Batch:
         """The same for one batch or several; ``rows`` (B,) tell the examples of the whole run apart."""
-        batch: Batch = data.take(indices)
+        share = self.data_config.leave_out
+        batch: Batch = data.take_some(indices, share, seed=self.seed, rows=rows) if share else data.take(indices)
         taught = self.model.taught_by
         batch |= {"said": batch["answer"]} if "said" in taught else {}
         batch |= {"length": data.length} if "length" in taught else {}
@@ -163,7 +164,9 @@ class StoryTask(Task):
             slots = batch["story"].shape[1]
             batch["times"] = noisy_times(batch["count"], slots, self.data_config.noise, seed=self.seed, rows=rows)
         if "bags" in taught:
-            batch["bags"], batch["query_bags"] = data.bags(indices, self.model.bags)
+            batch["bags"], batch["query_bags"] = (
+                data.bags(batch[which], self.model.bags) for which in ("rows", "query_row")
+            )
         return batch
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
