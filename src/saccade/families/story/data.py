@@ -10,10 +10,10 @@ from typing import Literal
 from saccade.data.tables.references import split_reference
 from saccade.data.tables.wording import summarised
 from saccade.errors import DataError
-from saccade.families.story.babi import Size, babi_files, read_babi
+from saccade.families.story.readers.babi import Size, babi_files, read_babi
+from saccade.families.story.readers.table import read_story_jsonl
 from saccade.families.story.stories import Asked
-from saccade.families.story.story_table import read_story_jsonl
-from saccade.families.story.vocabulary import StoryWords
+from saccade.families.story.vocabulary import story_words
 from saccade.families.story.world import TASKS, tell
 
 READERS = ("babi", "jsonl")
@@ -96,7 +96,7 @@ class StorySource:
             by_word: only single words; otherwise an answer of several words is one entry too.
         """
         learned = [*self.questions("train"), *self.questions("val")]
-        return StoryWords.build(learned, "split" if by_word else "joined").words
+        return story_words(learned, "split" if by_word else "joined")
 
     def _load(self, split: SplitName) -> dict[str, list[Asked]]:
         if self.config.is_generated:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.families.story.stories import Asked, words_of
-from saccade.families.story.vocabulary import answer_tokens
+from saccade.families.story.vocabulary import answer_tokens, kept_places
 
 _NOISE, _LEFT_OUT = 0x73746F72, 0x6C656674  # tell these draws apart from all others of a seed
 NOT_KNOWN = -1
@@ -83,11 +83,12 @@ class StoryTensors:
             return torch.tensor(filled, dtype=torch.long).reshape(len(rows), width).to(self.device)
 
         memory = sizes.memory
-        kept = [_slots([number(text) for text in each.sentences], ids, memory) for each in asked]
-        rows = [list(slots.values()) for slots in kept]
+        told = [[number(text) for text in each.sentences] for each in asked]
+        kept = [kept_places([ids[row] for row in each], memory) for each in told]
+        rows = [[each[place] for place in places] for each, places in zip(told, kept)]
         answers = [_answer_ids(each.answer, numbers, by_word, sizes.answer_words) for each in asked]
         # A supporting fact that the memory does not hold is left out, so that the others are the first.
-        at = [{place: slot for slot, place in enumerate(slots)} for slots in kept]
+        at = [{place: slot for slot, place in enumerate(places)} for places in kept]
         support = [[slot[place] for place in each.supporting if place in slot] for each, slot in zip(asked, at)]
         self.rows = column(rows, memory)  # (N,S)
         self.query = column([[number(each.question)] for each in asked], 1)[:, 0]  # (N,)
@@ -145,15 +146,6 @@ class StoryTensors:
         if self._bags is None:
             self._bags = of(self.sentences)  # (U,W)
         return self._bags[rows]
-
-
-def _slots(numbers: list[int], ids: list[list[int]], memory: int) -> dict[int, int]:
-    """Place in the story → number of the sentence, for each slot: the last sentences that have a known word.
-
-    As :func:`saccade.families.story.reading.memory_of` has it for stories that are asked one by one.
-    """
-    known = [(place, number) for place, number in enumerate(numbers) if ids[number]]
-    return dict(known[-memory:])
 
 
 def _answer_ids(answer: str, numbers: dict[str, int], by_word: bool, most: int) -> list[int]:
