@@ -21,7 +21,7 @@ Deviations from the paper:
 - The end-of-passes fact is one learnt vector after the last sentence. A model that is taught gates stops there; one
   that is not always makes all passes.
 - Recurrent weights begin orthogonal. What an episode takes from a fact, and the memory from an episode, begins as the
-  identity, so that a gate can compare facts with the memory from the start. Dropout is on the embeddings.
+  identity, so that a gate can compare facts with the memory from the start. Dropout is on the table of embeddings.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class DMNConfig:
     stops: bool = False
     """End the passes when the gate chooses the end-of-passes fact; for gates that are taught."""
     dropout: float = 0.0
-    """On the embeddings."""
+    """On the table of embeddings."""
 
     def __post_init__(self) -> None:
         check_range(self, 1, MOST_WORDS, "words")
@@ -85,7 +85,7 @@ class DMNModel(StoryModel):
     says_words = True
     own_slots = ("(end of passes)",)
     facts_carry_the_past = True
-    taught_by = ("length", "said", "passes")
+    taught_by = ("length", "rows", "said", "passes")
 
     def __init__(self, config: DMNConfig) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class DMNModel(StoryModel):
                     nn.init.orthogonal_(block)
         _begin_as_identity(self.remember.weight_ih, self.remember.bias_ih)
         if isinstance(self.episode, AttentionGRU):
-            _begin_as_identity(self.episode.inputs.weight, self.episode.inputs.bias)
+            _begin_as_identity(self.episode.cell.weight_ih, self.episode.cell.bias_ih)
 
     @property
     def look_names(self) -> tuple[str, ...]:
@@ -125,16 +125,17 @@ class DMNModel(StoryModel):
         """Scores of facts in each pass (B,T,S+1)."""
         return torch.stack([raw[f"{name}.scores"] for name in self.look_names], 1)
 
-    def encode(self, story: Tensor, length: int | None = None) -> Encoding:
+    def encode(self, story: Tensor, length: int | None = None, rows: Tensor | None = None) -> Encoding:
         """The facts: ``facts`` (B,S+1,n), the end-of-passes fact after the last; ``present`` (B,S+1); ``count`` (B,).
 
         Args:
             story: word ids (B,S,J).
             length: words of the longest story, where it is known; None: it is counted.
+            rows: (B,S) numbers of the sentences, equal where sentences are; each is then read once.
         """
         batch, slots, _ = story.shape
         count = (story != 0).any(-1).sum(1)  # (B,)
-        facts = self._read_words(story, length) if self.config.facts == "words" else self._read_sentences(story, count)
+        facts = self._read_words(story, length) if self.config.facts == "words" else self._fused(story, count, rows)
         slot = torch.arange(slots + 1, device=story.device)
         is_end = (slot == count.unsqueeze(1)).unsqueeze(-1)  # (B,S+1,1)
         facts = torch.cat([facts, facts.new_zeros(batch, 1, facts.shape[-1])], 1)  # (B,S+1,n)
@@ -161,11 +162,11 @@ class DMNModel(StoryModel):
         """
         facts, present, count = encoding["facts"], encoding["present"], encoding["count"]
         question = self._last_state(query)  # q (B,n)
-        prepared = self.episode.prepare(facts)  # (B,S+1,3n)
+        known = self.gate.prepare(facts, question)
         memory, active = question, torch.ones_like(count, dtype=torch.bool)  # m⁰ (B,n), (B,)
         raw: Raw = {}
         for number, name in enumerate(self.look_names):
-            scores = self.gate.score(facts, memory, question).masked_fill(~present, -torch.inf)  # (B,S+1)
+            scores = self.gate.score(known, memory).masked_fill(~present, -torch.inf)  # (B,S+1)
             gate = gates(scores, present, self.config.gate, self.given(attention, name, scores.shape))
             ends = gate.argmax(-1) == count  # (B,)
             raw |= {f"{name}.weights": gate, f"{name}.scores": scores, f"{name}.active": active}
@@ -178,7 +179,7 @@ class DMNModel(StoryModel):
                 goes_on = active & ~ends
             else:
                 goes_on = active
-            episode = self.episode(prepared, gate, torch.zeros_like(memory))  # eⁱ (B,n)
+            episode = self.episode(facts, gate)  # eⁱ (B,n)
             memory = torch.where(goes_on.unsqueeze(-1), self.remember(episode, memory), memory)  # mⁱ
             active = goes_on if self.config.stops else active
         return {"logits": self._say(memory, question, said), **raw}
@@ -189,12 +190,13 @@ class DMNModel(StoryModel):
         query: Tensor,
         *,
         length: int | None = None,
+        rows: Tensor | None = None,
         said: Tensor | None = None,
         passes: Tensor | None = None,
         attention: Given | None = None,
     ) -> Raw:
         """Stories (B,S,J) and questions (B,Q) → plain tensors; arguments as in :meth:`encode` and :meth:`ask`."""
-        return self.ask(self.encode(story, length), query, said=said, passes=passes, **given_argument(attention))
+        return self.ask(self.encode(story, length, rows), query, said=said, passes=passes, **given_argument(attention))
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """One for each pass. A pass after the end is not active, nor is a last pass that does not choose the end.
@@ -211,15 +213,15 @@ class DMNModel(StoryModel):
         words = (story != 0).sum(-1)  # (B,S)
         longest = _longest(story, words) if length is None else max(1, length)
         run = in_one_run(story.flatten(1))[:, :longest]  # (B,L)
-        states, _ = self.reader(self.dropout(self.embed(run)))  # (B,L,n)
+        states, _ = self.reader(self._vectors(run))  # (B,L,n)
         ends = (words.cumsum(1) - 1).clamp(0, longest - 1)  # (B,S)
         facts: Tensor = states.gather(1, ends.unsqueeze(-1).expand(-1, -1, states.shape[-1]))  # (B,S,n)
         return facts
 
-    def _read_sentences(self, story: Tensor, count: Tensor) -> Tensor:
+    def _fused(self, story: Tensor, count: Tensor, rows: Tensor | None) -> Tensor:
         """The same of sentences that are read one by one, then in their order and against it."""
         slots = story.shape[1]
-        sentences = self._last_state(story.flatten(0, 1)).view(*story.shape[:2], -1)  # (B,S,n)
+        sentences = self._sentences(story.flatten(0, 1), rows).view(*story.shape[:2], -1)  # (B,S,n)
         slot, many = torch.arange(slots, device=story.device), count.unsqueeze(1)
         is_told = slot < many  # (B,S)
         sentences = sentences * is_told.unsqueeze(-1)
@@ -230,9 +232,21 @@ class DMNModel(StoryModel):
         facts: Tensor = sentences + torch.cat([before, after], -1)  # (B,S,n)
         return facts
 
+    def _sentences(self, words: Tensor, rows: Tensor | None) -> Tensor:
+        """Sentences (N,J) read one by one: (N,n). On a CPU equal ones are read once: most of a batch is repeated."""
+        if rows is None or rows.is_cuda:  # how many differ is not known to a graph of kernels
+            return self._last_state(words)
+        kinds, which = torch.unique(rows.flatten(), return_inverse=True)  # (U,), (N,)
+        place = torch.empty_like(kinds).scatter_(0, which, torch.arange(len(which)))  # (U,): one of each kind
+        return self._last_state(words[place]).index_select(0, which)
+
+    def _vectors(self, words: Tensor) -> Tensor:
+        """Embeddings (…,e) of words (…). Dropout is on the table, so that a word is the same all over a batch."""
+        return nn.functional.embedding(words, self.dropout(self.embed.weight), self.embed.padding_idx)
+
     def _last_state(self, words: Tensor) -> Tensor:
         """The state of the reader after the last word of each sentence (N,J): (N,n)."""
-        states, _ = self.reader(self.dropout(self.embed(words)))  # (N,J,n)
+        states, _ = self.reader(self._vectors(words))  # (N,J,n)
         last = ((words != 0).sum(1) - 1).clamp(min=0)  # (N,)
         found: Tensor = states.gather(1, last.view(-1, 1, 1).expand(-1, 1, states.shape[-1]))[:, 0]
         return found
