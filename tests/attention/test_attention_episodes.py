@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.episodes import AttentionGRU, EpisodeGate, GateNorm, episode_look, gates, gru_cell
+from saccade.attention.episodes import AttentionGRU, EpisodeGate, GateNorm, WeightedSum, episode_look, gates
 from saccade.errors import ShapeError
 
 Near = Callable[..., None]
@@ -22,32 +22,49 @@ def wide(*shape: int, seed: int = 0) -> Tensor:
 # ---------------------------------------------------------------- the gate
 
 
-def test_the_features_by_hand(assert_near: Near) -> None:
-    """c = (1, 2), m = (3, −1), q = (0, 4), W = (1 2; 3 4): cᵀW = (7, 10), so cᵀWq = 40 and cᵀWm = 11."""
-    gate = EpisodeGate(2, 3)
+def features(gate: EpisodeGate, fact: Tensor, memory: Tensor, question: Tensor) -> Tensor:
+    """Eq. (5), for one fact, memory and question (n,): (7n+2,)."""
+    c, m, q, w = fact, memory, question, gate.bilinear
+    return torch.cat([c, m, q, c * q, c * m, (c - q).abs(), (c - m).abs(), (c @ w @ q)[None], (c @ w @ m)[None]])
+
+
+def scored(gate: EpisodeGate, facts: Tensor, memory: Tensor, question: Tensor) -> Tensor:
+    return gate.score(gate.prepare(facts, question), memory)
+
+
+def test_every_feature_by_hand(assert_near: Near) -> None:
+    """c = (1, 2), m = (3, −1), q = (0, 4), W = (1 2; 3 4): cᵀW = (7, 10), so cᵀWq = 40 and cᵀWm = 11.
+
+    The layer between passes one feature at a time on, a thousandth of it; tanh is the identity there.
+    """
+    gate = EpisodeGate(2, 1).double()
+    fact, memory, question = ([1.0, 2.0], [3.0, -1.0], [0.0, 4.0])
+    parts = [1, 2], [3, -1], [0, 4], [0, 8], [3, -2], [1, 2], [2, 3], [40, 11]
     with torch.no_grad():
         gate.bilinear.copy_(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    fact, memory, question = torch.tensor([[[1.0, 2.0]]]), torch.tensor([[3.0, -1.0]]), torch.tensor([[0.0, 4.0]])
-    z = gate.features(fact, memory, question)
-    parts = [1, 2], [3, -1], [0, 4], [0, 8], [3, -2], [1, 2], [2, 3], [40, 11]
-    assert_near(z, [[[float(value) for part in parts for value in part]]])
+        for layer in (gate.hidden, gate.out):
+            layer.bias.zero_()
+        gate.out.weight.fill_(1e6)
+        for number, value in enumerate(value for part in parts for value in part):
+            gate.hidden.weight.copy_(1e-6 * torch.eye(16).double()[number : number + 1])
+            given = (torch.tensor([each]).double() for each in ([fact], memory, question))
+            assert_near(scored(gate, *given), [[float(value)]], atol=1e-6)
 
 
 def test_the_score_is_two_layers_over_the_features() -> None:
     gate = EpisodeGate(3, 4).double()
     facts, memory, question = wide(2, 5, 3), wide(2, 3, seed=1), wide(2, 3, seed=2)
-    scores = gate.score(facts, memory, question)
+    scores = scored(gate, facts, memory, question)
     for b in range(2):
         for s in range(5):
-            z = gate.features(facts[b : b + 1, s : s + 1], memory[b : b + 1], question[b : b + 1])[0, 0]  # (7n+2,)
-            inner = (gate.hidden.weight @ z + gate.hidden.bias).tanh()
+            inner = (gate.hidden.weight @ features(gate, facts[b, s], memory[b], question[b]) + gate.hidden.bias).tanh()
             torch.testing.assert_close(scores[b, s], gate.out.weight[0] @ inner + gate.out.bias[0])
 
 
 def test_gradients_of_the_gate() -> None:
     gate = EpisodeGate(2, 3).double()
     given = [wide(1, 3, 2, seed=3), wide(1, 2, seed=4), wide(1, 2, seed=5)]
-    assert torch.autograd.gradcheck(gate.score, [each.requires_grad_() for each in given])
+    assert torch.autograd.gradcheck(lambda *each: scored(gate, *each), [each.requires_grad_() for each in given])
 
 
 def test_gates_by_hand_and_none_where_there_is_no_fact(assert_near: Near) -> None:
@@ -69,70 +86,60 @@ def test_given_gates_are_used_as_they_are() -> None:
 # ---------------------------------------------------------------- the attention GRU
 
 
-def same_weights(attention: AttentionGRU, size: int) -> nn.GRU:
-    """PyTorch's GRU with the weights of ``attention``."""
-    gru = nn.GRU(size, size, batch_first=True).double()
-    with torch.no_grad():
-        gru.weight_ih_l0.copy_(attention.inputs.weight)
-        gru.bias_ih_l0.copy_(attention.inputs.bias)
-        gru.weight_hh_l0.copy_(attention.state.weight)
-        gru.bias_hh_l0.copy_(attention.state.bias)
-    return gru
-
-
 @pytest.fixture
 def attention() -> AttentionGRU:
     torch.manual_seed(0)
     return AttentionGRU(4).double()
 
 
+def same_weights(attention: AttentionGRU, size: int) -> nn.GRU:
+    """PyTorch's GRU with the weights of ``attention``."""
+    gru = nn.GRU(size, size, batch_first=True).double()
+    gru.load_state_dict({f"{name}_l0": value for name, value in attention.cell.state_dict().items()})
+    return gru
+
+
 def test_closed_gates_leave_the_state(attention: AttentionGRU) -> None:
-    start = wide(3, 4, seed=1)
-    assert torch.equal(attention(attention.prepare(wide(3, 5, 4)), torch.zeros(3, 5).double(), start), start)
+    assert torch.equal(attention(wide(3, 5, 4), torch.zeros(3, 5).double()), torch.zeros(3, 4).double())
 
 
 def test_open_gates_make_a_plain_gru(attention: AttentionGRU) -> None:
-    facts, start = wide(3, 5, 4), wide(3, 4, seed=1)
-    _, last = same_weights(attention, 4)(facts, start.unsqueeze(0))
-    episode = attention(attention.prepare(facts), torch.ones(3, 5).double(), start)
-    torch.testing.assert_close(episode, last[0], rtol=0, atol=1e-12)
+    facts = wide(3, 5, 4)
+    _, last = same_weights(attention, 4)(facts)
+    torch.testing.assert_close(attention(facts, torch.ones(3, 5).double()), last[0], rtol=0, atol=1e-12)
 
 
 def test_one_open_gate_is_one_step(attention: AttentionGRU) -> None:
-    """Whichever fact it is, the episode is one step of a GRU from the start to that fact."""
-    facts, start = wide(2, 3, 4), wide(2, 4, seed=1)
+    """Whichever fact it is, the episode is one step of a GRU to that fact."""
+    facts = wide(2, 3, 4)
     gru = same_weights(attention, 4)
     for place in range(3):
         gate = torch.zeros(2, 3).double()
         gate[:, place] = 1
-        _, step = gru(facts[:, place : place + 1], start.unsqueeze(0))
-        torch.testing.assert_close(attention(attention.prepare(facts), gate, start), step[0], rtol=0, atol=1e-12)
+        _, step = gru(facts[:, place : place + 1])
+        torch.testing.assert_close(attention(facts, gate), step[0], rtol=0, atol=1e-12)
 
 
 def test_a_half_open_gate_goes_half_the_way(attention: AttentionGRU) -> None:
     """h = g GRU(c, h) + (1 − g) h, step by step, with another gate for each example."""
-    facts, start, gate = wide(2, 3, 4), wide(2, 4, seed=1), torch.rand(2, 3, dtype=torch.float64)
-    gru, state = same_weights(attention, 4), start
+    facts, gate = wide(2, 3, 4), torch.rand(2, 3, dtype=torch.float64)
+    gru, state = same_weights(attention, 4), torch.zeros(2, 4).double()
     for place in range(3):
         _, step = gru(facts[:, place : place + 1], state.unsqueeze(0).contiguous())
         g = gate[:, place : place + 1]
         state = g * step[0] + (1 - g) * state
-    torch.testing.assert_close(attention(attention.prepare(facts), gate, start), state, rtol=0, atol=1e-12)
+    torch.testing.assert_close(attention(facts, gate), state, rtol=0, atol=1e-12)
 
 
 def test_gradients_of_an_episode() -> None:
     attention = AttentionGRU(2).double()
-    given = [wide(1, 3, 2), torch.rand(1, 3, dtype=torch.float64), wide(1, 2, seed=1)]
-    assert torch.autograd.gradcheck(
-        lambda facts, gate, start: attention(attention.prepare(facts), gate, start),
-        [each.requires_grad_() for each in given],
-    )
+    given = [wide(1, 3, 2), torch.rand(1, 3, dtype=torch.float64)]
+    assert torch.autograd.gradcheck(attention, [each.requires_grad_() for each in given])
 
 
-def test_one_step_by_hand(assert_near: Near) -> None:
-    """Wx = (0, log 3, 1), Uh = (0, 0, 2), h = 3: r = ½, z = ¾, h̃ = tanh(1 + ½·2), h = ¾·3 + ¼ h̃."""
-    made = gru_cell(torch.tensor([[0.0, math.log(3.0), 1.0]]), torch.tensor([[0.0, 0.0, 2.0]]), torch.tensor([[3.0]]))
-    assert_near(made, [[0.75 * 3 + 0.25 * math.tanh(2.0)]])
+def test_a_weighted_sum_by_hand(assert_near: Near) -> None:
+    """¼ (1, 2) + ¾ (3, −2) = (2.5, −1)."""
+    assert_near(WeightedSum()(torch.tensor([[[1.0, 2.0], [3.0, -2.0]]]), torch.tensor([[0.25, 0.75]])), [[2.5, -1.0]])
 
 
 @pytest.mark.parametrize("norm", ["sigmoid", "softmax"])

@@ -21,26 +21,29 @@ def built(**settings: Any) -> tuple[DMNModel, Tensor, Tensor]:
     return model, inputs["story"], inputs["query"]
 
 
-@pytest.mark.parametrize("settings", [{}, {"gate": "softmax", "passes": 3}, {"answer_words": 3}])
+SUMMED = {"facts": "sentences", "gate": "softmax", "episode": "sum"}
+
+
+@pytest.mark.parametrize("settings", [{}, {"gate": "softmax", "passes": 3}, {"answer_words": 3}, SUMMED])
 def test_the_answer_can_be_made_again_from_facts_and_gates(settings: dict[str, Any]) -> None:
     """The proof that the gates shown are the gates used: no score is read here, only the weights of the looks.
 
-    h_t = g_t GRU(c_t, h_{t−1}) + (1 − g_t) h_{t−1}, e = h_T; mⁱ = GRU(e, mⁱ⁻¹); a_t = GRU([y_{t−1}, q], a_{t−1}).
+    h_t = g_t GRU(c_t, h_{t−1}) + (1 − g_t) h_{t−1}, e = h_T, or e = Σ g_t c_t;
+    mⁱ = GRU(e, mⁱ⁻¹); a_t = GRU([y_{t−1}, q], a_{t−1}).
     """
     model, story, query = built(**settings)
     output = model(story, query)
     facts = model.encode(story)["facts"]  # (B,S+1,n)
-    question = model._question(query)
+    question = model._last_state(query)
     memory = question
     for look in output.trace.looks:
         state = torch.zeros_like(memory)
         for place in range(facts.shape[1]):
-            cell = torch.gru_cell(
-                facts[:, place], state, model.episode.inputs.weight, model.episode.state.weight,
-                model.episode.inputs.bias, model.episode.state.bias,
-            )  # fmt: skip
             gate = look.weights[:, place : place + 1]
-            state = gate * cell + (1 - gate) * state
+            if model.config.episode == "sum":
+                state = state + gate * facts[:, place]
+            else:
+                state = gate * model.episode.cell(facts[:, place], state) + (1 - gate) * state
         memory = model.remember(state, memory)
     said = torch.zeros(len(story), model.config.words).double()
     logits = []
@@ -61,6 +64,44 @@ def test_facts_are_the_states_at_the_ends_of_sentences() -> None:
     assert torch.equal(encoding["facts"][0, 3], model.end)
     assert encoding["present"].tolist() == [[True, True, True, True, False]]
     assert encoding["count"].tolist() == [3]
+
+
+def test_facts_of_sentences_know_what_comes_before_and_after() -> None:
+    """Each sentence is read by itself; a GRU over the first ones and one over the last ones are added."""
+    model, _, _ = built(**SUMMED)
+    sentences = [[1, 5], [2, 0], [3, 7]]
+    story = torch.tensor([[*sentences, [0, 0]]])
+    read = [model.reader(model.embed(torch.tensor([[word for word in each if word]])))[1][0] for each in sentences]
+    alone = torch.stack(read, 1)  # (1,3,n)
+    before, _ = model.before(alone)
+    after, _ = model.after(alone.flip(1))
+    expected = alone + torch.cat([before, after.flip(1)], -1)
+    encoding = model.encode(story)
+    torch.testing.assert_close(encoding["facts"][:, :3], expected, rtol=0, atol=1e-12)
+    assert torch.equal(encoding["facts"][0, 3], model.end)
+
+
+def test_equal_sentences_are_read_once_and_nothing_else_changes() -> None:
+    """Seven sentences in two stories are of three kinds and the empty one."""
+    model, _, query = built(**SUMMED)
+    table = torch.tensor([[0, 0], [1, 5], [2, 0], [3, 7]])
+    rows = torch.tensor([[1, 3, 1, 2], [3, 3, 1, 0]])
+    read: list[int] = []
+    model.reader.register_forward_pre_hook(lambda _, given: read.append(len(given[0])))
+    once = model.forward_raw(table[rows], query[:2], rows=rows)["logits"]
+    each = model.forward_raw(table[rows], query[:2])["logits"]
+    assert read == [4, 2, 8, 2], "sentences and questions, with rows and without"
+    torch.testing.assert_close(once, each, rtol=0, atol=1e-12)
+
+
+def test_the_memory_begins_comparable_with_the_facts() -> None:
+    """Before any training, the memory after a pass that takes one fact points where that fact does."""
+    torch.manual_seed(0)
+    model = DMNModel(DMNConfig(size=64, **SUMMED)).eval()
+    fact, other = torch.randn(2, 50, 64).tanh()
+    memory = model.remember(fact, torch.zeros(50, 64))
+    assert F.cosine_similarity(memory, fact).mean() > 0.9
+    assert F.cosine_similarity(memory, other).mean().abs() < 0.1
 
 
 def test_an_empty_story_has_the_end_fact_alone() -> None:
@@ -119,6 +160,7 @@ def test_each_word_follows_the_one_said_before() -> None:
     ("settings", "why"),
     [
         ({"stops": True}, "gate: softmax"),
+        ({"episode": "sum"}, "gate: softmax"),
         ({"dropout": 1.0}, "dropout"),
         ({"answer_words": 17}, "must be 16 at most"),
     ],

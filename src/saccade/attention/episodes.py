@@ -3,9 +3,10 @@
 Paper: Kumar et al., "Ask Me Anything: Dynamic Memory Networks for NLP", 2016 (arXiv:1506.07285), Section 2.3.
 
 ===========  ====================================================================================================
-Eq. (5)      z(c,m,q) = [c, m, q, c∘q, c∘m, |c−q|, |c−m|, cᵀWq, cᵀWm]     :meth:`EpisodeGate.features`
+Eq. (5)      z(c,m,q) = [c, m, q, c∘q, c∘m, |c−q|, |c−m|, cᵀWq, cᵀWm]     :class:`EpisodeGate`
 Eq. (6)      G = σ(W₂ tanh(W₁ z + b₁) + b₂)                               :meth:`EpisodeGate.score`, :func:`gates`
 Section 2.3  h_t = g_t GRU(c_t, h_{t−1}) + (1 − g_t) h_{t−1}; e = h_T     :class:`AttentionGRU`
+Section 2.3  e = Σ_t g_t c_t, with softmax gates                          :class:`WeightedSum`
 ===========  ====================================================================================================
 
 With g = 0 everywhere the episode stays at its start; with g = 1 everywhere it is a plain GRU over the facts.
@@ -16,7 +17,7 @@ gates can be taught as a choice between facts.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -27,31 +28,59 @@ from saccade.trace import Look, Norm
 GateNorm = Literal["sigmoid", "softmax"]
 
 
+class KnownFacts(NamedTuple):
+    """What gates need of facts and question, the same in every pass."""
+
+    facts: Tensor
+    """c (B,S,n)."""
+    likeness: Tensor
+    """cᵀW (B,S,n)."""
+    inner: Tensor
+    """The part of W₁ z + b₁ without the memory (B,S,h)."""
+
+
 class EpisodeGate(nn.Module):
     """Scores how much a fact matters to a question, given what is remembered.
 
+    W₁ z is a sum over the parts of z. Parts without the memory are multiplied once, not in every pass; z as a whole
+    never lies in the store.
+
     Args:
         size: n of facts, memory and question.
-        hidden: size of the layer between.
+        hidden: h, size of the layer between.
     """
 
     def __init__(self, size: int, hidden: int) -> None:
         super().__init__()
         self.bilinear = nn.Parameter(torch.randn(size, size) / size)  # W of cᵀWq and cᵀWm
-        self.hidden = nn.Linear(7 * size + 2, hidden)
-        self.out = nn.Linear(hidden, 1)
+        self.hidden = nn.Linear(7 * size + 2, hidden)  # W₁ (h,7n+2), b₁
+        self.out = nn.Linear(hidden, 1)  # W₂, b₂
 
-    def features(self, facts: Tensor, memory: Tensor, question: Tensor) -> Tensor:
-        """Z for facts (B,S,n), memory (B,n) and question (B,n): (B,S,7n+2)."""
-        m, q = memory.unsqueeze(1).expand_as(facts), question.unsqueeze(1).expand_as(facts)  # (B,S,n)
-        likeness = facts @ self.bilinear @ torch.stack([question, memory], -1)  # (B,S,2): cᵀWq, cᵀWm
-        parts = [facts, m, q, facts * q, facts * m, (facts - q).abs(), (facts - m).abs(), likeness]
-        return torch.cat(parts, -1)
+    def prepare(self, facts: Tensor, question: Tensor) -> KnownFacts:
+        """What is the same in every pass, for facts (B,S,n) and questions (B,n)."""
+        c, _, q, c_q, _, c_minus_q, _, like_q, _ = self._blocks()
+        likeness = facts @ self.bilinear  # (B,S,n)
+        inner = _compared(facts, likeness, question, [c_q, c_minus_q, like_q]) + facts @ c.T  # (B,S,h)
+        return KnownFacts(facts, likeness, inner + (question @ q.T + self.hidden.bias).unsqueeze(1))
 
-    def score(self, facts: Tensor, memory: Tensor, question: Tensor) -> Tensor:
-        """W₂ tanh(W₁ z + b₁) + b₂ for each fact: (B,S)."""
-        scores: Tensor = self.out(self.hidden(self.features(facts, memory, question)).tanh())  # (B,S,1)
+    def score(self, known: KnownFacts, memory: Tensor) -> Tensor:
+        """W₂ tanh(W₁ z + b₁) + b₂ of each fact (B,S), given the memory (B,n)."""
+        _, m, _, _, c_m, _, c_minus_m, _, like_m = self._blocks()
+        inner = known.inner + _compared(known.facts, known.likeness, memory, [c_m, c_minus_m, like_m])  # (B,S,h)
+        scores: Tensor = self.out((inner + (memory @ m.T).unsqueeze(1)).tanh())  # (B,S,1)
         return scores.squeeze(-1)
+
+    def _blocks(self) -> tuple[Tensor, ...]:
+        """The columns of W₁ for each part of z, in the order of Eq. (5): (h,n) each, (h,1) for the last two."""
+        size = self.bilinear.shape[0]
+        return torch.split(self.hidden.weight, [size] * 7 + [1, 1], 1)
+
+
+def _compared(facts: Tensor, likeness: Tensor, other: Tensor, blocks: list[Tensor]) -> Tensor:
+    """[c∘x, |c−x|, cᵀWx] · blocksᵀ (B,S,h), for question or memory x (B,n)."""
+    x = other.unsqueeze(1)  # (B,1,n)
+    parts = [facts * x, (facts - x).abs(), (likeness * x).sum(-1, keepdim=True)]
+    return torch.cat(parts, -1) @ torch.cat(blocks, 1).T
 
 
 def gates(scores: Tensor, present: Tensor, norm: GateNorm, given: Tensor | None = None) -> Tensor:
@@ -71,52 +100,25 @@ class AttentionGRU(nn.Module):
 
     def __init__(self, size: int) -> None:
         super().__init__()
-        self.inputs = nn.Linear(size, 3 * size)
-        self.state = nn.Linear(size, 3 * size)
+        self.cell = nn.GRUCell(size, size)
 
-    def prepare(self, facts: Tensor) -> Tensor:
-        """The part that depends on the facts (B,S,n) alone, once for all passes: (B,S,3n)."""
-        prepared: Tensor = self.inputs(facts)
-        return prepared
-
-    def forward(self, prepared: Tensor, gate: Tensor, start: Tensor) -> Tensor:
-        """The episode e (B,n), from prepared facts (B,S,3n), gates (B,S) and the state before the first (B,n)."""
-        if torch.compiler.is_exporting():
-            return self._scanned(prepared, gate, start)
-        state = start
-        for of_fact, g in zip(prepared.unbind(1), gate.unsqueeze(-1).unbind(1)):  # (B,3n), (B,1)
-            state = self._step(state, of_fact, g)
+    def forward(self, facts: Tensor, gate: Tensor) -> Tensor:
+        """The episode e (B,n), from facts (B,S,n) and gates (B,S); the state before the first fact is 0."""
+        state = torch.zeros_like(facts[:, 0])  # (B,n)
+        for fact, g in zip(facts.unbind(1), gate.unsqueeze(-1).unbind(1)):  # (B,n), (B,1)
+            state = torch.lerp(state, self.cell(fact, state), g)  # (B,n)
         return state
 
-    def _step(self, state: Tensor, of_fact: Tensor, gate: Tensor) -> Tensor:
-        return torch.lerp(state, gru_cell(of_fact, self.state(state), state), gate)  # (B,n)
 
-    def _scanned(self, prepared: Tensor, gate: Tensor, start: Tensor) -> Tensor:
-        """The same as one loop of the graph that is exported; written out, it would be thousands of nodes."""
-        from torch._higher_order_ops.scan import scan
+class WeightedSum(nn.Module):
+    """The other form of an episode: facts, weighted by softmax gates and summed. It has no weights of its own."""
 
-        def step(state: Tensor, fact: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-            after = self._step(state, *fact)
-            return after, after.clone()
-
-        facts = (prepared.transpose(0, 1), gate.unsqueeze(-1).transpose(0, 1))  # (S,B,3n), (S,B,1)
-        episode: Tensor = scan(step, start, facts)[0]
-        return episode
-
-
-def gru_cell(of_input: Tensor, of_state: Tensor, state: Tensor) -> Tensor:
-    """One step of a GRU from Wx + b (B,3n), Uh + b (B,3n) and h (B,n); thirds are reset, update, candidate."""
-    if state.is_cuda:  # the same in one kernel instead of ten; a story has hundreds of steps
-        fused: Tensor = torch.ops.aten._thnn_fused_gru_cell(of_input.contiguous(), of_state, state.contiguous())[0]
-        return fused
-    reset_x, update_x, new_x = of_input.chunk(3, -1)
-    reset_h, update_h, new_h = of_state.chunk(3, -1)
-    update = (update_x + update_h).sigmoid()
-    candidate = (new_x + (reset_x + reset_h).sigmoid() * new_h).tanh()
-    return candidate + update * (state - candidate)
+    def forward(self, facts: Tensor, gate: Tensor) -> Tensor:
+        """The episode e (B,n), from facts (B,S,n) and gates (B,S)."""
+        return (facts * gate.unsqueeze(-1)).sum(1)
 
 
 def episode_look(name: str, weights: Tensor, scores: Tensor, norm: GateNorm, active: Tensor) -> Look:
-    """The look of one pass; its gates feed a recurrent net, so it is no weighted sum of facts."""
+    """The look of one pass. Its gates switch a recurrent net, or end the passes; they need not be weights of a sum."""
     kind: Norm = norm
     return Look(name, "slots", "input", weights, norm=kind, scores=scores, active=active)

@@ -4,7 +4,15 @@ import random
 
 import pytest
 
-from saccade.families.story.edits import exchanged, names_in, pairs_of_names, removed, replaced, reworded, rules_know
+from saccade.families.story.scoring.edits import (
+    exchanged,
+    names_in,
+    pairs_of_names,
+    removed,
+    replaced,
+    reworded,
+    rules_know,
+)
 from saccade.families.story.stories import Asked
 
 STORY = Asked(

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from saccade.families.story.babi import babi_files, read_babi
+from saccade.families.story.readers.babi import babi_files, read_babi
 from saccade.families.story.stories import Asked
-from saccade.families.story.vocabulary import StoryWords
+from saccade.families.story.vocabulary import story_words
 from saccade.families.story.world import TASKS, derive, tell
 
 FOLDER = os.environ.get("SACCADE_BABI")
@@ -44,7 +44,7 @@ def test_the_rule_reader_agrees(task):
 @pytest.mark.parametrize("task", TASKS)
 def test_generated_stories_look_like_official_ones(task):
     true, made = [*official(task, "train"), *official(task, "test")], generated(task)
-    assert set(StoryWords.build(made, "split").words) <= set(StoryWords.build(true, "split").words)
+    assert set(story_words(made, "split")) <= set(story_words(true, "split"))
     for told in (lambda one: len(one.sentences), lambda one: len(one.supporting)):
         means = [sum(map(told, asked)) / len(asked) for asked in (true, made)]
         assert means[1] == pytest.approx(means[0], rel=0.15)

@@ -12,8 +12,8 @@ import pytest
 import record_stories
 
 from saccade.errors import CheckpointError, ConfigError
-from saccade.families.story.babi import read_babi
 from saccade.families.story.data import StoryDataConfig, generated
+from saccade.families.story.readers.babi import read_babi
 from saccade.families.story.reproduction.record import record_runs, run_folders
 from saccade.families.story.reproduction.training import official_tasks
 from saccade.recorded import errors_by_restart, read_run, recorded_runs

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from saccade.families.story import responding
-from saccade.families.story.responding import as_tensors, batch_for, errors_by_task, is_right, respond
-from saccade.families.story.sampling import sample_questions, story_numbers
 from saccade.families.story.scores import CAUSAL, StoryScores, has_failed, is_supervised, note_on, unknown_words
-from saccade.families.story.sentence_weights import sentence_weights
+from saccade.families.story.scoring import responding
+from saccade.families.story.scoring.responding import as_tensors, batch_for, errors_by_task, is_right, respond
+from saccade.families.story.scoring.sampling import sample_questions, story_numbers
+from saccade.families.story.scoring.sentence_weights import sentence_weights
 from saccade.families.story.stories import Asked
 from saccade.models.dmn import DMNModel
 from saccade.models.io.facts import ModelFacts

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from saccade.errors import DataError
-from saccade.families.story.story_table import StoryOptions, StoryTable, read_story_jsonl
+from saccade.families.story.readers.table import StoryTable, read_story_jsonl
 
 GOOD = {"story": ["Mary got the milk.", "Mary left."], "question": "What has Mary?", "answer": "milk"}
 
@@ -19,8 +19,8 @@ def written(tmp_path: Path, *rows: Any) -> Path:
     return path
 
 
-def table(tmp_path: Path, *rows: Any, strict: bool = False) -> StoryTable:
-    return read_story_jsonl(written(tmp_path, *rows), StoryOptions(strict=strict))
+def table(tmp_path: Path, *rows: Any) -> StoryTable:
+    return read_story_jsonl(written(tmp_path, *rows))
 
 
 def test_a_whole_line(tmp_path):
@@ -75,8 +75,6 @@ def test_lines_that_are_left_out(tmp_path, change, skipped):
     assert len(found.rows) == 2
     assert len(found.skipped) == 1
     assert found.skipped[0].startswith(skipped)
-    with pytest.raises(DataError, match="strict, and 1 question cannot be used"):
-        table(tmp_path, GOOD, GOOD | change, strict=True)
 
 
 def test_what_is_no_json(tmp_path):

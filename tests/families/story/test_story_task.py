@@ -23,7 +23,7 @@ from saccade.families.story.data import StoryDataConfig, StorySource
 from saccade.families.story.losses import AnswerLoss, GatedLoss, LinearStart
 from saccade.families.story.stories import Asked
 from saccade.families.story.task import StoryTask, gate_loss
-from saccade.families.story.tensors import NOT_KNOWN, Sizes, StoryTensors, noisy_times
+from saccade.families.story.tensors import NOT_KNOWN, Sizes, StoryTensors, needed_and_some, noisy_times
 from saccade.models.io.folder import load_model
 from saccade.models.story import StoryModel
 
@@ -81,7 +81,7 @@ def test_a_model_gets_what_it_is_taught_by() -> None:
     assert times <= new_task().inputs(batches(new_task(), 0, 1)[0]).keys()
     assert "times" not in batches(new_task(noise=0.0), 0, 1)[0]
     dmn = new_task("dmn", config={"gate": "softmax", "stops": True})
-    assert dmn.inputs(batches(dmn, 0, 1)[0]).keys() == {"story", "query", "length", "said", "passes"}
+    assert dmn.inputs(batches(dmn, 0, 1)[0]).keys() == {"story", "query", "rows", "said", "passes"}
     assert new_task("story-lstm").inputs(batches(new_task("story-lstm"), 0, 1)[0]).keys() == {"story", "query"}
 
 
@@ -120,6 +120,59 @@ def test_noisy_times_depend_on_seed_row_and_length_alone() -> None:
 def test_without_noise_times_count_back() -> None:
     times = noisy_times(torch.tensor([3]), 4, 0.0, seed=0, rows=torch.tensor([0]))
     assert times[0, :3].tolist() == [3, 2, 1]
+
+
+# ---------------------------------------------------------------- sentences that are left out
+
+
+def test_needed_sentences_stay_and_a_share_of_the_others_goes() -> None:
+    """Slots 1 and 3 of five are needed; each of the other three stays with probability 0.7. A sixth slot is empty."""
+    count = 20_000
+    supporting = torch.tensor([[3, 1, NOT_KNOWN]]).expand(count, 3)
+    kept = needed_and_some(supporting, torch.full((count,), 5), 6, 0.3, seed=5, rows=torch.arange(count)).double()
+    assert kept[:, [1, 3]].all()
+    assert not kept[:, 5].any()
+    assert kept[:, [0, 2, 4]].mean(0).tolist() == pytest.approx([0.7] * 3, abs=0.015)
+    together = (kept[:, 0] * kept[:, 2]).mean().item()
+    assert together == pytest.approx(0.49, abs=0.015), "each is drawn by itself"
+    whole = needed_and_some(torch.full((4, 2), NOT_KNOWN), torch.full((4,), 5), 5, 0.9, seed=5, rows=torch.arange(4))
+    assert whole.all(), "nobody says what these need"
+
+
+@pytest.mark.parametrize("model", ["memn2n", "dmn"])
+def test_a_shortened_story_tells_the_rest_in_order_and_knows_its_facts(model: str) -> None:
+    task = new_task(model, leave_out=0.5, tasks=[2], noise=0.0)
+    data, indices = task.split("train"), torch.arange(8)
+    whole, less = data.take(indices), task.batch(data, indices, 3)
+    assert (less["count"] < whole["count"]).any()
+    for at in range(8):
+        told = whole["story"][at, : whole["count"][at]].tolist()
+        rest = less["story"][at, : less["count"][at]].tolist()
+        places = iter(told)
+        assert all(sentence in places for sentence in rest), "a subsequence"
+        assert not less["story"][at, less["count"][at] :].any()
+        facts = [
+            [each["story"][at, slot].tolist() for slot in each["supporting"][at] if slot >= 0] for each in (whole, less)
+        ]
+        assert facts[0] == facts[1]
+    if model == "memn2n":
+        assert torch.equal(less["bags"], task.model.bags(less["story"]))
+    again = task.batch(data, indices, 4)
+    assert not torch.equal(again["count"], less["count"]) or not torch.equal(again["rows"], less["rows"])
+
+
+def test_slots_that_a_whole_batch_leaves_empty_are_cut_on_a_cpu() -> None:
+    """The loss is the same; a memory network, whose softmax runs over empty slots, keeps them."""
+    task = new_task("dmn", noise=0.0, tasks=[2])
+    data = task.split("train")
+    indices = data.count.argsort()[:4]
+    cut, whole = task.batch(data, indices, 0), data.take(indices)
+    assert cut["story"].shape[1] == int(whole["count"].max()) < whole["story"].shape[1]
+    with torch.no_grad():
+        one, other = (task.model.forward_raw(each["story"], each["query"])["logits"] for each in (cut, whole))
+    torch.testing.assert_close(one, other)
+    kept = new_task("memn2n", tasks=[2])
+    assert kept.batch(kept.split("train"), indices, 0)["story"].shape == whole["story"].shape
 
 
 # ---------------------------------------------------------------- gates

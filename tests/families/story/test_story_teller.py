@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from saccade.errors import DataError
-from saccade.families.story.founding import FOUNDING_STORIES
+from saccade.families.story.page.founding import FOUNDING_STORIES
 from saccade.families.story.stories import words_of
 from saccade.families.story.world import TASKS, answer_of, derive, tell
 

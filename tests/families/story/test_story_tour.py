@@ -8,11 +8,11 @@ import pytest
 from story_folders import save_story_model
 
 from saccade.families.story.data import StoryDataConfig, StorySource
-from saccade.families.story.founding import FOUNDING_STORIES
+from saccade.families.story.page.founding import FOUNDING_STORIES
 from saccade.families.story.splits import in_turn, open_split
 from saccade.families.story.stories import Asked
 from saccade.families.story.tour import QUICK, stop
-from saccade.families.story.vocabulary import StoryWords
+from saccade.families.story.vocabulary import story_words
 from saccade.show.report import Report, SlotHeat
 from saccade.verbs.tour import HEADLINE, Stop
 
@@ -29,7 +29,7 @@ def visited(folder: Path) -> tuple[Stop, list[tuple[int, int]]]:
 def test_stories_of_each_task_and_those_of_the_document(architecture: str, tmp_path: Path) -> None:
     config = StoryDataConfig(tasks=(1, 2), words="wide", questions=50)
     learned = StorySource(config).questions("train")
-    words = StoryWords.build([*learned, *(each.asked for each in FOUNDING_STORIES)], "split").words
+    words = story_words([*learned, *(each.asked for each in FOUNDING_STORIES)], "split")
     folder = save_story_model(tmp_path / "model", architecture, words=words, data=DATA, memory=20)
     found, told = visited(folder)
     tables = [block for block in found.section.blocks if isinstance(block, SlotHeat)]

@@ -5,7 +5,7 @@ import torch
 
 from saccade.errors import DataError, ShapeError
 from saccade.metrics.slots.baselines import recency, uniform, word_overlap
-from saccade.metrics.slots.changes import moved_to, weights_hold, without_slot
+from saccade.metrics.slots.changes import moved_to, weights_hold
 from saccade.metrics.slots.support import mass_elsewhere, support_found, support_hit, support_mass, support_rank
 
 COUNT, SLOTS = 4000, 8
@@ -118,8 +118,7 @@ def test_baselines_sum_to_one_and_are_what_they_say():
 
 def test_a_map_that_moves_with_its_sentences_holds_and_a_constant_does_too():
     before = torch.tensor([[0.1, 0.6, 0.2, 0.1]])
-    kept = without_slot(torch.tensor([4]), torch.tensor([0]), 4)
-    assert kept.tolist() == [[1, 2, 3, -1]]
+    kept = torch.tensor([[1, 2, 3, -1]])  # the first of four sentences was taken out
     assert weights_hold(before, torch.tensor([[0.6, 0.2, 0.1, 0.1]]), kept).item() == pytest.approx(1)
     assert weights_hold(torch.ones(1, 4), torch.ones(1, 4), kept).item() == pytest.approx(1)
     assert weights_hold(before, torch.tensor([[0.0, 0.0, 1.0, 0.0]]), kept).item() == pytest.approx(1 / 9)
@@ -137,7 +136,7 @@ def test_noise_holds_as_two_independent_maps_do():
 def test_where_weight_went():
     before = torch.tensor([[0.7, 0.2, 0.1, 0.0]])
     after = torch.tensor([[0.5, 0.3, 0.2, 0.0]])  # the first is gone; the others gained 0.3 and 0.2, an empty slot 0.2
-    kept = without_slot(torch.tensor([3]), torch.tensor([0]), 4)
+    kept = torch.tensor([[1, 2, -1, -1]])
     slots = torch.eye(4, dtype=torch.bool)
     found = [moved_to(before, after, kept, slots[[number]]).item() for number in range(4)]
     assert found == pytest.approx([0.3 / 0.7, 0.2 / 0.7, 0.2 / 0.7, 0])

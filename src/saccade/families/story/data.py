@@ -10,10 +10,10 @@ from typing import Literal
 from saccade.data.tables.references import split_reference
 from saccade.data.tables.wording import summarised
 from saccade.errors import DataError
-from saccade.families.story.babi import Size, babi_files, read_babi
+from saccade.families.story.readers.babi import Size, babi_files, read_babi
+from saccade.families.story.readers.table import read_story_jsonl
 from saccade.families.story.stories import Asked
-from saccade.families.story.story_table import read_story_jsonl
-from saccade.families.story.vocabulary import StoryWords
+from saccade.families.story.vocabulary import story_words
 from saccade.families.story.world import TASKS, tell
 
 READERS = ("babi", "jsonl")
@@ -47,12 +47,17 @@ class StoryDataConfig:
     """Of bAbI: make the training questions of tasks whose file is missing, as the 10k file of task 3 may be."""
     noise: float = 0.0
     """While training, the largest share of blank times between sentences (random noise)."""
+    leave_out: float = 0.0
+    """While training, the share of sentences that are left out, drawn anew each time, of those that the answer does not
+    need. Supporting facts say which; the stories of questions without any stay whole."""
 
     def __post_init__(self) -> None:
         if not 0 < self.validation < 1:
             raise ValueError(f"validation is a share between 0 and 1, found {self.validation}")
         if not 0 <= self.noise <= 1:
             raise ValueError(f"noise is a share in 0 .. 1, found {self.noise}")
+        if not 0 <= self.leave_out < 1:
+            raise ValueError(f"leave_out is a share from 0 to less than 1, found {self.leave_out}")
         if not 1 <= self.memory <= 1000:
             raise ValueError(f"memory must lie between 1 and 1000, found {self.memory}")
         if not 10 <= self.questions <= 1_000_000:
@@ -91,7 +96,7 @@ class StorySource:
             by_word: only single words; otherwise an answer of several words is one entry too.
         """
         learned = [*self.questions("train"), *self.questions("val")]
-        return StoryWords.build(learned, "split" if by_word else "joined").words
+        return story_words(learned, "split" if by_word else "joined")
 
     def _load(self, split: SplitName) -> dict[str, list[Asked]]:
         if self.config.is_generated:

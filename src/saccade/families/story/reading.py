@@ -1,4 +1,4 @@
-"""What models of stories read: a text file (see :mod:`saccade.families.story.story_text`), or a list of sentences.
+"""What models of stories read: a text file (see :mod:`saccade.families.story.readers.text`), or a list of sentences.
 
 A memory holds the last so many sentences that have a word which the model knows. The notes list every part that was
 dropped:
@@ -23,9 +23,10 @@ from torch import Tensor
 
 from saccade.errors import DataError
 from saccade.families.reading import Prepared, Reads
-from saccade.families.story.sent import sent_sentences
+from saccade.families.story.readers.sent import sent_sentences
+from saccade.families.story.readers.text import read_story
 from saccade.families.story.stories import words_of
-from saccade.families.story.story_text import read_story
+from saccade.families.story.vocabulary import kept_places
 from saccade.models.io.facts import ModelFacts
 
 MOST_WORDS = 200
@@ -171,17 +172,17 @@ def memory_of(item: StoryItem, numbers: dict[str, int], size: int) -> Memory:
     """What of ``item`` gets into a memory of ``size`` slots, for a model whose words have these ``numbers``."""
     known, unknown = zip(*(known_and_unknown(text, numbers) for text in item.sentences)) if item.sentences else ((), ())
     empty = [place for place, ids in enumerate(known) if not ids]
-    told = [place for place, ids in enumerate(known) if ids]
-    kept = tuple(told[-size:])
+    told = len(known) - len(empty)
+    kept = tuple(kept_places(known, size))
     notes = tuple(f"story: left out {text}" for text in item.left_out[:_NAMED])
     notes += unknown_note("story", [word for words in unknown for word in words])
     if empty:
         which = ", ".join(str(place + 1) for place in empty[:_NAMED])
         more = f" and {len(empty) - _NAMED} more" if len(empty) > _NAMED else ""
         notes += (f"story: left out sentence {which}{more}, of which the model knows no word",)
-    if len(told) > size:
+    if told > size:
         last = kept[0]  # the number, from 1, of the last sentence before it
-        notes += (f"story: {len(told)} sentences, and the memory holds {size}: sentences 1 to {last} were dropped",)
+        notes += (f"story: {told} sentences, and the memory holds {size}: sentences 1 to {last} were dropped",)
     return Memory(kept, tuple(known[place] for place in kept), notes)
 
 

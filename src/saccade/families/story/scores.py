@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from saccade.families.splits import config_of
-from saccade.families.story.causal import CausalTests
 from saccade.families.story.data import StoryDataConfig, StorySource
-from saccade.families.story.responding import BATCH, as_tensors, batch_for, batches, is_right, respond, said
-from saccade.families.story.sampling import sample_questions, story_numbers
-from saccade.families.story.sentence_weights import sentence_weights
+from saccade.families.story.scoring.causal import CausalTests
+from saccade.families.story.scoring.responding import BATCH, as_tensors, batch_for, batches, is_right, respond, said
+from saccade.families.story.scoring.sampling import sample_questions, story_numbers
+from saccade.families.story.scoring.sentence_weights import sentence_weights
+from saccade.families.story.scoring.support_scores import SupportScores
 from saccade.families.story.stories import Asked, words_of
-from saccade.families.story.support_scores import SupportScores
 from saccade.families.story.tensors import StoryTensors
 from saccade.metrics.columns import Columns, Values
 from saccade.metrics.intervals import Interval, mean_interval

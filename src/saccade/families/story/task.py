@@ -146,24 +146,39 @@ class StoryTask(Task):
         whole = self._taught(data, torch.cat(list(members)), rows_of(torch.tensor(numbers), size))
         for at in range(len(numbers)):
             part = slice(at * size, (at + 1) * size)
-            yield {name: each[part] if isinstance(each, Tensor) else each for name, each in whole.items()}
+            yield self._trimmed(
+                {name: each[part] if isinstance(each, Tensor) else each for name, each in whole.items()}
+            )
 
     def batch(self, data: StoryTensors, indices: Tensor, number: int) -> Batch:
         """The questions ``indices`` (B,), with what a model of this kind is taught by."""
-        return self._taught(data, indices, rows_of(torch.tensor([number]), len(indices)))
+        return self._trimmed(self._taught(data, indices, rows_of(torch.tensor([number]), len(indices))))
+
+    def _trimmed(self, batch: Batch) -> Batch:
+        """``batch`` without the slots that all its stories leave empty, on a CPU, for a model that does not see them.
+
+        On a GPU every batch has the same shapes, so that the step can be captured as a graph.
+        """
+        if self.device.type != "cpu" or not self.model.facts_carry_the_past:
+            return batch
+        slots = max(1, int(batch["count"].max()))
+        return {**batch, "story": batch["story"][:, :slots], "rows": batch["rows"][:, :slots]}
 
     def _taught(self, data: StoryTensors, indices: Tensor, rows: Tensor) -> Batch:
         """The same for one batch or several; ``rows`` (B,) tell the examples of the whole run apart."""
-        batch: Batch = data.take(indices)
+        share = self.data_config.leave_out
+        batch: Batch = data.take_some(indices, share, seed=self.seed, rows=rows) if share else data.take(indices)
         taught = self.model.taught_by
         batch |= {"said": batch["answer"]} if "said" in taught else {}
-        batch |= {"length": data.length} if "length" in taught else {}
+        batch |= {"length": data.length} if "length" in taught and self.device.type != "cpu" else {}
         batch |= {"passes": (batch["supporting"] >= 0).sum(1)} if "passes" in taught and self.model.config.stops else {}
         if self.data_config.noise and "times" in taught:
             slots = batch["story"].shape[1]
             batch["times"] = noisy_times(batch["count"], slots, self.data_config.noise, seed=self.seed, rows=rows)
         if "bags" in taught:
-            batch["bags"], batch["query_bags"] = data.bags(indices, self.model.bags)
+            batch["bags"], batch["query_bags"] = (
+                data.bags(batch[which], self.model.bags) for which in ("rows", "query_row")
+            )
         return batch
 
     def inputs(self, batch: Batch) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.families.story.stories import Asked, words_of
-from saccade.families.story.vocabulary import answer_tokens
+from saccade.families.story.vocabulary import answer_tokens, kept_places
 
-_NOISE = 0x73746F72  # tells these draws apart from all others of a seed
+_NOISE, _LEFT_OUT = 0x73746F72, 0x6C656674  # tell these draws apart from all others of a seed
 NOT_KNOWN = -1
 """An answer that the vocabulary lacks: no model can give it. Also the place after the last supporting fact."""
 
@@ -83,11 +83,12 @@ class StoryTensors:
             return torch.tensor(filled, dtype=torch.long).reshape(len(rows), width).to(self.device)
 
         memory = sizes.memory
-        kept = [_slots([number(text) for text in each.sentences], ids, memory) for each in asked]
-        rows = [list(slots.values()) for slots in kept]
+        told = [[number(text) for text in each.sentences] for each in asked]
+        kept = [kept_places([ids[row] for row in each], memory) for each in told]
+        rows = [[each[place] for place in places] for each, places in zip(told, kept)]
         answers = [_answer_ids(each.answer, numbers, by_word, sizes.answer_words) for each in asked]
         # A supporting fact that the memory does not hold is left out, so that the others are the first.
-        at = [{place: slot for slot, place in enumerate(slots)} for slots in kept]
+        at = [{place: slot for slot, place in enumerate(places)} for places in kept]
         support = [[slot[place] for place in each.supporting if place in slot] for each, slot in zip(asked, at)]
         self.rows = column(rows, memory)  # (N,S)
         self.query = column([[number(each.question)] for each in asked], 1)[:, 0]  # (N,)
@@ -105,42 +106,69 @@ class StoryTensors:
         """Words of the longest story."""
 
     def take(self, indices: Tensor) -> dict[str, Tensor]:
-        """Questions ``indices`` (B,): story (B,S,J), query (B,J), answer (B,A), supporting (B,F), count, task (B,)."""
+        """Questions ``indices`` (B,): story (B,S,J), query (B,J), answer (B,A), supporting (B,F), count, task (B,).
+
+        ``rows`` (B,S) and ``query_row`` (B,) are the numbers of their sentences.
+        """
         at = indices.to(self.device, non_blocking=True)
+        rows, query = self.rows[at], self.query[at]
         return {
-            "story": self.sentences[self.rows[at]],
-            "query": self.sentences[self.query[at]],
+            "rows": rows,
+            "query_row": query,
+            "story": self.sentences[rows],
+            "query": self.sentences[query],
             "answer": self.answer[at],
             "supporting": self.supporting[at],
             "count": self.count[at],
             "task": self.task[at],
         }
 
-    def bags(self, indices: Tensor, of: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-        """Bags of words of the stories (B,S,W) and questions (B,W): each sentence is made into one once.
+    def take_some(self, indices: Tensor, share: float, *, seed: int, rows: Tensor) -> dict[str, Tensor]:
+        """:meth:`take` without a share of the sentences that the answers do not need; see :func:`needed_and_some`."""
+        whole = self.take(indices)
+        kept = needed_and_some(whole["supporting"], whole["count"], whole["rows"].shape[1], share, seed=seed, rows=rows)
+        order = (~kept).to(torch.uint8).argsort(dim=1, stable=True)  # (B,S): the kept ones first, in their order
+        left = torch.where(kept.gather(1, order), whole["rows"].gather(1, order), 0)  # (B,S)
+        slot = kept.cumsum(1) - 1  # (B,S), where each kept one goes
+        support = whole["supporting"]
+        support = torch.where(support >= 0, slot.gather(1, support.clamp(min=0)), support)  # (B,F)
+        return {
+            **whole, "rows": left, "story": self.sentences[left], "supporting": support, "count": kept.sum(1)
+        }  # fmt: skip
+
+    def bags(self, rows: Tensor, of: Callable[[Tensor], Tensor]) -> Tensor:
+        """Bags of words (…,W) of the sentences with numbers ``rows`` (…); each sentence is made into one once.
 
         Args:
-            indices: of the questions (B,).
+            rows: as :meth:`take` gives them.
             of: word ids (U,J) → bags (U,W).
         """
         if self._bags is None:
             self._bags = of(self.sentences)  # (U,W)
-        at = indices.to(self.device, non_blocking=True)
-        return self._bags[self.rows[at]], self._bags[self.query[at]]
-
-
-def _slots(numbers: list[int], ids: list[list[int]], memory: int) -> dict[int, int]:
-    """Place in the story → number of the sentence, for each slot: the last sentences that have a known word.
-
-    As :func:`saccade.families.story.reading.memory_of` has it for stories that are asked one by one.
-    """
-    known = [(place, number) for place, number in enumerate(numbers) if ids[number]]
-    return dict(known[-memory:])
+        return self._bags[rows]
 
 
 def _answer_ids(answer: str, numbers: dict[str, int], by_word: bool, most: int) -> list[int]:
     said = [numbers.get(token, NOT_KNOWN) for token in answer_tokens(answer, "split" if by_word else "joined")]
     return said[:most] + [0] * (most - len(said)) if by_word else said or [NOT_KNOWN]
+
+
+def needed_and_some(supporting: Tensor, count: Tensor, slots: int, share: float, *, seed: int, rows: Tensor) -> Tensor:
+    """Which slots (B,S) are kept: all supporting facts, and of the other sentences all but a ``share``.
+
+    Args:
+        supporting: slots of supporting facts (B,F), below 0 after the last; a story without any is kept whole.
+        count: sentences of each story (B,).
+        slots: S.
+        share: of the other sentences, each of which is left out with this probability.
+        seed: of the run.
+        rows: (B,) numbers that tell the examples of a run apart: what is kept is a function of (seed, row).
+    """
+    slot = torch.arange(slots, device=count.device)  # (S,)
+    is_needed = (supporting.unsqueeze(-1) == slot).any(1)  # (B,S)
+    bits = hash_u32(seed ^ _LEFT_OUT, rows.to(count.device).unsqueeze(1), 0, slot)  # (B,S)
+    stays = is_needed | (bits >= share * 2**32) | (supporting < 0).all(1, keepdim=True)
+    return stays & (slot < count.unsqueeze(1))
 
 
 def noisy_times(count: Tensor, slots: int, share: float, *, seed: int, rows: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from saccade.families.story.data import GENERATED, StoryDataConfig, generated
-from saccade.families.story.founding import FOUNDING_STORIES
+from saccade.families.story.page.founding import FOUNDING_STORIES
 from saccade.families.story.splits import example_of, in_turn
 from saccade.families.story.stories import Asked, words_of
 from saccade.families.story.task import StoryTask

@@ -55,10 +55,3 @@ def _aligned(before: Tensor, after: Tensor, kept: Tensor) -> tuple[Tensor, Tenso
     both = kept >= 0
     had = before.gather(1, kept.clamp(min=0)) * both
     return had, after, both
-
-
-def without_slot(count: Tensor, removed: Tensor, slots: int) -> Tensor:
-    """``kept`` (B,S) of stories of ``count`` (B,) sentences whose sentence ``removed`` (B,) is taken out."""
-    slot = torch.arange(slots, device=count.device)
-    source = slot + (slot >= removed.unsqueeze(1)).long()  # (B,S)
-    return torch.where(slot < count.unsqueeze(1) - 1, source, -1)

@@ -17,10 +17,10 @@ from saccade.data.tables.references import split_reference
 from saccade.engine.recipe_versions import migrate_recipe
 from saccade.errors import CheckpointError, ConfigError
 from saccade.families.splits import config_of
-from saccade.families.story.babi import babi_files
 from saccade.families.story.data import READERS, StoryDataConfig
-from saccade.families.story.responding import errors_by_task
+from saccade.families.story.readers.babi import babi_files
 from saccade.families.story.scores import CAUSAL, StoryScores, is_supervised, note_on, scored_questions
+from saccade.families.story.scoring.responding import errors_by_task
 from saccade.models.io.facts import ModelFacts
 from saccade.models.io.folder import load_model
 from saccade.models.story import StoryModel

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from saccade.data.tables.references import split_reference
 from saccade.errors import ConfigError
-from saccade.families.story.babi import Size, babi_files
 from saccade.families.story.data import READERS
+from saccade.families.story.readers.babi import Size, babi_files
 from saccade.families.story.reproduction.memory_table import DATA, Row
 from saccade.families.story.reproduction.record import record_runs
 from saccade.verbs.reproduction.request import Request

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.families.story.rival_maps import RIVALS, rival_maps
-from saccade.families.story.sentence_weights import SentenceWeights
+from saccade.families.story.scoring.rival_maps import RIVALS, rival_maps
+from saccade.families.story.scoring.sentence_weights import SentenceWeights
 from saccade.metrics.columns import Values
 from saccade.metrics.slots.support import mass_elsewhere, support_found, support_hit, support_mass, support_rank
 from saccade.metrics.summary import only_defined

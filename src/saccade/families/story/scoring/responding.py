@@ -40,7 +40,7 @@ def batch_for(model: StoryModel, tensors: StoryTensors, indices: Tensor) -> dict
     empty = int(model.config.memory) - batch["story"].shape[1]
     batch["story"] = torch.nn.functional.pad(batch["story"], (0, 0, 0, empty))  # (B,S,J)
     if BAGS[0] in model.taught_by:
-        bags, of_query = tensors.bags(indices, model.bags)
+        bags, of_query = (tensors.bags(batch[which], model.bags) for which in ("rows", "query_row"))
         batch |= {BAGS[0]: torch.nn.functional.pad(bags, (0, 0, 0, empty)), BAGS[1]: of_query}  # (B,S,W), (B,W)
     return batch
 

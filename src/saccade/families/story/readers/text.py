@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from saccade.errors import DataError
+from saccade.families.story.readers.text_file import read_utf8
 from saccade.families.story.stories import words_of
-from saccade.families.story.text_file import read_utf8
 
 _CLOSING = "\"'”’»)"
 _ENDS = re.compile(rf"[.!?…][{_CLOSING}]*$")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from saccade.families.story.sentence_weights import SentenceWeights
+from saccade.families.story.scoring.sentence_weights import SentenceWeights
 from saccade.metrics.slots.baselines import recency, uniform, word_overlap
 
 RIVALS = ("recency", "uniform", "word_overlap")

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Literal
 
 from saccade.errors import DataError
+from saccade.families.story.readers.text_file import read_utf8
 from saccade.families.story.stories import Asked
-from saccade.families.story.text_file import read_utf8
 
 Size = Literal["1k", "10k"]
 

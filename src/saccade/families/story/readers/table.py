@@ -27,8 +27,8 @@ from saccade.data.tables.rows import Cells, UnusableRowError, group_and_split, i
 from saccade.data.tables.splits import split_sizes
 from saccade.data.tables.wording import check_usable, counted, first_few
 from saccade.errors import DataError
+from saccade.families.story.readers.text import cut_sentences
 from saccade.families.story.stories import Asked, words_of
-from saccade.families.story.story_text import cut_sentences
 
 _NAMED = 3  # lines that a message names
 
@@ -65,20 +65,11 @@ class StoryTable:
         return f"{self.name}: {counted(len(self.rows), 'question')} about {stories} ({split_sizes(self.count)})"
 
 
-@dataclass(frozen=True)
-class StoryOptions:
-    """How a table of stories is read."""
-
-    strict: bool = False
-    """Refuse a table of which a line cannot be used, instead of leaving the line out."""
-
-
-def read_story_jsonl(path: Path, options: StoryOptions | None = None) -> StoryTable:
+def read_story_jsonl(path: Path) -> StoryTable:
     """The questions of a file with one JSON object in each line, in UTF-8.
 
     Raises:
-        DataError: the file cannot be read, no line can be used, a question is in two splits, or the options are strict
-            and a line cannot be used.
+        DataError: the file cannot be read, no line can be used, or a question is in two splits.
     """
     name, (lines, skipped) = f"jsonl:{path}", jsonl_rows(path)
     if not lines and not skipped:
@@ -92,7 +83,7 @@ def read_story_jsonl(path: Path, options: StoryOptions | None = None) -> StoryTa
             rows.append(_row(cells, has_split, f"{path.name}, line {line}"))
         except UnusableRowError as error:
             skipped.append(error.at(f"line {line}"))
-    check_usable(name, rows, skipped, strict=(options or StoryOptions()).strict, thing="question")
+    check_usable(name, rows, skipped, strict=False, thing="question")
     _refuse_torn(name, rows)
     return StoryTable(name, tuple(rows), tuple(skipped))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from saccade.families.story.founding import FOUNDING_STORIES
+from saccade.families.story.page.founding import FOUNDING_STORIES
 from saccade.families.story.stories import words_of
 from saccade.families.story.world import TASKS, tell
 

@@ -13,8 +13,8 @@ import torch
 
 from saccade.config import to_dict
 from saccade.errors import ConfigError
-from saccade.families.story.examples import examples
-from saccade.families.story.sent import CHARACTERS, SENTENCES
+from saccade.families.story.page.examples import examples
+from saccade.families.story.readers.sent import CHARACTERS, SENTENCES
 from saccade.models.io.facts import ModelFacts
 from saccade.models.memn2n import MemN2NModel
 from saccade.predict import Predictor

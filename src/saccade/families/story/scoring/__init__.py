@@ -1,0 +1,1 @@
+"""How models of stories are scored: supporting facts, rival maps, and causal tests on changed stories."""
