@@ -140,7 +140,7 @@ def listed(found: tuple[RecordedRun, ...]) -> str:
         minutes = f"{run.training['minutes']:.1f} min, {run.training['machine']}"
         named = "" if score == SCORES[0] else f"{score.removesuffix('_nobp').replace('_', ' ')} "
         told = "–" if value is None else f"{named}{100 * value:.2f}{around}"
-        rows.append([run.name, told, f"{run.evaluation.n:,}", minutes, f"`{run.command}`"])
+        rows.append([run.name, told, f"{run.evaluation.n:,}", minutes, f"`{run.again}`"])
     return PlainTable(
         "", ("run", "accuracy or other score, % [95 %, by picture]", "n", "trained in", "command"), rows
     ).markdown()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saccade.errors import ConfigError, DataError, nearest
-from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable, load_target
+from saccade.families.contract import DataEntry, Family, ModelSpec, PaperItem, PaperTable, load_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -85,6 +85,11 @@ def recipes() -> dict[str, Path]:
 def tables() -> dict[str, PaperTable]:
     """Every published table that can be made anew, by name."""
     return {name: table for each in families().values() for name, table in each.tables.items()}
+
+
+def coverage() -> dict[str, tuple[PaperItem, ...]]:
+    """By family: every table and figure of its papers, and what became of each; a family without a list is left out."""
+    return {name: tuple(load_target(each.coverage)) for name, each in families().items() if each.coverage is not None}
 
 
 def data_entries() -> dict[str, list[tuple[Family, DataEntry]]]:

@@ -65,6 +65,8 @@ class Task(ABC):
     """What a phase may be taught by: names of losses and their dataclasses."""
     materials: ClassVar[tuple[str, ...]] = ("default",)
     """What a phase may learn from; the first is the examples as they are."""
+    data_settings: ClassVar[type | None] = None
+    """The dataclass of ``data_config``, with its defaults; None: not known before a task is built."""
     data_config: Any
     """The settings of the data, a dataclass."""
     model: AttentionModel

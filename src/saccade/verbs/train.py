@@ -71,13 +71,17 @@ def train(
     if resolved is None:
         if recipe is None:
             raise ConfigError("no recipe: name one (see 'saccade list recipes'), or go on with a run by --resume")
-        chosen = list(overrides)
-        given = {"data.name": _anywhere(data), "model.config.backbone": backbone, "seed": seed}
-        given["start"] = None if start is None else str(start)
-        for path, value in given.items():
-            chosen += [] if value is None else [f"{path}={json.dumps(value)}"]  # a path may hold what YAML reads
-        chosen += [] if precision is None else [f"precision={precision}"]
-        resolved = _only(load_recipe(recipe, protocol=protocol, overrides=chosen), phases)
+        resolved = choose_recipe(
+            recipe,
+            data=_anywhere(data),
+            backbone=backbone,
+            protocol=protocol,
+            start=start,
+            phases=phases,
+            overrides=overrides,
+            seed=seed,
+            precision=precision,
+        )
     elif overrides or phases or any(value is not None for value in (data, backbone, protocol, start, seed, precision)):
         raise ConfigError("a run that goes on keeps its recipe: leave out --set, --data, --protocol and the like")
     task = build_task(resolved)
@@ -96,6 +100,28 @@ def train(
         strategy=strategy,
         progress="quiet" if quiet else "auto",
     )
+
+
+def choose_recipe(
+    recipe: str | Path,
+    *,
+    data: str | None = None,
+    backbone: str | None = None,
+    protocol: str | None = None,
+    start: str | Path | None = None,
+    phases: Sequence[str] = (),
+    overrides: Sequence[str] = (),
+    seed: int | None = None,
+    precision: str | None = None,
+) -> Recipe:
+    """The resolved recipe of the options of :func:`train`; ``data`` is taken as it is."""
+    chosen = list(overrides)
+    given = {"data.name": data, "model.config.backbone": backbone, "seed": seed}
+    given["start"] = None if start is None else str(start)
+    for path, value in given.items():
+        chosen += [] if value is None else [f"{path}={json.dumps(value)}"]  # a path may hold what YAML reads
+    chosen += [] if precision is None else [f"precision={precision}"]
+    return _only(load_recipe(recipe, protocol=protocol, overrides=chosen), phases)
 
 
 def _only(recipe: Recipe, phases: Sequence[str]) -> Recipe:

@@ -91,6 +91,7 @@ class MultisetTask(PictureTask):
     """
 
     name = "multiset"
+    data_settings = MultisetDataConfig
     model_kind = PictureModel
     model_does = "says by itself what it sees"
     losses = LOSSES

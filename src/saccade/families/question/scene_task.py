@@ -39,6 +39,8 @@ class SceneTask(QuestionTask):
             scenes do not depend on it, so that runs with different seeds are scored on the same pictures.
     """
 
+    data_settings = SceneDataConfig
+
     def __init__(
         self,
         *,
