@@ -11,12 +11,14 @@ import re
 import sys
 from pathlib import Path
 
+from saccade import families
 from saccade.config import from_dict
 from saccade.families.caption.reproduction.table1 import DEV, CaptionTable
 from saccade.families.multiset.reproduction.table1 import LEGEND as MULTISET_LEGEND
 from saccade.families.multiset.reproduction.table1 import MultisetTable
 from saccade.families.question.reproduction.ablations import ablation_table, penalty_curve, penalty_table
 from saccade.families.question.reproduction.projections import ProjectionStudy, projection_table
+from saccade.families.question.reproduction.readings import reading_table, recorded_readings
 from saccade.families.question.reproduction.table1 import LEGEND, Table1
 from saccade.families.story.reproduction.memory_table import LEGEND as MEMORY_LEGEND
 from saccade.families.story.reproduction.memory_table import MemoryTable
@@ -177,6 +179,18 @@ def projections() -> str:
     return titled(*(projection_table(from_dict(ProjectionStudy, each)) for each in found))
 
 
+def readings() -> str:
+    """Table 1b under every reading of the paper."""
+    main, others = recorded_runs(RESULTS), recorded_runs(RESULTS, variants=True)
+    return titled(*(reading_table(each, main, others) for each in recorded_readings(RESULTS)))
+
+
+def coverage() -> str:
+    """Every table and figure of the papers, family by family."""
+    rows = [[item.paper, item.item, item.state, item.note] for items in families.coverage().values() for item in items]
+    return PlainTable("", ("paper", "table or figure", "state", "by what, or why not"), rows).markdown()
+
+
 def superseded() -> str:
     """Records that no table shows any more, with what they said and why that does not count."""
     rows = []
@@ -197,6 +211,8 @@ TABLES = {
     "memories": memories,
     "runs": runs,
     "projections": projections,
+    "readings": readings,
+    "coverage": coverage,
     "variants": variants,
     "settings": settings,
     "superseded": superseded,

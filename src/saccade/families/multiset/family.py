@@ -71,6 +71,7 @@ FAMILY = Family(
     headline=("macro_f1", "exact_match"),
     columns=(frozenset({"image", "labels"}), frozenset({"image", "label"})),
     tables=TABLES,
+    coverage="saccade.families.multiset.coverage:COVERAGE",
     published="saccade.families.multiset.published:PUBLISHED",
     tour="saccade.families.multiset.tour:stop",
     featured=("hsal-mnist-multiset",),

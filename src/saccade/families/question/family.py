@@ -113,6 +113,7 @@ FAMILY = Family(
     headline=("accuracy", "weighted_map"),
     columns=(frozenset({"image", "query", "label"}), frozenset({"image", "query", "labels"})),
     tables=TABLES,
+    coverage="saccade.families.question.coverage:COVERAGE",
     published="saccade.families.question.published:PUBLISHED",
     tour="saccade.families.question.tour:stop",
     featured=("hattnet-ctx-sparse-mref", "soft-mref", "crown-cub"),
