@@ -66,7 +66,7 @@ def test_accuracies_that_are_called_reproduced_are() -> None:
         if on == data and "accuracy" in row.metrics
         if (cell := table.cell("accuracy", system, data, SETTINGS[0])).difference is not None
     ]
-    assert len(apart) == 10
+    assert len(apart) >= 10
     assert state("Table 1a, MREF and MDIST") == ("reproduced" if max(map(abs, apart)) < 0.03 else "differs")
 
 

@@ -127,6 +127,10 @@ class Task(ABC):
         """
         return ""
 
+    def noted(self) -> dict[str, str]:
+        """What a model's card and record say of its training data beside the settings, by name."""
+        return {}
+
     def learned_data(self) -> dict[str, Entries]:
         """What this task learns from besides its settings, part by part; see :mod:`saccade.tasks.learned_data`.
 
@@ -319,7 +323,10 @@ class Task(ABC):
                 recipe=recipe,
                 dtype=recipe.get("stored", "float32"),
                 revision=facts.get("revision"),
-                training={key: value for key, value in facts.items() if key not in ("recipe", "revision")},
+                training={
+                    **{key: value for key, value in facts.items() if key not in ("recipe", "revision")},
+                    **self.noted(),
+                },
             ),
         )
 

@@ -26,6 +26,9 @@ from saccade.models.io.facts import ModelFacts
 from saccade.tasks.learned_data import Entries, glyph_entries, photograph_entries
 from saccade.tasks.wanted import Wanted
 
+FEW = "the nine photographs that ship: enough to try things out, too few to compare with any table"
+"""Said of a run on MBG that had no others, in its log, its card and the tables."""
+
 
 class SceneTask(QuestionTask):
     """Trains one attribute model on generated scenes.
@@ -55,6 +58,17 @@ class SceneTask(QuestionTask):
         side = SPECS[self.data_config.name].size
         chosen = str(self.data_config.protocol)
         super().__init__(model=model, model_config=model_config, size=(side, side), protocol=chosen, seed=seed)
+
+    def described(self) -> str:
+        """Which photographs lie behind the digits, if any do; those that ship are too few to conclude anything from."""
+        return "; ".join(f"{name}: {value}" for name, value in self.noted().items())
+
+    def noted(self) -> dict[str, str]:
+        """The photographs behind the training scenes, by name."""
+        if self.data_config.name != "mbg":
+            return {}
+        name = str(self.split("train").backgrounds)
+        return {"photographs": f"{name} ({FEW})" if name.startswith("shipped-") else name}
 
     def learned_data(self) -> dict[str, Entries]:
         """The glyphs of the scenes, and the photographs behind them."""
