@@ -106,9 +106,9 @@ def captions() -> str:
 def multisets() -> str:
     """What was read, and where the glimpses fell."""
     table = MultisetTable(recorded_runs(RESULTS))
-    looking = [found for data in table.data if (found := table.looking(data)).rows]
+    looking = [found for column in table.columns() if (found := table.looking(*column)).rows]
     otherwise = table.otherwise(recorded_runs(RESULTS, variants=True))
-    return titled(table.answers(), *looking, otherwise) + f"\n{MULTISET_LEGEND}\n"
+    return titled(table.answers(), table.trained(), *looking, otherwise) + f"\n{MULTISET_LEGEND}\n"
 
 
 def memories() -> str:
