@@ -24,7 +24,7 @@ from torch import Tensor
 
 from saccade.data.scenes.photographs import SHIPPED
 from saccade.data.tables.references import split_reference
-from saccade.errors import ConfigError
+from saccade.errors import ConfigError, DataError
 from saccade.families.caption.batch import CaptionBatch
 from saccade.families.caption.data import CaptionData, CaptionDataConfig
 from saccade.families.caption.published import XU_2015
@@ -40,7 +40,7 @@ from saccade.sighting import Sighting
 from saccade.verbs.plain_table import PlainTable
 from saccade.verbs.reproduction.drawing import Drawing
 from saccade.verbs.reproduction.page import reproduction_page, table_block
-from saccade.verbs.reproduction.request import Request
+from saccade.verbs.reproduction.request import ALL, Request
 from saccade.verbs.reproduction.result import Reproduction
 
 SOFT, HARD, PHOTOS = "sat-soft-scenes", "sat-hard-scenes", "sat-soft-photos"
@@ -93,6 +93,8 @@ class Word:
 
 def reproduce(request: Request) -> Reproduction:
     """What the shipped captioners say, and with a folder the figures."""
+    if request.protocol != ALL:
+        raise ConfigError(f"protocol '{request.protocol}': figures have none; leave it out")
     sources = [_checked(reference) for reference in request.data or ()]
     scenes, batch = _scenes(request)
     pictured = _photographs(sources, request)
@@ -125,9 +127,11 @@ def reproduce(request: Request) -> Reproduction:
 
 
 def _checked(reference: str) -> str:
-    reader, _ = split_reference(reference, CAPTION_READERS)
-    if not reference.partition(":")[2]:
-        raise ConfigError(f"data '{reference}': pictures are needed, name them {reader}:PATH")
+    """``reference``, if it names a reader of captions and a path."""
+    try:
+        split_reference(reference, CAPTION_READERS)
+    except DataError as error:
+        raise ConfigError(f"data '{reference}': {error}") from error
     return reference
 
 
