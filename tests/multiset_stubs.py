@@ -28,8 +28,8 @@ PACK = {"name": "mnist-multiset", "glyphs": "pack"}
 def short_splits(val: int = 12, test: int = 20) -> Iterator[None]:
     """Fewer held-out scenes, so that a validation takes a moment."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(multisets._SIZES, "val", val)
-        patch.setitem(multisets._SIZES, "test", test)
+        patch.setitem(multisets.SIZES["unlimited"], "val", val)
+        patch.setitem(multisets.SIZES["unlimited"], "test", test)
         yield
 
 

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import saccade
 from saccade.cli import app
 from saccade.engine.recipe import load_recipe
+from saccade.recorded import recorded_runs
 from saccade.zoo import shipped
 
 ROOT = Path(__file__).parent.parent
@@ -161,3 +162,39 @@ def test_a_training_step_passes_the_files_that_its_walk_names(tmp_path, monkeypa
     named = named_in("One training step of `soft-mref`")
     assert len(named) > 25
     assert sorted(named - passed - DECLARED) == []
+
+
+README_NUMBERS = {
+    "reads 99.0 % of the MNIST": ("hsal-mnist-set-unlimited", "exact_match", 3),
+    "98.9 % of the multisets": ("hsal-mnist-multiset-unlimited", "exact_match", 3),
+    "plain one 98.1 % and": ("hsal-plain-mnist-set-unlimited", "exact_match", 1),
+    "and 97.6 % (one seed)": ("hsal-plain-mnist-multiset-unlimited", "exact_match", 1),
+    "reads 98.8 % and": ("counts-mnist-set-unlimited", "exact_match", 1),
+    "and 98.1 %, so these": ("counts-mnist-multiset-unlimited", "exact_match", 1),
+    "reads 46.9 % and": ("hsal-ce-mnist-set-unlimited", "exact_match", 1),
+    "and 35.3 % (published": ("hsal-ce-mnist-multiset-unlimited", "exact_match", 1),
+    "system reads 90.5 %": ("hsal-svhn-multiset", "exact_match", 1),
+    "plain one 85.2 %": ("hsal-plain-svhn-multiset", "exact_match", 1),
+    "the counter 85.1 %": ("counts-svhn-multiset", "exact_match", 1),
+    "cross-entropy 37.8 %": ("hsal-ce-svhn-multiset", "exact_match", 1),
+    "HAttNet-CTX lays 10.2,": ("hattnet-ctx-mref-authors-merged", "true_positive_strength", 3),
+    "8.8 and": ("hattnet-ctx-mdist-authors-merged", "true_positive_strength", 1),
+    "and 5.9 % of its": ("hattnet-ctx-mbg-authors-merged", "true_positive_strength", 1),
+    "than HARD (13.2,": ("hard-mref-authors-merged", "true_positive_strength", 1),
+    "11.5, 8.6)": ("hard-mdist-authors-merged", "true_positive_strength", 1),
+    "lay 71.6,": ("hattnet-ctx-sparse-mref-unlimited", "true_positive_strength", 1),
+    "63.9 and": ("hattnet-ctx-sparse-mdist-unlimited", "true_positive_strength", 1),
+    "46.5 % there": ("hattnet-ctx-sparse-mbg-unlimited", "true_positive_strength", 1),
+}
+"""Words of the README → cell, score and seeds whose mean the first number in them is."""
+
+
+def test_numbers_in_the_sentences_of_the_readme_are_those_of_the_records() -> None:
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    runs = recorded_runs()
+    for words, (cell, metric, seeds) in README_NUMBERS.items():
+        assert words in text, words
+        held = [run.value(metric) for run in runs if run.name.rpartition("-seed")[0] == cell]
+        assert len(held) == seeds, cell
+        told = float(re.search(r"\d+\.\d", words)[0])
+        assert told == pytest.approx(100 * sum(held) / len(held), abs=0.05001), words

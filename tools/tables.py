@@ -13,12 +13,14 @@ from pathlib import Path
 
 from gpu_tables import gpu_figures, gpu_kernels, recorded
 
+from saccade import families
 from saccade.config import from_dict
 from saccade.families.caption.reproduction.table1 import DEV, CaptionTable
 from saccade.families.multiset.reproduction.table1 import LEGEND as MULTISET_LEGEND
 from saccade.families.multiset.reproduction.table1 import MultisetTable
 from saccade.families.question.reproduction.ablations import ablation_table, penalty_curve, penalty_table
 from saccade.families.question.reproduction.projections import ProjectionStudy, projection_table
+from saccade.families.question.reproduction.readings import reading_table, recorded_readings
 from saccade.families.question.reproduction.table1 import LEGEND, Table1
 from saccade.families.story.reproduction.memory_table import LEGEND as MEMORY_LEGEND
 from saccade.families.story.reproduction.memory_table import MemoryTable
@@ -106,9 +108,9 @@ def captions() -> str:
 def multisets() -> str:
     """What was read, and where the glimpses fell."""
     table = MultisetTable(recorded_runs(RESULTS))
-    looking = [found for data in table.data if (found := table.looking(data)).rows]
+    looking = [found for column in table.columns() if (found := table.looking(*column)).rows]
     otherwise = table.otherwise(recorded_runs(RESULTS, variants=True))
-    return titled(table.answers(), *looking, otherwise) + f"\n{MULTISET_LEGEND}\n"
+    return titled(table.answers(), table.trained(), *looking, otherwise) + f"\n{MULTISET_LEGEND}\n"
 
 
 def memories() -> str:
@@ -142,7 +144,7 @@ def listed(found: tuple[RecordedRun, ...]) -> str:
         minutes = f"{run.training['minutes']:.1f} min, {run.training['machine']}"
         named = "" if score == SCORES[0] else f"{score.removesuffix('_nobp').replace('_', ' ')} "
         told = "–" if value is None else f"{named}{100 * value:.2f}{around}"
-        rows.append([run.name, told, f"{run.evaluation.n:,}", minutes, f"`{run.command}`"])
+        rows.append([run.name, told, f"{run.evaluation.n:,}", minutes, f"`{run.again}`"])
     return PlainTable(
         "", ("run", "accuracy or other score, % [95 %, by picture]", "n", "trained in", "command"), rows
     ).markdown()
@@ -179,6 +181,18 @@ def projections() -> str:
     return titled(*(projection_table(from_dict(ProjectionStudy, each)) for each in found))
 
 
+def readings() -> str:
+    """Table 1b under every reading of the paper."""
+    main, others = recorded_runs(RESULTS), recorded_runs(RESULTS, variants=True)
+    return titled(*(reading_table(each, main, others) for each in recorded_readings(RESULTS)))
+
+
+def coverage() -> str:
+    """Every table and figure of the papers, family by family."""
+    rows = [[item.paper, item.item, item.state, item.note] for items in families.coverage().values() for item in items]
+    return PlainTable("", ("paper", "table or figure", "state", "by what, or why not"), rows).markdown()
+
+
 def superseded() -> str:
     """Records that no table shows any more, with what they said and why that does not count."""
     rows = []
@@ -199,6 +213,8 @@ TABLES = {
     "memories": memories,
     "runs": runs,
     "projections": projections,
+    "readings": readings,
+    "coverage": coverage,
     "variants": variants,
     "settings": settings,
     "superseded": superseded,

@@ -8,6 +8,7 @@ import typer
 
 from saccade.cli.options import Device, Json, OutFolder, Quiet
 from saccade.cli.terminal import print_json, print_table, remark, stages
+from saccade.errors import ConfigError
 
 
 def reproduce(
@@ -23,12 +24,23 @@ def reproduce(
     jobs: Annotated[int, typer.Option("--jobs", help="With --train: runs side by side.", min=1)] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer examples for what is computed here.")] = False,
     limit: Annotated[int | None, typer.Option("--limit", help="Examples of each model scored here.", min=1)] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Does every recorded command still give its record? Exit 1 if one does not.")
+    ] = False,
+    coverage: Annotated[
+        bool, typer.Option("--coverage", help="List every table and figure of the papers: reproduced or not, and why.")
+    ] = False,
     out: OutFolder = None,
     json: Json = False,
     device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
     """Print a paper's table from recorded runs, confirm it with the shipped models, and draw its figures."""
+    if check or coverage:
+        if (check and coverage) or table is not None:
+            raise ConfigError("--check and --coverage stand alone: they concern all tables")
+        _all_records(json) if check else _all_items(json)
+        return
     if table is None:
         from saccade.families import tables
 
@@ -66,3 +78,30 @@ def reproduce(
         typer.echo(f"open {result.report} in a browser ({len(result.figures)} figures beside it)")
     elif not quiet:
         remark("name a folder with --out to get the figures and a page")
+
+
+def _all_records(json: bool) -> None:
+    """Every record against the recipes of today; exit code 1 where one neither resolves nor is marked."""
+    from saccade.verbs.reproduction.check import check_records, check_tables
+
+    found = check_records()
+    if json:
+        print_json([each.to_json() for each in found])
+    else:
+        for each in check_tables(found):
+            print_table(each.title, each.columns, each.rows)
+    if any(each.state == "differs" for each in found):
+        raise typer.Exit(1)
+
+
+def _all_items(json: bool) -> None:
+    """Every table and figure of the papers, family by family."""
+    from saccade.families import coverage
+
+    found = coverage()
+    if json:
+        print_json([{"family": family, **item.to_json()} for family, items in found.items() for item in items])
+        return
+    for family, items in found.items():
+        rows = [(item.paper, item.item, item.state, item.note) for item in items]
+        print_table(family, ("paper", "table or figure", "state", "by what, or why not"), rows)

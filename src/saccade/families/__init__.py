@@ -23,6 +23,7 @@ from saccade.families.contract import (
     DataEntry,
     Family,
     ModelSpec,
+    PaperItem,
     PaperTable,
     class_folders,
     load_target,
@@ -94,6 +95,11 @@ def recipes() -> dict[str, Path]:
 def tables() -> dict[str, PaperTable]:
     """Every published table that can be made anew, by name."""
     return {name: table for each in families().values() for name, table in each.tables.items()}
+
+
+def coverage() -> dict[str, tuple[PaperItem, ...]]:
+    """By family: every table and figure of its papers, and what became of each; a family without a list is left out."""
+    return {name: tuple(load_target(each.coverage)) for name, each in families().items() if each.coverage is not None}
 
 
 def data_entries() -> dict[str, list[tuple[Family, DataEntry]]]:

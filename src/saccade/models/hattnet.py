@@ -17,14 +17,15 @@ start nearly open and no norm follows. The stages behind a gate should still be 
 close. Section 5.2 has gates behind the third and the fourth pooling of VGG-16, and the soft attention behind the fifth.
 
 Deviations from the paper: those of :mod:`saccade.models.picture_query`, and a BatchNorm between an attended map and the
-next stage. The authors' released code has it, the text does not; without it each gate, half open at the start, halves
-the signal (``norm_after_gates: false`` shows what that costs). The released code averages the last attended map where
-Eq. (8) sums; the BatchNorm of the head makes both the same. ``gate_penalty`` is not in the paper: on a black background
-open gates cost nothing, so nothing closes them; the penalty is that cost. With a norm behind it a gate can pay it by
-shrinking everywhere alike, which sharpens nothing; ``spread_penalty`` is the price of the shape alone: the mean of the
-openings over their root mean square where there is something to see. An even gate costs 1, whatever its width; one that
-opens on few cells, whose features stand out from their picture's mean, costs less; one that opens on the empty
-background costs more.
+next stage. The authors' released code has it, the text does not. Without it (``norm_after_gates: false``) each gate,
+half open at the start, halves the signal. Yet on record (MREF, 2,500 steps, one seed) accuracy rises, 99.2 % against
+98.8 %, and the attention on the target falls, 4.9 % against 11.2 %. The released code averages the last attended map
+where Eq. (8) sums; the BatchNorm of the head makes both the same. ``gate_penalty`` is not in the paper: on a black
+background open gates cost nothing, so nothing closes them; the penalty is that cost. With a norm behind it a gate can
+pay it by shrinking everywhere alike, which sharpens nothing; ``spread_penalty`` is the price of the shape alone: the
+mean of the openings over their root mean square where there is something to see. An even gate costs 1, whatever its
+width; one that opens on few cells, whose features stand out from their picture's mean, costs less; one that opens on
+the empty background costs more.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from saccade.recorded.runs import RecordedRun
 
 DIGITS = 5
 """Of a number on the way: more than a curve shows, and a record stays short."""
-_TRAINING_FACTS = ("machine", "step", "phase", "metrics", "versions", "replica", "data_changes")
+_TRAINING_FACTS = ("machine", "step", "phase", "metrics", "versions", "replica", "data_changes", "photographs")
 
 
 def keep(

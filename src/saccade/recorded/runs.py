@@ -30,13 +30,15 @@ class RecordedRun:
 
     name: str
     command: str
-    """What trained it."""
+    """What trained it, as it was typed; see :attr:`again`."""
     recipe: dict[str, Any]
     """Resolved: every setting that it was trained with, as today's recipes have it."""
     data: dict[str, Any]
     training: dict[str, Any]
     """Minutes, machine, versions, steps, digest of the weights; of a mean of runs, whose (``mean_of``)."""
     evaluation: Score
+    pins: str = ""
+    """Options to add to ``command`` today, as in ``--set stored=float32``: its recipe has changed these since."""
     superseded: str = ""
     """Why its numbers stand in no table any more; empty for a run that counts."""
     course: tuple[dict[str, Any], ...] = ()
@@ -75,6 +77,11 @@ class RecordedRun:
     def seed(self) -> int:
         """Of the weights and of the order of training."""
         return int(self.recipe["seed"])
+
+    @property
+    def again(self) -> str:
+        """The command that trains it with the same settings by the recipes of today."""
+        return f"{self.command} {self.pins}".strip()
 
     @property
     def settings(self) -> dict[str, Any]:

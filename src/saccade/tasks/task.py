@@ -65,6 +65,8 @@ class Task(ABC):
     """What a phase may be taught by: names of losses and their dataclasses."""
     materials: ClassVar[tuple[str, ...]] = ("default",)
     """What a phase may learn from; the first is the examples as they are."""
+    data_settings: ClassVar[type | None] = None
+    """The dataclass of ``data_config``, with its defaults; None: not known before a task is built."""
     data_config: Any
     """The settings of the data, a dataclass."""
     model: AttentionModel
@@ -124,6 +126,10 @@ class Task(ABC):
         Nothing is said of scenes that are made.
         """
         return ""
+
+    def noted(self) -> dict[str, str]:
+        """What a model's card and record say of its training data beside the settings, by name."""
+        return {}
 
     def learned_data(self) -> dict[str, Entries]:
         """What this task learns from besides its settings, part by part; see :mod:`saccade.tasks.learned_data`.
@@ -317,7 +323,10 @@ class Task(ABC):
                 recipe=recipe,
                 dtype=recipe.get("stored", "float32"),
                 revision=facts.get("revision"),
-                training={key: value for key, value in facts.items() if key not in ("recipe", "revision")},
+                training={
+                    **{key: value for key, value in facts.items() if key not in ("recipe", "revision")},
+                    **self.noted(),
+                },
             ),
         )
 

@@ -123,7 +123,7 @@ def train(
         RunsFailed: of several runs, some failed; the others are done.
     """
     started = None if start is None else str(start)
-    settings = Settings(data, backbone, protocol, started, tuple(phases), tuple(overrides), seed, precision)
+    settings = Settings(_anywhere(data), backbone, protocol, started, tuple(phases), tuple(overrides), seed, precision)
     if seeds is not None or not (recipe is None or isinstance(recipe, (str, Path))):
         from saccade.verbs.train_several import train_several
 
@@ -194,7 +194,7 @@ class Settings:
     def resolve(self, recipe: str | Path) -> Recipe:
         """``recipe`` with these settings in it."""
         chosen = list(self.overrides)
-        given = {"data.name": _anywhere(self.data), "model.config.backbone": self.backbone, "seed": self.seed}
+        given = {"data.name": self.data, "model.config.backbone": self.backbone, "seed": self.seed}
         given["start"] = self.start
         for path, value in given.items():
             chosen += [] if value is None else [f"{path}={json.dumps(value)}"]  # a path may hold what YAML reads

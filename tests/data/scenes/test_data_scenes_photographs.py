@@ -243,7 +243,9 @@ def test_the_cache_comes_before_what_ships(tmp_path, monkeypatch):
     ]
     fill(tmp_path / "backgrounds", [str(k) for k in range(20)])
     assert photographs_for("val").name.startswith("backgrounds-val-2-")
-    assert len(photographs_for("test", SHIPPED)) == 3
+    named = photographs_for("test", SHIPPED)
+    assert len(named) == 3
+    assert (named.set_name, named.name) == ("shipped", "shipped-test-3-c8aec02d"), "known by its pixels, however named"
 
 
 def test_what_ships_is_free_small_and_credited():

@@ -68,8 +68,8 @@ def test_captions_are_multisets_in_braces_and_lists_as_they_are(table, tmp_path,
     [
         (["data", "make", "mnist-st", "--out", "x"], "did you mean 'mnist-set'"),
         (
-            ["data", "show", "mnist-set", "--protocol", "authors"],
-            "protocol: 'mnist-set' has no such setting; leave it out",
+            ["data", "show", "mnist-set", "--protocol", "author"],
+            "protocol: found 'author'; did you mean 'authors'",
         ),
         (["data", "show", "mnist-set", "--option", "cluter=3"], "did you mean 'clutter'"),
         (["data", "show", "svhn:nowhere"], "neither train/digitStruct.mat nor train.csv"),

@@ -12,8 +12,10 @@ from tiny_models import tiny_facts
 
 
 def test_every_cell_of_the_paper_is_there() -> None:
-    """Two systems, three data sets, two scores."""
-    assert len([(key, metric) for key, row in PUBLISHED.items() for metric in row.metrics]) == 2 * 3 * 2
+    """Two systems, three data sets, two scores; that of HSAL-RL stands beside the plain and the improved one."""
+    assert all(PUBLISHED["hsal-plain", data] == PUBLISHED["hsal", data] for data in ("mnist-set", "svhn"))
+    cells = [(key, metric) for key, row in PUBLISHED.items() for metric in row.metrics if key[0] != "hsal-plain"]
+    assert len(cells) == 2 * 3 * 2
     assert PUBLISHED["hsal", "mnist-multiset"].metrics == {"macro_f1": 0.978, "exact_match": 0.935}
     assert PUBLISHED["hsal-ce", "svhn"].metrics == {"macro_f1": 0.589, "exact_match": 0.307}
     assert not any(row.not_comparable for row in PUBLISHED.values())

@@ -12,6 +12,8 @@ from saccade.errors import DataError, MissingExtraError
 from saccade.families.multiset.data import MultisetData, MultisetDataConfig
 from saccade.families.multiset.digit_struct import HouseNumber, read_digit_struct
 from saccade.families.multiset.svhn import SvhnOptions, _enlarged, read_svhn
+from saccade.families.multiset.task import MultisetTask
+from saccade.verbs.evaluate import evaluate
 
 ROW = '{n}.jpg,1 9,"6.5,6.5,26.6,48.7 25.6,7.3,49.5,49.5"'
 
@@ -69,6 +71,20 @@ def test_with_test_pictures_only_val_is_held_out(tmp_path):
     assert table.count("test") == 50
 
 
+def test_a_trained_model_is_scored_on_the_test_pictures_alone(tmp_path):
+    """The model knows its classes and how many labels it says: nothing is needed of train."""
+    reduced(tmp_path, [ROW.format(n=n) for n in range(1, 9)], "test")
+    found = evaluate("hsal-svhn-multiset", data=f"svhn:{tmp_path}", split="test", device="cpu")
+    assert (found["n"], found["split"], found["counts"]["skipped_rows"]) == (8, "test", 0)
+    assert "macro_f1" in found["metrics"]
+    assert "note" not in found, "these are the official ones, not a held-out part of train"
+    assert "training_prior" not in found["baselines"], "there is no training picture to have a habit from"
+    with pytest.raises(DataError, match="no picture can be used"):
+        evaluate("hsal-svhn-multiset", data=f"svhn:{tmp_path}", split="val", device="cpu")
+    with pytest.raises(DataError, match="train"):
+        MultisetTask(model="hsal", model_config={}, data={"name": f"svhn:{tmp_path}", "size": 56})
+
+
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
@@ -86,7 +102,9 @@ def test_a_number_that_cannot_be_used_is_named(tmp_path, row, reason):
 
 
 def test_another_place_says_what_belongs_there(tmp_path):
-    with pytest.raises(DataError, match=r"neither train/digitStruct.mat nor train.csv is here; name the folder"):
+    with pytest.raises(
+        DataError, match=r"neither train/digitStruct.mat nor train.csv is here, nor either of test; name the"
+    ):
         read_svhn(tmp_path, SvhnOptions())
     (tmp_path / "svhn.zip").write_bytes(b"PK")
     with pytest.raises(DataError, match="it is a file: unpack it"):

@@ -297,6 +297,9 @@ def test_what_it_scores_stands_beside_the_model(size: int):
     prior = found["baselines"]["training_prior"]
     assert prior["exact_match"] == pytest.approx(alike / N)
     assert prior["exact_match"] > found["metrics"]["exact_match"] == 0  # who says nothing at all
-    assert set(prior) == {"macro_f1", "exact_match", "macro_f1_by_presence"}
+    overall = {"overall_precision", "overall_recall"}
+    assert set(prior) == {"macro_f1", "exact_match", "macro_f1_by_presence"} | overall
+    assert found["metrics"]["overall_recall"] == 0
+    assert "overall_precision" not in found["metrics"], "nothing was said: there is no share of it"
     model.done = 0
     assert "training_prior" not in score_multisets(model, data, (100, 100)).summary()["baselines"]

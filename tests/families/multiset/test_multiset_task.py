@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from multiset_stubs import PACK, SMALL, short_splits
-from saccade.engine.recipe import Phase
+from saccade.engine.recipe import Phase, load_recipe
 from saccade.errors import CheckpointError, ConfigError, DataError
 from saccade.families.multiset.losses import (
     LOSSES,
@@ -27,7 +27,7 @@ from saccade.families.multiset.losses import (
     ReinforceExpected,
     SingleObject,
 )
-from saccade.families.multiset.task import MultisetTask
+from saccade.families.multiset.task import ANSWERS, MultisetTask
 from saccade.losses import hsal_loss
 from saccade.models.io.facts import read_facts
 from saccade.models.io.folder import load_model
@@ -65,6 +65,45 @@ def test_only_a_phase_of_objects_sees_scenes_of_one_object() -> None:
     assert (single["labels"] >= 0).sum(1).tolist() == [1] * 6
     assert int((several["labels"] >= 0).sum(1).max()) > 1
     assert single["images"].shape == several["images"].shape == (6, 3, 100, 100)
+
+
+def test_the_finite_set_is_the_same_for_every_seed_and_ends() -> None:
+    """The paper's 60,000 pictures: 55,000 of them are learned from, whatever the seed; fresh ones differ by seed."""
+    one, other = (new_task(protocol="authors", seed=seed) for seed in (0, 1))
+    assert (one.data_config.protocol, one.split("train").size, one.split("val").size) == ("authors", 55_000, 5_000)
+    assert one.split("train/mnist-single").size == 55_000, "what teaches the backbone is as large"
+    numbers = torch.arange(4)
+    finite = [task.split("train").take(numbers).images for task in (one, other)]
+    assert torch.equal(*finite)
+    fresh = [new_task(seed=seed).split("train").take(numbers).images for seed in (0, 1)]
+    assert not torch.equal(*fresh)
+    assert new_task().split("train").size is None
+    assert one.steps_per_epoch(512) == 107
+
+
+def test_plain_improved_and_baseline_learn_from_the_same_pictures_for_as_long() -> None:
+    """Under the paper's sizes; the baseline has the backbone of the plain system, with which the paper compares it."""
+    for data in ("mnist-set", "mnist-multiset"):
+        recipes = {
+            name: load_recipe(f"{name}-{data}", protocol="authors") for name in ("hsal", "hsal-plain", "hsal-ce")
+        }
+        lengths = {name: [phase.steps for phase in each.phases] for name, each in recipes.items()}
+        assert lengths["hsal"] == lengths["hsal-plain"] == lengths["hsal-ce"] == [8000, 8000]
+        assert {each.batch_size for each in recipes.values()} == {512}
+        assert {each.data["empty"] for each in recipes.values()} == {0.0}
+        plain, baseline = recipes["hsal-plain"], recipes["hsal-ce"]
+        assert plain.model == baseline.model
+        assert plain.data == baseline.data
+        assert [phase.loss["name"] for phase in baseline.phases] == ["single_object", "cross_entropy"]
+
+
+def test_the_recipe_of_the_paper_has_nothing_that_the_paper_has_not() -> None:
+    recipe = load_recipe("hsal-paper")
+    config = recipe.model.config
+    assert (config["follow_priority"], recipe.data["empty"], recipe.protocol) == (False, 0.0, "authors")
+    assert (config["backbone"], config["pretrained"], config["input_size"]) == ("resnet34", True, [224, 224])
+    assert (config["meta_hidden"], config["hidden"], recipe.data["options"]["among"]) == (128, 512, False)
+    assert recipe.phases[1].loss == {"name": "reinforce"}, "one draw, no entropy bonus"
 
 
 def test_digits_can_be_learnt_among_others() -> None:
@@ -274,7 +313,7 @@ def test_counts_are_taught_by_counts() -> None:
     task = new_task(model="multiset-counts", model_config=COUNTING)
     assert float(losses(task, Counts())["loss"]) > 0
     found = task.validate(task.model.eval())
-    assert set(found) == {"macro_f1", "exact_match", "single_accuracy", "object_accuracy"} == set(task.measures())
+    assert set(found) == {*ANSWERS, "single_accuracy", "object_accuracy"} == set(task.measures())
 
 
 @pytest.mark.parametrize(
@@ -327,7 +366,7 @@ def test_validation_tells_answers_saliency_and_the_single_classifier() -> None:
     task = new_task()
     found = task.validate(task.model.eval())
     glimpses = {"attn_saliency", "attn_saliency_raw", "glimpse_in_evidence", "glimpse_on_label"}
-    assert set(found) == {"macro_f1", "exact_match", "single_accuracy", "object_accuracy"} | glimpses
+    assert set(found) == {*ANSWERS, "single_accuracy", "object_accuracy"} | glimpses
     assert set(found) == set(task.measures())
     assert all(0 <= found[name] <= 1 for name in ("macro_f1", "exact_match", "single_accuracy"))
     assert task.validate(task.model) == found  # nothing is drawn

@@ -8,8 +8,12 @@ from tiny_models import tiny_facts
 
 
 def test_every_cell_of_the_paper_is_there():
-    """Table 1: five systems and three data sets, strengths for four of them and for the even map; Table 2: three."""
-    cells = [(key, metric) for key, row in PUBLISHED.items() for metric in row.metrics]
+    """Table 1: five systems and three data sets, strengths for four of them and for the even map; Table 2: three.
+
+    The row of STN stands twice, because two systems here are readings of it.
+    """
+    assert all(PUBLISHED["stn-plain", data] == PUBLISHED["stn", data] for data in ("mref", "mdist", "mbg"))
+    cells = [(key, metric) for key, row in PUBLISHED.items() for metric in row.metrics if key[0] != "stn-plain"]
     assert len(cells) == 5 * 3 + 5 * 3 + 3 * 2
     assert PUBLISHED["hattnet-ctx", "mdist"].metrics == {"accuracy": 0.9602, "true_positive_strength": 0.2280}
     assert PUBLISHED["hattnet-ctx", "mbg"].metrics == {"accuracy": 0.8101, "true_positive_strength": 0.1101}

@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from PIL import Image
 from torch import nn
 
 import saccade.data.scenes.stream as stream
@@ -385,3 +386,27 @@ def test_the_model_folder_says_how_it_was_made(tmp_path):
     assert facts.queries == tuple("0123456789")
     assert facts.answers == ("green", "yellow", "white", "red", "blue")
     assert facts.preprocessing.size == (100, 100)
+
+
+# ---------------------------------------------------------------- photographs
+
+
+def test_a_run_on_the_shipped_photographs_says_so_in_its_log_and_its_card(tmp_path, monkeypatch):
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "empty"))
+    task = new_task(name="mbg")
+    assert task.described().startswith("photographs: shipped-train-4-3b287d7b (the nine photographs that ship")
+    task.save_model(task.model, tmp_path / "model", {})
+    card = (tmp_path / "model" / "card.md").read_text(encoding="utf-8")
+    assert "- photographs: shipped-train-4-3b287d7b (the nine photographs that ship" in card
+
+
+def test_other_photographs_are_named_and_other_scenes_have_none(tmp_path):
+    for number in range(12):
+        Image.new("RGB", (160, 120), (number * 20, 0, 0)).save(tmp_path / f"{number}.png")
+    assert (
+        new_task(name="mbg", backgrounds=str(tmp_path))
+        .described()
+        .startswith(f"photographs: {tmp_path.name}-train-10-")
+    )
+    assert "ship" not in new_task(name="mbg", backgrounds=str(tmp_path)).described()
+    assert (new_task().described(), new_task().noted()) == ("", {})

@@ -18,7 +18,7 @@ from saccade.metrics import (
     mean_interval,
     multiset_counts,
 )
-from saccade.metrics.answers.multisets import before_stop
+from saccade.metrics.answers.multisets import before_stop, overall_precision, overall_recall
 
 STOP = 3
 SAID = torch.tensor([[0, 0, STOP, 1], [1, 2, 2, 2], [STOP, 0, 0, 0]])
@@ -147,3 +147,17 @@ def test_scores_lie_between_0_and_1_and_are_1_for_the_truth_alone(one, other) ->
 def test_bad_input_is_named(call, words) -> None:
     with pytest.raises((ShapeError, DataError), match=words):
         call()
+
+
+def test_overall_precision_and_recall_by_hand() -> None:
+    """Said 3, 3, 8 of 3, 8, 8, then 1 of 1, 2: three of four said are right, three of five are found."""
+    said = multiset_counts(torch.tensor([[3, 3, 8], [1, -1, -1]]), 10)
+    true = multiset_counts(torch.tensor([[3, 8, 8], [1, 2, -1]]), 10)
+    assert overall_precision(said, true) == pytest.approx(3 / 4)
+    assert overall_recall(said, true) == pytest.approx(3 / 5)
+    nothing = torch.zeros_like(said)
+    assert math.isnan(overall_precision(nothing, true))
+    assert overall_recall(nothing, true) == 0
+    assert math.isnan(overall_recall(said, nothing))
+    with pytest.raises(ShapeError):
+        overall_recall(said, true[:1])

@@ -3,7 +3,9 @@
 Seo et al. (arXiv:1606.02393, §5.1) take natural scenes of the SUN database and do not say how they were cut; here each
 scene takes a photograph, one of three scales, a position and perhaps a mirror image, all from the hash. Which folder:
 the one that is named, else ``backgrounds`` in the cache, else nine photographs that ship with saccade, enough to try
-things out. Accuracy depends on the photographs, so their name goes into every result; only SUN compares with the paper.
+things out. Accuracy depends on the photographs, so their name goes into every result: folder, split, number and a
+digest of their pixels. Sets that records were made with are known by that digest, wherever they lie: ``bsds500`` is
+BSDS500 (Arbelaez et al. 2011), train and val, resized to a short side of 200 px. Only SUN compares with the paper.
 
 No photograph is in two splits:
 
@@ -42,6 +44,12 @@ from saccade.errors import ConfigError, DataError
 SHIPPED = Path(__file__).parent / "packs" / "backgrounds"
 """Nine photographs, with ``attribution.json`` beside them."""
 
+KNOWN = {
+    **dict.fromkeys(("e3972d19", "c4077eee", "ee467d42"), "bsds500"),
+    **dict.fromkeys(("3b287d7b", "fef84052", "c8aec02d"), "shipped"),
+}
+"""Digest of the photographs of a split → what the set is called."""
+
 LIMIT = 2_000
 """Photographs kept of a split at most, the first in the order of the hash; some 450 MB."""
 
@@ -56,7 +64,8 @@ class Photographs:
 
     Args:
         pictures: RGB, of any size; taken one at a time.
-        label: folder and split; the name adds their number and a digest of their pixels.
+        label: folder and split; the name adds their number and a digest of their pixels. The name of a set that is
+            known takes the place of its folder.
     """
 
     def __init__(self, pictures: Iterable[Image.Image], label: str) -> None:
@@ -69,7 +78,10 @@ class Photographs:
         self._pixels = {pixels.device: pixels}
         self._places = {pixels.device: torch.stack([start, height, width])}  # (3, scales · n)
         self._count = len(planes) // len(_SHORT_SIDES)
-        self.name = f"{label}-{self._count}-{hashlib.sha256(pixels.numpy().data).hexdigest()[:8]}"
+        digest = hashlib.sha256(pixels.numpy().data).hexdigest()[:8]
+        folder, _, split = label.rpartition("-")
+        self.set_name = KNOWN.get(digest, folder)
+        self.name = f"{self.set_name}-{split}-{self._count}-{digest}" if folder else f"{label}-{self._count}-{digest}"
 
     def __len__(self) -> int:
         return self._count

@@ -56,6 +56,10 @@ TABLES = {
         "Xu et al. 2015, Table 1: captions with soft and hard attention; --data flickr8k:FOLDER and the like",
         "saccade.families.caption.reproduction:reproduce",
     ),
+    "sat-figures": PaperTable(
+        "Xu et al. 2015, Figures 2, 3, 5, 6 to 15: captions word by word, shipped models, other pictures",
+        "saccade.families.caption.reproduction.sat_figures:reproduce",
+    ),
 }
 
 FAMILY = Family(
@@ -73,6 +77,7 @@ FAMILY = Family(
     headline=("exact_match", "bleu_4_nobp"),
     columns=(frozenset({"image", "caption"}), frozenset({"image", "captions"})),
     tables=TABLES,
+    coverage="saccade.families.caption.coverage:COVERAGE",
     published="saccade.families.caption.published:PUBLISHED",
     tour="saccade.families.caption.tour:stop",
     featured=("sat-soft-scenes", "sat-soft-photos"),

@@ -79,6 +79,7 @@ class CaptionTask(PictureTask):
     """
 
     name = "caption"
+    data_settings = CaptionDataConfig
     model_kind = SatModel
     model_does = "says captions"
     sentences = True

@@ -7,15 +7,23 @@ mnist-single     one digit of such a scene: what a backbone learns digits from
 READER:PATH      csv, jsonl (``multiset_table.py``) and svhn (``svhn.py``)
 =============== ====================================================================================================
 
-Generated training never ends: picture i is scene i. Val has 5,000 scenes, test 10,000; as in the paper, none of them is
-empty unless the option ``empty_held_out`` asks for it.
+Protocols of generated scenes:
+
+========== =========================================================================================================
+authors     the paper's 60,000 pictures: 55,000 to learn from, the same for every seed, and 5,000 to choose weights by;
+            10,000 to test. The authors' generator takes the glyphs of all of them from the training part of MNIST;
+            which glyphs each split has here, ``glyphs`` says
+unlimited   training never ends: picture i is scene i. Val has 5,000 scenes, test the same 10,000
+========== =========================================================================================================
+
+As in the paper, no scene of val and test is empty unless the option ``empty_held_out`` asks for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -53,7 +61,15 @@ ALONE, AMONG = "mnist-single", "mnist-set"
 
 DIGITS = tuple(str(digit) for digit in range(CLASSES))
 
-_SIZES: dict[str, int | None] = {"train": None, "val": 5_000, "test": 10_000}
+MultisetProtocol = Literal["authors", "unlimited"]
+PROTOCOLS = get_args(MultisetProtocol)
+"""Sizes of generated splits by name."""
+
+SIZES: dict[str, dict[str, int | None]] = {
+    "authors": {"train": 55_000, "val": 5_000, "test": 10_000},
+    "unlimited": {"train": None, "val": 5_000, "test": 10_000},
+}
+"""Scenes by protocol and split; None: without end."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +97,8 @@ class MultisetDataConfig:
     """Side of the pictures: of generated scenes, or of the square that files are laid into."""
     empty: float = 0.03
     """Share of empty scenes in generated training; mnist-single has none."""
+    protocol: MultisetProtocol = "unlimited"
+    """How many scenes each split of a generated set has, see the module; files have as many as there are."""
     seed: int = 0
     """Of generated scenes."""
     options: dict[str, Any] = field(default_factory=dict)
@@ -252,7 +270,7 @@ class MultisetScenes:
     ) -> None:
         self.spec = config.scenes(split)
         self.glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
-        self.size = _SIZES[split]
+        self.size = SIZES[config.protocol][split]
         self.most = self.spec.slots
         seed = derive_seed(config.seed, SPLITS.index(split), _STREAMS[config.name])
         self.stream = MultisetStream(self.spec, self.glyphs, seed, device, length=self.size)

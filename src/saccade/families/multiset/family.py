@@ -46,7 +46,8 @@ DATA = {
         kind="reader",
         description="SVHN, full numbers: the digits on photographs of house numbers, a box for each as evidence",
         licence="pictures for non-commercial use only",
-        get="download train.tar.gz and test.tar.gz (format 1) from its page at Stanford, unpack, name it svhn:FOLDER",
+        get="download train.tar.gz and test.tar.gz (format 1) from its page at Stanford, unpack, name it svhn:FOLDER; "
+        "to score a trained model, test.tar.gz is enough",
     ),
     **class_folders(),
     **own_tables("image, labels: the multiset of labels on each picture; optional split, boxes"),
@@ -72,6 +73,7 @@ FAMILY = Family(
     headline=("macro_f1", "exact_match"),
     columns=(frozenset({"image", "labels"}),),
     tables=TABLES,
+    coverage="saccade.families.multiset.coverage:COVERAGE",
     published="saccade.families.multiset.published:PUBLISHED",
     tour="saccade.families.multiset.tour:stop",
     featured=("hsal-mnist-multiset",),

@@ -36,7 +36,7 @@ from saccade.metrics import (
     most_salient,
     multiset_counts,
 )
-from saccade.metrics.answers.multisets import before_stop
+from saccade.metrics.answers.multisets import before_stop, overall_precision, overall_recall
 from saccade.metrics.columns import Columns, Values
 from saccade.metrics.maps.grids import grids_of
 from saccade.metrics.maps.scorer import MapScorer
@@ -64,10 +64,12 @@ class MultisetScores:
     """The answers of who always says what most training pictures hold, where that is known."""
 
     def metrics(self) -> dict[str, float]:
-        """Of the answers: ``macro_f1``, ``exact_match`` and ``macro_f1_by_presence``."""
+        """Of the answers: ``macro_f1``, ``exact_match``, overall precision and recall, ``macro_f1_by_presence``."""
         said, truth = self.columns["said"], self.columns["truth"]  # (N,K+1)
-        found = {"macro_f1": macro_f1(said[:, :-1], truth[:, :-1]), **self.answers.means()}
-        return {**found, "macro_f1_by_presence": macro_f1_by_presence(said, truth)}
+        both = said[:, :-1], truth[:, :-1]  # (N,K): without stop
+        found = {"macro_f1": macro_f1(*both), **self.answers.means()}
+        overall = {"overall_precision": overall_precision(*both), "overall_recall": overall_recall(*both)}
+        return {**found, **only_defined(overall), "macro_f1_by_presence": macro_f1_by_presence(said, truth)}
 
     def attention(self) -> dict[str, float]:
         """Of the model's glimpses, as far as any counted; those of the total map are told by :meth:`summary` alone."""

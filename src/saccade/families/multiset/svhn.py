@@ -10,7 +10,8 @@ Netzer, Wang, Coates, Bissacco, Wu and Ng, "Reading Digits in Natural Images wit
   beside ``train/1.jpg`` …, and perhaps the same for test.
 
 Splits: val is 5 % of the training pictures, by a hash of their numbers, hence the same in both layouts. Test is the
-official one where it is there; else another 10 % of the training pictures, which a score must then say. Of the 33,402
+official one where it is there, and a trained model is scored on it without train/. Else it is another 10 % of the
+training pictures, which a score must then say. Of the 33,402
 training pictures that makes 28,463 train, 1,638 val and 3,301 test.
 """
 
@@ -48,16 +49,16 @@ class SvhnOptions:
 
 
 def read_svhn(path: Path, options: SvhnOptions) -> MultisetTable:
-    """The numbers in ``path``, the folder that holds train/ and, if there is one, test/."""
-    if not _has(path, "train"):
+    """The numbers in ``path``, the folder that holds train/, test/ or both."""
+    parts = [part for part in ("train", "test") if _has(path, part)]
+    if not parts:
         packed = " (it is a file: unpack it)" if path.is_file() else ""
         raise DataError(
-            f"{path}: neither train/{_DIGIT_STRUCT} nor train.csv is here{packed}; name the folder that train.tar.gz "
-            "of SVHN's format 1 was unpacked in"
+            f"{path}: neither train/{_DIGIT_STRUCT} nor train.csv is here, nor either of test{packed}; name the folder "
+            "that train.tar.gz or test.tar.gz of SVHN's format 1 was unpacked in"
         )
     found: list[tuple[str, MultisetRow]] = []
     skipped: list[str] = []
-    parts = [part for part in ("train", "test") if _has(path, part)]
     for part in parts:
         files, struct = FilesFrom(path / part), path / part / _DIGIT_STRUCT
         official = struct.is_file()

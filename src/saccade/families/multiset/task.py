@@ -28,7 +28,15 @@ from saccade.data.tables.splits import Split
 from saccade.data.tables.trainable import check_named, check_trainable
 from saccade.errors import ConfigError
 from saccade.families.multiset.batch import at_size, boxes_at_size, read_all, read_objects
-from saccade.families.multiset.data import ALONE, DIGITS, MultisetData, MultisetDataConfig, MultisetScenes
+from saccade.families.multiset.data import (
+    ALONE,
+    DIGITS,
+    PROTOCOLS,
+    SCENES,
+    MultisetData,
+    MultisetDataConfig,
+    MultisetScenes,
+)
 from saccade.families.multiset.losses import (
     LOSSES,
     OF_OBJECTS,
@@ -75,6 +83,8 @@ from saccade.tasks.wanted import Wanted, settings_wanted
 
 OBJECTS = "objects"
 """The material of a phase that learns single objects."""
+ANSWERS = ("macro_f1", "exact_match", "overall_precision", "overall_recall")
+"""What validation tells of the answers."""
 VALIDATION_BATCH = 500
 
 
@@ -91,6 +101,7 @@ class MultisetTask(PictureTask):
     """
 
     name = "multiset"
+    data_settings = MultisetDataConfig
     model_kind = PictureModel
     model_does = "says by itself what it sees"
     losses = LOSSES
@@ -106,7 +117,8 @@ class MultisetTask(PictureTask):
         seed: int = 0,
     ) -> None:
         check_named(data, MULTISET_READERS, "pictures")
-        self.data_config = from_dict(MultisetDataConfig, data, where="data")
+        finite = {"protocol": protocol} if data.get("name") in SCENES and protocol in PROTOCOLS else {}
+        self.data_config = from_dict(MultisetDataConfig, {**data, **finite}, where="data")
         config = self.data_config
         self.table = None if config.is_generated else read_multisets(config.name, config.options)
         if self.table is not None:
@@ -145,7 +157,8 @@ class MultisetTask(PictureTask):
         split, _, other = name.partition("/")
         config = self.data_config
         if config.is_generated:
-            seed = config.seed + (self.seed if split == "train" else 0)
+            fresh = split == "train" and config.protocol == "unlimited"  # a finite set is the same for every seed
+            seed = config.seed + (self.seed if fresh else 0)
             config = replace(config, name=other or config.name, seed=seed)
         return MultisetData(config, cast(Split, split), self.device, self.table)
 
@@ -251,11 +264,11 @@ class MultisetTask(PictureTask):
         places = ("glimpse_in_evidence", "glimpse_on_label") if self._has_boxes("val") else ()
         glimpses = () if self._counts else ("attn_saliency", "attn_saliency_raw", *places)
         objects = ("object_accuracy",) if self._has_boxes("val") else ()
-        return ("macro_f1", "exact_match", *glimpses, "single_accuracy", *objects)
+        return (*ANSWERS, *glimpses, "single_accuracy", *objects)
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """``macro_f1`` and ``exact_match`` on the validation split, and the saliency at glimpses.
+        """The scores of the answers on the validation split, and the saliency at glimpses.
 
         Of the classifier of single objects ``single_accuracy``, how often it names one that is there, and, where boxes
         are known, ``object_accuracy``: how often it names an object from the cells under its box.
@@ -266,7 +279,8 @@ class MultisetTask(PictureTask):
             raw, trace = read_all(reader, batch.images, self.size)
             add_answers(scores, answers_of(trace), batch)
             add_glimpses(scores, raw, trace, batch)
-        told = {name: scores.metrics()[name] for name in ("macro_f1", "exact_match")}
+        measured = scores.metrics()
+        told = {name: measured[name] for name in ANSWERS if name in measured}
         return {**told, **scores.attention(), **self._objects_named(reader)}
 
     def _objects_named(self, model: MultisetModel) -> dict[str, float]:

@@ -75,7 +75,8 @@ DATA = {
         kind="generator",
         description="the scenes of mref with photographs behind them",
         licence="as mref; photographs: yours, or the nine that ship (CC0, public domain, CC BY 2.0)",
-        get="made on the fly; put photographs into backgrounds/ of the cache, or set data.backgrounds=FOLDER",
+        get="made on the fly; put photographs into backgrounds/ of the cache, or set data.backgrounds=FOLDER; records "
+        "have BSDS500 (train and val of its page at Berkeley, short side 200 px)",
         download=origin.DOWNLOAD,
     ),
     "cub": DataEntry(
@@ -113,6 +114,7 @@ FAMILY = Family(
     headline=("accuracy", "weighted_map"),
     columns=(frozenset({"image", "query", "label"}), frozenset({"image", "query", "labels"})),
     tables=TABLES,
+    coverage="saccade.families.question.coverage:COVERAGE",
     published="saccade.families.question.published:PUBLISHED",
     tour="saccade.families.question.tour:stop",
     featured=("hattnet-ctx-sparse-mref", "soft-mref", "crown-cub"),

@@ -27,6 +27,9 @@ from saccade.models.io.facts import ModelFacts
 from saccade.tasks.learned_data import Entries, glyph_entries, photograph_entries
 from saccade.tasks.wanted import Wanted
 
+FEW = "the nine photographs that ship: enough to try things out, too few to compare with any table"
+"""Said of a run on MBG that had no others, in its log, its card and the tables."""
+
 
 class SceneTask(QuestionTask):
     """Trains one attribute model on generated scenes.
@@ -39,6 +42,8 @@ class SceneTask(QuestionTask):
         seed: of the weights, of the order of a finite training set, and of fresh training scenes. Validation and test
             scenes do not depend on it, so that runs with different seeds are scored on the same pictures.
     """
+
+    data_settings = SceneDataConfig
 
     def __init__(
         self,
@@ -56,11 +61,22 @@ class SceneTask(QuestionTask):
         super().__init__(model=model, model_config=model_config, size=(side, side), protocol=chosen, seed=seed)
 
     def described(self) -> str:
-        """On a GPU, what makes the scenes there: a first one shows whether the kernels can be built."""
-        if self.device.type != "cuda":
-            return ""
-        self.split("train").stream.scenes(torch.zeros(1, dtype=torch.int64))
-        return f"scenes are made on {self.device} by {made_by(self.device, self.size[0])}"
+        """Which photographs lie behind the digits, if any do, and on a GPU what makes the scenes there.
+
+        The photographs that ship are too few to conclude anything from. A first scene shows whether the kernels build.
+        """
+        told = [f"{name}: {value}" for name, value in self.noted().items()]
+        if self.device.type == "cuda":
+            self.split("train").stream.scenes(torch.zeros(1, dtype=torch.int64))
+            told.append(f"scenes are made on {self.device} by {made_by(self.device, self.size[0])}")
+        return "; ".join(told)
+
+    def noted(self) -> dict[str, str]:
+        """The photographs behind the training scenes, by name."""
+        if self.data_config.name != "mbg":
+            return {}
+        name = str(self.split("train").backgrounds)
+        return {"photographs": f"{name} ({FEW})" if name.startswith("shipped-") else name}
 
     def learned_data(self) -> dict[str, Entries]:
         """The glyphs of the scenes, and the photographs behind them."""

@@ -52,6 +52,8 @@ class TableTask(QuestionTask):
         seed: of the weights, of the order of the training questions and of what augments them.
     """
 
+    data_settings = TableDataConfig
+
     def __init__(
         self,
         *,

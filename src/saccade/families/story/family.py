@@ -72,5 +72,6 @@ FAMILY = Family(
     panel="js/panel.js",
     runtime="js/runtime.js",
     tables=TABLES,
+    coverage="saccade.families.story.coverage:COVERAGE",
     published="saccade.families.story.published:PUBLISHED",
 )

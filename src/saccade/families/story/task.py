@@ -47,6 +47,7 @@ class StoryTask(Task):
     """
 
     name = "story"
+    data_settings = StoryDataConfig
     model_kind = StoryModel
     model_does = "answers questions about stories"
     losses: ClassVar[Mapping[str, type]] = LOSSES

@@ -7,6 +7,8 @@ exact match              the multiset that was said is the true one, the paper's
 macro-F1                 of counts pooled over pictures: TP_c = Σ min(said_c, true_c), F1_c = 2 TP_c / Σ (said_c +
                          true_c), mean over the classes that occur; the primary one. The paper's F1 is "macro-F1 as in
                          Li et al. 2017": the mean over classes of the F1 of each
+overall precision, OP    Σ_c TP_c / Σ_c said_c: of all labels that were said, how many are right
+overall recall, OR       Σ_c TP_c / Σ_c true_c: of all labels that are there, how many were said
 macro-F1 by presence     as in the later released code of the paper's first author (Welleck et al. 2018): precision
                          and recall are averaged over the pictures that *have* the class, "stop" is a class too, and
                          the scores of batches are averaged. What is said of absent classes costs nothing, and every
@@ -71,6 +73,24 @@ def macro_f1(said: Tensor, truth: Tensor) -> float:
     return float(_f1_of(_tallies(said, truth).sum(0, keepdim=True)))
 
 
+def overall_precision(said: Tensor, truth: Tensor) -> float:
+    """Of all labels that were said (B,K), the share that is right; NaN when none was said.
+
+    >>> overall_precision(torch.tensor([[2, 1]]), torch.tensor([[1, 1]]))  # one of three too many
+    0.6666666666666666
+    """
+    return _share_of(said, truth, of=said)
+
+
+def overall_recall(said: Tensor, truth: Tensor) -> float:
+    """Of all labels that are there (B,K), the share that was said; NaN when there is none.
+
+    >>> overall_recall(torch.tensor([[2, 1]]), torch.tensor([[1, 1]]))
+    1.0
+    """
+    return _share_of(said, truth, of=truth)
+
+
 def macro_f1_interval(said: Tensor, truth: Tensor, *, level: float = 0.95) -> Interval:
     """Macro-F1 with its interval, from leaving out one picture at a time, see :mod:`saccade.metrics.intervals`."""
     tallies, pictures = _tallies(said, truth), len(said)  # (B,2,K)
@@ -96,6 +116,13 @@ def macro_f1_by_presence(said: Tensor, truth: Tensor, *, batch_size: int = AUTHO
         f1 = 2 * precision * recall / (precision + recall).clamp(min=1e-12)  # (K,)
         scores.append(f1[present.any(0)].mean())
     return float(torch.stack(scores).nanmean()) if scores else float("nan")
+
+
+def _share_of(said: Tensor, truth: Tensor, *, of: Tensor) -> float:
+    """What was said rightly, as a share of all counts in ``of``."""
+    _check_counts(said, truth)
+    total = int(of.sum())
+    return int(torch.minimum(said, truth).sum()) / total if total else float("nan")
 
 
 def _tallies(said: Tensor, truth: Tensor) -> Tensor:

@@ -15,3 +15,5 @@ def test_verdicts():
     other = fake_run(data="mbg", backgrounds="bsds500", accuracy=0.5)
     assert "not comparable" in verdict(0.5, (0.4, 0.6), other, "shipped-3")
     assert verdict(0.5, (0.4, 0.6), other, "bsds500") == "agrees with the record"
+    same = fake_run(data="mbg", backgrounds="backgrounds-test-100-ee467d42", accuracy=0.5)
+    assert verdict(0.5, (0.4, 0.6), same, "bsds500-test-100-ee467d42") == "agrees with the record", "the same pixels"

@@ -7,7 +7,7 @@ from saccade.config import from_dict
 from saccade.errors import ConfigError
 from saccade.families.question.published import OTHER_PHOTOGRAPHS
 from saccade.families.question.reproduction.table1 import DATA, SETTINGS, Table1
-from saccade.recorded import RecordedRun
+from saccade.recorded import RecordedRun, recorded_runs
 from saccade.verbs.reproduction.cells import NO_RUN
 
 RUNS = (
@@ -46,7 +46,7 @@ def test_other_photographs_are_marked_in_every_table_of_mbg():
     line = row(table.accuracy("mbg"), "HAttNet-CTX")
     assert line["paper"] == "81.01 on SUN"
     assert line["difference [95 %]"] == "+3.99\n[+1.99, +5.99]\nnot comparable"
-    assert row(table.accuracy("mbg"), "STN")["difference [95 %]"] == "–"
+    assert row(table.accuracy("mbg"), "STN, bounded")["difference [95 %]"] == "–"
     assert row(table.short(), "HAttNet-CTX")["MBG as published"] == "85.00 (81.01 on SUN)\n1 × 10,000"
     assert row(table.short(), "SOFT")["MREF as published"].startswith("82.00±2.00 (82.94)\n")
     assert OTHER_PHOTOGRAPHS in table.short().note
@@ -97,9 +97,9 @@ def test_only_cells_with_a_run_tell_where_they_looked():
 def test_the_short_table_has_the_five_systems_of_the_paper_and_what_was_run():
     short = Table1(RUNS).short()
     labels = [line[0] for line in short.rows]
-    assert labels == ["STN", "SOFT", "HARD", "HAttNet", "HAttNet-CTX", "something-new"]
+    assert labels == ["STN, plain", "STN, bounded", "SOFT", "HARD", "HAttNet", "HAttNet-CTX", "something-new"]
     assert row(short, "SOFT")["MREF as published"] == "82.00±2.00 (82.94)\n3 × 10,000"
-    assert row(short, "STN")["MREF as published"] == "no run (39.10)"
+    assert row(short, "STN, bounded")["MREF as published"] == "no run (39.10)"
 
 
 def test_json_of_a_cell():
@@ -138,3 +138,18 @@ def test_missing_jobs_are_the_seeds_that_a_cell_lacks():
     assert "blind-mref-authors-merged-seed0" not in jobs
     assert "soft-mref-authors-seed1" in jobs, "disjoint glyphs are another cell"
     assert not [name for name in jobs if name.startswith(("uniform", "grid_oracle"))], "bounds are not trained"
+
+
+def test_the_table_on_photographs_names_the_set_and_says_which_are_too_few():
+    ours = fake_run(data="mbg", backgrounds="bsds500-test-100-ee467d42")
+    few = fake_run(data="mbg", seed=1, backgrounds="shipped-test-3-c8aec02d")
+    note = Table1([ours]).accuracy("mbg").note
+    assert "bsds500-test-100-ee467d42 (1 run)" in note
+    assert "ship" not in note
+    assert "the nine photographs that ship" in Table1([ours, few]).short().note
+    assert "bsds500" not in Table1([ours]).accuracy("mref").note
+
+
+def test_every_record_on_photographs_names_its_set() -> None:
+    found = {run.evaluation.backgrounds for run in (*recorded_runs(), *recorded_runs(variants=True)) if run.on == "mbg"}
+    assert found == {"bsds500-test-100-ee467d42"}

@@ -10,6 +10,7 @@ from saccade.families.question.reproduction.confirm import Confirmation, confirm
 from saccade.families.question.reproduction.figures import penalty_figure, recall_figure, scale_figure, scenes_figure
 from saccade.families.question.reproduction.page import hattnet_page
 from saccade.families.question.reproduction.projections import projection_table, study_projections
+from saccade.families.question.reproduction.readings import reading_table, recorded_readings
 from saccade.families.question.reproduction.table1 import DATA, LABELS, LEGEND, Protocol, Table1
 from saccade.predict import load
 from saccade.recorded import recorded_runs
@@ -41,6 +42,7 @@ def reproduce(request: Request) -> Reproduction:
     beyond = [ablation_table(shown.runs, variants)] if variants else []
     beyond += [penalty_table(points)] if len(points) > 1 else []
     beyond += [cost] if (cost := cost_table(shown.runs, shown.data, labels=LABELS)).rows else []
+    beyond += [reading_table(each, shown.runs, variants) for each in recorded_readings() if each.data in shown.data]
     beyond += _projections([each.model for each in confirmed], count, request)
     checked = [confirmation_table(confirmed)] if confirmed else []
 

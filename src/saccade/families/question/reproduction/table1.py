@@ -7,6 +7,7 @@ stands beside the measured one that was made as it was (``authors`` sizes, merge
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -14,6 +15,7 @@ from typing import Literal
 from saccade.engine.recipe import packaged_recipes
 from saccade.errors import ConfigError, nearest
 from saccade.families.question.published import OTHER_PHOTOGRAPHS, PUBLISHED
+from saccade.families.question.scene_task import FEW
 from saccade.models.io.facts import ON_GRIDS
 from saccade.recorded import Measured, RecordedRun, difference, measure
 from saccade.verbs.plain_table import PlainTable
@@ -42,7 +44,8 @@ class Row:
 
 
 ROWS = (
-    Row("stn", "STN", "paper"),
+    Row("stn-plain", "STN, plain", "paper"),
+    Row("stn", "STN, bounded", "paper"),
     Row("soft", "SOFT", "paper"),
     Row("hard", "HARD", "paper"),
     Row("hattnet", "HAttNet", "paper"),
@@ -66,7 +69,9 @@ LEGEND = (
     "Each cell: mean ± standard deviation over seeds, and seeds × test examples. Published numbers are compared with "
     "the authors' sizes and merged glyphs, as their code has them; the interval of a difference counts the published "
     "number as exact. varied: a part of each picture at a time, averaged weights, 100 epochs. sparse: a price on gates "
-    "open where nothing is. STN, tuned: attention points, the window is at "
+    "open where nothing is. STN, plain: the window of its paper, any affine map. STN, bounded: the window stays inside "
+    "the picture and leaves its start slowly; which of the two the paper had, it does not say. STN, tuned: attention "
+    "points, the window is at "
     "most half of the picture, and in training the localisation has to answer too. Controls: one cross-attention head; "
     "the query at every stage (FiLM) and no attention; no query. Bounds, through the same projection: attention spread "
     "evenly, on all digits alike, and the most that any weights can reach. One grid: the 4×4 cells of SOFT, HARD and "
@@ -200,8 +205,17 @@ class Table1:
                 line += ["–" if row.kind == "bound" and cell.measured is None else measured_text(cell.measured)]
                 line += [difference_text(cell.difference, cell.not_comparable)] if setting.compared else []
             rows.append(line)
-        note = f"{data.upper()}: {OTHER_PHOTOGRAPHS}." if data == "mbg" else ""
-        return PlainTable(f"{title} ({OTHER_PHOTOGRAPHS})" if note else title, columns, rows, note)
+        note = f"{data.upper()}: {OTHER_PHOTOGRAPHS}. {self.photographs()}" if data == "mbg" else ""
+        return PlainTable(f"{title} ({OTHER_PHOTOGRAPHS})" if note else title, columns, rows, note.strip())
+
+    def photographs(self) -> str:
+        """Which photographs lay behind the test scenes of MBG, and how many runs were scored on each set."""
+        counts = Counter(run.evaluation.backgrounds or "not recorded" for run in self.runs if run.on == "mbg")
+        if not counts:
+            return ""
+        few = f" shipped-…: {FEW}." if any(name.startswith("shipped-") for name in counts) else ""
+        listed = ", ".join(f"{name} ({count} run{'s' * (count > 1)})" for name, count in sorted(counts.items()))
+        return f"Photographs behind the test scenes, by set, number and digest: {listed}.{few}"
 
     def looking(self, data: str) -> PlainTable:
         """What the maps and the causal tests say: one line a cell that has a run."""
@@ -247,8 +261,8 @@ class Table1:
         note = (
             "Measured (published); below it, seeds × test examples. As published: the sizes of the authors' code, "
             "glyphs shared between training and test; unlimited: fresh scenes, disjoint glyphs. "
-            f"MBG: {OTHER_PHOTOGRAPHS}."
-        )
+            f"MBG: {OTHER_PHOTOGRAPHS}. {self.photographs()}"
+        ).strip()
         return PlainTable("accuracy, measured (published)", columns, rows, note)
 
 
