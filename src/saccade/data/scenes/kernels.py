@@ -83,7 +83,7 @@ def place(
             size=size,
             slots=slots,
             largest=largest,
-            stream=stream,
+            counter=stream,
             tries=tries,
             num_warps=warps,
         )
@@ -278,13 +278,13 @@ def _place(
     size: tl.constexpr,
     slots: tl.constexpr,
     largest: tl.constexpr,
-    stream: tl.constexpr,
+    counter: tl.constexpr,
     tries: tl.constexpr,
 ):
     scene = tl.program_id(0)
     count = tl.load(counts + scene).to(tl.int32)
     scene_a, scene_b = _absorb(
-        tl.load(lane_a + scene).to(tl.uint32), tl.load(lane_b + scene).to(tl.uint32), tl.full((), stream, tl.uint32)
+        tl.load(lane_a + scene).to(tl.uint32), tl.load(lane_b + scene).to(tl.uint32), tl.full((), counter, tl.uint32)
     )
     row = tl.arange(0, 128)
     word = tl.arange(0, 64)
