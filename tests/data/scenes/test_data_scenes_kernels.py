@@ -108,12 +108,14 @@ from saccade.data.scenes.distractors import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.render import render
+from saccade.data.scenes.photographs import photographs_for
 from saccade.data.scenes.sampler import sample_layout
 
 torch.set_num_threads(1)
 glyphs, plain = glyphs_for("train", "pack"), fused.why_not
 numbers = torch.tensor([0, 1, 2**33 + 7])
-for settings in ({"background": Distractors()}, {"max_tries": 20}, {"size": 128, "count": (2, 5), "scale": (0.4, 4.0)}):
+photographs, large = photographs_for("test"), {"size": 128, "count": (2, 5), "scale": (0.4, 4.0)}
+for settings in ({"background": Distractors()}, {"background": photographs, "max_tries": 20}, large):
     spec = SceneSpec(**settings)
     fused.why_not = plain
     expected = sample_layout(spec, glyphs, 5, numbers)
