@@ -1,10 +1,12 @@
 """Scenes made by kernels are those of the CPU to the last bit; and where there are no kernels, it is said why."""
 
+import ast
 import importlib.util
 import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 import torch
@@ -96,6 +98,19 @@ def test_scenes_do_not_change_when_the_kernels_fail(fresh, monkeypatch):
     assert_same(expected, found)
     assert torch.equal(render(found), pictures)
     assert asked == [100, 100, 100]  # places, distractors, digits
+
+
+def test_no_kernel_has_an_argument_that_triton_keeps_for_itself():
+    """Triton refuses it at the launch, which shows on a GPU alone."""
+    kept = {"stream", "device", "device_type", "grid", "warmup", "num_warps", "num_stages", "num_ctas"}
+    tree = ast.parse((Path(fused.__file__).parent / "kernels.py").read_text("utf-8"))
+    kernels = {
+        node.name: {argument.arg for argument in node.args.args}
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.decorator_list
+    }
+    assert {"_place", "_paint", "_strew", "_cut"} <= set(kernels)
+    assert {name for name, arguments in kernels.items() if arguments & kept} == set()
 
 
 # ---------------------------------------------------------------- what they make
