@@ -170,7 +170,7 @@ def tune(device: torch.device, chunk: int, repeats: int) -> None:
             layout.present,
             size=spec.size,
             extents=spec.extents,
-            draw=_PLACE,
+            stream=_PLACE,
             max_tries=spec.max_tries,
             attempts=_MAX_ATTEMPTS,
             tries=tries,

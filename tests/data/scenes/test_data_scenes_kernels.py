@@ -1,10 +1,12 @@
 """Scenes made by kernels are those of the CPU to the last bit; and where there are no kernels, it is said why."""
 
+import ast
 import importlib.util
 import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 import torch
@@ -98,6 +100,19 @@ def test_scenes_do_not_change_when_the_kernels_fail(fresh, monkeypatch):
     assert asked == [100, 100, 100]  # places, distractors, digits
 
 
+def test_no_kernel_has_an_argument_that_triton_keeps_for_itself():
+    """Triton refuses it at the launch, which shows on a GPU alone."""
+    kept = {"stream", "device", "device_type", "grid", "warmup", "num_warps", "num_stages", "num_ctas"}
+    tree = ast.parse((Path(fused.__file__).parent / "kernels.py").read_text("utf-8"))
+    kernels = {
+        node.name: {argument.arg for argument in node.args.args}
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.decorator_list
+    }
+    assert {"_place", "_paint", "_strew", "_cut"} <= set(kernels)
+    assert {name for name, arguments in kernels.items() if arguments & kept} == set()
+
+
 # ---------------------------------------------------------------- what they make
 
 
@@ -108,12 +123,14 @@ from saccade.data.scenes.distractors import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.render import render
+from saccade.data.scenes.photographs import photographs_for
 from saccade.data.scenes.sampler import sample_layout
 
 torch.set_num_threads(1)
 glyphs, plain = glyphs_for("train", "pack"), fused.why_not
 numbers = torch.tensor([0, 1, 2**33 + 7])
-for settings in ({"background": Distractors()}, {"max_tries": 20}, {"size": 128, "count": (2, 5), "scale": (0.4, 4.0)}):
+photographs, large = photographs_for("test"), {"size": 128, "count": (2, 5), "scale": (0.4, 4.0)}
+for settings in ({"background": Distractors()}, {"background": photographs, "max_tries": 20}, large):
     spec = SceneSpec(**settings)
     fused.why_not = plain
     expected = sample_layout(spec, glyphs, 5, numbers)

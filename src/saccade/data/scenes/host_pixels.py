@@ -9,12 +9,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from saccade.data.scenes.host_resize import Array, alike, mixed_alike
+from saccade.data.scenes.host_resize import HALF, Array, alike, mixed_alike
 
-_HALF = np.float32(0.5)
 _TOGETHER = 1 << 16  # pixels of a resized glyph at a time
 
 Pixels = tuple[Array, Array, Array]
@@ -42,17 +40,16 @@ def inked_on_host(
     corner = (objects // present.shape[1]) * (planes * size * size) + top * size + left
     bits = present.size.bit_length()
     both = (corner << bits) | objects  # position and number of the object travel as one number
-    with torch.autocast("cpu", enabled=False):
-        for length, start, stop in alike(sides):
-            step = max(1, _TOGETHER // length**2)
-            for first in range(start, stop, step):
-                members = slice(first, min(first + step, stop))
-                mixed = mixed_alike(images.take(glyphs[members], axis=0), length)  # (length, k, length)
-                patches = np.empty((mixed.shape[1], length * length), np.uint8)
-                np.add(mixed.transpose(1, 0, 2), _HALF, out=patches.reshape(-1, length, length), casting="unsafe")
-                at = np.flatnonzero(patches != 0)  # (m,)
-                found = (both[members, None] + (_offsets(length, size) << bits)).reshape(-1).take(at)
-                yield found & ((1 << bits) - 1), found >> bits, patches.reshape(-1).take(at).astype(np.uint16)
+    for length, start, stop in alike(sides):
+        step = max(1, _TOGETHER // length**2)
+        for first in range(start, stop, step):
+            members = slice(first, min(first + step, stop))
+            patches = mixed_alike(images.take(glyphs[members], axis=0), length)  # (k, length, length)
+            patches += HALF
+            inks = patches.reshape(-1).astype(np.uint8)
+            at = np.flatnonzero(inks != 0)  # (m,)
+            found = (both[members, None] + (_offsets(length, size) << bits)).reshape(-1).take(at)
+            yield found & ((1 << bits) - 1), found >> bits, inks.take(at).astype(np.uint16)
 
 
 def paint_on_host(pictures: Tensor, pixels: Iterator[Pixels], rgb: Tensor) -> None:

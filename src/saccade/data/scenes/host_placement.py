@@ -16,13 +16,12 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.hashing import State
-from saccade.data.scenes.host_resize import Array, alike, mixed_alike
+from saccade.data.scenes.host_resize import HALF, Array, alike, mixed_alike
 from saccade.data.scenes.placement import FRACTION_BITS
 
 _WORD = 64  # columns in a word of occupied pixels
 _CACHED = 64  # pictures whose rows are joined while they are in the processor's cache
 _FIRST_ROUND = 8  # tries; each round has twice as many as the one before
-_INK = np.float32(0.5)  # what would be rounded up to 1
 
 Lanes = tuple[Array, Array]
 
@@ -63,28 +62,27 @@ def place_on_host(
     occupied = _Occupied(batch, size, extents[0] >> FRACTION_BITS)
     places = np.zeros((3, batch, slots), np.int64)
     complete = np.ones(batch, np.bool_)
-    with torch.autocast("cpu", enabled=False):
-        for slot in range(slots):
-            going = np.flatnonzero(complete[: going_on[slot]])  # (n,) scenes
-            if not len(going):
+    for slot in range(slots):
+        going = np.flatnonzero(complete[: going_on[slot]])  # (n,) scenes
+        if not len(going):
+            break
+        of_slot = _absorb((lanes[0][going], lanes[1][going]), np.uint32(slot))
+        found = np.zeros((4, len(going)), np.int64)  # extent, x, y, and whether there is one
+        unplaced, first = np.arange(len(going)), 0
+        for tries in _rounds(max_tries, none_occupied=slot == 0):
+            numbers = np.arange(first, first + tries, dtype=np.uint32)
+            still = (of_slot[0][unplaced, None], of_slot[1][unplaced, None])
+            found[:, unplaced] = occupied.first_free(going[unplaced], still, numbers, extents)
+            unplaced = unplaced[found[3, unplaced] == 0]
+            first += tries
+            if not len(unplaced):
                 break
-            of_slot = _absorb((lanes[0][going], lanes[1][going]), np.uint32(slot))
-            found = np.zeros((4, len(going)), np.int64)  # extent, x, y, and whether there is one
-            unplaced, first = np.arange(len(going)), 0
-            for tries in _rounds(max_tries, none_occupied=slot == 0):
-                numbers = np.arange(first, first + tries, dtype=np.uint32)
-                still = (of_slot[0][unplaced, None], of_slot[1][unplaced, None])
-                found[:, unplaced] = occupied.first_free(going[unplaced], still, numbers, extents)
-                unplaced = unplaced[found[3, unplaced] == 0]
-                first += tries
-                if not len(unplaced):
-                    break
-            places[:, going, slot] = found[:3] * found[3]
-            complete[going] = found[3] != 0
-            if slot + 1 < slots:
-                marked = np.flatnonzero(complete[going[: np.searchsorted(going, going_on[slot + 1])]])
-                occupied.add(going[marked], images, glyphs[going[marked], slot], *found[:3, marked])
-                occupied.join(going_on[slot + 1])
+        places[:, going, slot] = found[:3] * found[3]
+        complete[going] = found[3] != 0
+        if slot + 1 < slots:
+            marked = np.flatnonzero(complete[going[: np.searchsorted(going, going_on[slot + 1])]])
+            occupied.add(going[marked], images, glyphs[going[marked], slot], *found[:3, marked])
+            occupied.join(going_on[slot + 1])
     # A scene that found no room keeps what it has; the next attempt replaces all of it.
     back = torch.argsort(order)
     return torch.from_numpy(places)[:, back], torch.from_numpy(complete)[back]
@@ -144,8 +142,7 @@ class _Occupied:
         ends = side.cumsum()
         rows = np.zeros((int(side.sum()), 8 * self.words), np.uint8)  # every row of every glyph, bits in bytes
         for size, start, stop in alike(side):
-            mixed = mixed_alike(images.take(glyph[start:stop], axis=0), size)  # (size, k, size)
-            ink = np.greater_equal(mixed.transpose(1, 0, 2), _INK, order="C")  # (k, size, size)
+            ink = mixed_alike(images.take(glyph[start:stop], axis=0), size) >= HALF  # (k, size, size)
             packed = np.packbits(ink, axis=-1, bitorder="little").reshape(size * (stop - start), -1)
             last = int(ends[stop - 1])
             rows[last - len(packed) : last, : packed.shape[1]] = packed

@@ -1,11 +1,11 @@
-"""Placing digits, painting them and strewing distractors on a GPU, one kernel each, in Triton.
+"""Placing digits, painting them, strewing distractors and cutting photographs on a GPU, one kernel each, in Triton.
 
 Imported only where Triton is there, see ``fused.py``.
 
 The operations of ``placement.py`` and ``render.py`` are small, and a GPU spends its time on starting them. Here one
 program places all digits of one scene: occupied pixels are two 64-bit words for each picture row and stay in registers,
 tries are tested a few at a time, and the first that fits is the answer. Another program paints one digit, a third adds
-the crops of one scene.
+the crops of one scene, a fourth cuts one plane from a photograph.
 
 Results are those of the other files to the last bit. Draws and blending are whole numbers. Glyphs are resized by the
 coefficients of ``resize.py``: products of 8-bit numbers, whose sums have at most 16 bits, so that float16 operands with
@@ -38,7 +38,7 @@ def place(
     *,
     size: int,
     extents: tuple[int, int],
-    draw: int,
+    stream: int,
     max_tries: int,
     attempts: int,
     tries: int = _TRIES,
@@ -53,7 +53,7 @@ def place(
         present: (B, N) bool, the digits of a scene first.
         size: side of the picture, at most 128: two words for each row.
         extents: range of the scale in 2⁻¹⁶ px, upper end excluded.
-        draw: number of the stream of draws.
+        stream: number of the stream of draws.
         max_tries: tries for each digit before the scene is begun anew.
         attempts: how often a scene is begun.
         tries: tried at once.
@@ -83,7 +83,7 @@ def place(
             size=size,
             slots=slots,
             largest=largest,
-            draw=draw,
+            counter=stream,
             tries=tries,
             num_warps=warps,
         )
@@ -172,6 +172,30 @@ def strew(
             pad=max(16, triton.next_power_of_2(largest)),
             num_warps=warps,
         )
+
+
+def cut(pixels: Tensor, corner: Tensor, width: Tensor, area: Tensor, mirrored: Tensor, size: int) -> Tensor:
+    """Squares of side ``size`` from photographs, as pictures (B, 3, size, size) uint8.
+
+    Args:
+        pixels: (n,) uint8, all photographs with their planes one after the other.
+        corner: (B,) where each square begins in ``pixels``.
+        width: (B,) of its photograph.
+        area: (B,) of its photograph.
+        mirrored: (B,) bool: left and right exchanged.
+        size: side of the squares, at most 128.
+    """
+    pictures = torch.empty(len(corner), 3, size, size, dtype=torch.uint8, device=corner.device)
+    if len(corner):
+        _cut[(3 * len(corner),)](
+            pictures,
+            *(column.contiguous() for column in (corner, width, area, mirrored)),
+            pixels,
+            size=size,
+            columns=triton.next_power_of_2(size),
+            num_warps=_WARPS,
+        )
+    return pictures
 
 
 def _table(largest: int, device: torch.device) -> Tensor:
@@ -278,13 +302,13 @@ def _place(
     size: tl.constexpr,
     slots: tl.constexpr,
     largest: tl.constexpr,
-    draw: tl.constexpr,
+    counter: tl.constexpr,
     tries: tl.constexpr,
 ):
     scene = tl.program_id(0)
     count = tl.load(counts + scene).to(tl.int32)
     scene_a, scene_b = _absorb(
-        tl.load(lane_a + scene).to(tl.uint32), tl.load(lane_b + scene).to(tl.uint32), tl.full((), draw, tl.uint32)
+        tl.load(lane_a + scene).to(tl.uint32), tl.load(lane_b + scene).to(tl.uint32), tl.full((), counter, tl.uint32)
     )
     row = tl.arange(0, 128)
     word = tl.arange(0, 64)
@@ -425,3 +449,29 @@ def _strew(
             tl.store(at + channel * size * size, tl.minimum(so_far + light, 255).to(tl.uint8), mask=ink > 0)
         tl.debug_barrier()  # crops may cross: the next one reads what this one wrote
         number += 1
+
+
+@triton.jit(do_not_specialize_on_alignment=["pictures", "corners", "widths", "areas", "mirrors", "pixels"])
+def _cut(
+    pictures,
+    corners,
+    widths,
+    areas,
+    mirrors,
+    pixels,
+    size: tl.constexpr,
+    columns: tl.constexpr,
+):
+    plane = tl.program_id(0).to(tl.int64)
+    scene = plane // 3
+    width = tl.load(widths + scene)
+    column = tl.arange(0, columns)
+    source = tl.where(tl.load(mirrors + scene) != 0, size - 1 - column, column)
+    first = pixels + tl.load(corners + scene) + (plane % 3) * tl.load(areas + scene)
+    top = tl.full((), 0, tl.int32)
+    while top < size:
+        row = top + tl.arange(0, 32)
+        inside = (row < size)[:, None] & (column < size)[None, :]
+        found = tl.load(first + row[:, None] * width + source[None, :], mask=inside, other=0)  # (32, columns)
+        tl.store(pictures + plane * (size * size) + row[:, None] * size + column[None, :], found, mask=inside)
+        top += 32

@@ -36,6 +36,7 @@ from torch import Tensor
 from saccade.cache import cache_home
 from saccade.data.pictures.reading import find_pictures, read_picture
 from saccade.data.scenes.backgrounds import BACKGROUND_DRAWS
+from saccade.data.scenes.fused import by_kernel
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.hashing import hash_state, hash_words, uniform_below
 from saccade.data.tables.splits import SPLITS, Split
@@ -96,15 +97,25 @@ class Photographs:
         for_x, for_y = hash_words(scene, _PLACE)
         start, height, width = places[:, uniform_below(for_source, places.shape[1])]  # (B,): photograph and scale
         x, y = uniform_below(for_x, width - size + 1), uniform_below(for_y, height - size + 1)
-        corner = (start + y * width + x)[:, None, None]  # (B, 1, 1)
-        channel = torch.arange(3, device=indices.device)[:, None] * (height * width)[:, None, None]  # (B, 3, 1)
-        row = torch.arange(size, device=indices.device) * width[:, None, None]  # (B, 1, size)
-        runs = pixels.unfold(
-            0, size, 1
-        )  # every run of ``size`` pixels is a row of this view; a cut is a choice of rows
-        cuts = runs[corner + channel + row]  # (B, 3, size, size)
-        mirrored = uniform_below(for_mirror, 2).bool()[:, None, None, None]
-        return torch.where(mirrored, cuts.flip(-1), cuts)
+        corner, area = start + y * width + x, height * width  # (B,)
+        mirrored = uniform_below(for_mirror, 2).bool()
+
+        def by_one_kernel() -> Tensor:
+            from saccade.data.scenes.kernels import cut
+
+            return cut(pixels, corner, width, area, mirrored, size)
+
+        made = by_kernel(by_one_kernel, indices.device, size)
+        return _cuts(pixels, corner, width, area, mirrored, size) if made is None else made
+
+
+def _cuts(pixels: Tensor, corner: Tensor, width: Tensor, area: Tensor, mirrored: Tensor, size: int) -> Tensor:
+    """Squares (B, 3, size, size) of photographs that begin at ``corner`` (B,) in ``pixels``, mirrored or not."""
+    channel = torch.arange(3, device=corner.device)[:, None] * area[:, None, None]  # (B, 3, 1)
+    row = torch.arange(size, device=corner.device) * width[:, None, None]  # (B, 1, size)
+    runs = pixels.unfold(0, size, 1)  # every run of ``size`` pixels is a row of this view; a cut is a choice of rows
+    cuts = runs[corner[:, None, None] + channel + row]  # (B, 3, size, size)
+    return torch.where(mirrored[:, None, None, None], cuts.flip(-1), cuts)
 
 
 def photographs_for(split: Split, folder: str | Path | None = None) -> Photographs:

@@ -138,7 +138,7 @@ def _kernel_places(
         present,
         size=spec.size,
         extents=spec.extents,
-        draw=_PLACE,
+        stream=_PLACE,
         max_tries=spec.max_tries,
         attempts=_MAX_ATTEMPTS,
     )

@@ -23,7 +23,7 @@ from saccade.data.scenes.sampler import sample_layout
 from saccade.data.tables.numbered import as_rows
 
 CACHE_BYTES = 256 << 20
-_CHUNK = {"cpu": 512, "cuda": 8192}  # a GPU needs some 3 GB for a moment to make 8192
+_CHUNK = {"cpu": 512, "cuda": 8192}  # without kernels a GPU needs some 3 GB for a moment to make 8192
 _SETTLED = 16  # batches before work in the background begins: the first steps compile, and both at once may hang
 _FEW = 8  # fewer scenes than this are a look at single pictures, not a pass through the set
 
