@@ -102,9 +102,8 @@ def on_a_folder(name: str, count: int, *, kept: bool = False, repeats: int = 3) 
             (min(pair[which][0] for pair in pairs), min(pair[which][1] for pair in pairs)) for which in (0, 1)
         )
     what = f"{name}{', files kept' if kept else ''}"
-    print(
-        f"folder of {count} photographs, {what}: {count / looked:.0f}/s, decoded and resized alone {count / alone:.0f}/s"
-    )
+    rates = f"{count / looked:.0f}/s, decoded and resized alone {count / alone:.0f}/s"
+    print(f"folder of {count} photographs, {what}: {rates}")
     print(f"  ratio of the rates      {alone / looked:8.2f}    by CPU time {alone_busy / looked_busy:.2f}")
 
 

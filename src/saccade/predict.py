@@ -6,7 +6,7 @@ put and how the output becomes an answer is the family's; see :mod:`saccade.fami
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -177,13 +177,13 @@ class Predictor:
             options: as in :meth:`look`.
         """
         query, chosen = self.question(ask), self.responder.options(options)
-        batches = self._ahead if isinstance(sources, Sequence) else self._one_by_one
-        for items, given in batches(sources, batch_size, on_bad):
+        batches = (self._ahead if isinstance(sources, Sequence) else self._one_by_one)(sources, batch_size, on_bad)
+        for items, given in batches:
             yield from self._answer(self._encoded(items, given()), [query] * len(items), chosen)
 
     def _one_by_one(
         self, sources: Iterable[Any], batch_size: int, on_bad: Callable[[Any, DataError], None] | None
-    ) -> Iterator[tuple[tuple[Item, ...], Callable[[], Prepared]]]:
+    ) -> Generator[tuple[tuple[Item, ...], Callable[[], Prepared]], None, None]:
         """Batches of items that fit, and how to get what the model takes of them."""
         for batch in self.reads.stream(sources, batch_size, on_bad):
             if on_bad is None:
@@ -194,7 +194,7 @@ class Predictor:
                 yield items, partial(self.reads.prepare, items, self.facts)
 
     def _ahead(
-        self, sources: Sequence[Any], batch_size: int, on_bad: Callable[[Any, DataError], None] | None
+        self, sources: Iterable[Any], batch_size: int, on_bad: Callable[[Any, DataError], None] | None
     ) -> Iterator[tuple[tuple[Item, ...], Callable[[], Prepared]]]:
         """The same, where the next batch is read before this one is handed on, and prepared in another thread.
 
@@ -217,8 +217,9 @@ class Predictor:
                     yield before
                 if error is not None:
                     raise error
-                for source, reason in told if on_bad is not None else ():
-                    on_bad(source, reason)
+                if on_bad is not None:
+                    for source, reason in told:
+                        on_bad(source, reason)
                 if following is None:
                     return
                 before = following
