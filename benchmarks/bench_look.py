@@ -1,19 +1,33 @@
-"""How long a look takes: cold (a new process, from nothing to the answer) and warm, one picture and many.
+"""How long a look takes: cold (a new process, from nothing to the answer), warm, and on a folder of photographs.
 
 python benchmarks/bench_look.py
+python benchmarks/bench_look.py --photographs 1000     # JPEG files of 1,024 × 768 pixels, 200 by default
+
+The folder is read twice in turn: decoded and resized alone, by the same decoders, and looked at. Their ratio is told by
+the clock and by the time of all processes (``CPU``), which other work on the machine disturbs less.
 """
 
 from __future__ import annotations
 
+import argparse
+import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
+from pathlib import Path
 
+import numpy as np
 import torch
+from PIL import Image
 
+from saccade.data.pictures.reading import prepare, stream_pictures
+from saccade.data.scenes.photographs import SHIPPED
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
-from saccade.predict import load
+from saccade.predict import Predictor, load
+from saccade.verbs.look import look
 
 COLD = """
 import sys, time
@@ -46,7 +60,66 @@ def warm(work, repeats: int = 30) -> float:
     return 1e3 * statistics.median(times[5:])
 
 
+def photographs(folder: Path, count: int, size: tuple[int, int] = (1024, 768)) -> list[Path]:
+    """JPEG files made of the shipped photographs and grain, of which no two are alike."""
+    shipped = sorted(path for path in SHIPPED.rglob("*") if path.suffix == ".jpg")
+    large = [Image.open(path).convert("RGB").resize(size, Image.Resampling.BICUBIC) for path in shipped]
+    generator = np.random.default_rng(0)
+    grain = generator.normal(0, 6, (2 * size[1], 2 * size[0], 1)).astype(np.int16)
+    made = []
+    for number in range(count):
+        top, left = (int(generator.integers(side)) for side in (size[1], size[0]))
+        noisy = np.asarray(large[number % len(large)]) + grain[top : top + size[1], left : left + size[0]]
+        made.append(folder / f"{number:05d}.jpg")
+        Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(made[-1], quality=88)
+    return made
+
+
+def spent(work: Callable[[], None]) -> tuple[float, float]:
+    """Seconds by the clock, and of all processes together."""
+
+    def busy() -> float:
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return time.process_time() + children.ru_utime + children.ru_stime
+
+    start, before = time.perf_counter(), busy()
+    work()
+    return time.perf_counter() - start, busy() - before
+
+
+def on_a_folder(name: str, count: int, *, kept: bool = False, repeats: int = 3) -> None:
+    """Photographs a second: decoded and resized alone, and looked at; the fastest of a few, in turn."""
+    predictor = load(name, device="cpu")
+    asked = predictor.facts.queries[0] if predictor.facts.queries else None
+    with tempfile.TemporaryDirectory() as folder:
+        files = photographs(Path(folder), count)
+        out = Path(folder) / "out" if kept else None
+        pairs = []
+        for _ in range(repeats):
+            alone = spent(lambda: decode_and_resize(predictor, files))
+            pairs.append((alone, spent(lambda: [seen.looked_at for seen in look(predictor, files, asked, out=out)])))
+        (alone, alone_busy), (looked, looked_busy) = (
+            (min(pair[which][0] for pair in pairs), min(pair[which][1] for pair in pairs)) for which in (0, 1)
+        )
+    what = f"{name}{', files kept' if kept else ''}"
+    rates = f"{count / looked:.0f}/s, decoded and resized alone {count / alone:.0f}/s"
+    print(f"folder of {count} photographs, {what}: {rates}")
+    print(f"  ratio of the rates      {alone / looked:8.2f}    by CPU time {alone_busy / looked_busy:.2f}")
+
+
+def decode_and_resize(predictor: Predictor, files: list[Path]) -> None:
+    """What any reader of these files has to do."""
+    wanted = predictor.facts.preprocessing
+    assert wanted is not None
+    for batch in stream_pictures(files, 32):
+        for picture in batch:
+            prepare(picture, wanted.size, wanted.fill)
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--photographs", type=int, default=200)
+    options = parser.parse_args()
     predictor = load("soft-mref", device="cpu")
     pictures = list(SceneData(SceneDataConfig(glyphs="pack"), "test").take(torch.arange(64)).images)
     encoded = predictor.encode(pictures[0])
@@ -57,6 +130,9 @@ def main() -> None:
     print(f"ask it all ten          {warm(lambda: predictor.ask_all(encoded)):8.2f} ms")
     many = warm(lambda: list(predictor.look_many(pictures, 7)), repeats=5)
     print(f"look at 64 in batches   {many:8.2f} ms   {64e3 / many:.0f} pictures/s")
+    on_a_folder("soft-mref", options.photographs)
+    on_a_folder("hattnet-ctx-mref", options.photographs)
+    on_a_folder("soft-mref", options.photographs // 4, kept=True)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -123,18 +124,20 @@ def named_in(section: str) -> set[str]:
 
 
 def called_by(run: Callable[[], object]) -> set[str]:
-    """The files of the package in which ``run`` calls a function."""
+    """The files of the package in which ``run`` calls a function, in whatever thread."""
     package, found = f"{Path(saccade.__file__).parent}/", set[str]()
 
     def note(frame: FrameType, event: str, _: object) -> None:
         if event == "call" and frame.f_code.co_name != "<module>":
             found.add(frame.f_code.co_filename.removeprefix(package))
 
+    threading.setprofile(note)
     sys.setprofile(note)
     try:
         run()
     finally:
         sys.setprofile(None)
+        threading.setprofile(None)
     return found
 
 

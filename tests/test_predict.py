@@ -8,6 +8,7 @@ import io
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -133,6 +134,34 @@ def test_look_many_streams_and_skips_only_when_told(tiny: Predictor, tmp_path: P
     assert next(endless) is not None  # nothing was read ahead
     with pytest.raises(DataError, match=r"bad\.png"):
         list(tiny.look_many([bad], 0))
+
+
+def test_of_a_list_the_next_batch_is_prepared_before_this_one_is_answered(
+    tiny: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = tmp_path / "bad.png"
+    bad.write_bytes(b"junk")
+    happened: list[object] = []
+    prepare, answer = tiny.reads.prepare, tiny.responder.respond
+
+    def preparing(items, facts):
+        happened.append(("prepared", threading.get_ident() == here))
+        return prepare(items, facts)
+
+    here = threading.get_ident()
+    monkeypatch.setattr(tiny.reads, "prepare", preparing)
+    monkeypatch.setattr(tiny.responder, "respond", lambda *given: happened.append("answered") or answer(*given))
+    pictures = [noise(9, 9), noise(9, 9), bad, noise(9, 9), noise(9, 9)]
+    for _ in tiny.look_many(pictures, 0, batch_size=2, on_bad=lambda source, error: happened.append(source)):
+        happened.append("seen")
+    assert [each for each in happened if not isinstance(each, tuple)] == [
+        "answered", "seen", "seen", bad, "answered", "seen", "seen",
+    ]  # what is bad is told in its turn  # fmt: skip
+    assert [each for each in happened if isinstance(each, tuple)] == [("prepared", False)] * 2
+    strict = tiny.look_many(pictures, 0, batch_size=2)
+    assert [next(strict).answer in ANSWERS for _ in range(2)] == [True, True]  # the batch before the error is answered
+    with pytest.raises(DataError, match=r"bad\.png"):
+        next(strict)
 
 
 def test_a_run_folder_lends_its_own_name(tmp_path: Path) -> None:

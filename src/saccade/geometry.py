@@ -299,10 +299,29 @@ def project(maps: Tensor, frame: Tensor, size: Size) -> Tensor:
     if _is_axis_aligned(batched):  # two small products
         rows = _hat_weights(batched[:, 1, 1], batched[:, 1, 2], maps.shape[-2], size[0])  # (B|1,H,h)
         cols = _hat_weights(batched[:, 0, 0], batched[:, 0, 2], maps.shape[-1], size[1])  # (B|1,W,w)
-        laid = rows.unsqueeze(1) @ flat @ cols.unsqueeze(1).transpose(-1, -2)  # (B,N,H,W)
+        laid = _products(rows.unsqueeze(1), flat, cols.unsqueeze(1).transpose(-1, -2), maps.dtype)  # (B,N,H,W)
     else:
         laid = sample(flat, invert(batched), size)  # (B,N,H,W)
     return laid.to(maps.dtype).reshape(*maps.shape[:-2], *size)
+
+
+def _products(rows: Tensor, flat: Tensor, cols: Tensor, dtype: torch.dtype) -> Tensor:
+    """The product rows (B|1,1,H,h) @ flat (B,N,h,w) @ cols (B|1,1,w,W) in ``dtype``: (B,N,H,W).
+
+    On a CPU a part at a time, whole maps or rows of a large one: float64 on all pixels would not fit into its cache.
+    """
+    shape = (*flat.shape[:2], rows.shape[-2], cols.shape[-1])
+    each = shape[1] * shape[2] * shape[3]  # pixels of an example
+    if flat.requires_grad or flat.device.type != "cpu" or shape[0] * each <= _PIXELS_AT_ONCE:
+        return rows @ flat @ cols
+    laid = torch.empty(shape, dtype=dtype)
+    many, high = max(1, _PIXELS_AT_ONCE // max(1, each)), max(1, _PIXELS_AT_ONCE // max(1, shape[1] * shape[3]))
+    for start in range(0, shape[0], many):
+        some = slice(start, start + many)
+        down, across = (part if len(part) == 1 else part[some] for part in (rows, cols))
+        for top in range(0, shape[2], high):
+            laid[some, :, top : top + high] = down[:, :, top : top + high] @ flat[some] @ across
+    return laid
 
 
 def cell_profiles(frame: Tensor, grid: Size, size: Size) -> tuple[Tensor, Tensor] | None:
@@ -337,6 +356,11 @@ def _hat_weights(scale: Tensor, shift: Tensor, cells: int, pixels: int) -> Tenso
     return (1 - (at.unsqueeze(-1) - index).abs()).clamp(min=0)  # (B,P,C)
 
 
+_PIXELS_AT_ONCE = 1 << 17  # of a projection, in float64
+_FINE = 4  # lattice points of a pixel each way, by which a turned crop is laid out
+_POINTS_AT_ONCE = 1 << 18
+
+
 def coverage(frame: Tensor, grid: Size, size: Size) -> Tensor:
     """The map of a crop: the share of each pixel (B,H,W) that lies inside the crop's grid laid over the picture.
 
@@ -347,14 +371,21 @@ def coverage(frame: Tensor, grid: Size, size: Size) -> Tensor:
         cols = _interval_share(batched[:, 0, 2], batched[:, 0, 2] + grid[1] * batched[:, 0, 0], size[1])  # (B,W)
         rows = _interval_share(batched[:, 1, 2], batched[:, 1, 2] + grid[0] * batched[:, 1, 1], size[0])  # (B,H)
         return rows.unsqueeze(-1) * cols.unsqueeze(-2)  # (B,H,W)
-    fine = 4
-    ys = (torch.arange(size[0] * fine, dtype=torch.float64, device=frame.device) + 0.5) / fine  # (fH,)
-    xs = (torch.arange(size[1] * fine, dtype=torch.float64, device=frame.device) + 0.5) / fine  # (fW,)
-    inverse = invert(batched)[..., None, None]  # (B,2,3,1,1): pixels → cells
+    # A few pictures at a time: what is computed of them stays in a CPU's cache.
+    few = max(1, (_POINTS_AT_ONCE if frame.device.type == "cpu" else 1 << 27) // (_FINE**2 * size[0] * size[1]))
+    return torch.cat([_counted(part, grid, size) for part in invert(batched).split(few)])  # (B,H,W)
+
+
+def _counted(inverse: Tensor, grid: Size, size: Size) -> Tensor:
+    """The share of each pixel's points (B,H,W) that ``inverse`` (B,2,3), pixels → cells, takes into the grid."""
+    ys, xs = (
+        (torch.arange(side * _FINE, dtype=torch.float64, device=inverse.device) + 0.5) / _FINE for side in size
+    )  # (fH,), (fW,)
+    inverse = inverse[..., None, None]  # (B,2,3,1,1)
     column = inverse[:, 0, 0] * xs + inverse[:, 0, 1] * ys[:, None] + inverse[:, 0, 2]  # (B,fH,fW)
     row = inverse[:, 1, 0] * xs + inverse[:, 1, 1] * ys[:, None] + inverse[:, 1, 2]  # (B,fH,fW)
     hit = (column >= 0) & (column <= grid[1]) & (row >= 0) & (row <= grid[0])  # (B,fH,fW)
-    return F.avg_pool2d(hit.to(torch.float64).unsqueeze(1), fine).squeeze(1)  # (B,H,W)
+    return F.avg_pool2d(hit.float().unsqueeze(1), _FINE).squeeze(1).double()  # (B,H,W): sixteenths, exact
 
 
 def touched(boxes: Tensor, size: Size) -> Tensor:

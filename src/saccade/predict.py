@@ -6,8 +6,11 @@ put and how the output becomes an answer is the family's; see :mod:`saccade.fami
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +122,10 @@ class Predictor:
         items = tuple(self.reads.item(source) for source in sources)
         for item in items:
             self.reads.check(item, self.facts)
-        given: Prepared = self.reads.prepare(items, self.facts)
+        return self._encoded(items, self.reads.prepare(items, self.facts))
+
+    @torch.inference_mode()
+    def _encoded(self, items: tuple[Item, ...], given: Prepared) -> Encoded:
         features = self.model.encode(*(tensor.to(self.device) for tensor in given.inputs))  # (B,…)
         return Encoded(features, items, given.canvas, given.image_size, given.slots, given.supporting, given.notes)
 
@@ -159,6 +165,9 @@ class Predictor:
     ) -> Iterator[Sighting]:
         """Answer ``ask`` about each of ``sources``, in order, reading and computing ``batch_size`` at a time.
 
+        Of a list of sources the next batch is read and prepared while this one is answered; of any other iterable no
+        more is taken than the next batch needs.
+
         Args:
             sources: any mix of what :meth:`look` takes; may be endless.
             ask: one question for all of them; None for a model that needs none.
@@ -168,10 +177,52 @@ class Predictor:
             options: as in :meth:`look`.
         """
         query, chosen = self.question(ask), self.responder.options(options)
+        batches = (self._ahead if isinstance(sources, Sequence) else self._one_by_one)(sources, batch_size, on_bad)
+        for items, given in batches:
+            yield from self._answer(self._encoded(items, given()), [query] * len(items), chosen)
+
+    def _one_by_one(
+        self, sources: Iterable[Any], batch_size: int, on_bad: Callable[[Any, DataError], None] | None
+    ) -> Generator[tuple[tuple[Item, ...], Callable[[], Prepared]], None, None]:
+        """Batches of items that fit, and how to get what the model takes of them."""
         for batch in self.reads.stream(sources, batch_size, on_bad):
-            fitting = batch if on_bad is None else [item for item in batch if self._fits(item, on_bad)]
-            if fitting:
-                yield from self._answer(self.encode(*fitting), [query] * len(fitting), chosen)
+            if on_bad is None:
+                for item in batch:
+                    self.reads.check(item, self.facts)
+            items = tuple(item for item in batch if on_bad is None or self._fits(item, on_bad))
+            if items:
+                yield items, partial(self.reads.prepare, items, self.facts)
+
+    def _ahead(
+        self, sources: Iterable[Any], batch_size: int, on_bad: Callable[[Any, DataError], None] | None
+    ) -> Iterator[tuple[tuple[Item, ...], Callable[[], Prepared]]]:
+        """The same, where the next batch is read before this one is handed on, and prepared in another thread.
+
+        What is bad is told, and an error raised, when its turn comes: after the batch before it.
+        """
+        bad: list[tuple[Any, DataError]] = []
+        batches = self._one_by_one(sources, batch_size, None if on_bad is None else lambda *each: bad.append(each))
+        with ThreadPoolExecutor(1, "preparing") as preparing, closing(batches):
+            before: tuple[tuple[Item, ...], Callable[[], Prepared]] | None = None
+            while True:
+                error: DataError | None = None
+                following = None
+                try:
+                    if (batch := next(batches, None)) is not None:
+                        following = batch[0], preparing.submit(batch[1]).result
+                except DataError as raised:
+                    error = raised
+                told, bad[:] = list(bad), []
+                if before is not None:
+                    yield before
+                if error is not None:
+                    raise error
+                if on_bad is not None:
+                    for source, reason in told:
+                        on_bad(source, reason)
+                if following is None:
+                    return
+                before = following
 
     def _fits(self, item: Item, on_bad: Callable[[Any, DataError], None]) -> bool:
         """Whether the model can make something of ``item``; where not, ``on_bad`` is told why."""

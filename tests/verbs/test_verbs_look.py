@@ -48,8 +48,10 @@ def test_no_name_is_used_twice(places: list[str], names: list[str], tmp_path: Pa
 def test_a_sighting_is_on_disk_when_it_is_handed_on(predictor: Predictor, tmp_path: Path) -> None:
     paths = [picture(tmp_path / name) for name in ("a.png", "b.png")]
     stream = look(predictor, paths, 1, out=tmp_path / "out", batch_size=1)
-    next(stream)
-    assert sorted(path.name for path in (tmp_path / "out").glob("*.png")) == ["a-ask-1.png"]
+    for name in ("a", "b"):
+        assert next(stream).source.stem == name
+        kept = {path.name for path in (tmp_path / "out").glob(f"{name}-*")}
+        assert kept == {f"{name}-ask-1.{suffix}" for suffix in ("png", "json", "safetensors")}
 
 
 def test_mistakes_are_said_before_a_picture_is_read_or_a_folder_made(predictor: Predictor, tmp_path: Path) -> None:

@@ -68,10 +68,11 @@ def look(
     files = predictor.reads.find(paths)
     rows: list[tuple[object, ...]] = []
     tables: list[Sighting] = []
-    answered, bad = 0, list[DataError]()
+    answered, told, skipped, only_error = 0, 0, 0, ""
 
     def skip(source: object, error: DataError) -> None:
-        bad.append(error)
+        nonlocal skipped, only_error
+        skipped, only_error = skipped + 1, str(error)
         if len(files) > 1:  # one picture alone ends in the error line
             warn(f"skipped: {error}")
         if json:
@@ -98,26 +99,23 @@ def look(
             else:
                 _warn_of(seen)
             tables += [seen] if not seen.is_spatial and len(tables) < TABLES_SHOWN else []
-            rows += _rows(seen)
-            answered += 1
-            update(answered + len(bad), len(files))
+            made = _rows(seen)
+            rows += made[: max(0, ROWS_SHOWN - len(rows))]  # of a hundred thousand, those that are shown
+            answered, told = answered + 1, told + len(made)
+            update(answered + skipped, len(files))
     if not rows:
-        only = (
-            str(bad[0])
-            if len(bad) == 1
-            else f"none of the {len(bad)} {several(predictor.reads.thing)} could be read; see the lines above"
-        )
-        raise DataError(only)
+        none = f"none of the {skipped} {several(predictor.reads.thing)} could be read; see the lines above"
+        raise DataError(only_error if skipped == 1 else none)
     if not json:
         looked_at = "looked at x, y" if predictor.facts.preprocessing is not None else "looked at"
         columns = (predictor.reads.thing, "asked", "answer", "confidence", "next best", looked_at, "on the way")
         used = [place for place in range(len(columns)) if any(row[place] is not None for row in rows)]
-        shown = [[row[place] for place in used] for row in rows[:ROWS_SHOWN]]
+        shown = [[row[place] for place in used] for row in rows]
         print_table(f"{predictor.name} ({predictor.facts.architecture})", [columns[place] for place in used], shown)
         for seen in tables:
             print_slots(f"{seen.source.name}: {seen.question or ''} → {seen.answer}", seen.slot_grid)
     if not quiet and not json:
-        _remarks(len(rows), answered, len(bad), out)
+        _remarks(told, answered, skipped, out)
 
 
 def _rows(seen: Sighting) -> list[tuple[object, ...]]:

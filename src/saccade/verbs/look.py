@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.responder import Question
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
+
+SAVED_AT_ONCE = 2
+"""Sightings that are drawn and written while the next ones are answered."""
 
 
 def look(
@@ -61,11 +65,25 @@ def _saves_strips(filmstrip: bool | None, predictor: Predictor) -> bool:
 def _kept(sightings: Iterable[Sighting], folder: Path, *, filmstrip: bool | None, cells: bool) -> Iterator[Sighting]:
     """The sightings, each saved under a name of its own: a/1.png and b/1.png must not overwrite each other."""
     taken: Counter[str] = Counter()
-    for seen in sightings:
-        stem = seen.stem
-        while taken[stem]:  # 1-2 may be taken too, by a picture of that name
-            taken[seen.stem] += 1
-            stem = f"{seen.stem}-{taken[seen.stem]}"
-        taken[stem] += 1
-        seen.save(folder, stem, filmstrip=filmstrip, cells=cells)
-        yield seen
+    waiting: deque[tuple[Sighting, Future[Any]]] = deque()
+    with ThreadPoolExecutor(SAVED_AT_ONCE, "saving") as saving:
+        try:
+            for seen in sightings:
+                stem = seen.stem
+                while taken[stem]:  # 1-2 may be taken too, by a picture of that name
+                    taken[seen.stem] += 1
+                    stem = f"{seen.stem}-{taken[seen.stem]}"
+                taken[stem] += 1
+                waiting.append((seen, saving.submit(seen.save, folder, stem, filmstrip=filmstrip, cells=cells)))
+                while len(waiting) > SAVED_AT_ONCE:
+                    yield _when_saved(*waiting.popleft())
+            while waiting:
+                yield _when_saved(*waiting.popleft())
+        finally:
+            saving.shutdown(cancel_futures=True)
+
+
+def _when_saved(seen: Sighting, saved: Future[Any]) -> Sighting:
+    """The sighting, once its files are written, or the error that kept them from it."""
+    saved.result()
+    return seen

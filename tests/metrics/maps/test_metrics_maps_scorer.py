@@ -625,3 +625,45 @@ def test_memory_grows_by_a_few_numbers_for_each_map_and_not_by_pixels():
     counts = 8 * 2 * 8 * LEVELS  # of the maps, the look and six baselines; of evidence pixels and the others
     for (_, batch), held_now in held.items():
         assert held_now == counts + 8 * 5 * batch * (4 * 8 + 1)
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+def test_joined_scorers_are_one_that_saw_all_batches(numbered: bool) -> None:
+    generator = torch.Generator().manual_seed(3)
+    maps = torch.rand(12, 8, 8, generator=generator)
+    evidence = torch.rand(12, 8, 8, generator=generator) < 0.2
+    evidence[5] = False  # of one map nothing is known
+    objects = evidence | (torch.rand(12, 8, 8, generator=generator) < 0.2)
+    whole, joined = MapScorer(), MapScorer()
+    for part in (slice(0, 4), slice(4, 12)):
+        given = {"objects": objects[part], "looks": [("one", maps[part].square())]}
+        given |= {"groups": torch.arange(12)[part] // 2} if numbered else {}
+        alone = MapScorer()
+        alone.add(maps[part], evidence[part], **given)
+        whole.add(maps[part], evidence[part], **given)
+        joined.join(alone)
+    assert torch.equal(joined.groups, whole.groups)
+    assert joined.intervals() == whole.intervals()
+    pairs = [(joined.total, whole.total), (joined.by_look["one"], whole.by_look["one"])]
+    pairs += [(joined.baselines[name], whole.baselines[name]) for name in whole.baselines]
+    assert set(joined.baselines) == set(whole.baselines)
+    for one, other in pairs:
+        torch.testing.assert_close(one.means(), other.means(), rtol=0, atol=0, equal_nan=True)
+    mixed = MapScorer()
+    mixed.add(maps, evidence, **({} if numbered else {"groups": torch.arange(12)}))
+    with pytest.raises(DataError, match="groups"):
+        joined.join(mixed)
+
+
+def test_maps_that_pictures_share_are_scored_as_if_each_had_its_own() -> None:
+    generator = torch.Generator().manual_seed(4)
+    maps, rows = torch.rand(3, 6, 7, generator=generator), torch.tensor([2, 0, 0, 1, 2])
+    evidence = torch.rand(5, 6, 7, generator=generator) < 0.3
+    evidence[3] = False
+    objects = evidence | (torch.rand(5, 6, 7, generator=generator) < 0.3)
+    shared, own = MapScores(), MapScores()
+    shared.add(maps, evidence, objects, rows)
+    own.add(maps[rows], evidence, objects)
+    for name, values in own.values().items():
+        torch.testing.assert_close(shared.values()[name], values, rtol=0, atol=0, equal_nan=True)
+    assert shared.means()["pr_auc"] == own.means()["pr_auc"]
