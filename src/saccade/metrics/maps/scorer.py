@@ -49,7 +49,7 @@ class MapScores(Values):
     def __init__(self, scores: Sequence[str] = SCORES) -> None:
         super().__init__()
         self._wanted = _among(scores, SCORES, "score")
-        self._counts: PrCounts = no_counts()
+        self._counts: PrCounts | None = None
         self._has_objects: bool | None = None
 
     def add(
@@ -79,7 +79,7 @@ class MapScores(Values):
             scored["selectivity"] = lambda: checked.selectivity(objects)
         self.add_values({name: score() for name, score in scored.items() if name in self._wanted})
         if "pr_auc" in self._wanted:
-            self._counts = self._counts + pr_counts_of(checked)
+            self._count(pr_counts_of(checked))
 
     def add_mean(self, drawn: MapScores, times: int) -> None:
         """Add the scores of maps that were drawn ``times`` times, one set after the other: each map's mean over them.
@@ -89,23 +89,28 @@ class MapScores(Values):
         values = drawn.values().items()
         self.add_values({name: each.unflatten(0, (times, -1)).nanmean(0) for name, each in values if len(each)})
         self.add_values({name: each for name, each in values if not len(each)})
-        self._counts = self._counts + drawn._counts
+        self._count(drawn._counts)
 
     def join(self, later: Columns) -> None:
         """Add what another has scored, after what this one has."""
         super().join(later)
         if isinstance(later, MapScores):
-            self._counts = self._counts + later._counts
+            self._count(later._counts)
             self._has_objects = later._has_objects if self._has_objects is None else self._has_objects
 
     def means(self) -> dict[str, float]:
         """The mean of every score over the maps where it is defined, and the pooled ``pr_auc``."""
-        has_maps = self._counts.pictures + self._counts.undefined > 0
+        has_maps = self._counts is not None and self._counts.pictures + self._counts.undefined > 0
         return super().means() | ({"pr_auc": self.curve().auc} if has_maps else {})
 
     def curve(self) -> PrCurve:
         """Precision and recall of the pooled pixels."""
-        return self._counts.curve()
+        return (no_counts() if self._counts is None else self._counts).curve()
+
+    def _count(self, counts: PrCounts | None) -> None:
+        """Add the pixels of further maps; None: of no map. Zeros of all levels, a megabyte each, are never made."""
+        if counts is not None:
+            self._counts = counts if self._counts is None else self._counts + counts
 
 
 class Truth(Protocol):
