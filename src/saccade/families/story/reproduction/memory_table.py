@@ -101,6 +101,11 @@ class Errors:
         return statistics.fmean(left) if self.generated and left else None
 
     @property
+    def is_generated(self) -> bool:
+        """Whether no official training question was seen."""
+        return set(self.kept) <= set(self.generated)
+
+    @property
     def failed(self) -> int:
         """Tasks that the kept weights fail."""
         return sum(map(has_failed, self.kept.values()))
@@ -157,8 +162,12 @@ class MemoryTable:
         return tuple(each for each in SETTINGS if self.protocol in (ALL, each, each.partition("-")[0]))
 
     def rows(self, setting: str) -> list[Row]:
-        """Rows with a published number or a record in a setting, and recorded systems that no row names."""
-        others = sorted({system for system, own in self.cells if own == setting} - {row.system for row in ROWS})
+        """Rows with a published number or a record in a setting, and recorded systems that no row names.
+
+        Systems that were trained on generated stories alone are shown by :meth:`carried_over`.
+        """
+        strangers = {system for system, own in self.cells if own == setting and not self.is_generated(system, own)}
+        others = sorted(strangers - {row.system for row in ROWS})
         return [row for row in ROWS if self.wanted(row, setting) or (row.system, setting) in self.cells] + [
             Row(system, system) for system in others
         ]
@@ -172,6 +181,11 @@ class MemoryTable:
         """What is recorded of a cell."""
         run = self.cells.get((system, setting))
         return None if run is None else errors_of(run)
+
+    def is_generated(self, system: str, setting: str) -> bool:
+        """Whether the record of a cell is of generated training stories alone."""
+        found = self.errors(system, setting)
+        return found is not None and found.is_generated
 
     def missing(self) -> list[tuple[Row, str]]:
         """Cells without a record that can be trained here."""
@@ -228,6 +242,31 @@ class MemoryTable:
             return None
         note = "Kept (published), and below it mean ± standard deviation over the restarts."
         return PlainTable(f"error %, {_said(setting)}", ["task", *(row.label for row in shown)], lines, note)
+
+    def carried_over(self) -> PlainTable | None:
+        """Errors on the official files after training on generated stories, beside those after official ones.
+
+        None where no system is recorded that was trained on generated stories alone.
+        """
+        shown = [key for key in self.cells if key[1] in self.settings and self.is_generated(*key)]
+        columns, cells = ["task"], []
+        for system, setting in shown:
+            recipe = str(self.cells[system, setting].recipe["name"])
+            label = next((row.label for row in ROWS if row.system == recipe), recipe)
+            columns += [f"{label}, {setting},\ngenerated stories ({system})", f"{label}, {setting},\nofficial stories"]
+            cells += [self.errors(system, setting), self.errors(recipe, setting)]
+        if not cells:
+            return None
+        lines = [
+            [f"{number} {title}", *(_percent(None if each is None else each.kept.get(f"qa{number}")) for each in cells)]
+            for number, title in enumerate(TASKS, 1)
+        ]
+        lines.append(["mean (failed)", *("–" if each is None else _mean(each.mean, each.failed) for each in cells)])
+        note = (
+            "Kept weights. The left column of each pair never saw an official story in training: it shows how near the "
+            "generator comes to the official files, task by task."
+        )
+        return PlainTable("official test files, error %, after training on generated stories", columns, lines, note)
 
     def looking(self) -> PlainTable | None:
         """Where the kept weights looked, beside maps that need no model."""
