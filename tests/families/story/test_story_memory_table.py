@@ -70,7 +70,7 @@ def test_a_system_of_generated_stories_stands_beside_the_same_of_official_ones()
     """In a table of its own: it never saw an official training story, so no row of the papers is like it."""
     every = tuple(f"qa{number}" for number in range(1, 21))
     made = record("memn2n-stories", "joint", "1k", error=0.1, generated=every)
-    made = replace(made, recipe={**made.recipe, "name": "memn2n"})
+    made = replace(made, recipe={**made.recipe, "model": {"name": "memn2n"}})
     official = record("memn2n", "joint", "1k", error=0.02, generated=())
     table = MemoryTable([made, official])
     shown = table.carried_over()
@@ -86,7 +86,13 @@ def test_a_system_of_generated_stories_stands_beside_the_same_of_official_ones()
 
 def test_what_is_missing_is_what_can_be_trained_and_has_no_record():
     table = MemoryTable([record("memn2n", "joint", "1k")], "joint-1k")
-    assert [row.system for row, _ in table.missing()] == ["memn2n-ls", "memn2n-ls-1hop", "memn2n-ls-2hops", "memn2n-lw"]
+    assert [row.system for row, _ in table.missing()] == [
+        "memn2n-ls",
+        "memn2n-ls-1hop",
+        "memn2n-ls-2hops",
+        "memn2n-lw",
+        "dmn",
+    ]
     assert {setting for _, setting in MemoryTable([]).missing()} == set(SETTINGS)
     assert all(row.recipe for row, _ in MemoryTable([]).missing())
 

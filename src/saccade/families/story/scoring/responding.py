@@ -67,7 +67,9 @@ def _by_length(model: StoryModel, batch: Mapping[str, Tensor], attention: Given 
     for chosen in torch.split(order, PART):
         most = max(1, int(length[chosen[-1]]))
         given = None if attention is None else {name: each[chosen, : most + 1] for name, each in attention.items()}
-        options: dict[str, Any] = {"rows": batch["rows"][chosen, :most]} if "rows" in model.taught_by else {}
+        options: dict[str, Any] = {}
+        if "rows" in model.taught_by:
+            options = {"rows": batch["rows"][chosen, :most], "query_row": batch["query_row"][chosen]}
         raw = model.forward_raw(story[chosen, :most], query[chosen], **options, **given_argument(given))
         parts.append({name: _with_empty(name, each, slots - most) for name, each in raw.items()})
     back = order.argsort()
