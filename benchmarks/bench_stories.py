@@ -41,12 +41,22 @@ class Run(NamedTuple):
 MEMORY = {"name": "memn2n", "config": {"dim": 20, "hops": 3}}
 SGD = {"optimizer": {"name": "sgd", "lr": 0.16}, "clip_each": 1.25}
 SMALL = {"size": 40, "embedding": 40}
+TAUGHT = {"facts": "sentences", "gate": "softmax", "episode": "sum", "stops": True, "dropout": 0.3}
 ADAM = {"optimizer": {"name": "adamw", "lr": 2e-3}, "clip_norm": 5.0}
+GATED = {**ADAM, "loss": {"name": "gated"}}
 RUNS = (
     Run("MemN2N, one run, batch 32", MEMORY, SGD, 32, 1, 20_000),
     Run("MemN2N, ten restarts in one stack, batch 32", MEMORY, SGD, 32, 10, 100_000),
-    Run("DMN, 40 units as in known ports, batch 100", {"name": "dmn", "config": SMALL}, ADAM, 100, 1, 6_000),
-    Run("DMN, 64 units, batch 100", {"name": "dmn", "config": {}}, ADAM, 100, 1, 6_000),
+    Run(
+        "DMN as its recipe has it, 40 units as in known ports, batch 100",
+        {"name": "dmn", "config": {**SMALL, **TAUGHT}},
+        GATED,
+        100,
+        1,
+        6_000,
+    ),
+    Run("DMN as its recipe has it, 64 units, batch 100", {"name": "dmn", "config": TAUGHT}, GATED, 100, 1, 6_000),
+    Run("DMN, weakly supervised, words in one run, 40 units", {"name": "dmn", "config": SMALL}, ADAM, 100, 1, 6_000),
 )
 
 

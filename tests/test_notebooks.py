@@ -27,8 +27,9 @@ def source(cell: dict[str, Any]) -> str:
     return "".join(cell["source"])
 
 
-def test_there_are_three() -> None:
-    assert {path.stem for path in NOTEBOOKS} == {"look_and_compare", "head_on_your_pictures", "score_an_attribution"}
+def test_there_are_four() -> None:
+    named = {"look_and_compare", "head_on_your_pictures", "score_an_attribution", "read_a_story"}
+    assert {path.stem for path in NOTEBOOKS} == named
 
 
 @each

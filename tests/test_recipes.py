@@ -338,7 +338,8 @@ def test_the_recipe_of_a_shipped_model_still_is_the_one_that_made_it(name: str) 
             recipe.model.config.update({key: facts.model[key] for key in found})
     if on_stories(recorded.name):  # nor which words there are, nor how long stories are; these were official ones
         recorded.data["name"] = now.data["name"]
-        now.model.config.update({key: facts.model[key] for key in ("words", "memory", "longest", "times")})
+        counted = ("words", "memory", "longest", "times", "answer_words", "passes")
+        now.model.config.update({key: facts.model[key] for key in counted if key in facts.model})
     if recorded.family == "caption":  # nor which words there are, nor how large scenes are
         now.model.config.update({key: facts.model[key] for key in ("vocabulary", "input_size")})
     taught = {phase.name for phase in recorded.phases}

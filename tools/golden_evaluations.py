@@ -26,7 +26,7 @@ NEAR = 1e-6
 LIMIT, SWEEPS = 200, 10
 ON_PHOTOGRAPHS = {"crown-cub", "sat-soft-photos"}
 """Models that scenes of digits tell nothing about."""
-ON_STORIES = {"memn2n-babi"}
+ON_STORIES = {"memn2n-babi", "memn2n-stories", "dmn-babi"}
 """Models that read stories: they are scored on generated ones."""
 ON_FILES = {"crown-cub": "parts", "hsal-mnist-multiset": "labels"}
 """Models that are scored on a table of the golden pictures: its name."""

@@ -117,6 +117,7 @@ def memories() -> str:
     """Memory networks on bAbI: mean errors, errors by task, looks, changed stories, cost."""
     table = MemoryTable(recorded_runs(RESULTS))
     tasks = [table.by_task(setting) for setting in table.settings]
+    tasks.append(table.carried_over())
     found = [*map(table.overview, table.settings), *tasks, table.looking(), *table.changing(), table.cost()]
     return titled(*(each for each in found if each is not None)) + f"\n{MEMORY_LEGEND}\n"
 

@@ -81,7 +81,7 @@ def test_an_interval_reads_as_a_sentence_and_keeps_its_exact_numbers_apart():
     assert str(even) == f"0.500 ({even.low:.3f}–{even.high:.3f}), n 4"
     assert "mean=0.5" in repr(even)
     shared = mean_interval(torch.tensor([1.0, 0.0, math.nan]), torch.tensor([7, 7, 7]))
-    assert str(shared) == "0.500, n 2 in 1 pictures, 1 undefined"
+    assert str(shared) == "0.500, n 2 from 1 input, 1 undefined", "a picture or a story"
 
 
 def test_one_image_says_nothing_about_spread():

@@ -88,9 +88,10 @@ def test_equal_sentences_are_read_once_and_nothing_else_changes() -> None:
     rows = torch.tensor([[1, 3, 1, 2], [3, 3, 1, 0]])
     read: list[int] = []
     model.reader.register_forward_pre_hook(lambda _, given: read.append(len(given[0])))
-    once = model.forward_raw(table[rows], query[:2], rows=rows)["logits"]
-    each = model.forward_raw(table[rows], query[:2])["logits"]
-    assert read == [4, 2, 8, 2], "sentences and questions, with rows and without"
+    asked = query[:1].repeat(2, 1)
+    once = model.forward_raw(table[rows], asked, rows=rows, query_row=torch.tensor([5, 5]))["logits"]
+    each = model.forward_raw(table[rows], asked)["logits"]
+    assert read == [4, 1, 8, 2], "sentences and questions, with rows and without"
     torch.testing.assert_close(once, each, rtol=0, atol=1e-12)
 
 

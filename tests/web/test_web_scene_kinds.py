@@ -79,8 +79,10 @@ def test_the_models_that_ship_tell_of_theirs() -> None:
     assert told["sat-hard-scenes"] == kind("scenes", empty=0.03)
     assert [name for name, scenes in told.items() if scenes is None] == [
         "crown-cub",
+        "dmn-babi",
         "hsal-svhn-multiset",
         "memn2n-babi",
+        "memn2n-stories",
         "sat-soft-photos",
     ]
 

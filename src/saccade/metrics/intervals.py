@@ -67,7 +67,7 @@ class Interval(NamedTuple):
     n: int
     """Defined values."""
     images: int
-    """Images with at least one defined value: the number of independent pieces of evidence."""
+    """Inputs, pictures or stories, with at least one defined value: the number of independent pieces of evidence."""
     undefined: int
     """Values that were NaN and do not count."""
 
@@ -75,12 +75,12 @@ class Interval(NamedTuple):
         """To be read: mean, interval, and what they rest on.
 
         >>> print(Interval(0.634007, 0.580894, 0.688787, n=300, images=100, undefined=2))
-        0.634 (0.581–0.689), n 300 in 100 pictures, 2 undefined
+        0.634 (0.581–0.689), n 300 from 100 inputs, 2 undefined
         """
         spread = "" if self.low != self.low else f" ({self.low:.3f}–{self.high:.3f})"
-        pictures = "" if self.images == self.n else f" in {self.images:,} pictures"
+        inputs = "" if self.images == self.n else f" from {self.images:,} input{'s' * (self.images != 1)}"
         undefined = f", {self.undefined:,} undefined" if self.undefined else ""
-        return f"{self.mean:.3f}{spread}, n {self.n:,}{pictures}{undefined}"
+        return f"{self.mean:.3f}{spread}, n {self.n:,}{inputs}{undefined}"
 
 
 def mean_defined(values: Tensor) -> Mean:
@@ -96,7 +96,7 @@ def mean_interval(values: Tensor, images: Tensor | None = None, *, ends: Ends = 
     >>> print(mean_interval(torch.ones(200)))
     1.000 (0.977–1.000), n 200
     >>> print(mean_interval(torch.ones(200), torch.arange(200) // 7))
-    1.000 (0.861–1.000), n 200 in 29 pictures
+    1.000 (0.861–1.000), n 200 from 29 inputs
 
     Args:
         values: scores (N,), NaN where undefined.

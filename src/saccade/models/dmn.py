@@ -21,7 +21,7 @@ Deviations from the paper:
 - The end-of-passes fact is one learnt vector after the last sentence. A model that is taught gates stops there; one
   that is not always makes all passes.
 - Recurrent weights begin orthogonal. What an episode takes from a fact, and the memory from an episode, begins as the
-  identity, so that a gate can compare facts with the memory from the start. Dropout is on the table of embeddings.
+  identity, so that a gate can compare facts with the memory from the start. Dropout is on the embeddings.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class DMNModel(StoryModel):
     says_words = True
     own_slots = ("(end of passes)",)
     facts_carry_the_past = True
-    taught_by = ("length", "rows", "said", "passes")
+    taught_by = ("length", "rows", "query_row", "said", "passes")
 
     def __init__(self, config: DMNConfig) -> None:
         super().__init__()
@@ -147,6 +147,7 @@ class DMNModel(StoryModel):
         encoding: Encoding,
         query: Tensor,
         *,
+        query_row: Tensor | None = None,
         said: Tensor | None = None,
         passes: Tensor | None = None,
         attention: Given | None = None,
@@ -156,12 +157,13 @@ class DMNModel(StoryModel):
         Args:
             encoding: of the stories.
             query: word ids of the questions (B,Q).
+            query_row: (B,) numbers of the questions, equal where questions are; each is then read once.
             said: the words of the answers (B,A), by which each next word is taught; None: what the model says itself.
             passes: (B,) how many passes update the memory, if this is supervised; None: as the model decides.
             attention: gates (B,S+1) in place of its own, by pass.
         """
         facts, present, count = encoding["facts"], encoding["present"], encoding["count"]
-        question = self._last_state(query)  # q (B,n)
+        question = self._sentences(query, query_row)  # q (B,n)
         known = self.gate.prepare(facts, question)
         memory, active = question, torch.ones_like(count, dtype=torch.bool)  # m⁰ (B,n), (B,)
         raw: Raw = {}
@@ -191,12 +193,14 @@ class DMNModel(StoryModel):
         *,
         length: int | None = None,
         rows: Tensor | None = None,
+        query_row: Tensor | None = None,
         said: Tensor | None = None,
         passes: Tensor | None = None,
         attention: Given | None = None,
     ) -> Raw:
         """Stories (B,S,J) and questions (B,Q) → plain tensors; arguments as in :meth:`encode` and :meth:`ask`."""
-        return self.ask(self.encode(story, length, rows), query, said=said, passes=passes, **given_argument(attention))
+        encoding = self.encode(story, length, rows)
+        return self.ask(encoding, query, query_row=query_row, said=said, passes=passes, **given_argument(attention))
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """One for each pass. A pass after the end is not active, nor is a last pass that does not choose the end.

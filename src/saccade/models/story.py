@@ -29,8 +29,8 @@ class StoryModel(AttentionModel):
 
     taught_by: ClassVar[tuple[str, ...]] = ()
     """Further arguments of ``forward_raw`` that training gives where it has them: ``times`` of sentences, ``bags`` and
-    ``query_bags`` of words, ``length`` in words of the longest story, numbers of sentences in ``rows``, words ``said``
-    before, number of ``passes``."""
+    ``query_bags`` of words, ``length`` in words of the longest story, numbers of sentences in ``rows`` and of
+    questions in ``query_row``, words ``said`` before, number of ``passes``."""
     switches: ClassVar[tuple[str, ...]] = ()
     """Switches of ``forward_raw`` that a phase may set: ``linear``."""
 

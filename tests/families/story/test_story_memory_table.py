@@ -66,9 +66,33 @@ def test_errors_of_every_task_stand_beside_the_published_ones():
     assert MemoryTable([]).by_task("joint-1k") is None
 
 
+def test_a_system_of_generated_stories_stands_beside_the_same_of_official_ones():
+    """In a table of its own: it never saw an official training story, so no row of the papers is like it."""
+    every = tuple(f"qa{number}" for number in range(1, 21))
+    made = record("memn2n-stories", "joint", "1k", error=0.1, generated=every)
+    made = replace(made, recipe={**made.recipe, "model": {"name": "memn2n"}})
+    official = record("memn2n", "joint", "1k", error=0.02, generated=())
+    table = MemoryTable([made, official])
+    shown = table.carried_over()
+    assert shown.columns[1:] == [
+        "MemN2N PE LS RN, joint-1k,\ngenerated stories (memn2n-stories)", "MemN2N PE LS RN, joint-1k,\nofficial stories"
+    ]  # fmt: skip
+    assert shown.rows[0] == ["1 1 supporting fact", "10.0", "2.0"]
+    assert shown.rows[-1] == ["mean (failed)", "12.0 (20)", "4.4 (1)"]
+    assert "memn2n-stories" not in [row.system for row in table.rows("joint-1k")]
+    assert MemoryTable([made]).carried_over().rows[0] == ["1 1 supporting fact", "10.0", "–"]
+    assert MemoryTable([official, record()]).carried_over() is None, "one generated task is a star, not a table"
+
+
 def test_what_is_missing_is_what_can_be_trained_and_has_no_record():
     table = MemoryTable([record("memn2n", "joint", "1k")], "joint-1k")
-    assert [row.system for row, _ in table.missing()] == ["memn2n-ls", "memn2n-ls-1hop", "memn2n-ls-2hops", "memn2n-lw"]
+    assert [row.system for row, _ in table.missing()] == [
+        "memn2n-ls",
+        "memn2n-ls-1hop",
+        "memn2n-ls-2hops",
+        "memn2n-lw",
+        "dmn",
+    ]
     assert {setting for _, setting in MemoryTable([]).missing()} == set(SETTINGS)
     assert all(row.recipe for row, _ in MemoryTable([]).missing())
 

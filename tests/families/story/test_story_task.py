@@ -81,7 +81,7 @@ def test_a_model_gets_what_it_is_taught_by() -> None:
     assert times <= new_task().inputs(batches(new_task(), 0, 1)[0]).keys()
     assert "times" not in batches(new_task(noise=0.0), 0, 1)[0]
     dmn = new_task("dmn", config={"gate": "softmax", "stops": True})
-    assert dmn.inputs(batches(dmn, 0, 1)[0]).keys() == {"story", "query", "rows", "said", "passes"}
+    assert dmn.inputs(batches(dmn, 0, 1)[0]).keys() == {"story", "query", "rows", "query_row", "said", "passes"}
     assert new_task("story-lstm").inputs(batches(new_task("story-lstm"), 0, 1)[0]).keys() == {"story", "query"}
 
 

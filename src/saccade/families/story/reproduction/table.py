@@ -27,7 +27,8 @@ def reproduce(request: Request) -> Reproduction:
             shown = shown.with_runs(recorded_runs(request.folder / RESULTS))
     main = [shown.overview(setting) for setting in shown.settings]
     tasks = [found for setting in shown.settings if (found := shown.by_task(setting)) is not None]
-    looks, cost = shown.looking(), shown.cost()
+    looks, cost, carried = shown.looking(), shown.cost(), shown.carried_over()
+    tasks += [] if carried is None else [carried]
     looking = [*([] if looks is None else [looks]), *shown.changing()]
     beyond = [] if cost is None else [cost]
     page = None

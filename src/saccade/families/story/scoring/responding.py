@@ -64,10 +64,13 @@ def _by_length(model: StoryModel, batch: Mapping[str, Tensor], attention: Given 
     length = ((story != 0).any(-1) * torch.arange(1, slots + 1, device=story.device)).amax(1)  # (B,)
     order = length.argsort()
     parts = []
-    for rows in torch.split(order, PART):
-        most = max(1, int(length[rows[-1]]))
-        given = None if attention is None else {name: each[rows, : most + 1] for name, each in attention.items()}
-        raw = model.forward_raw(story[rows, :most], query[rows], **given_argument(given))
+    for chosen in torch.split(order, PART):
+        most = max(1, int(length[chosen[-1]]))
+        given = None if attention is None else {name: each[chosen, : most + 1] for name, each in attention.items()}
+        options: dict[str, Any] = {}
+        if "rows" in model.taught_by:
+            options = {"rows": batch["rows"][chosen, :most], "query_row": batch["query_row"][chosen]}
+        raw = model.forward_raw(story[chosen, :most], query[chosen], **options, **given_argument(given))
         parts.append({name: _with_empty(name, each, slots - most) for name, each in raw.items()})
     back = order.argsort()
     return {name: torch.cat([part[name] for part in parts])[back] for name in parts[0]}
