@@ -53,7 +53,10 @@ class Options(NamedTuple):
 def tests(options: Options) -> dict[str, Any]:
     """The tests marked ``gpu``."""
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "-m", "gpu"]
-    chosen = ["tests/engine/test_engine_step.py"] if options.smoke else ["tests"]
+    marked = [
+        str(path) for path in sorted((ROOT / "tests").rglob("test_*.py")) if "mark.gpu" in path.read_text("utf-8")
+    ]
+    chosen = ["tests/engine/test_engine_step.py"] if options.smoke else marked  # others may need what is not installed
     done = subprocess.run([*words, *chosen], cwd=ROOT, capture_output=True, text=True)
     last = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr.strip()[-300:]
     if done.returncode not in (0, 5):  # 5: none was collected
@@ -126,13 +129,13 @@ TRAINED = (
 def busy(options: Options) -> dict[str, Any]:
     """The share of the time in which the device computes, and the kernels that take it."""
     rows, failed = [], {}
-    smoke: tuple[str, ...] = ("batch_size=8", "compile=false") if options.smoke else ()
+    chosen = ("compile=false", *(("batch_size=8",) if options.smoke else ()))  # compiling takes longer than the window
     for label, recipe, phase in TRAINED[::2] if options.smoke else TRAINED:
         try:
             found = device_busy.measure(
                 recipe,
                 phase=phase,
-                overrides=smoke,
+                overrides=chosen,
                 device=options.device,
                 warm=1 if options.smoke else 30,
                 steps=2 if options.smoke else 100,

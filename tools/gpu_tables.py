@@ -77,7 +77,8 @@ def _busy(found: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     for row in found["rows"]:
         rate = f"{row['examples_per_second']:,.0f} examples a second"
         text = f"{100 * row['busy']:.1f} % (a step {row['step_ms']:.2f} ms, {rate})"
-        yield f"training {row['label']}: share of the time in which the device computes", text, "≥ 90 %"
+        way = "" if row["compiled"] else ", not compiled"
+        yield f"training {row['label']}{way}: share of the time in which the device computes", text, "≥ 90 %"
 
 
 def _evaluate(found: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
