@@ -2,7 +2,8 @@
 
 ``accuracy`` is top-1; ``top5`` is told where there are more than five classes. ``calibration_error`` is the expected
 calibration error with 15 bins. The confusion matrix has a row for each true class and a column for each answer. Maps
-are scored where the data knows where a label can be seen.
+are scored where the data knows where a label can be seen, beside HiResCAM and gradient × input of the same network
+(:mod:`.rival_maps`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from torch import Tensor
 from saccade.data.tables.sampling import sample_rows, table_folder
 from saccade.families.classify.data import LabelData
 from saccade.families.classify.files import LabelFiles
+from saccade.families.classify.rival_maps import rival_maps
 from saccade.geometry import Size
 from saccade.metrics.answers.calibration import among_first, calibration_error, confusion_matrix
 from saccade.metrics.columns import Columns, Values
@@ -116,9 +118,11 @@ def score_labels(
         batch = data.take(numbers)
         output = model.wrap(in_parts(model, batch.images), size)
         shares = model.probabilities(output.logits.float())  # (B,K)
-        scores.add(output.logits, shares, answers_of(output.trace), batch.label, numbers)
-        if batch.evidence is not None and any(look.is_spatial for look in output.trace.looks):
-            scores.maps.add_trace(output.trace, batch.evidence, groups=numbers)
+        answer = answers_of(output.trace)  # (B,)
+        scores.add(output.logits, shares, answer, batch.label, numbers)
+        if batch.evidence is not None and output.trace.looks_of_total:
+            beside = rival_maps(model, batch.images, answer)
+            scores.maps.add_trace(output.trace, batch.evidence, groups=numbers, beside=beside)
         done += len(numbers)
         progress(done, len(chosen))
     return scores
