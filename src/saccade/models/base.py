@@ -44,6 +44,10 @@ Given = Mapping[str, Tensor]
 """Weights, or the frame of a crop, by the name of their look: to be used in place of the model's own."""
 
 
+LAST_MAP = "last.values"
+"""The key of the last feature map (B,C,h,w), of a model that classifies its mean."""
+
+
 class AttentionModel(nn.Module, ABC):
     """What all models have in common, whatever they read."""
 
@@ -154,6 +158,9 @@ class ImageModel(AttentionModel):
 
 class PictureModel(ImageModel):
     """Base of models that need no question."""
+
+    last_frame: Tensor | None = None
+    """(2,3): cells of :data:`LAST_MAP` → pixels of the input, of a model that returns it; None of any other."""
 
     @abstractmethod
     def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
