@@ -18,13 +18,10 @@ from torch import Tensor
 from saccade.data.tables.sampling import sample_rows, table_folder
 from saccade.families.classify.data import LabelData
 from saccade.families.classify.files import LabelFiles
-<<<<<<< HEAD
 from saccade.families.classify.redrawn import causal_values, drawn_again
+from saccade.families.classify.rival_maps import rival_maps
 from saccade.families.classify.zoom_scores import ZoomScores
 from saccade.families.classify.zooming import seen
-=======
-from saccade.families.classify.rival_maps import rival_maps
->>>>>>> ran
 from saccade.geometry import Size
 from saccade.metrics.answers.calibration import among_first, calibration_error, confusion_matrix
 from saccade.metrics.columns import Columns, Values
@@ -135,22 +132,16 @@ def score_labels(
         raw = seen(model, batch.images, batch.evidence)
         output = model.wrap(raw, size)
         shares = model.probabilities(output.logits.float())  # (B,K)
-<<<<<<< HEAD
-        scores.add(output.logits, shares, answers_of(output.trace), batch.label, numbers)
-        if batch.evidence is not None and any(look.is_spatial for look in output.trace.looks):
-            scores.maps.add_trace(output.trace, batch.evidence, groups=numbers)
-        if isinstance(model, RacnnModel):
-            scores.zoom = scores.zoom or ZoomScores()
-            scores.zoom.add(model, raw, batch)
-            if (again := drawn_again(data, numbers)) is not None:
-                scores.causal.add_values(causal_values(model, raw, batch, again))
-=======
         answer = answers_of(output.trace)  # (B,)
         scores.add(output.logits, shares, answer, batch.label, numbers)
         if batch.evidence is not None and output.trace.looks_of_total:
             beside = rival_maps(model, batch.images, answer)
             scores.maps.add_trace(output.trace, batch.evidence, groups=numbers, beside=beside)
->>>>>>> ran
+        if isinstance(model, RacnnModel):
+            scores.zoom = scores.zoom or ZoomScores()
+            scores.zoom.add(model, raw, batch)
+            if (again := drawn_again(data, numbers)) is not None:
+                scores.causal.add_values(causal_values(model, raw, batch, again))
         done += len(numbers)
         progress(done, len(chosen))
     return scores
