@@ -41,6 +41,8 @@ from saccade.tasks.task import Batch, in_batches
 from saccade.tasks.wanted import Wanted, settings_wanted
 
 VALIDATION_BATCH = 1000
+VALIDATION_PIXELS = 10_000_000
+"""Of the pictures that are scored together while a model trains: 199 of 224 × 224."""
 
 
 class ClassifyTask(PictureTask):
@@ -169,7 +171,9 @@ class ClassifyTask(PictureTask):
         if not isinstance(model, PictureModel):
             raise ConfigError(f"the task '{self.name}' scores models that say by themselves what they see")
         scores = Values()
-        for batch in in_batches(self.split("val"), VALIDATION_BATCH):
+        height, width = self.data_config.size
+        together = max(1, min(VALIDATION_BATCH, VALIDATION_PIXELS // (height * width)))
+        for batch in in_batches(self.split("val"), together):
             raw = seen(model, batch.images, batch.evidence)
             logits = raw["logits"].float()  # (B,K)
             surprise = nn.functional.cross_entropy(logits, batch.label, reduction="none")  # (B,)
