@@ -22,6 +22,7 @@ from saccade.families.classify.scores import score_labels
 from saccade.families.classify.splits import write_split
 from saccade.families.classify.task import ClassifyTask
 from saccade.families.classify.zooming import last_scale, wanted_regions, zoom_loss
+from saccade.metrics.maps.crops import crop_boxes
 from saccade.models.racnn import RacnnConfig, RacnnModel
 from saccade.verbs.train import train
 
@@ -213,6 +214,8 @@ def test_recipe_trains_and_a_picture_shows_its_crops(tmp_path: Path) -> None:
     told = seen.to_json()
     assert [entry["at"] for entry in told["on_the_way"]] == ["scale1", "scale2", "scale3"]
     assert [look["kind"] for look in told["looks"]] == ["crop", "crop"]
+    x0, y0, x1, y1 = crop_boxes(seen.trace.looks[-1].frame, seen.trace.looks[-1].grid)[0].tolist()
+    assert seen.peak == (int((x0 + x1) / 2), int((y0 + y1) / 2))
     shown = seen.overlay()
     assert shown.size == seen.overlay("scale2").size
     assert any(path.suffix == ".png" for path in seen.save(tmp_path / "out"))
