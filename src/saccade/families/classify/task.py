@@ -124,6 +124,11 @@ class ClassifyTask(PictureTask):
         images = batch["images"]
         return {"images": images if images.is_floating_point() else as_float(images)}
 
+    def forward_options(self, loss: Any) -> dict[str, Any]:
+        """Masks are left out of a training step where the model can do so: the loss reads the logits alone."""
+        can = isinstance(self.model, PictureModel) and self.model.can_leave_out_looks
+        return {"logits_only": True} if can else {}
+
     def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Cross-entropy of the label, and the share of right answers."""
         logits, label = raw["logits"], batch["label"]  # (B,K), (B,)
