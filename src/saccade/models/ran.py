@@ -29,7 +29,7 @@ from saccade.attention.residual import Masked, MaskType, ResidualAttention
 from saccade.backbones.layers import start_weights
 from saccade.backbones.preactivation import BOTTLENECK, PreActivationUnit, Stem, stem, strides
 from saccade.config import check_range
-from saccade.models.base import LAST_MAP, Given, PictureModel, Raw
+from saccade.models.base import LAST_MAP, Given, LabelModel, Raw
 from saccade.models.quadrants import square_batch
 from saccade.models.ranges import MOST_STAGES, MOST_UNITS, MOST_WORDS
 from saccade.trace import Look
@@ -91,7 +91,7 @@ def unit(channels: int) -> PreActivationUnit:
     return PreActivationUnit(channels, channels)
 
 
-class RanModel(PictureModel):
+class RanModel(LabelModel):
     """Pictures (B,3,H,W) → logits (B,K), and one gate for each attention module."""
 
     Config = RanConfig

@@ -24,7 +24,7 @@ from saccade.backbones import Stages
 from saccade.backbones.layers import start_weights
 from saccade.backbones.preactivation import BOTTLENECK, PreActivationUnit, Stem, stem, strides
 from saccade.config import check_range
-from saccade.models.base import Given, PictureModel, Raw
+from saccade.models.base import Given, LabelModel, Raw
 from saccade.models.picture_query import act
 from saccade.models.quadrants import square_batch
 from saccade.models.ranges import MOST_STAGES, MOST_UNITS, MOST_WORDS
@@ -56,7 +56,7 @@ class ResidualNetConfig:
         check_range(self, 1, MOST_STAGES, "last")
 
 
-class ResidualNetModel(PictureModel):
+class ResidualNetModel(LabelModel):
     """Pictures (B,3,H,W) → logits (B,K), and one look that prefers nothing."""
 
     Config = ResidualNetConfig

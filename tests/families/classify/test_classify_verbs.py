@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import torch
-from labelled_files import class_folders, picture, small_cifar, write_binary
 from typer.testing import CliRunner
 
 import saccade
+from labelled_files import class_folders, picture, small_cifar, write_binary
 from saccade.cli import app
 from saccade.config import to_dict
 from saccade.engine.recipe import load_recipe
@@ -121,6 +121,8 @@ def test_it_is_exported(tmp_path: Path) -> None:
     save_model(RanModel(config), tmp_path / "model", facts)
     invoke("export", str(tmp_path / "model"), "--out", str(tmp_path / "onnx"))
     assert next((tmp_path / "onnx").glob("*.onnx")).stat().st_size > 10_000
+    described = json.loads(next((tmp_path / "onnx").glob("*.json")).read_text("utf-8"))
+    assert [(look["name"], look["base"]) for look in described["looks"]] == [("stage1", 1.0)]
 
 
 def test_masks_are_scored_beside_gradients_where_the_evidence_is_known(run: Path, tmp_path: Path) -> None:

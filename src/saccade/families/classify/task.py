@@ -146,6 +146,11 @@ class ClassifyTask(PictureTask):
         """The last scale that a phase needs, of a model that zooms."""
         return {"last": last_scale(loss)} if isinstance(loss, ZoomLoss) else {}
 
+    def forward_options(self, loss: Any) -> dict[str, Any]:
+        """Masks are left out of a training step where the model can do so: the loss reads the logits alone."""
+        can = isinstance(self.model, PictureModel) and self.model.can_leave_out_looks
+        return {"logits_only": True} if can else {}
+
     def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Cross-entropy of the label, and the share of right answers; a model that zooms has losses of its own."""
         if isinstance(loss, ZoomLoss):
