@@ -143,11 +143,9 @@ class ClassifyTask(PictureTask):
         return loss
 
     def forward_options(self, loss: Any) -> dict[str, Any]:
-        """The last scale that a phase needs, of a model that zooms."""
-        return {"last": last_scale(loss)} if isinstance(loss, ZoomLoss) else {}
-
-    def forward_options(self, loss: Any) -> dict[str, Any]:
-        """Masks are left out of a training step where the model can do so: the loss reads the logits alone."""
+        """What a step leaves out: scales behind the last that a loss needs; masks, where the loss reads logits alone."""
+        if isinstance(loss, ZoomLoss):
+            return {"last": last_scale(loss)}
         can = isinstance(self.model, PictureModel) and self.model.can_leave_out_looks
         return {"logits_only": True} if can else {}
 
