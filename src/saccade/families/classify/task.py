@@ -143,7 +143,7 @@ class ClassifyTask(PictureTask):
         return loss
 
     def forward_options(self, loss: Any) -> dict[str, Any]:
-        """What a step leaves out: scales behind the last that a loss needs; masks, where the loss reads logits alone."""
+        """What a step leaves out: scales that a loss does not need; masks, where it reads the logits alone."""
         if isinstance(loss, ZoomLoss):
             return {"last": last_scale(loss)}
         can = isinstance(self.model, PictureModel) and self.model.can_leave_out_looks
