@@ -18,10 +18,12 @@ import saccade
 import saccade.data.scenes.stream as stream
 import saccade.families.question.scene_data as scene_data
 from caption_stubs import captioned_files
+from labelled_files import class_folders
 from question_tables import write_table
 from saccade.engine.learner import Learner
 from saccade.engine.phases import apply_phase, train_mode
 from saccade.engine.recipe import Phase, Recipe, load_recipe, packaged_recipes
+from saccade.families import data_entries
 from saccade.verbs.train import build_task
 
 BATCH = 4  # divides into scenes that are asked four questions each
@@ -42,11 +44,13 @@ def _home(tmp_path_factory: pytest.TempPathFactory):
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """For each family, overrides with which a recipe for picture files learns from a few small ones."""
-    places = {family: tmp_path_factory.mktemp(family) for family in ("question", "multiset", "caption")}
+    places = {family: tmp_path_factory.mktemp(family) for family in ("question", "multiset", "caption", "classify")}
     multisets = write_multisets(places["multiset"])
     return {
         "question": [f"data.name=csv:{write_table(places['question'])}", "data.options={}", "data.size=[64,64]"],
         "multiset": [f"data.name=csv:{multisets}", "data.options={}", "data.size=48"],
+        "classify": [f"data.name=folder:{class_folders(places['classify'])}", "data.size=[32,32]"],
+        "zoom": [f"data.name=csv:{write_boxes(places['multiset'])}"],
         "caption": [
             f"data.name=csv:{captioned_files(places['caption'], 16)}", "data.options={}", "data.size=[64,64]",
             "data.at_least=1",
@@ -66,11 +70,25 @@ def write_multisets(folder: Path) -> Path:
     return folder / "table.csv"
 
 
+def write_boxes(folder: Path) -> Path:
+    """A CSV of the same pictures with one label each and its box."""
+    lines = ["image,label,split,box"]
+    for number in range(12):
+        split = ("train", "train", "val", "test")[number % 4]
+        lines.append(f"{number}.png,{('red', 'blue')[number % 2]},{split},1 1 20 20")
+    (folder / "boxes.csv").write_text("\n".join(lines), encoding="utf-8")
+    return folder / "boxes.csv"
+
+
 def resolved(name: str, files: dict[str, list[str]]) -> Recipe:
     """A packaged recipe on data that are at hand, without published weights."""
     plain = load_recipe(name)
-    made = ["data.questions=20", "data.tasks=[1]"] if plain.family == "story" else ["data.glyphs=pack"]
-    overrides = made if "name" in plain.data else files[plain.family]
+    short = {"story": ["data.questions=20", "data.tasks=[1]"], "classify": []}
+    entries = data_entries().get(str(plain.data.get("name")), ())
+    is_made = any(entry.kind == "generator" for _, entry in entries)
+    overrides = short.get(plain.family, ["data.glyphs=pack"]) if is_made else files[plain.family]
+    if plain.model.name == "racnn" and not is_made:
+        overrides = files["zoom"]  # pictures of its own size, with the boxes that a control crops by
     recipe = load_recipe(name, overrides=overrides)
     recipe.model.config.pop("pretrained", None)
     return recipe

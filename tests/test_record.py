@@ -75,6 +75,26 @@ def test_bit_equal_there_and_back(dtype: torch.dtype, tmp_path: Path) -> None:
             assert bits(after.tensors()[name]) == bits(tensor), name
 
 
+def test_the_base_of_a_mask_is_kept_and_no_other_look_mentions_one(tmp_path: Path) -> None:
+    weights, frame = torch.rand(1, 2, 3), geometry.identity()
+    looks = tuple(
+        Look(name, "gate", "multiplier", weights, "sigmoid", frame, base=base) for name, base in BASES.items()
+    )
+    path = write_record(tmp_path / "one", Record(AttentionTrace(looks, torch.tensor([0])), {}))
+    assert {look.name: look.base for look in read_record(path).trace.looks} == BASES
+    assert ["base" in look for look in json.loads(path.read_text())["looks"]] == [False, True]
+
+
+@pytest.mark.parametrize("base", [float("inf"), 1e30])
+def test_a_base_beyond_all_bounds_is_refused(base: float) -> None:
+    look = Look("gate", "gate", "multiplier", torch.rand(1, 2, 3), "sigmoid", geometry.identity(), base=base)
+    with pytest.raises(DataError, match="base"):
+        look.validate()
+
+
+BASES = {"naive": 0.0, "residual": 1.0}
+
+
 def test_views_and_live_gradients_are_written_as_they_are(tmp_path: Path) -> None:
     scores = torch.randn(3, 4, 4, requires_grad=True)
     weights = torch.softmax(scores.flatten(1), -1).reshape(3, 4, 4)

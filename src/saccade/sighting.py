@@ -15,6 +15,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from saccade import geometry
 from saccade.answer import Answer
 from saccade.atomic import write_bytes
 from saccade.data.pictures.reading import Picture
@@ -199,11 +200,24 @@ class Sighting:
     def peak(self) -> tuple[int, int]:
         """(x, y) of the picture's pixel with the most weight in total; of equal ones, the nearest to the middle.
 
-        Edge cells go on to the border, so a peak there is a plateau, and its inner end is the centre of the cell.
+        Edge cells go on to the border, so a peak there is a plateau, and its inner end is the centre of the cell. Of
+        several crops it is the middle of the last.
         """
+        from saccade.show.nested_crops import is_nested
+
         if not self.is_spatial:
             raise DataError(f"{self.source.name} is no picture: it has no peak; see slot_grid and top_slot")
+        if is_nested(self.trace):
+            return self._middle_of(self.trace.looks[-1])
         return _peak(self.total_map)
+
+    def _middle_of(self, look: Look) -> tuple[int, int]:
+        """(x, y) of the picture's pixel in the middle of a crop; all of a crop weighs the same, so it has no peak."""
+        height, width = self.picture.size
+        rows, columns = look.grid or (1, 1)
+        frame = self.trace.frame_on(look, (height, width)).reshape(2, 3)
+        x, y = geometry.apply(frame, torch.tensor([columns / 2, rows / 2], dtype=torch.float64)).floor().long().tolist()
+        return min(max(x, 0), width - 1), min(max(y, 0), height - 1)
 
     @property
     def looked_at(self) -> list[tuple[int, int]]:

@@ -204,19 +204,17 @@ class Look:
         if self.scores is not None and self.scores.shape != self.weights.shape:
             raise ShapeError(f"look '{self.name}'.scores", f"{tuple(self.weights.shape)}", self.scores.shape)
         if self.full is not None:
-            if self.is_spatial:
-                lead, grid = self.weights.shape[:-2], self.weights.shape[-2:]
-                wanted = (*lead, *self.full.shape[len(lead) : len(lead) + 1], *grid)
-                expected = ",".join(str(length) for length in (*lead, "C", *grid))
-            else:
-                wanted = (*self.weights.shape, *self.full.shape[-2:])
-                expected = ",".join(str(length) for length in (*self.weights.shape, "H", "W"))
-            if self.full.shape != wanted:
-                raise ShapeError(f"look '{self.name}'.full", f"({expected})", self.full.shape)
+            shape = tuple(self.weights.shape)
+            wanted: tuple[int | str, ...] = (*shape[:-2], "C", *shape[-2:]) if self.is_spatial else (*shape, "H", "W")
+            same = all(side in (found, "C", "H", "W") for side, found in zip(wanted, self.full.shape))
+            if not same or len(wanted) != self.full.dim():
+                raise ShapeError(f"look '{self.name}'.full", f"({','.join(map(str, wanted))})", self.full.shape)
         weights = self._when_active(self.weights.detach()).double()
         weights = weights.flatten(-2) if self.is_spatial else weights  # (…,N)
         if not bool(weights.isfinite().all()):
             raise DataError(f"look '{self.name}': weights hold NaN or infinity")
+        if not abs(self.base) < 1e6:
+            raise DataError(f"look '{self.name}': its base must be a number of ordinary size, found {self.base}")
         slack = 1e-4 if self.weights.dtype in (torch.float32, torch.float64) else 2e-2
         if self.norm in ("softmax", "sigmoid") and bool((weights < 0).any() or (weights > 1 + slack).any()):
             raise DataError(f"look '{self.name}': norm '{self.norm}' promises weights between 0 and 1")
@@ -304,14 +302,9 @@ class AttentionTrace:
     # ------------------------------------------------------------ given attention
 
     def as_given(self) -> dict[str, Tensor]:
-        """What makes a model attend as in this trace, by the name of each look.
-
-        Its weights, or its mask of all channels where it has one; of a crop its frame.
-        """
-        given = {
-            look.name: look.frame if look.weights is None else look.weights if look.full is None else look.full
-            for look in self.looks
-        }
+        """What makes a model attend as in this trace: weights of each look, or its full mask; of a crop its frame."""
+        given = {each.name: each.frame if each.weights is None else each.full for each in self.looks}
+        given |= {each.name: each.weights for each in self.looks if each.full is None and each.weights is not None}
         return {name: tensor for name, tensor in given.items() if tensor is not None}
 
     def mark_given(self, names: Iterable[str]) -> AttentionTrace:

@@ -211,3 +211,8 @@ def test_given_weights_take_the_place_of_the_mask(kind: str) -> None:
         gate.attend(before, trunk, weights=torch.rand(2, 3, 6, 8))
     with pytest.raises(ShapeError, match="weights"):
         gate.attend(before, trunk, weights=torch.rand(2, 5, 8))
+
+
+def test_enlarging_leaves_the_channels_together_in_memory() -> None:
+    features = torch.rand(2, 3, 4, 4).to(memory_format=torch.channels_last)
+    assert enlarged(features, torch.empty(2, 3, 8, 8)).is_contiguous(memory_format=torch.channels_last)

@@ -12,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from saccade.engine.recipe import load_recipe
 from saccade.errors import ConfigError
 from saccade.families import model_spec
+from saccade.families.classify.task import ClassifyTask
 from saccade.models.ran import RanConfig, RanModel
 from saccade.models.residual_net import ResidualNetConfig
 
@@ -55,6 +56,16 @@ def test_the_control_is_trained_by_the_same_recipe(attention: str, control: str)
     ours, plain = load_recipe(attention), load_recipe(control)
     for key in ("data", "phases", "batch_size", "precision", "ema", "channels_last", "protocol"):
         assert getattr(ours, key) == getattr(plain, key), key
+
+
+def test_a_training_step_leaves_the_masks_out() -> None:
+    model = RanModel(RanModel.tiny()).eval()
+    images = torch.rand(2, 3, 31, 34)
+    alone = model.forward_raw(images, logits_only=True)
+    assert set(alone) == {"logits"}
+    assert torch.equal(alone["logits"], model.forward_raw(images)["logits"])
+    task = ClassifyTask(model="ran", model_config={"widths": (8, 8, 8, 8)}, data={"name": "cifar10"})
+    assert task.forward_options(None) == {"logits_only": True}
 
 
 def test_masks_end_at_the_same_smallest_map() -> None:

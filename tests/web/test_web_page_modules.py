@@ -278,11 +278,12 @@ def test_a_record_that_is_none_is_refused(run: Run, content: Any, said: str) -> 
 
 
 def sighting(total: str) -> Sighting:
-    """Two gates on different grids, a step that never took place, a crop, and a picture larger than a record keeps."""
+    """Gates on different grids, one of which only adds, a step that never took place, a crop, and a large picture."""
     frames = [geometry.scale_shift((10.0, 20.0), (3.0, 1.0)), geometry.scale_shift((25.0, 25.0), (0.0, 0.0))]
     frames.append(geometry.scale_shift((5.0, 6.0), (20.5, 7.0)))
     looks = (
         Look("first", "gate", "multiplier", torch.rand(1, 5, 9), norm="sigmoid", frame=frames[0]),
+        Look("mask", "gate", "multiplier", torch.rand(1, 5, 9), norm="sigmoid", frame=frames[0], base=1.0),
         Look(
             "hop", "soft", "multiplier", torch.rand(1, 3, 4, 4).flatten(2).softmax(-1).reshape(1, 3, 4, 4),
             norm="softmax", frame=frames[1], active=torch.tensor([[True, False, True]]), gain=torch.rand(1, 3),
@@ -316,7 +317,7 @@ def test_a_saved_look_becomes_the_view_that_the_server_makes(run: Run, tmp_path:
             theirs[key] for key in ("name", "kind", "role", "steps", "grid", "weights")
         ]
         np.testing.assert_allclose(mine["frame"], np.array(theirs["frame"]) * 0.64, rtol=1e-9)
-    np.testing.assert_allclose(found["looks"][2]["box"], np.array(expected["looks"][2]["box"]) * 0.64)
+    np.testing.assert_allclose(found["looks"][-1]["box"], np.array(expected["looks"][-1]["box"]) * 0.64)
     assert found["total"]["grid"] == expected["total"]["grid"] == [96, 128]
     np.testing.assert_allclose(floats(found["total"]), floats(expected["total"]), atol=1e-6)
 

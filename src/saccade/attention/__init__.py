@@ -5,6 +5,7 @@ from saccade.attention.gaussian import GaussianMixtureAttention
 from saccade.attention.hard import HardAttention
 from saccade.attention.pointing import PointingTransformer
 from saccade.attention.progressive import LocalContextScorer, ProgressiveAttention
+from saccade.attention.residual import ResidualAttention
 from saccade.attention.saliency import InhibitionOfReturn, SaliencyMap, register_saliency
 from saccade.attention.scores import AdditiveScorer, spatial_softmax
 from saccade.attention.soft import SoftAttention
@@ -19,6 +20,7 @@ __all__ = [
     "LocalContextScorer",
     "PointingTransformer",
     "ProgressiveAttention",
+    "ResidualAttention",
     "SaliencyMap",
     "SoftAttention",
     "SpatialTransformer",

@@ -85,7 +85,8 @@ def enlarged(features: Tensor, like: Tensor) -> Tensor:
     """
     height, width = like.shape[-2:]
     if (height, width) == (2 * features.shape[-2], 2 * features.shape[-1]):
-        return _doubled(_doubled(features, 2), 3)
+        cells = features.permute(0, 2, 3, 1)  # (B,h,w,C), as networks with the channels together have them in memory
+        return _doubled(_doubled(cells, 1), 2).permute(0, 3, 1, 2)
     return F.interpolate(features, (height, width), mode="bilinear", align_corners=False)
 
 

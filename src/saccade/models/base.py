@@ -4,6 +4,7 @@
 :class:`AttentionModel`     any input: what all models have in common
 :class:`ImageModel`         its input is a picture (B,3,H,W)
 :class:`PictureModel`       a picture and no question: a classifier, a reader of multisets
+:class:`LabelModel`         the same, one label out, which learns by its logits alone
 :class:`QueryModel`         a picture and a query: asked many times about one encoded picture
 ==========================  =======================================================================================
 
@@ -42,6 +43,10 @@ Encoding = Any
 """What ``encode`` makes of a batch: a tensor (B,…), or several by name, such as a memory and its filled slots."""
 Given = Mapping[str, Tensor]
 """Weights, or the frame of a crop, by the name of their look: to be used in place of the model's own."""
+
+
+LAST_MAP = "last.values"
+"""The key of the last feature map (B,C,h,w), of a model that classifies its mean."""
 
 
 class AttentionModel(nn.Module, ABC):
@@ -155,6 +160,11 @@ class ImageModel(AttentionModel):
 class PictureModel(ImageModel):
     """Base of models that need no question."""
 
+    last_frame: Tensor | None = None
+    """(2,3): cells of :data:`LAST_MAP` → pixels of the input, of a model that returns it; None of any other."""
+    can_leave_out_looks: ClassVar[bool] = False
+    """Whether ``forward_raw`` takes ``logits_only``: large masks cost a training step time, and no loss reads them."""
+
     @abstractmethod
     def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
         """What the encoded pictures show, as plain tensors."""
@@ -224,6 +234,17 @@ class QueryModel(ImageModel):
         """Pictures (B,3,H,W) and query ids (B,) → logits, trace and the tensors behind them."""
         raw = self.forward_raw(images, query, **given_argument(attention))
         return marked_given(self.wrap(raw, (images.shape[-2], images.shape[-1])), attention)
+
+
+class LabelModel(PictureModel):
+    """Base of models that give a picture one label, and learn by their logits alone."""
+
+    can_leave_out_looks = True
+
+    def forward_raw(self, images: Tensor, *, logits_only: bool = False, attention: Given | None = None) -> Raw:
+        """Pictures (B,3,H,W) → plain tensors; with ``logits_only`` nothing but the logits."""
+        raw = self.answer(self.encode(images), **given_argument(attention))
+        return {"logits": raw["logits"]} if logits_only else raw
 
 
 def marked_given(output: Output, attention: Given | None) -> Output:

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -115,7 +115,6 @@ class RacnnModel(PictureModel):
 
     Config = RacnnConfig
     config: RacnnConfig
-    total = "mean"
     look_names = CROPS
 
     to_coarse: Tensor
@@ -162,9 +161,7 @@ class RacnnModel(PictureModel):
 
     def net(self, name: str) -> Stages:
         """The network of a scale."""
-        net = self.nets[name]
-        assert isinstance(net, Stages)  # noqa: S101 - what __init__ put there
-        return net
+        return cast(Stages, self.nets[name])
 
     def start_pretrained(self) -> None:
         """Give every scale's network its ImageNet weights."""

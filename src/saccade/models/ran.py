@@ -29,7 +29,7 @@ from saccade.attention.residual import Masked, MaskType, ResidualAttention
 from saccade.backbones.layers import start_weights
 from saccade.backbones.preactivation import BOTTLENECK, PreActivationUnit, Stem, stem, strides
 from saccade.config import check_range
-from saccade.models.base import Given, PictureModel, Raw
+from saccade.models.base import LAST_MAP, Given, LabelModel, Raw
 from saccade.models.quadrants import square_batch
 from saccade.models.ranges import MOST_STAGES, MOST_UNITS, MOST_WORDS
 from saccade.trace import Look
@@ -91,7 +91,7 @@ def unit(channels: int) -> PreActivationUnit:
     return PreActivationUnit(channels, channels)
 
 
-class RanModel(PictureModel):
+class RanModel(LabelModel):
     """Pictures (B,3,H,W) → logits (B,K), and one gate for each attention module."""
 
     Config = RanConfig
@@ -119,6 +119,7 @@ class RanModel(PictureModel):
                 self.attention[name] = AttentionModule(width, pools, kind, residual=config.residual)
                 self.frames[name] = frame
             self.stages.append(names)
+        self.last_frame = frame
         self.last = nn.Sequential(*(unit(incoming) for _ in range(config.last - 1)))
         self.norm = nn.BatchNorm2d(incoming)
         self.head = nn.Linear(incoming, config.answers)
@@ -159,7 +160,7 @@ class RanModel(PictureModel):
                     f"{name}.context": found.context,  # (B,C,h,w)
                 }
         here = self.norm(self.last(here)).relu()  # (B,C,h,w)
-        return {"logits": self.head(here.mean((2, 3))), **raw}
+        return {"logits": self.head(here.mean((2, 3))), **raw, LAST_MAP: here}
 
     def _given_mask(self, attention: Given | None, name: str, features: Tensor) -> Tensor | None:
         """What is given for a module: a whole mask (B,C,h,w), or its short form; None where nothing is."""

@@ -24,13 +24,14 @@ from saccade.backbones import Stages
 from saccade.backbones.layers import start_weights
 from saccade.backbones.preactivation import BOTTLENECK, PreActivationUnit, Stem, stem, strides
 from saccade.config import check_range
-from saccade.models.base import Given, PictureModel, Raw
+from saccade.models.base import Given, LabelModel, Raw
 from saccade.models.picture_query import act
 from saccade.models.quadrants import square_batch
 from saccade.models.ranges import MOST_STAGES, MOST_UNITS, MOST_WORDS
 from saccade.trace import Look
 
 LOOK = "last"
+"""Its values are the last map, ``LAST_MAP``."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class ResidualNetConfig:
         check_range(self, 1, MOST_STAGES, "last")
 
 
-class ResidualNetModel(PictureModel):
+class ResidualNetModel(LabelModel):
     """Pictures (B,3,H,W) → logits (B,K), and one look that prefers nothing."""
 
     Config = ResidualNetConfig
@@ -76,6 +77,7 @@ class ResidualNetModel(PictureModel):
             stages[f"stage{number}"], channels[f"stage{number}"] = nn.Sequential(*units), width
             incoming = width
         self.backbone = Stages(stages, channels)
+        self.last_frame = self.backbone.frames[self.backbone.names[-1]]
         self.norm = nn.BatchNorm2d(incoming)
         self.head = nn.Linear(incoming, config.answers)
         start_weights(self)
@@ -108,5 +110,4 @@ class ResidualNetModel(PictureModel):
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """One look that prefers nothing."""
-        frame = self.backbone.frames[self.backbone.names[-1]]
-        return (soft_look(LOOK, raw[f"{LOOK}.weights"], raw[f"{LOOK}.scores"], frame),)
+        return (soft_look(LOOK, raw[f"{LOOK}.weights"], raw[f"{LOOK}.scores"], self.last_frame),)

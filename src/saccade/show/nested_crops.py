@@ -48,7 +48,7 @@ def nested_crops(
     size = (shown.height, shown.width)
     trace = drawing.one_example(trace, (original.height, original.width))
     acts = drawing.acts_of(trace)
-    inside = np.mean([drawing.act_map(trace, act, size) for act in acts], axis=0, dtype=np.float32)  # (H,W)
+    inside = np.stack([drawing.act_map(trace, act, size) for act in acts]).mean(0).astype(np.float32)  # (H,W)
     frames = [mark for act in acts for mark in drawing.act_marks(trace, act, size)]
     result = draw_marks(let_through(shown, 1 - opacity * (1 - inside)), as_marks(outline), original.size)
     result = draw_marks(result, frames, shown.size)

@@ -125,6 +125,7 @@ def _look(look: Look) -> dict[str, Any]:
         "kind": look.kind,
         "role": look.role,
         "norm": look.norm,
+        **({"base": look.base} if look.base else {}),  # added to the weights before they multiply
         "grid": list(grid or ()),
         "steps": look.steps,
         "frame": frame,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import saccade
 from saccade.data.pictures import labelled
@@ -17,8 +19,10 @@ from saccade.families.classify.data import LabelData, LabelDataConfig
 from saccade.families.classify.losses import Proposals, Rank, Scales
 from saccade.families.classify.redrawn import causal_values, drawn_again
 from saccade.families.classify.scores import score_labels
+from saccade.families.classify.splits import write_split
 from saccade.families.classify.task import ClassifyTask
 from saccade.families.classify.zooming import last_scale, wanted_regions, zoom_loss
+from saccade.metrics.maps.crops import crop_boxes
 from saccade.models.racnn import RacnnConfig, RacnnModel
 from saccade.verbs.train import train
 
@@ -94,6 +98,18 @@ def test_details_have_one_size() -> None:
     assert batch.images.dtype == torch.float32
     assert batch.evidence is not None
     assert batch.evidence.flatten(1).sum(1).tolist() == [253, 253, 253]
+
+
+def test_details_are_written_as_they_are_drawn(tmp_path: Path) -> None:
+    """Pixel for pixel, at their own size without saying it; and read again with label and box."""
+    out = write_split({"name": "details"}, "test", 2, tmp_path / "made")
+    data = LabelData(LabelDataConfig(name="details", size=(224, 224)), "test")
+    drawn = data.as_kept(torch.arange(2))
+    for number in range(2):
+        pixels = torch.from_numpy(np.array(Image.open(out / f"{number:08d}.png"))).permute(2, 0, 1)
+        assert torch.equal(pixels, drawn.images[number])
+    files = LabelData(LabelDataConfig(name=f"jsonl:{out / 'scenes.jsonl'}", size=(224, 224)), "test")
+    assert [row.label for row in files.source.rows] == [data.classes[label] for label in drawn.label]
 
 
 def test_evidence_goes_with_varied_pictures() -> None:
@@ -198,6 +214,8 @@ def test_recipe_trains_and_a_picture_shows_its_crops(tmp_path: Path) -> None:
     told = seen.to_json()
     assert [entry["at"] for entry in told["on_the_way"]] == ["scale1", "scale2", "scale3"]
     assert [look["kind"] for look in told["looks"]] == ["crop", "crop"]
+    x0, y0, x1, y1 = crop_boxes(seen.trace.looks[-1].frame, seen.trace.looks[-1].grid)[0].tolist()
+    assert seen.peak == (int((x0 + x1) / 2), int((y0 + y1) / 2))
     shown = seen.overlay()
     assert shown.size == seen.overlay("scale2").size
     assert any(path.suffix == ".png" for path in seen.save(tmp_path / "out"))

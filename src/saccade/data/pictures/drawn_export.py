@@ -36,7 +36,8 @@ def write_drawn(
             box = None if made.evidence is None else _box(made.evidence[at])
             return {**named, "box": box, "seed": config.seed, "split": chosen.split, "index": numbers[at]}
 
-        return Written((made.images * 255).round().byte(), facts)
+        images = made.images  # bytes already, or float in 0..1
+        return Written((images * 255).round().byte() if images.is_floating_point() else images, facts)
 
     numbers = range(start, start + count)
     return write_pictures(make, f"{config.name} {chosen.split}", numbers, Path(out), progress, length=chosen.size)

@@ -29,7 +29,7 @@ class LabelledBatch:
     """Pictures, their labels, and where these can be seen."""
 
     images: Tensor
-    """(B,3,H,W) float in 0..1."""
+    """(B,3,H,W) float in 0..1, or bytes."""
     label: Tensor
     """(B,) number of the right answer."""
     evidence: Tensor | None = None

@@ -8,6 +8,7 @@ that it is 0 for a network that subtracts this colour first. No pixel is resampl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -49,5 +50,10 @@ def shifted(images: Tensor, how: Shift, seed: int) -> Tensor:
     column = x.clamp(0, width - 1)[:, None, :]  # (B,1,W)
     place = (y.clamp(0, height - 1)[:, :, None] * width + column).flatten(1)  # (B,H·W)
     moved = images.flatten(2).gather(2, place[:, None].expand(-1, images.shape[1], -1)).view_as(images)  # (B,3,H,W)
-    colour = images.new_tensor(MEAN_COLOUR)[:, None, None]  # (3,1,1)
-    return torch.where(outside, colour, moved)
+    return torch.where(outside, _colour(device), moved)
+
+
+@lru_cache(maxsize=8)
+def _colour(device: torch.device) -> Tensor:
+    """The mean colour (3,1,1) on a device; sent there once, as a GPU that is sent something is waited for."""
+    return torch.tensor(MEAN_COLOUR, dtype=torch.uint8, device=device)[:, None, None]

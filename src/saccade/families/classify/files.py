@@ -16,6 +16,7 @@ from saccade.data.pictures.byte_store import ByteStore
 from saccade.data.pictures.labelled import LabelledBatch
 from saccade.data.pictures.prepared import PreparedPictures, prepared_mask
 from saccade.data.tables.labelled import LabelRow, LabelTable, with_known_label
+from saccade.data.tables.numbered import sent
 from saccade.data.tables.splits import split_sizes
 from saccade.data.tables.wording import counted, summarised
 from saccade.errors import DataError
@@ -72,7 +73,7 @@ class LabelFiles:
 
     def take(self, numbers: Tensor) -> LabelledBatch:
         """The pictures ``numbers`` (B,), with evidence where any picture of the split has some."""
-        numbers = numbers.to(self.device)
+        numbers = sent(numbers, self.device)
         place = self._place[numbers]
         evidence = None
         if self._has_evidence:

@@ -2,7 +2,8 @@
 
 ``accuracy`` is top-1; ``top5`` is told where there are more than five classes. ``calibration_error`` is the expected
 calibration error with 15 bins. The confusion matrix has a row for each true class and a column for each answer. Maps
-are scored where the data knows where a label can be seen.
+are scored where the data knows where a label can be seen, beside HiResCAM and gradient × input of the same network
+(:mod:`.rival_maps`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from saccade.data.tables.sampling import sample_rows, table_folder
 from saccade.families.classify.data import LabelData
 from saccade.families.classify.files import LabelFiles
 from saccade.families.classify.redrawn import causal_values, drawn_again
+from saccade.families.classify.rival_maps import rival_maps
 from saccade.families.classify.zoom_scores import ZoomScores
 from saccade.families.classify.zooming import seen
 from saccade.geometry import Size
@@ -130,9 +132,11 @@ def score_labels(
         raw = seen(model, batch.images, batch.evidence)
         output = model.wrap(raw, size)
         shares = model.probabilities(output.logits.float())  # (B,K)
-        scores.add(output.logits, shares, answers_of(output.trace), batch.label, numbers)
-        if batch.evidence is not None and any(look.is_spatial for look in output.trace.looks):
-            scores.maps.add_trace(output.trace, batch.evidence, groups=numbers)
+        answer = answers_of(output.trace)  # (B,)
+        scores.add(output.logits, shares, answer, batch.label, numbers)
+        if batch.evidence is not None and output.trace.looks_of_total:
+            beside = rival_maps(model, batch.images, answer)
+            scores.maps.add_trace(output.trace, batch.evidence, groups=numbers, beside=beside)
         if isinstance(model, RacnnModel):
             scores.zoom = scores.zoom or ZoomScores()
             scores.zoom.add(model, raw, batch)

@@ -14,7 +14,7 @@ from saccade.data.pictures.labelled import DrawnSplit
 from saccade.data.pictures.near_copies import with_near_copies
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
-from saccade.families.classify.data import LabelData, LabelDataConfig, read_table
+from saccade.families.classify.data import GENERATORS, LabelData, LabelDataConfig, read_table
 from saccade.families.splits import Opened, Progress, config_of
 from saccade.models.io.facts import ModelFacts
 
@@ -39,8 +39,10 @@ def open_split(
     return Opened(lambda many: examples(data, many), summary)
 
 
-def _seen_well(settings: Mapping[str, Any], facts: ModelFacts | None) -> dict[str, Any]:
-    """A size at which a person can see picture files, where nobody says one."""
+def _seen_well(settings: Mapping[str, Any], facts: ModelFacts | None = None) -> dict[str, Any]:
+    """A size at which a person can see pictures, where nobody says one: generated ones have a side of their own."""
+    if (drawn := GENERATORS.get(str(settings.get("name", "")))) is not None:
+        return {"size": (drawn.side, drawn.side)}
     is_file = ":" in str(settings.get("name", "")) and not LabelDataConfig(name=str(settings["name"])).is_cifar
     return {"size": (224, 224)} if facts is None and is_file else {}
 
@@ -55,7 +57,7 @@ def write_split(
     progress: Progress | None = None,
 ) -> Path:
     """Write generated pictures as PNGs, and ``scenes.jsonl``, which ``jsonl:`` reads again."""
-    config = config_of(LabelDataConfig, settings)
+    config = config_of(LabelDataConfig, {**_seen_well(settings), **settings})
     if not config.is_generated:
         raise DataError(f"{config.name} is read, not generated; there is nothing to make")
     return write_drawn(DrawnSplit(config.drawn(), split), count, out, start=start, progress=progress)

@@ -41,6 +41,8 @@ from saccade.tasks.task import Batch, in_batches
 from saccade.tasks.wanted import Wanted, settings_wanted
 
 VALIDATION_BATCH = 1000
+VALIDATION_PIXELS = 10_000_000
+"""Of the pictures that are scored together while a model trains: 199 of 224 × 224."""
 
 
 class ClassifyTask(PictureTask):
@@ -141,8 +143,11 @@ class ClassifyTask(PictureTask):
         return loss
 
     def forward_options(self, loss: Any) -> dict[str, Any]:
-        """The last scale that a phase needs, of a model that zooms."""
-        return {"last": last_scale(loss)} if isinstance(loss, ZoomLoss) else {}
+        """What a step leaves out: scales that a loss does not need; masks, where it reads the logits alone."""
+        if isinstance(loss, ZoomLoss):
+            return {"last": last_scale(loss)}
+        can = isinstance(self.model, PictureModel) and self.model.can_leave_out_looks
+        return {"logits_only": True} if can else {}
 
     def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Cross-entropy of the label, and the share of right answers; a model that zooms has losses of its own."""
@@ -169,7 +174,9 @@ class ClassifyTask(PictureTask):
         if not isinstance(model, PictureModel):
             raise ConfigError(f"the task '{self.name}' scores models that say by themselves what they see")
         scores = Values()
-        for batch in in_batches(self.split("val"), VALIDATION_BATCH):
+        height, width = self.data_config.size
+        together = max(1, min(VALIDATION_BATCH, VALIDATION_PIXELS // (height * width)))
+        for batch in in_batches(self.split("val"), together):
             raw = seen(model, batch.images, batch.evidence)
             logits = raw["logits"].float()  # (B,K)
             surprise = nn.functional.cross_entropy(logits, batch.label, reduction="none")  # (B,)

@@ -30,8 +30,8 @@ def among_first(logits: Tensor, truth: Tensor, count: int) -> Tensor:
 def calibration_error(confidence: Tensor, right: Tensor, bins: int = BINS) -> float:
     """The expected calibration error of answers (N,) with this confidence in 0..1; NaN for none.
 
-    >>> calibration_error(torch.tensor([0.9, 0.9, 0.9, 0.9]), torch.tensor([1.0, 1.0, 1.0, 0.0]))
-    0.15...
+    >>> round(calibration_error(torch.tensor([0.9, 0.9, 0.9, 0.9]), torch.tensor([1.0, 1.0, 1.0, 0.0])), 4)
+    0.15
     """
     if confidence.shape != right.shape:
         raise ShapeError("right", f"{tuple(confidence.shape)}", right.shape)

@@ -70,14 +70,14 @@ function wayToPicture({ canvas, image_size: size }, picture) {
   return compose(stretch, canvas ? frameOf(canvas) : IDENTITY);
 }
 
-function lookOf({ name, kind, role, norm, grid }, number, tensors, { toPicture, texts }) {
+function lookOf({ name, kind, role, norm, grid, base = 0 }, number, tensors, { toPicture, texts }) {
   const held = (field) => tensors[`looks.${number}.${field}`];
   const list = (field) => (held(field) ? Array.from(held(field).values) : null);
   const weights = held("weights");
   const isSlots = kind === "slots";
   const cells = weights ? weights.shape.slice(isSlots ? -1 : -2) : grid;
   const steps = weights && weights.shape.length - 1 > cells.length ? weights.shape[1] : 1;
-  const look = { name, kind, role, norm, steps, weights: weights ? Float32Array.from(weights.values) : null };
+  const look = { name, kind, role, norm, base, steps, weights: weights ? Float32Array.from(weights.values) : null };
   Object.assign(look, { gain: list("gain"), choice: list("choice"), emits: list("emits"), box: null });
   look.active = list("active")?.map(Boolean) ?? null;
   if (isSlots) return { ...look, slots: slotsOf(cells[0], texts) };

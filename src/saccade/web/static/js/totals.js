@@ -14,7 +14,8 @@ export function totalOf(looks, how, size) {
   for (const look of attended.length ? attended : spatial) {
     for (let step = 0; step < look.steps; step++) {
       if (look.active && !look.active[step]) continue;
-      const map = look.weights ? project(stepOf(look, step), size, width, height) : covered(look, size, width, height);
+      const own = look.weights ? project(stepOf(look, step), size, width, height) : covered(look, size, width, height);
+      const map = look.base ? own.map((value) => look.base + value) : own; // a residual mask multiplies by 1 + M
       weights = weights && how !== "last" ? weights.map((value, at) => joined(value, map[at], how)) : map;
       count += 1;
     }

@@ -1,0 +1,190 @@
+"""Classifiers through every verb: trained on folders, scored, looked at, reported, exported; and the papers' table."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import saccade
+from labelled_files import class_folders, picture, small_cifar, write_binary
+from saccade.cli import app
+from saccade.config import to_dict
+from saccade.engine.recipe import load_recipe
+from saccade.errors import ConfigError
+from saccade.families.classify.reproduction.residual_table import ROWS, ResidualTable
+from saccade.families.classify.task import ClassifyTask
+from saccade.models.io.facts import ModelFacts, Preprocessing, Score
+from saccade.models.io.folder import save_model
+from saccade.models.ran import RanConfig, RanModel
+from saccade.record import read_record
+from saccade.recorded import RecordedRun, keep
+
+HAS_ONNX = all(importlib.util.find_spec(name) for name in ("onnx", "onnxscript", "onnxruntime"))
+TINY = ["model.config.stem=large", "model.config.widths=[8,8,16,16]", "model.config.modules=[1,0,1]",
+        "model.config.pools=[2,1,1]", "data.size=[32,32]", "batch_size=12", "phases.0.schedule.warmup=0",
+        "phases.0.optimizer.lr=0.05", "phases.0.epochs=14", "phases.0.validate_every=14", "compile=false"]  # fmt: skip
+
+
+def invoke(*words: str) -> str:
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return class_folders(tmp_path_factory.mktemp("classes"), splits=("train", "val", "test"))
+
+
+def trained(out: Path, folders: Path, *overrides: str) -> Path:
+    saccade.train("ran-56", out=out, data=f"folder:{folders}", overrides=[*TINY, *overrides], device="cpu", quiet=True)
+    return out
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, folders: Path) -> Path:
+    return trained(tmp_path_factory.mktemp("runs") / "mixed", folders)
+
+
+@pytest.fixture(scope="module")
+def evaluation(run: Path, folders: Path) -> dict[str, Any]:
+    return saccade.evaluate(run, data=f"folder:{folders}", device="cpu")
+
+
+def test_it_learns_colours(evaluation: dict[str, Any]) -> None:
+    metrics = evaluation["metrics"]
+    assert metrics["accuracy"] > 0.9
+    assert 0 <= metrics["calibration_error"] < 0.6
+    assert "top5" not in metrics  # of three classes
+    assert evaluation["baselines"]["commonest_label"]["accuracy"] == pytest.approx(1 / 3)
+    matrix = torch.tensor(evaluation["confusion"]["matrix"])
+    assert matrix.sum(1).tolist() == [12, 12, 12]
+    assert float(matrix.diag().sum() / matrix.sum()) == pytest.approx(metrics["accuracy"])
+
+
+def test_a_resumed_run_is_the_same_run(tmp_path: Path, folders: Path, run: Path) -> None:
+    out = tmp_path / "run"
+    saccade.train(
+        "ran-56", out=out, data=f"folder:{folders}", overrides=TINY, device="cpu", quiet=True, max_minutes=1e-9
+    )
+    saccade.train(out=out, resume=True, device="cpu", quiet=True)
+    one, other = ((each / "model" / "model.safetensors").read_bytes() for each in (run, out))
+    assert one == other
+
+
+def test_a_look_says_the_class_and_shows_every_mask(run: Path, folders: Path, tmp_path: Path) -> None:
+    file = folders / "test" / "green" / "3.png"
+    told = json.loads(invoke("look", str(file), "--model", str(run), "--out", str(tmp_path), "--json"))
+    told = told[0] if isinstance(told, list) else told
+    assert told["answer"] == "green"
+    assert {word for word, _ in told["alternatives"]} == {"red", "blue"}
+    assert [look["name"] for look in told["looks"]] == ["stage1", "stage3"]
+    trace = read_record(tmp_path / "3.json").trace
+    assert [(look.kind, look.base, look.full is not None) for look in trace.looks] == [("gate", 1.0, True)] * 2
+    seen = saccade.load(run, device="cpu").look(str(file))
+    strip, overlay = seen.filmstrip(), seen.overlay()
+    assert strip.width > 3 * 200  # the picture, two masks and their product
+    assert overlay.width / overlay.height == 24 / 20
+    assert seen.save(tmp_path / "again")[0].stat().st_size > 2000
+
+
+def test_masks_of_channels_are_not_drawn_as_places(tmp_path: Path, folders: Path) -> None:
+    run = trained(tmp_path / "run", folders, "model.config.mask_type=channel", "phases.0.epochs=1")
+    seen = saccade.load(run, device="cpu").look(str(folders / "test" / "red" / "0.png"))
+    assert seen.looked_at == []
+    assert "peak" not in seen.to_json()
+    assert seen.overlay().tobytes() == seen.filmstrip().tobytes() == seen.picture.image.convert("RGB").tobytes()
+    written = seen.save(tmp_path / "looks")
+    assert read_record(written[1]).trace.looks[0].weights.shape == (1, 8)
+    invoke("report", str(tmp_path / "looks"), "--out", str(tmp_path / "looks.html"))
+
+
+def test_reports_and_comparisons_are_made(run: Path, folders: Path, tmp_path: Path) -> None:
+    invoke("report", str(run), "--looks", "2", "--out", str(tmp_path / "run.html"))
+    assert (tmp_path / "run.html").read_text("utf-8").count("data:image/") >= 2
+    sheet = tmp_path / "sheet.png"
+    invoke("data", "show", f"folder:{folders}", "--out", str(sheet), "--count", "6")
+    assert sheet.stat().st_size > 2000
+
+
+@pytest.mark.skipif(not HAS_ONNX, reason="needs onnx and onnxruntime")
+def test_it_is_exported(tmp_path: Path) -> None:
+    config = RanConfig(answers=2, stem="large", widths=(8, 8, 8, 8), modules=(1, 0, 0), pools=(1, 1, 1), last=1)
+    words: dict[str, Any] = {"family": "classify", "queries": (), "answers": ("cat", "dog")}
+    facts = ModelFacts(architecture="ran", model=to_dict(config), preprocessing=Preprocessing((32, 32)), **words)
+    save_model(RanModel(config), tmp_path / "model", facts)
+    invoke("export", str(tmp_path / "model"), "--out", str(tmp_path / "onnx"))
+    assert next((tmp_path / "onnx").glob("*.onnx")).stat().st_size > 10_000
+    described = json.loads(next((tmp_path / "onnx").glob("*.json")).read_text("utf-8"))
+    assert [(look["name"], look["base"]) for look in described["looks"]] == [("stage1", 1.0)]
+
+
+def test_masks_are_scored_beside_gradients_where_the_evidence_is_known(run: Path, tmp_path: Path) -> None:
+    rows = ["image,label,split,box"]
+    for number, (colour, place) in enumerate((("red", 0), ("green", 1), ("blue", 2)) * 4):
+        picture(place, 200 + number).save(tmp_path / f"{number}.png")
+        rows.append(f"{number}.png,{colour},test,5 4 15 14")
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    found = saccade.evaluate(run, data=f"csv:{tmp_path / 't.csv'}", device="cpu")
+    assert set(found["attention"]["by_look"]) == {"stage1", "stage3"}
+    assert {"hirescam", "gradient_times_input", "uniform", "centre_gaussian"} <= set(found["baselines"])
+    uniform, rival = (
+        found["baselines"][name]["true_positive_strength"] for name in ("uniform", "gradient_times_input")
+    )
+    assert rival > uniform  # the answer hangs on the square
+
+
+def test_top_5_and_cifar_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_cifar(monkeypatch)
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path))
+    write_binary(tmp_path / "cifar10")
+    overrides = [*TINY, "phases.0.epochs=1", "phases.0.validate_every=1"]
+    saccade.train("ran-56", out=tmp_path / "run", overrides=overrides, device="cpu", quiet=True)
+    found = saccade.evaluate(tmp_path / "run", device="cpu")  # it knows its data by name
+    assert found["n"] == 20
+    assert found["metrics"]["accuracy"] <= found["metrics"]["top5"]
+    name = "ran-56-cifar10-full-seed0"
+    kept = keep(found, tmp_path / "run", name=name, command="x", folder=tmp_path / "results")
+    assert (kept.system, kept.on, kept.protocol) == ("ran-56", "cifar10", "full")
+    table = ResidualTable((kept,))
+    error = 100 * (1 - found["metrics"]["accuracy"])
+    assert table.errors().rows[0] == ["Attention-56", f"{error:.2f} (5.52)\n1 × 20"]
+    assert {job.name for job in table.missing(1)} == {f"{system}-cifar10-full-seed0" for system in ROWS} - {name}
+    on_val = saccade.evaluate(tmp_path / "run", split="val", device="cpu")
+    assert "choose nothing" in on_val["note"]
+
+
+def test_the_table_has_a_recipe_for_each_row_and_pairs_over_shared_seeds() -> None:
+    for row in ROWS.values():
+        assert load_recipe(row.recipe).protocol == "full"
+    table = ResidualTable((_run("ran-56", 0, 0.95), _run("ran-56", 1, 0.95), _run("resnet-56", 0, 0.94),
+                           _run("resnet-56", 1, 0.96), _run("resnet-56", 2, 0.90)))  # fmt: skip
+    gains = {(row[0], row[1]): row[2] for row in table.differences().rows}
+    found = gains["attention against the same size without", "Attention-56"]
+    assert found == "+0.00 [-12.71, +12.71] (2 seeds)"  # +1 and −1: t = 12.706, deviation √2
+    assert gains["(1 + M)·F against M·F", "Attention-56"] == "no run"
+
+
+def _run(system: str, seed: int, accuracy: float) -> Any:
+    score = Score("cifar10", "test", 10_000, protocol="full", metrics={"accuracy": accuracy})
+    recipe = {"name": system, "model": {"name": "ran"}, "seed": seed}
+    return RecordedRun(f"{system}-cifar10-full-seed{seed}", "", recipe, {"name": "cifar10"}, {}, score)
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "message"),
+    [
+        ({"answers": 4}, {}, "found 4, but the data has 10"),
+        ({}, {"name": ""}, "no pictures to train on: give --data"),
+        ({}, {"glyphs": "pack"}, "unknown setting 'data.glyphs'"),
+    ],
+)
+def test_settings_that_cannot_be(model: dict[str, Any], data: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        ClassifyTask(model="ran", model_config=model, data={"name": "cifar10", **data})
