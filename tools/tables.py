@@ -18,8 +18,8 @@ from saccade.families.multiset.reproduction.table1 import MultisetTable
 from saccade.families.question.reproduction.ablations import ablation_table, penalty_curve, penalty_table
 from saccade.families.question.reproduction.projections import ProjectionStudy, projection_table
 from saccade.families.question.reproduction.table1 import LEGEND, Table1
-from saccade.families.story.reproduction.memory_table import LEGEND as MEMORY_LEGEND
 from saccade.families.story.reproduction.memory_table import MemoryTable
+from saccade.families.story.reproduction.systems import LEGEND as MEMORY_LEGEND
 from saccade.models.io.facts import ON_GRIDS
 from saccade.recorded import RecordedRun, recorded_runs, superseded_runs
 from saccade.verbs.plain_table import PlainTable
