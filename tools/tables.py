@@ -22,8 +22,8 @@ from saccade.families.question.reproduction.ablations import ablation_table, pen
 from saccade.families.question.reproduction.projections import ProjectionStudy, projection_table
 from saccade.families.question.reproduction.readings import reading_table, recorded_readings
 from saccade.families.question.reproduction.table1 import LEGEND, Table1
-from saccade.families.story.reproduction.memory_table import LEGEND as MEMORY_LEGEND
 from saccade.families.story.reproduction.memory_table import MemoryTable
+from saccade.families.story.reproduction.systems import LEGEND as MEMORY_LEGEND
 from saccade.models.io.facts import ON_GRIDS
 from saccade.recorded import RecordedRun, recorded_runs, superseded_runs
 from saccade.verbs.plain_table import PlainTable

@@ -9,7 +9,8 @@ import pytest
 from fake_runs import fake_run
 from saccade.errors import ConfigError
 from saccade.families.story.published import PUBLISHED, TASKS
-from saccade.families.story.reproduction.memory_table import ROWS, SETTINGS, MemoryTable, errors_of
+from saccade.families.story.reproduction.memory_table import SETTINGS, MemoryTable, errors_of
+from saccade.families.story.reproduction.systems import ROWS
 from saccade.recorded import RecordedRun, Restarts
 from saccade.verbs.reproduce import reproduce
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from saccade.errors import ConfigError, nearest
 from saccade.families.story.published import KUMAR_2016, SUKHBAATAR_2015
-from saccade.families.story.reproduction.memory_table import DATA, LEGEND, MemoryTable
+from saccade.families.story.reproduction.memory_table import DATA, MemoryTable
+from saccade.families.story.reproduction.systems import LEGEND
 from saccade.families.story.reproduction.training import train_cells
 from saccade.recorded import recorded_runs
 from saccade.show.report import Section

@@ -13,8 +13,9 @@ from saccade.data.tables.references import split_reference
 from saccade.errors import ConfigError
 from saccade.families.story.data import READERS
 from saccade.families.story.readers.babi import Size, babi_files
-from saccade.families.story.reproduction.memory_table import DATA, Row
+from saccade.families.story.reproduction.memory_table import DATA
 from saccade.families.story.reproduction.record import record_runs
+from saccade.families.story.reproduction.systems import Row
 from saccade.verbs.reproduction.request import Request
 from saccade.verbs.reproduction.training import RESULTS, RUNS
 from saccade.verbs.train import train
