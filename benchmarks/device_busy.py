@@ -95,7 +95,7 @@ class Window:
 
 def device_spans(profiled: profile, device: torch.device) -> list[Span]:
     """What ran on the device, in order; on a CPU its operations, so that the way can be tried there."""
-    wanted = torch.profiler.profiler.DeviceType.CUDA if device.type == "cuda" else None  # type: ignore[attr-defined]
+    wanted = torch.autograd.DeviceType.CUDA if device.type == "cuda" else None
     found = []
     for event in profiled.profiler.kineto_results.events():  # type: ignore[union-attr]
         if wanted is None or event.device_type() == wanted:
@@ -138,7 +138,10 @@ def short(name: str) -> str:
 
     >>> short("void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, 3>(int)")
     'vectorized_elementwise_kernel CUDAFunctor_add'
+    >>> short("void at::native::(anonymous namespace)::max_pool_backward_nhwc<float>(int)")
+    'max_pool_backward_nhwc'
     """
+    name = name.replace("(anonymous namespace)::", "")
     base = re.split(r"[<(]", name.removeprefix("void "))[0].split("::")[-1].strip()
     applied = re.search(r"(\w*[Ff]unctor\w*|\w+_kernel_(?:cuda|impl))", name[len(base) :]) if "<" in name else None
     return f"{base} {applied[1]}" if applied and applied[1] not in base else base
