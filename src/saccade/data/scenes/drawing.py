@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+import torch
 from torch import Tensor
 
 from saccade.errors import ConfigError, nearest
@@ -38,6 +39,12 @@ def drawn_as_authors(drawing: Drawing, index: Tensor) -> Tensor | None:
     if drawing == "blend":
         return None
     return index % 2 == 1 if drawing == "both" else (index >= 0)
+
+
+def drawing_of(drawing: Drawing, index: int) -> str:
+    """``blend`` or ``authors``: how scene ``index`` of a set is drawn."""
+    as_authors = drawn_as_authors(drawing, torch.tensor([index]))
+    return "blend" if as_authors is None or not bool(as_authors) else "authors"
 
 
 def painted(colour: Tensor, ink: Tensor) -> Tensor:
