@@ -3,14 +3,15 @@
 For each digit the released code resizes the uint8 glyph to int(28 · scale) with PIL's bilinear filter, paints it in
 colour · glyph / 255 cut to whole bytes, and pastes *that* with the glyph as alpha. So ink counts twice: on black a
 pixel of ink g becomes colour · (g/255)². Distractors are painted in the same way and added to the background in uint8,
-where sums beyond 255 wrap around. saccade blends once, and its sums stop at 255.
+where sums beyond 255 wrap around. saccade has this drawing as ``data.drawing: authors``; its own blends once, and its
+sums stop at 255.
 
 Read from the generator's description; none of its code is here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +45,7 @@ def add(canvas: Bytes, ink: Bytes, colour: Iterable[int], x: int, y: int) -> Non
     canvas[y : y + patch.shape[0], x : x + patch.shape[1]] += patch
 
 
-def drawn(layout: SceneLayout, scene: int, background: Bytes) -> Bytes:
+def drawn(layout: SceneLayout, scene: int, background: Bytes, resize: Callable[[Bytes, int], Bytes] = resize) -> Bytes:
     """One scene of a layout on a background (H,W,3), its digits in order of their slots."""
     canvas = Image.fromarray(background)
     for slot in layout.present[scene].nonzero().flatten().tolist():

@@ -32,8 +32,14 @@ def run_values(
     n: int = 10_000,
     sha256: str = "",
     backgrounds: str = "",
+    drawing: str | None = None,
+    scored_on: str = "",
 ) -> dict[str, Any]:
-    """What a results file holds."""
+    """What a results file holds; scenes are drawn as the recipes draw them: like the authors with their sizes.
+
+    ``drawing`` is another one, or empty where none is on record; ``scored_on`` is that of the test scenes.
+    """
+    drawn = {"authors": "authors"}.get(protocol, "blend") if drawing is None else drawing
     metrics = {"accuracy": accuracy, "accuracy_by_scale": dict.fromkeys(SCALES, accuracy), "swapped_query": 0.2}
     attention = {
         "true_positive_strength": strength, "selectivity": selectivity, "pointing": 0.3, "causal_follow": 0.9,
@@ -47,11 +53,11 @@ def run_values(
             "model": {"name": model or system, "config": config or {}}, "seed": seed,
             "batch_size": 256, "phases": [{"name": "main", "steps": steps, "epochs": None}],
         },
-        "data": {"name": data, "glyphs": glyphs, "protocol": protocol},
+        "data": {"name": data, "glyphs": glyphs, "protocol": protocol, **({"drawing": drawn} if drawn else {})},
         "training": {"minutes": 1.5, "machine": "a machine", "sha256": sha256 or f"{system}{data}{seed}"},
         "evaluation": {
             "model": "x", "data": data, "split": "test", "protocol": protocol, "seed": 0, "n": n, "metrics": metrics,
-            "attention": attention, "backgrounds": backgrounds,
+            "attention": attention, "backgrounds": backgrounds, "drawing": scored_on,
             "baselines": {name: {"true_positive_strength": told} for name, told in BOUNDS.items()},
             "intervals": {} if half_width is None else {"accuracy": [accuracy - half_width, accuracy + half_width]},
             "counts": {"accuracy": n},

@@ -68,9 +68,12 @@ def baselines() -> str:
     for data in table.data:
         rows = []
         for row in table.rows:
-            held = [table.cell(metric, row.system, data, table.settings[-1]).measured for metric in metrics]
-            if any(held):
-                rows.append([row.label, *("–" if found is None else measured_text(found) for found in held)])
+            cells = [table.cell(metric, row.system, data, table.settings[-1]) for metric in metrics]
+            if any(cell.measured for cell in cells):
+                told = (
+                    "–" if cell.measured is None else measured_text(cell.measured, drawn=cell.drawn) for cell in cells
+                )
+                rows.append([row.label, *told])
         columns = ("map", *(metric.replace("_", " ") for metric in metrics))
         tables += [PlainTable(f"{data.upper()}, unlimited, %", columns, rows)] if rows else []
     return titled(*tables)

@@ -13,7 +13,7 @@ from saccade.errors import CheckpointError, ConfigError, DataError
 from tiny_models import save_tiny
 
 CONTRACT = [
-    "model", "data", "glyphs", "backgrounds", "split", "protocol", "seed", "n",
+    "model", "data", "glyphs", "backgrounds", "drawing", "split", "protocol", "seed", "n",
     "metrics", "attention", "baselines", "intervals",
     "counts", "definition", "seconds",
 ]  # fmt: skip
@@ -54,6 +54,14 @@ def test_the_scenes_can_be_chosen(run: Path) -> None:
     assert authors["protocol"] == "authors"
     val = scored(run, sweeps=0, split="val", limit=None)
     assert (val["n"], val["glyphs"]) == (30, "pack-val-200")
+
+
+def test_the_same_scenes_can_be_drawn_as_the_authors_draw(run: Path) -> None:
+    own, theirs, both = (scored(run, sweeps=0, limit=200, drawing=name) for name in (None, "authors", "both"))
+    assert (own["drawing"], theirs["drawing"], both["drawing"]) == ("blend", "authors", "both")
+    assert len({found["attention"]["pointing"] for found in (own, theirs, both)}) > 1
+    assert own["baselines"]["all_objects"] == theirs["baselines"]["all_objects"]  # the truth is the same
+    assert own["counts"]["accuracy_by_scale"] == theirs["counts"]["accuracy_by_scale"]
 
 
 def test_without_mnist_the_shipped_glyphs_stand_in_and_say_so(
@@ -102,6 +110,7 @@ def test_progress_is_told(run: Path) -> None:
         ({"split": "train"}, DataError, "no end"),
         ({"data": "mreff"}, ConfigError, "found 'mreff'; did you mean 'mref'"),
         ({"glyphs": "pakc"}, ConfigError, "did you mean 'pack'"),
+        ({"drawing": "author"}, ConfigError, "drawing: found 'author'; did you mean 'authors'"),
         ({"protocol": "author"}, ConfigError, "did you mean 'authors'"),
         ({"seed": -1}, ConfigError, "seed: .*found -1"),
         ({"limit": 1}, DataError, "at least 18, found 1"),

@@ -86,7 +86,7 @@ def test_runs_that_a_command_reads_and_makes() -> None:
 def test_states(tmp_path: Path) -> None:
     stored(tmp_path, "soft-mref-unlimited-seed0")
     stored(tmp_path, "hard-mref-unlimited-seed0", pins="")
-    stored(tmp_path, "hattnet-ctx-mref-authors-seed0")
+    stored(tmp_path, "hattnet-ctx-mref-unlimited-seed1")
     stored(tmp_path, "hsal-mnist-set-unlimited-seed0")  # begins with a run that no record here makes
     stored(tmp_path, "stn-mref-authors-seed0", command="saccade train stn-mrefs --protocol authors")
     stored(tmp_path / "variants", "stn-mref-unlimited-pace-seed0", superseded="another pace")
@@ -95,7 +95,7 @@ def test_states(tmp_path: Path) -> None:
     assert {name.rpartition("-seed")[0]: each.state for name, each in found.items()} == {
         "soft-mref-unlimited": "pinned",
         "hard-mref-unlimited": "differs",
-        "hattnet-ctx-mref-authors": "same",
+        "hattnet-ctx-mref-unlimited": "same",
         "hsal-mnist-set-unlimited": "differs",
         "stn-mref-authors": "differs",
         "stn-mref-unlimited-pace": "superseded",

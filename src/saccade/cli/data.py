@@ -17,6 +17,7 @@ app = typer.Typer(
 Name = Annotated[str, typer.Argument(help="A name of 'saccade data list'.")]
 Split = Annotated[str, typer.Option("--split", help="train, val or test.")]
 Glyphs = Annotated[str | None, typer.Option("--glyphs", help="disjoint, merged, or pack (shipped, no download).")]
+Drawing = Annotated[str | None, typer.Option("--drawing", help="Of mref, mdist and mbg: blend, authors or both.")]
 Protocol = Annotated[str | None, typer.Option("--protocol", help="unlimited or authors.")]
 Empty = Annotated[float | None, typer.Option("--empty", help="Share of empty scenes.", min=0, max=1)]
 SeedOrZero = Annotated[int, typer.Option("--seed", help="Of the scenes.", min=0)]
@@ -53,6 +54,7 @@ def make(
     count: Annotated[int, typer.Option("--count", "-n", help="How many scenes.", min=1)] = 100,
     start: Annotated[int, typer.Option("--start", help="Number of the first scene.", min=0)] = 0,
     glyphs: Glyphs = None,
+    drawing: Drawing = None,
     protocol: Protocol = None,
     seed: SeedOrZero = 0,
     empty: Empty = None,
@@ -70,7 +72,7 @@ def make(
     if write is None:
         why = "is read, not generated" if ":" in name else "can be trained on, but its family writes nothing to disk"
         raise DataError(f"'{name}' {why}; there is nothing to make")
-    settings = _settings(name, glyphs=glyphs, protocol=protocol, seed=seed, empty=empty)
+    settings = _settings(name, glyphs=glyphs, drawing=drawing, protocol=protocol, seed=seed, empty=empty)
     with bar("writing", count, shown=not quiet) as update:
         folder = write(settings, part, count, out, start=start, progress=update)
     if not quiet:
@@ -84,6 +86,7 @@ def show(
     split: Split = "test",
     count: Annotated[int, typer.Option("--count", "-n", help="How many pictures.", min=1, max=1000)] = 24,
     glyphs: Glyphs = None,
+    drawing: Drawing = None,
     protocol: Protocol = None,
     seed: SeedOrZero = 0,
     empty: Empty = None,
@@ -106,7 +109,9 @@ def show(
     family = family_of_data(name)
     is_read = ":" in name
     seeded = None if is_read else seed
-    settings = _settings(name, glyphs=glyphs, protocol=protocol, seed=seeded, empty=empty, options=options or None)
+    settings = _settings(
+        name, glyphs=glyphs, drawing=drawing, protocol=protocol, seed=seeded, empty=empty, options=options or None
+    )
     with bar("decoding", None, shown=is_read and not quiet) as update:
         opened = family.load_splits().open_split(settings, part, count=count, progress=update)
     if opened.summary and not quiet:

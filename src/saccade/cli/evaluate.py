@@ -27,6 +27,9 @@ def evaluate(
     glyphs: Annotated[
         str | None, typer.Option("--glyphs", help="disjoint, merged or pack.", show_default=_OF_MODEL)
     ] = None,
+    drawing: Annotated[
+        str | None, typer.Option("--drawing", help="Of scenes: blend, authors or both.", show_default=_OF_MODEL)
+    ] = None,
     limit: Annotated[
         int | None, typer.Option("--limit", help="At most N examples; of a table, a sample.", min=1, show_default="all")
     ] = None,
@@ -52,6 +55,7 @@ def evaluate(
             split=split,
             protocol=protocol,
             glyphs=glyphs,
+            drawing=drawing,
             limit=limit,
             beam=beam,
             length_penalty=length_penalty,

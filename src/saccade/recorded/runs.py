@@ -74,6 +74,16 @@ class RecordedRun:
         return str(self.data.get("glyphs", ""))
 
     @property
+    def drawing(self) -> str:
+        """How its scenes were drawn; ``blend`` where nothing is said: old records, and data with one drawing.
+
+        Of a run that was scored on another drawing than it was trained on, both: ``both, scored on authors``.
+        """
+        trained = str(self.data.get("drawing", "blend"))
+        scored = self.evaluation.drawing or trained
+        return trained if scored == trained else f"{trained}, scored on {scored}"
+
+    @property
     def seed(self) -> int:
         """Of the weights and of the order of training."""
         return int(self.recipe["seed"])

@@ -44,7 +44,8 @@ def _is_on_one_grid(result: Scores) -> bool:
 def _title(result: Scores) -> str:
     protocol = f" ({result['protocol']})" if result.get("protocol") else ""
     seed = f", seed {result['seed']}" if result.get("seed") is not None else ""
-    return f"{result['model']} on {result['data']} {result['split']}{protocol}, n {result['n']:,}{seed}"
+    drawn = f", drawing {result['drawing']}" if result.get("drawing", "blend") != "blend" else ""
+    return f"{result['model']} on {result['data']} {result['split']}{protocol}{drawn}, n {result['n']:,}{seed}"
 
 
 def _one_by_one(title: str, scores: Scores, result: Scores, remark: str = "") -> Table:

@@ -17,6 +17,7 @@ class Wanted:
     data: str | None = None
     protocol: str | None = None
     glyphs: str | None = None
+    drawing: str | None = None
     seed: int = 0
     allow_pack: bool = True
 
@@ -25,13 +26,15 @@ def settings_wanted(facts: ModelFacts, wanted: Wanted, readers: Collection[str])
     """Settings of the data that a model is scored on: its own, with what is ``wanted`` in their place.
 
     Raises:
-        ConfigError: the model was trained on files, which it does not remember, or a protocol is named.
+        ConfigError: the model was trained on files, which it does not remember, or a protocol or a drawing is named.
     """
     own = facts.data.get("name", "")
     if wanted.data is None and own in readers:
         raise ConfigError(f"a model does not remember where its data was; give --data {own}:PATH")
     if wanted.protocol is not None:
         raise ConfigError(f"--protocol: a {facts.family} model is scored on val or test, which have no protocols")
+    if wanted.drawing is not None:
+        raise ConfigError(f"--drawing: a {facts.family} model has no choice of drawings; leave it out")
     changes = {"name": wanted.data, "glyphs": wanted.glyphs, "seed": wanted.seed}
     settings = {**facts.data, **{key: value for key, value in changes.items() if value is not None}}
     if settings["name"].partition(":")[0] != own.partition(":")[0]:

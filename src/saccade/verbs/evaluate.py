@@ -24,6 +24,7 @@ def evaluate(
     split: str = "test",
     protocol: str | None = None,
     glyphs: str | None = None,
+    drawing: str | None = None,
     limit: int | None = None,
     sweeps: int | None = None,
     beam: int | None = None,
@@ -46,6 +47,8 @@ def evaluate(
         protocol: sizes and splits; the model's own by default.
         glyphs: disjoint, merged or pack; the model's own by default. Those that hold what it was trained with are
             refused.
+        drawing: blend, authors or both, for questions about generated scenes (``data/scenes/drawing.py``); as the model
+            was trained by default.
         limit: at most this many examples; of a table, those about a sample of its pictures.
         sweeps: examples for what costs many passes, such as deletion and insertion of pictures or causal tests of
             stories; None: as many as the task thinks enough.
@@ -58,8 +61,8 @@ def evaluate(
 
     Returns:
         ``model, data, split, protocol, n, seed, metrics, attention, baselines, intervals, counts, seconds`` and what
-        else describes the data, such as the ``glyphs`` of generated scenes. ``definition`` is the version of the rules
-        for baselines and intervals, see :mod:`saccade.metrics.summary`.
+        else describes the data, such as the ``glyphs`` and ``drawing`` of generated scenes. ``definition`` is the
+        version of the rules for baselines and intervals, see :mod:`saccade.metrics.summary`.
     """
     folder = resolve(model)
     network, facts = load_model(folder, device)
@@ -67,7 +70,7 @@ def evaluate(
     started = time.monotonic()
     own = family(facts.family)
     task = load_target(own.task).for_data(data or str(facts.data.get("name", "")))
-    wanted = Wanted(data=data, protocol=protocol, glyphs=glyphs, seed=seed, allow_pack=allow_pack)
+    wanted = Wanted(data=data, protocol=protocol, glyphs=glyphs, drawing=drawing, seed=seed, allow_pack=allow_pack)
     search: dict[str, Any] = {
         name: each for name, each in (("beam", beam), ("length_penalty", length_penalty)) if each is not None
     }

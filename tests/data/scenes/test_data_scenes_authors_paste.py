@@ -1,6 +1,9 @@
-"""The authors' drawing by Pillow, worked out by hand, and how far saccade's own lies from it."""
+"""The authors' drawing by Pillow, worked out by hand; saccade's drawing of that name, and how far its own lies."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -8,11 +11,18 @@ import torch
 from PIL import Image
 
 from authors_paste import add, drawn, paste, resize
+from saccade.data.scenes import fused
+from saccade.data.scenes.distractors import Distractors
+from saccade.data.scenes.drawing import Drawing
+from saccade.data.scenes.layout import SceneLayout, SceneSpec
 from saccade.data.scenes.render import render
 from saccade.data.scenes.resize import resized
+from saccade.data.scenes.sampler import sample_layout
+from saccade.errors import ConfigError
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
 
 COLOUR = (200, 100, 50)
+on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
 def pasted(ink: int, below: int = 0) -> list[int]:
@@ -63,3 +73,91 @@ def test_saccades_own_drawing_blends_once(data: SceneData) -> None:
     full = ink >= int(layout.rgb[layout.present].max()) - 1  # the brightest there is can only be full ink
     assert full.any()
     assert np.abs(ours - theirs)[full].max() <= 2
+
+
+# ---------------------------------------------------------------- saccade's drawing ``authors``
+
+
+def resized_here(glyph: np.ndarray, side: int) -> np.ndarray:
+    """A glyph as saccade resizes it: Pillow's differs by up to 2 of 255, which counts twice where ink does."""
+    return resized(torch.from_numpy(glyph)[None], torch.tensor([side]), side)[0].byte().numpy()
+
+
+def authors_scenes(name: str, drawing: Drawing = "authors") -> SceneLayout:
+    data = SceneData(SceneDataConfig(name, glyphs="pack", drawing=drawing), "test")
+    return sample_layout(data.spec, data.glyphs, data.seed, torch.arange(24))
+
+
+def by_pillow(layout: SceneLayout, **how: Any) -> np.ndarray:
+    """(B,H,W,3) the scenes of a layout, pasted by Pillow onto saccade's backgrounds."""
+    behind = layout.spec.background(layout.glyphs, layout.seed, layout.index, layout.spec.size)
+    pictures = behind.permute(0, 2, 3, 1).contiguous().numpy()
+    return np.stack([drawn(layout, scene, pictures[scene], **how) for scene in range(len(layout))])
+
+
+def apart(layout: SceneLayout, expected: np.ndarray) -> np.ndarray:
+    """How far the pictures of a layout are from others (B,H,W,3), in 255ths."""
+    return np.abs(render(layout).cpu().permute(0, 2, 3, 1).numpy().astype(int) - expected)
+
+
+@pytest.mark.parametrize("maker", ["numpy", "torch", pytest.param("cuda", marks=[pytest.mark.gpu, on_gpu])])
+@pytest.mark.parametrize("name", ["mref", "mdist", "mbg"])
+def test_every_maker_draws_what_pillow_pastes(name: str, maker: str) -> None:
+    layout = authors_scenes(name)
+    pasted_by_pillow = by_pillow(layout)
+    assert apart(layout, by_pillow(layout, resize=resized_here)).max() <= 1
+    if maker == "cuda":
+        layout = layout.to("cuda")
+    if maker == "torch":  # which is left the objects that may lie over each other
+        layout = replace(layout, may_overlap=True)
+    found = apart(layout, pasted_by_pillow)
+    assert (found > 2).mean() < 1e-4
+    assert found.max() <= 3  # where Pillow's bilinear filter is off by 2, and the ink is nearly full
+
+
+def test_the_makers_on_the_host_are_bit_equal() -> None:
+    for name in ("mref", "mdist", "mbg"):
+        for drawing in get_args(Drawing):
+            layout = authors_scenes(name, drawing)
+            assert torch.equal(render(replace(layout, may_overlap=True)), render(layout)), (name, drawing)
+
+
+@pytest.mark.parametrize("name", ["mref", "mdist", "mbg"])
+def test_both_draws_every_other_scene_as_the_authors_do(name: str) -> None:
+    blend, authors, both = (render(authors_scenes(name, drawing)) for drawing in get_args(Drawing))
+    assert torch.equal(both[::2], blend[::2])
+    assert torch.equal(both[1::2], authors[1::2])
+    assert not torch.equal(blend[0], authors[0])
+
+
+def test_scene_numbers_decide_which_drawing_it_is_not_their_order() -> None:
+    data = SceneData(SceneDataConfig("mref", glyphs="pack", drawing="both"), "test")
+    numbers = torch.tensor([5, 2, 9, 9, 4])
+    alone = torch.cat([data.stream.scenes(number[None])[1] for number in numbers])
+    assert torch.equal(data.stream.scenes(numbers)[1], alone)
+
+
+def test_an_edited_scene_keeps_its_drawing() -> None:
+    layout = authors_scenes("mdist", "both")
+    before, after = render(layout), render(layout.remove(torch.zeros(24, dtype=torch.int64)))
+    away = ~layout.mask_of(torch.zeros(24, dtype=torch.int64))[:, None].expand_as(before)
+    assert torch.equal(before[away], after[away])
+
+
+def test_an_unknown_drawing_is_refused() -> None:
+    for made in (SceneDataConfig, SceneSpec, Distractors):
+        with pytest.raises(ConfigError, match="drawing: found 'author'"):
+            made(drawing="author")
+
+
+@pytest.mark.gpu
+@on_gpu
+@pytest.mark.parametrize("drawing", get_args(Drawing))
+@pytest.mark.parametrize("name", ["mref", "mdist", "mbg"])
+def test_gpu_draws_the_bytes_of_the_cpu(name: str, drawing: Drawing, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the kernels, and by torch's own operations."""
+    here = authors_scenes(name, drawing)
+    assert fused.why_not(torch.device("cuda")) == ""
+    assert torch.equal(render(here.to("cuda")).cpu(), render(here))
+    monkeypatch.setattr(fused, "_failure", "left out by the test")
+    assert torch.equal(render(here.to("cuda")).cpu(), render(here))

@@ -1,12 +1,14 @@
 """MDIST: crops of the split's own glyphs, added by whole numbers, the same for every batch and order."""
 
 import hashlib
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
 
+from authors_paste import add
 from saccade.data.scenes.distractors import Distractors
 from saccade.data.scenes.glyphs import GlyphSet, glyphs_for
 from saccade.data.scenes.hashing import hash_state, hash_words, rounded_normal
@@ -46,27 +48,55 @@ def test_batch_and_order_do_not_matter():
     assert len({digest(picture) for picture in whole}) == 60
 
 
+def crops(scene: int) -> Iterator[tuple[np.ndarray, np.ndarray, int, int]]:
+    """Ink (side,side), colour (3,), left and top of each crop, drawn with plain Python integers."""
+    glyphs = glyphs_for("train", "pack")
+    for k in range(17):
+        state = hash_state(0, torch.tensor(scene))
+        (glyph, offset), (colour, noise), (scale, place) = (
+            [int(word) for word in hash_words(state, 50 + stream, torch.tensor(k))] for stream in range(3)
+        )
+        side = (163840 + (scale * 819200 >> 32)) >> 16  # 2.5 + U · 12.5 px in 2⁻¹⁶ px
+        left, rest = divmod(offset * 23, 1 << 32)
+        top = rest * 23 >> 32
+        x, rest = divmod(place * (101 - side), 1 << 32)
+        y = rest * (101 - side) >> 32
+        crop = glyphs.images[glyph * len(glyphs) >> 32][top : top + 5, left : left + 5]
+        ink = resized(crop[None], torch.tensor([side]), side)[0].byte().numpy()
+        tint = rgb(torch.tensor(colour * 5 >> 32), rounded_normal(torch.tensor(noise), 10.0)).numpy()
+        yield ink, tint, x, y
+
+
 def test_crops_worked_out_one_by_one():
     """Crop by crop on the host with plain Python integers, bytes added with a stop at 255."""
-    glyphs = glyphs_for("train", "pack")
     for scene in (0, 3, 77):
         expected = np.zeros((3, 100, 100), dtype=np.int64)
-        for k in range(17):
-            state = hash_state(0, torch.tensor(scene))
-            (glyph, offset), (colour, noise), (scale, place) = (
-                [int(word) for word in hash_words(state, 50 + stream, torch.tensor(k))] for stream in range(3)
-            )
-            side = (163840 + (scale * 819200 >> 32)) >> 16  # 2.5 + U · 12.5 px in 2⁻¹⁶ px
-            left, rest = divmod(offset * 23, 1 << 32)
-            top = rest * 23 >> 32
-            x, rest = divmod(place * (101 - side), 1 << 32)
-            y = rest * (101 - side) >> 32
-            crop = glyphs.images[glyph * len(glyphs) >> 32][top : top + 5, left : left + 5]
-            ink = resized(crop[None], torch.tensor([side]), side)[0].long().numpy()
-            tint = rgb(torch.tensor(colour * 5 >> 32), rounded_normal(torch.tensor(noise), 10.0)).numpy()
-            expected[:, y : y + side, x : x + side] += (2 * tint[:, None, None] * ink + 255) // 510
+        for ink, tint, x, y in crops(scene):
+            side = len(ink)
+            expected[:, y : y + side, x : x + side] += (2 * tint[:, None, None] * ink.astype(int) + 255) // 510
         found = painted(torch.tensor([scene]))[0].numpy()
         assert np.array_equal(found, expected.clip(max=255))
+
+
+def test_the_authors_crops_are_cut_to_bytes_and_wrap_around():
+    """The sums of the released generator, with NumPy's bytes; of 400 scenes those in which the most light meets."""
+    numbers = torch.arange(400)
+    blended, theirs = painted(numbers), painted(numbers, drawing="authors")
+    darker = (blended.int() - theirs.int()).amax((1, 2, 3))  # (B,) a sum that wraps loses most of its light
+    for scene in darker.topk(3).indices.tolist():
+        assert int(darker[scene]) > 100
+        expected = np.zeros((100, 100, 3), np.uint8)
+        for ink, tint, x, y in crops(scene):
+            add(expected, ink, tint.tolist(), x, y)
+        apart = expected.transpose(2, 0, 1).astype(int) - theirs[scene].numpy()
+        assert np.abs((apart + 128) % 256 - 128).max() <= 2
+
+
+def test_both_drawings_take_turns():
+    numbers = torch.tensor([4, 7, 1, 2])
+    blended, theirs, both = (painted(numbers, drawing=drawing) for drawing in ("blend", "authors", "both"))
+    assert not torch.equal(blended[1], theirs[1])
+    assert torch.equal(both, torch.stack([blended[0], theirs[1], theirs[2], blended[3]]))
 
 
 def test_more_crops_never_darken_a_pixel_and_many_meet_the_ceiling():

@@ -130,7 +130,8 @@ torch.set_num_threads(1)
 glyphs, plain = glyphs_for("train", "pack"), fused.why_not
 numbers = torch.tensor([0, 1, 2**33 + 7])
 photographs, large = photographs_for("test"), {"size": 128, "count": (2, 5), "scale": (0.4, 4.0)}
-for settings in ({"background": Distractors()}, {"background": photographs, "max_tries": 20}, large):
+mixed = {"background": Distractors(drawing="both"), "drawing": "both"}  # kernels have one way for all drawings
+for settings in ({"background": Distractors()}, mixed, {"background": photographs, "max_tries": 20}, large):
     spec = SceneSpec(**settings)
     fused.why_not = plain
     expected = sample_layout(spec, glyphs, 5, numbers)

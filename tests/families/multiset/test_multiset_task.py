@@ -415,6 +415,8 @@ def test_a_saved_model_is_scored_on_its_own_data(tmp_path: Path) -> None:
         MultisetTask.evaluate(model, split="test", sweeps=5, **given)
     with pytest.raises(ConfigError, match="no protocols"):
         MultisetTask.scored_on(facts, Wanted(protocol="authors"))
+    with pytest.raises(ConfigError, match="no choice of drawings"):
+        MultisetTask.scored_on(facts, Wanted(drawing="authors"))
     with pytest.raises(ConfigError, match="say by themselves"):
         MultisetTask.evaluate(torch.nn.Linear(1, 1), split="test", **given)
 

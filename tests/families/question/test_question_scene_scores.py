@@ -178,7 +178,7 @@ def evaluated():
 
 def test_the_keys_are_exactly_these(evaluated):
     assert set(evaluated) == {
-        "data", "glyphs", "backgrounds", "split", "protocol", "seed", "n",
+        "data", "glyphs", "backgrounds", "drawing", "split", "protocol", "seed", "n",
         "definition", "metrics", "attention", "baselines", "intervals", "counts",
     }  # fmt: skip
     assert set(evaluated["metrics"]) == {"accuracy", "swapped_query", "accuracy_by_scale"}

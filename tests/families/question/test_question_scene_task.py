@@ -11,14 +11,16 @@ from torch import nn
 
 import saccade.data.scenes.stream as stream
 import saccade.families.question.scene_data as attributes
+from saccade.engine.data_note import DataNote, compared
 from saccade.engine.protocol import Trainable
-from saccade.engine.recipe import Phase
+from saccade.engine.recipe import Phase, load_recipe
 from saccade.errors import ConfigError, DataError
 from saccade.families import families, family
 from saccade.families.contract import load_target
 from saccade.families.question.losses import CrossEntropy, Default, Reinforce
 from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.table_task import TableTask
+from saccade.models.io.facts import read_facts
 from saccade.models.io.folder import load_model
 from saccade.tasks.task import in_batches
 
@@ -378,7 +380,7 @@ def test_the_model_folder_says_how_it_was_made(tmp_path):
     model, facts = load_model(tmp_path / "m")
     assert all(torch.equal(value, task.model.state_dict()[name]) for name, value in model.state_dict().items())
     expected = {"name": "mref", "glyphs": "pack", "backgrounds": None, "protocol": "unlimited", "asks": 1}
-    assert facts.data == expected | {"augment": None, "seed": 0}
+    assert facts.data == expected | {"drawing": "blend", "augment": None, "seed": 0}
     assert (facts.architecture, facts.family, facts.seed, facts.protocol) == ("soft", "question", 2, "unlimited")
     assert facts.model["channels"] == 4
     assert (facts.recipe, facts.revision) == ({"name": "r"}, "abc")
@@ -410,3 +412,34 @@ def test_other_photographs_are_named_and_other_scenes_have_none(tmp_path):
     )
     assert "ship" not in new_task(name="mbg", backgrounds=str(tmp_path)).described()
     assert (new_task().described(), new_task().noted()) == ("", {})
+
+
+# ---------------------------------------------------------------- drawings
+
+
+def test_the_drawing_of_a_run_is_in_its_log_its_data_note_and_its_card(tmp_path):
+    task = new_task(drawing="authors")
+    assert task.described() == "drawing: authors"
+    assert ("drawing", '"authors"') in task.data_parts()["settings"]
+    task.save_model(task.model, tmp_path / "model", {})
+    assert "- data.drawing: authors\n" in (tmp_path / "model" / "card.md").read_text(encoding="utf-8")
+    assert read_facts(tmp_path / "model").data["drawing"] == "authors"
+
+
+def test_a_run_that_began_before_there_were_drawings_goes_on(tmp_path):
+    """Its note has no word of them; one that is drawn otherwise is other data."""
+    now = new_task().data_parts()
+    assert "drawing" not in dict(now["settings"])
+    DataNote(now).write(tmp_path)
+    assert compared(tmp_path, new_task(drawing="blend").data_parts(), accept=False).changes == ()
+    with pytest.raises(DataError, match=r'settings: 1 added .first drawing: "authors"'):
+        compared(tmp_path, new_task(drawing="authors").data_parts(), accept=False)
+
+
+SCENE_RECIPES = [name for name in family("question").recipes() if name.endswith(("-mref", "-mdist", "-mbg", "-fast"))]
+
+
+@pytest.mark.parametrize("recipe", SCENE_RECIPES)
+def test_recipes_draw_as_the_authors_with_their_sizes_and_blend_fresh_scenes(recipe):
+    drawn = [load_recipe(recipe, protocol=protocol).data.get("drawing") for protocol in ("authors", "unlimited")]
+    assert drawn == ["authors", None]

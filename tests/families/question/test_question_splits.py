@@ -39,6 +39,17 @@ def test_files_hold_what_the_generator_made(tmp_path):
             assert thing["scale"] == pytest.approx(layout.scale[b, k].item(), abs=1e-4)
 
 
+def test_each_line_says_how_its_scene_is_drawn(tmp_path):
+    told = {}
+    for drawing in ("blend", "authors", "both"):
+        out = write_split({**PACK, "drawing": drawing}, "val", 4, tmp_path / drawing, start=3)
+        lines = [json.loads(line) for line in (out / "scenes.jsonl").read_text().splitlines()]
+        told[drawing] = [(line["drawing"], (out / line["file"]).read_bytes()) for line in lines]
+    assert {name for name, _ in told["blend"]} == {"blend"}
+    assert {name for name, _ in told["authors"]} == {"authors"}
+    assert told["both"] == [told["authors"][0], told["blend"][1], told["authors"][2], told["blend"][3]]  # 3, 4, 5, 6
+
+
 def test_a_folder_with_content_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(OutputError, match="not an empty folder"):

@@ -189,6 +189,8 @@ def test_a_model_of_pictures_has_to_be_told_where_they_are(run: Path, table: Pat
         scored(run, f"csv:{table}", glyphs="pack")
     with pytest.raises(ConfigError, match="--protocol is about generated scenes"):
         scored(run, f"csv:{table}", protocol="authors")
+    with pytest.raises(ConfigError, match="--drawing is about generated scenes"):
+        scored(run, f"csv:{table}", drawing="authors")
     with pytest.raises(DataError, match="no split 'tset': did you mean 'test'"):
         scored(run, f"csv:{table}", split="tset")
     with pytest.raises(DataError, match="no reader 'cvs': did you mean 'csv'"):

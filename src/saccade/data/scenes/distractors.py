@@ -5,7 +5,8 @@ glyphs a picture, each in one of the five colours with its own noise, its scale 
 background wherever it falls. Many crops are blank, as glyphs are mostly border. Digits know nothing of them: their
 positions are rejected for other digits only.
 
-Deviation: the authors add bytes, which wrap around where crops of bright colours cross; here the sum stops at 255.
+The authors cut coloured crops to whole numbers and add bytes, which wrap around where crops of bright colours cross.
+That is the drawing ``authors``; by default crops are rounded and sums stop at 255 (``drawing.py``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.backgrounds import BACKGROUND_DRAWS
+from saccade.data.scenes.drawing import Drawing, check_drawing, drawn_as_authors, painted
 from saccade.data.scenes.fused import by_kernel
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.hashing import hash_state, hash_words, rounded_normal, uniform_below, uniform_pair_below
@@ -40,6 +42,12 @@ class Distractors:
     noise: float = 10.0
     """Standard deviation of the one number added to all three channels of a crop's colour."""
 
+    drawing: Drawing = "blend"
+    """How crops are coloured and added, see ``drawing.py``."""
+
+    def __post_init__(self) -> None:
+        check_drawing(self.drawing)
+
     @property
     def name(self) -> str:
         """Their number, as in ``distractors-17``."""
@@ -60,18 +68,19 @@ class Distractors:
         colour = rgb(uniform_below(for_colour, len(COLOURS)), rounded_normal(for_noise, self.noise))  # (B, K, 3)
         x, y = uniform_pair_below(for_place, size + 1 - side)
         corner = self._corners(uniform_below(for_glyph, len(glyphs)), for_offset)  # (B, K)
+        as_authors = drawn_as_authors(self.drawing, indices)  # (B,) or None
 
         def by_one_kernel() -> Tensor:
             from saccade.data.scenes.kernels import strew
 
             images = torch.zeros(len(indices), 3, size, size, dtype=torch.uint8, device=indices.device)
-            strew(images, glyphs, corner, side, x, y, colour, crop=self.crop, largest=largest)
+            strew(images, glyphs, corner, side, x, y, colour, as_authors, crop=self.crop, largest=largest)
             return images
 
         images = by_kernel(by_one_kernel, indices.device, size)
         if images is None:
             ink = resized(self._crops(glyphs, corner), side.flatten(), largest).int()  # (B·K, p, p)
-            images = _added(ink.view(*side.shape, largest, largest), colour.int(), x, y, size)
+            images = _added(ink.view(*side.shape, largest, largest), colour.int(), x, y, size, as_authors)
         return images
 
     def _corners(self, glyph: Tensor, for_offset: Tensor) -> Tensor:
@@ -89,8 +98,8 @@ class Distractors:
         return glyphs.images.flatten()[corner.flatten()[:, None, None] + inside]
 
 
-def _added(ink: Tensor, colour: Tensor, x: Tensor, y: Tensor, size: int) -> Tensor:
-    """The sum, stopped at 255, of coloured crops with corners ``x``, ``y`` (B, K): (B, 3, size, size) uint8.
+def _added(ink: Tensor, colour: Tensor, x: Tensor, y: Tensor, size: int, as_authors: Tensor | None) -> Tensor:
+    """The sum of coloured crops with corners ``x``, ``y`` (B, K): (B, 3, size, size) uint8.
 
     Whole numbers add up to the same in any order, so a device may take the crops as they come.
 
@@ -100,6 +109,7 @@ def _added(ink: Tensor, colour: Tensor, x: Tensor, y: Tensor, size: int) -> Tens
         x: left edges.
         y: top edges.
         size: side of the pictures.
+        as_authors: (B,) bool, the scenes whose sums wrap around; None: none. All others stop at 255.
     """
     batch, padding = len(ink), ink.shape[-1]
     width = size + padding  # room at the right and below for the empty part of a crop
@@ -110,7 +120,12 @@ def _added(ink: Tensor, colour: Tensor, x: Tensor, y: Tensor, size: int) -> Tens
     images = torch.empty(batch, 3, size, size, dtype=torch.uint8, device=ink.device)
     canvas = torch.empty(batch, width, width, dtype=torch.int32, device=ink.device)
     for channel in range(3):
-        light = divided_by_255(ink * colour[..., channel, None, None])  # (B, K, p, p)
+        shade = colour[..., channel, None, None]  # (B, K, 1, 1)
+        light = divided_by_255(ink * shade)  # (B, K, p, p)
+        if as_authors is not None:
+            light = torch.where(as_authors[:, None, None, None], painted(shade, ink), light)
         canvas.zero_().view(-1).scatter_add_(0, at, light.flatten())
+        if as_authors is not None:
+            canvas[as_authors] &= 255
         images[:, channel] = canvas[:, :size, :size].clamp_(max=255)
     return images

@@ -52,27 +52,38 @@ def inked_on_host(
             yield found & ((1 << bits) - 1), found >> bits, inks.take(at).astype(np.uint16)
 
 
-def paint_on_host(pictures: Tensor, pixels: Iterator[Pixels], rgb: Tensor) -> None:
+def paint_on_host(pictures: Tensor, pixels: Iterator[Pixels], rgb: Tensor, as_authors: Tensor | None = None) -> None:
     """Paint objects that share no pixel onto ``pictures`` (B, 3, H, W) uint8, in place.
 
     Args:
         pictures: what lies behind the objects.
         pixels: where they have ink, positions in the first of three planes.
         rgb: (B, N, 3) colours 0..255.
+        as_authors: (B,) bool, the scenes that are drawn as the authors draw them, see ``drawing.py``; None: none.
     """
     flat, area = pictures.view(-1).numpy(), pictures.shape[-1] ** 2
     colours = np.ascontiguousarray(rgb.numpy().reshape(-1, 3).T.astype(np.uint16))  # (3, B·N)
+    pasted = None if as_authors is None else as_authors.numpy().repeat(rgb.shape[1])  # (B·N,) bool
     for obj, at, ink in pixels:
         transparent = np.uint16(255) - ink
         for colour in colours:
             # round(lit / 255) without a division, and within 16 bits
             lit = flat.take(at) * transparent
-            lit += ink * colour.take(obj)
+            shade = colour.take(obj)
+            if pasted is not None:
+                shade = np.where(pasted.take(obj), _painted(shade, ink), shade)
+            lit += ink * shade
             lit += np.uint16(128)
             lit += lit >> np.uint16(8)
             lit >>= np.uint16(8)
             flat[at] = lit.astype(np.uint8)
             at += area
+
+
+def _painted(colour: Array, ink: Array) -> Array:
+    """⌊colour · ink / 255⌋ without a division, and within 16 bits."""
+    product: Array = colour * ink
+    return (product + np.uint16(1) + (product >> np.uint16(8))) >> np.uint16(8)
 
 
 @lru_cache(maxsize=512)

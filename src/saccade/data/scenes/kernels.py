@@ -99,6 +99,7 @@ def paint(
     y: Tensor,
     present: Tensor,
     rgb: Tensor,
+    as_authors: Tensor | None = None,
     *,
     largest: int,
     warps: int = _WARPS,
@@ -114,13 +115,17 @@ def paint(
         y: (B, N) top edges.
         present: (B, N) bool.
         rgb: (B, N, 3) int64 colours 0..255.
+        as_authors: (B,) bool, the scenes that are drawn as the authors draw them, see ``drawing.py``; None: none.
         largest: the largest side there can be.
         warps: of each program.
     """
     if present.numel():
         _paint[(present.numel(),)](
             pictures,
-            *(column.contiguous() for column in (glyph, side, x, y, present, rgb)),
+            *(
+                column.contiguous()
+                for column in (glyph, side, x, y, present, rgb, _flags(as_authors, len(present), present))
+            ),
             glyphs.images,
             _table(largest, present.device),
             size=pictures.shape[-1],
@@ -139,12 +144,13 @@ def strew(
     x: Tensor,
     y: Tensor,
     rgb: Tensor,
+    as_authors: Tensor | None = None,
     *,
     crop: int,
     largest: int,
     warps: int = 1,
 ) -> None:
-    """Add coloured crops of glyphs to ``pictures`` (B, 3, H, W) uint8, in place; sums stop at 255.
+    """Add coloured crops of glyphs to ``pictures`` (B, 3, H, W) uint8, in place.
 
     Args:
         pictures: what the crops are added to.
@@ -154,6 +160,7 @@ def strew(
         x: (B, K) left edges.
         y: (B, K) top edges.
         rgb: (B, K, 3) int64 colours 0..255.
+        as_authors: (B,) bool, the scenes whose sums wrap around; None: none. All others stop at 255.
         crop: side of the crops in the glyphs.
         largest: the largest side there can be.
         warps: of each program.
@@ -161,7 +168,7 @@ def strew(
     if side.numel():
         _strew[(len(side),)](
             pictures,
-            *(column.contiguous() for column in (corner, side, x, y, rgb)),
+            *(column.contiguous() for column in (corner, side, x, y, rgb, _flags(as_authors, len(side), side))),
             glyphs.images,
             coefficients(crop, largest, side.device, torch.float16),
             size=pictures.shape[-1],
@@ -203,6 +210,11 @@ def _table(largest: int, device: torch.device) -> Tensor:
     return coefficients(GLYPH, largest, device, torch.float16)
 
 
+def _flags(as_authors: Tensor | None, batch: int, like: Tensor) -> Tensor:
+    """(B,) bool on the device of ``like``: ``as_authors``, or False for all."""
+    return torch.zeros(batch, dtype=torch.bool, device=like.device) if as_authors is None else as_authors
+
+
 # ---------------------------------------------------------------- kernels
 
 
@@ -221,6 +233,12 @@ def _absorb(a, b, counter):
     """The hash state, with one counter below 2³² taken in."""
     a = _mix(a ^ counter.to(tl.uint32))
     return a, _mix(b + a)
+
+
+@triton.jit
+def _cut_by_255(product):
+    """⌊product / 255⌋ for 0 ≤ product ≤ 255²."""
+    return (product * 257 + 257) >> 16
 
 
 @triton.jit
@@ -369,6 +387,7 @@ def _place(
         "tops",
         "presents",
         "colours",
+        "pasted",
         "images",
         "table",
     ]
@@ -381,6 +400,7 @@ def _paint(
     tops,
     presents,
     colours,
+    pasted,
     images,
     table,
     size: tl.constexpr,
@@ -393,6 +413,7 @@ def _paint(
         side = tl.load(sides + digit).to(tl.int32)
         image = images + tl.load(glyphs + digit) * 784
         of_side = table + side * (largest * 28)
+        twice = tl.load(pasted + digit // slots) != 0
         corner = pictures + (digit // slots) * (3 * size * size) + tl.load(tops + digit) * size + tl.load(lefts + digit)
         top = tl.full((), 0, tl.int32)
         while top < side:
@@ -405,14 +426,25 @@ def _paint(
                 for channel in tl.static_range(3):
                     colour = tl.load(colours + digit * 3 + channel).to(tl.int32)
                     behind = tl.load(at + channel * size * size, mask=ink > 0, other=0).to(tl.int32)
-                    lit = (255 - ink) * behind + ink * colour
+                    shade = tl.where(twice, _cut_by_255(ink * colour), colour)
+                    lit = (255 - ink) * behind + ink * shade
                     tl.store(at + channel * size * size, (((lit + 128) * 257) >> 16).to(tl.uint8), mask=ink > 0)
                 left += tile
             top += tile
 
 
 @triton.jit(
-    do_not_specialize_on_alignment=["pictures", "corners", "sides", "lefts", "tops", "colours", "images", "table"]
+    do_not_specialize_on_alignment=[
+        "pictures",
+        "corners",
+        "sides",
+        "lefts",
+        "tops",
+        "colours",
+        "wrapped",
+        "images",
+        "table",
+    ]
 )
 def _strew(
     pictures,
@@ -421,6 +453,7 @@ def _strew(
     lefts,
     tops,
     colours,
+    wrapped,
     images,
     table,
     size: tl.constexpr,
@@ -431,6 +464,7 @@ def _strew(
     pad: tl.constexpr,
 ):
     scene = tl.program_id(0).to(tl.int64)
+    wraps = tl.load(wrapped + scene) != 0
     row = tl.arange(0, pad)
     number = tl.full((), 0, tl.int32)
     while number < count:
@@ -444,9 +478,10 @@ def _strew(
         at = corner + row[:, None] * size + row[None, :]
         for channel in tl.static_range(3):
             colour = tl.load(colours + crop * 3 + channel).to(tl.int32)
-            light = ((ink * colour + 128) * 257) >> 16
-            so_far = tl.load(at + channel * size * size, mask=ink > 0, other=0).to(tl.int32)
-            tl.store(at + channel * size * size, tl.minimum(so_far + light, 255).to(tl.uint8), mask=ink > 0)
+            light = tl.where(wraps, _cut_by_255(ink * colour), ((ink * colour + 128) * 257) >> 16)
+            total = tl.load(at + channel * size * size, mask=ink > 0, other=0).to(tl.int32) + light
+            total = tl.where(wraps, total & 255, tl.minimum(total, 255))
+            tl.store(at + channel * size * size, total.to(tl.uint8), mask=ink > 0)
         tl.debug_barrier()  # crops may cross: the next one reads what this one wrote
         number += 1
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.backgrounds import Background, Black
+from saccade.data.scenes.drawing import Drawing, check_drawing
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.palette import COLOURS, rgb
 from saccade.data.scenes.placement import FRACTION_BITS
@@ -181,8 +182,11 @@ class SceneSpec:
     """Tries per digit before the scene's scales and positions are drawn anew; the authors had no limit."""
     background: Background = field(default_factory=Black)
     """What lies behind the digits."""
+    drawing: Drawing = "blend"
+    """How digits are laid on it, see ``drawing.py``; distractors have a setting of the same name."""
 
     def __post_init__(self) -> None:
+        check_drawing(self.drawing)
         if not 1 <= self.count[0] <= self.count[1] <= 10:
             raise ConfigError(f"count: digits are distinct, so 1 ≤ fewest ≤ most ≤ 10, found {self.count}")
         if not 0 < self.scale[0] < self.scale[1] or int(GLYPH * self.scale[0]) < 1 or self.largest > self.size:

@@ -2,7 +2,8 @@
 
 Glyphs are resized in groups, and what is non-zero of them (a sixth of a picture) is kept as a list of (object, pixel,
 ink). A picture is the background with colour · ink/255 + background · (1 − ink/255), rounded, at the listed pixels; a
-mask is True there. All of it is whole numbers, so pictures too are the same on every device. NumPy does the work on the
+mask is True there. Scenes drawn as the authors draw them have ⌊colour · ink/255⌋ in place of the colour
+(``drawing.py``). All of it is whole numbers, so pictures too are the same on every device. NumPy does the work on the
 host (``host_pixels.py``) and torch elsewhere; on a GPU a kernel paints digits without a list (``kernels.py``), where it
 can be used and digits do not lie over each other.
 """
@@ -18,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from saccade.data.scenes.drawing import drawn_as_authors, painted
 from saccade.data.scenes.fused import by_kernel
 from saccade.data.scenes.host_pixels import Pixels, inked_on_host, paint_on_host
 from saccade.data.scenes.resize import by_padding, resized
@@ -86,10 +88,14 @@ def render(layout: SceneLayout) -> Tensor:
     """The pictures of a layout: (B, 3, H, W) uint8."""
     size = layout.spec.size
     images = layout.spec.background(layout.glyphs, layout.seed, layout.index, size)
-    if not layout.may_overlap and by_kernel(lambda: _painted(images, layout), layout.device, size) is not None:
+    as_authors = drawn_as_authors(layout.spec.drawing, layout.index)  # (B,) or None
+    if (
+        not layout.may_overlap
+        and by_kernel(lambda: _painted(images, layout, as_authors), layout.device, size) is not None
+    ):
         return images
     if not layout.may_overlap and layout.device.type == "cpu":
-        paint_on_host(images, _on_host(layout, planes=3), layout.rgb)
+        paint_on_host(images, _on_host(layout, planes=3), layout.rgb, as_authors)
         return images
     pixels = inked_pixels(layout)
     colours = layout.rgb.flatten(0, 1).T.int()  # (3, B·N)
@@ -97,13 +103,16 @@ def render(layout: SceneLayout) -> Tensor:
     flat, transparent = images.view(-1), 255 - pixels.ink
     at = pixels.position + scene * (2 * size * size)  # (M,) in the first plane: each scene before has two planes more
     for channel in range(3):
-        lit = (transparent * flat[at]).addcmul_(pixels.ink, colours[channel][pixels.obj])
+        colour = colours[channel][pixels.obj]  # (M,)
+        if as_authors is not None:
+            colour = torch.where(as_authors[scene], painted(colour, pixels.ink), colour)
+        lit = (transparent * flat[at]).addcmul_(pixels.ink, colour)
         flat[at] = divided_by_255(lit).byte()
         at += size * size
     return images
 
 
-def _painted(images: Tensor, layout: SceneLayout) -> Tensor:
+def _painted(images: Tensor, layout: SceneLayout, as_authors: Tensor | None) -> Tensor:
     """``images`` with the digits painted on them by a kernel, in place."""
     from saccade.data.scenes.kernels import paint
 
@@ -116,6 +125,7 @@ def _painted(images: Tensor, layout: SceneLayout) -> Tensor:
         layout.y,
         layout.present,
         layout.rgb,
+        as_authors,
         largest=layout.spec.largest,
     )
     return images

@@ -26,6 +26,7 @@ from saccade.data.pictures.augment import Augmentation
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.backgrounds import Background, Black
 from saccade.data.scenes.distractors import Distractors
+from saccade.data.scenes.drawing import Drawing
 from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
 from saccade.data.scenes.hashing import derive_seed, hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout, SceneSpec
@@ -42,7 +43,7 @@ SceneProtocol = Literal["authors", "unlimited"]
 
 BACKGROUNDS: dict[str, Callable[[SceneDataConfig, Split], Background]] = {
     "mref": lambda config, split: Black(),
-    "mdist": lambda config, split: Distractors(),
+    "mdist": lambda config, split: Distractors(drawing=config.drawing),
     "mbg": lambda config, split: photographs_for(split, config.backgrounds),
 }
 """What lies behind the digits of each data set; photographs are read for one split, when it is made."""
@@ -69,6 +70,8 @@ class SceneDataConfig:
     """Which digits each split is made of, see ``glyphs.py``."""
     backgrounds: str | None = None
     """Folder of photographs for mbg, see ``photographs.py``; the other sets have none."""
+    drawing: Drawing = "blend"
+    """How ink becomes colour, see ``drawing.py``: ``blend``, ``authors``, or ``both``, each for half of the scenes."""
     protocol: SceneProtocol = "unlimited"
     """Sizes and splits, see the module."""
     asks: int = 1
@@ -78,7 +81,12 @@ class SceneDataConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        choices = (("name", SPECS), ("glyphs", get_args(GlyphPolicy)), ("protocol", get_args(SceneProtocol)))
+        choices = (
+            ("name", SPECS),
+            ("glyphs", get_args(GlyphPolicy)),
+            ("drawing", get_args(Drawing)),
+            ("protocol", get_args(SceneProtocol)),
+        )
         for setting, known in choices:
             if (found := getattr(self, setting)) not in known:
                 raise ConfigError(f"{setting}: found '{found}'; {nearest(str(found), known)}")
@@ -208,7 +216,8 @@ class SceneData:
         allow_pack: bool = False,
     ) -> None:
         self.config, self.split = config, split
-        self.spec = replace(SPECS[config.name], background=BACKGROUNDS[config.name](config, split))
+        background = BACKGROUNDS[config.name](config, split)
+        self.spec = replace(SPECS[config.name], background=background, drawing=config.drawing)
         self.glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
         self.size = _SIZES[config.protocol][split]
         one_stream = config.protocol == "authors" and config.glyphs == "merged"

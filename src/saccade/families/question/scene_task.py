@@ -61,11 +61,13 @@ class SceneTask(QuestionTask):
         super().__init__(model=model, model_config=model_config, size=(side, side), protocol=chosen, seed=seed)
 
     def described(self) -> str:
-        """Which photographs lie behind the digits, if any do, and on a GPU what makes the scenes there.
+        """The photographs behind the digits, the drawing if it is not saccade's own, and what makes scenes on a GPU.
 
         The photographs that ship are too few to conclude anything from. A first scene shows whether the kernels build.
         """
         told = [f"{name}: {value}" for name, value in self.noted().items()]
+        if self.data_config.drawing != "blend":
+            told.append(f"drawing: {self.data_config.drawing}")
         if self.device.type == "cuda":
             self.split("train").stream.scenes(torch.zeros(1, dtype=torch.int64))
             told.append(f"scenes are made on {self.device} by {made_by(self.device, self.size[0])}")
@@ -85,6 +87,11 @@ class SceneTask(QuestionTask):
         if config.name == "mbg":
             found["backgrounds"] = photograph_entries(config.backgrounds, self.tell)
         return found
+
+    def data_parts(self) -> dict[str, Entries]:
+        """All that a run learns from; the drawing ``blend`` is left out, as older runs did not note theirs."""
+        parts = super().data_parts()
+        return {**parts, "settings": [entry for entry in parts["settings"] if entry != ("drawing", '"blend"')]}
 
     def make_split(self, name: str) -> SceneData:
         """One split of the scenes, on the device; fresh training scenes are drawn anew for each seed."""
@@ -112,7 +119,8 @@ class SceneTask(QuestionTask):
     @classmethod
     def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
         """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
-        changes = {"name": wanted.data, "protocol": wanted.protocol, "glyphs": wanted.glyphs, "seed": wanted.seed}
+        changes = {"name": wanted.data, "protocol": wanted.protocol, "seed": wanted.seed}
+        changes |= {"glyphs": wanted.glyphs, "drawing": wanted.drawing}
         settings = {**facts.data, **{key: value for key, value in changes.items() if value is not None}}
         return {"data": settings, "allow_pack": wanted.allow_pack}
 
@@ -139,6 +147,7 @@ class SceneTask(QuestionTask):
             "data": config.name,
             "glyphs": chosen.glyphs.name,
             "backgrounds": chosen.backgrounds,
+            "drawing": config.drawing,
             "split": split,
             "protocol": config.protocol,
             "seed": config.seed,

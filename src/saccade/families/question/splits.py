@@ -9,6 +9,7 @@ from typing import Any
 from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.export import check_request
 from saccade.data.pictures.near_copies import with_near_copies
+from saccade.data.scenes.drawing import drawing_of
 from saccade.data.scenes.export import object_facts, write_stream
 from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.layout import SceneLayout
@@ -54,7 +55,7 @@ def write_split(
 ) -> Path:
     """Write scenes as PNGs and ``scenes.jsonl``.
 
-    Each line holds file, seed, split, index, glyphs, background and objects (class, colour, rgb, box, scale).
+    Each line holds file, seed, split, index, glyphs, background, drawing and objects (class, colour, rgb, box, scale).
     """
     if settings["name"] not in SPECS:
         raise DataError(f"{settings['name']} is read, not generated; there is nothing to make")
@@ -66,7 +67,12 @@ def write_split(
     def facts(layout: SceneLayout, scene: int, file: str) -> dict[str, Any]:
         index = int(layout.index[scene])
         named = {"file": file, "seed": config.seed, "split": split, "index": index}
-        return {**named, **material, "objects": object_facts(layout, scene)}
+        return {
+            **named,
+            **material,
+            "drawing": drawing_of(config.drawing, index),
+            "objects": object_facts(layout, scene),
+        }
 
     what = f"{config.name} {split} ({config.protocol})"
     return write_stream(stream, facts, what, range(start, start + count), Path(out), progress)

@@ -138,7 +138,7 @@ class TableTask(QuestionTask):
         reader = facts.data.get("name")
         if wanted.data is None:
             raise ConfigError(f"a model does not remember where its pictures were; give --data {reader}:PATH")
-        for name in ("protocol", "glyphs"):
+        for name in ("protocol", "glyphs", "drawing"):
             if getattr(wanted, name) is not None:
                 raise ConfigError(f"--{name} is about generated scenes; this model answers questions about pictures")
         named = split_reference(wanted.data, READERS)[0]

@@ -111,6 +111,8 @@ class Score:
     """Which glyphs the scenes were made of."""
     backgrounds: str = ""
     """What lay behind them."""
+    drawing: str = ""
+    """How the scenes were drawn; empty in results that were made when there was one drawing, ``blend``."""
     beam: int | None = None
     """How many captions were followed side by side, where captions were said."""
     length_penalty: float | None = None

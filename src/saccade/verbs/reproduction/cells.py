@@ -19,6 +19,8 @@ class Setting:
     """``disjoint`` between training and test, or ``merged``; empty for data that is not made of glyphs."""
     compared: bool = False
     """Whether the paper's cells were made in this setting."""
+    drawing: str = "blend"
+    """How scenes are drawn, see :attr:`saccade.recorded.RecordedRun.drawing`."""
 
     @property
     def label(self) -> str:
@@ -40,6 +42,8 @@ class TableCell:
     difference: Difference | None = None
     """Measured − published, if both exist and the paper's cell was made in this setting."""
     not_comparable: str = ""
+    drawn: str = ""
+    """The drawing of its runs, if it is not that of the setting."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; all scores are fractions."""
@@ -50,6 +54,7 @@ class TableCell:
             "data": self.data,
             "protocol": self.setting.protocol,
             "glyphs": self.setting.glyphs,
+            "drawing": self.drawn or self.setting.drawing,
             "mean": held and held.mean,
             "std": held and held.std,
             "interval": [held.low, held.high] if held else None,
@@ -65,18 +70,19 @@ class TableCell:
 # ---------------------------------------------------------------- words
 
 
-def measured_text(measured: Measured | None, *, beside: float | None = None, where: str = "") -> str:
+def measured_text(measured: Measured | None, *, beside: float | None = None, where: str = "", drawn: str = "") -> str:
     """``84.29±0.21 (82.94)`` over ``3 × 10,000``; a cell without a run says so.
 
     Args:
         measured: None if no run is recorded.
         beside: the published value, in brackets.
         where: on which data the published value was measured, if on other data.
+        drawn: how the scenes of its runs were drawn, if otherwise than the table says.
     """
     published = "" if beside is None else f" ({100 * beside:.2f}{where})"
     if measured is None:
         return NO_RUN + published
-    return f"{mean_text(measured)}{published}\n{seeds_text(measured)}"
+    return f"{mean_text(measured)}{published}\n{seeds_text(measured)}" + (f", {drawn}" if drawn else "")
 
 
 def mean_text(measured: Measured | None) -> str:

@@ -24,7 +24,8 @@ def cost_table(
     cells: dict[tuple[str, str], list[RecordedRun]] = {}
     for run in runs:
         if run.on in data and run.training.get("minutes") and run.training.get("steps"):
-            told = f"{run.on.upper()}, {Setting(run.protocol, run.glyphs).label}"
+            drawn = "" if run.drawing == "blend" else f", drawing {run.drawing}"
+            told = f"{run.on.upper()}, {Setting(run.protocol, run.glyphs).label}{drawn}"
             cells.setdefault((labels.get(run.system, run.system), told), []).append(run)
     rows = []
     for (system, told), found in sorted(cells.items(), key=lambda cell: _minutes(cell[1])):

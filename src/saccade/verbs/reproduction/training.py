@@ -39,9 +39,10 @@ class Job:
 
     @property
     def name(self) -> str:
-        """``hard-mref-authors-merged-seed0``, as recorded runs are called."""
+        """``hard-mref-authors-merged-authors-drawing-seed0``, as recorded runs are called."""
         glyphs = "" if self.setting.glyphs == "disjoint" else self.setting.glyphs
-        parts = (self.system, self.data, self.setting.protocol, glyphs, f"seed{self.seed}")
+        drawn = "" if self.setting.drawing == "blend" else f"{self.setting.drawing}-drawing"
+        parts = (self.system, self.data, self.setting.protocol, glyphs, drawn, f"seed{self.seed}")
         return "-".join(part for part in parts if part)
 
     @property

@@ -133,11 +133,56 @@ def test_further_runs_fill_gaps_and_replace_nothing():
 def test_missing_jobs_are_the_seeds_that_a_cell_lacks():
     table = Table1([fake_run("soft", seed=1), fake_run("blind", seed=0)], ("mref",), "authors")
     jobs = [job.name for job in table.missing(2)]
-    assert "soft-mref-authors-merged-seed0" in jobs
-    assert "soft-mref-authors-merged-seed1" not in jobs
-    assert "blind-mref-authors-merged-seed0" not in jobs
-    assert "soft-mref-authors-seed1" in jobs, "disjoint glyphs are another cell"
+    assert "soft-mref-authors-merged-authors-drawing-seed0" in jobs
+    assert "soft-mref-authors-merged-authors-drawing-seed1" not in jobs
+    assert "blind-mref-authors-merged-authors-drawing-seed0" not in jobs
+    assert "soft-mref-authors-authors-drawing-seed1" in jobs, "disjoint glyphs are another cell"
     assert not [name for name in jobs if name.startswith(("uniform", "grid_oracle"))], "bounds are not trained"
+
+
+# ---------------------------------------------------------------- drawings
+
+
+@pytest.mark.parametrize("drawing", ["blend", ""])
+def test_a_cell_of_runs_that_are_drawn_otherwise_says_so(drawing):
+    """Records from before there were several drawings do not name theirs: it is ``blend``."""
+    table = Table1([fake_run("soft", accuracy=0.8, drawing=drawing)])
+    assert row(table.accuracy("mref"), "SOFT")["authors merged"] == "80.00\n1 × 10,000, blend"
+    assert row(table.short(), "SOFT")["MREF as published"] == "80.00 (82.94)\n1 × 10,000, blend"
+    assert table.looking("mref").rows[0][1] == "authors merged\n1 × 10,000, blend"
+    assert "names their drawing behind its count" in table.short().note
+    assert table.cell("accuracy", "soft", "mref", SETTINGS[0]).to_json()["drawing"] == "blend"
+    assert "soft-mref-authors-merged-authors-drawing-seed0" in [job.name for job in table.missing(1)]
+
+
+def test_runs_of_different_drawings_are_never_averaged():
+    old = [fake_run("soft", seed=seed, accuracy=0.1, drawing="blend") for seed in range(3)]
+    table = Table1(old).with_runs([fake_run("soft", seed=0, accuracy=0.8)])
+    cell = table.cell("accuracy", "soft", "mref", SETTINGS[0])
+    assert (cell.measured.mean, cell.measured.seeds, cell.drawn) == (0.8, (0,), "")
+    unlimited = {"protocol": "unlimited", "glyphs": "disjoint"}
+    mixed = [fake_run("soft", seed=seed, drawing=name, **unlimited) for seed, name in enumerate(("both", "authors"))]
+    assert Table1(mixed).drawn("soft", "mref", SETTINGS[-1]) == "authors"
+    assert len(Table1(mixed).of("soft", "mref", SETTINGS[-1])) == 1
+
+
+def test_a_run_that_was_scored_on_another_drawing_names_both():
+    run = fake_run("soft", protocol="unlimited", glyphs="disjoint", drawing="both", scored_on="authors")
+    assert run.drawing == "both, scored on authors"
+    cell = row(Table1([run]).accuracy("mref"), "SOFT")["unlimited"]
+    assert cell == "80.00\n1 × 10,000, both, scored on authors"
+    assert fake_run("soft", drawing="", scored_on="blend").drawing == "blend"
+
+
+def test_every_record_of_the_authors_sizes_keeps_its_drawing() -> None:
+    """They were made before scenes could be drawn otherwise; the recipes of today draw theirs as the authors do."""
+    old = [
+        run for run in (*recorded_runs(), *recorded_runs(variants=True)) if run.on in DATA and "drawing" not in run.data
+    ]
+    of_authors = [run for run in old if run.protocol == "authors"]
+    assert len(of_authors) >= 39
+    assert {run.drawing for run in old} == {"blend"}
+    assert all("data.drawing=blend" in run.again for run in of_authors)
 
 
 def test_the_table_on_photographs_names_the_set_and_says_which_are_too_few():

@@ -15,6 +15,7 @@ from saccade.verbs.reproduction.cells import Setting, mean_text, seeds_text
 
 UNTOLD = (
     "data.glyphs=",
+    "data.drawing=",
     "data.backgrounds=",
     "seed=",
     "compile=",
@@ -44,11 +45,10 @@ def ablation_table(runs: Sequence[RecordedRun], variants: Sequence[RecordedRun])
     """
     rows: list[list[str]] = []
     for key, group in _cells([run for run in variants if run.on in DATA]).items():
-        system, data, protocol, glyphs, _ = key
-        plain = [
-            run for run in runs if (run.system, run.on, run.protocol, run.glyphs) == (system, data, protocol, glyphs)
-        ]
-        told = f"{LABELS.get(system, system)}\n{data.upper()}, {Setting(protocol, glyphs).label}"
+        system, data, protocol, glyphs, drawing, _ = key
+        plain = [run for run in runs if _cell(run, run.system) == key[:-1]]
+        drawn = "" if drawing == "blend" else f", drawing {drawing}"
+        told = f"{LABELS.get(system, system)}\n{data.upper()}, {Setting(protocol, glyphs).label}{drawn}"
         if plain and told not in {row[0] for row in rows}:
             rows.append(_row(told, "as the recipe has it", plain))
         rows.append(_row(told, key[-1], group))
@@ -56,13 +56,17 @@ def ablation_table(runs: Sequence[RecordedRun], variants: Sequence[RecordedRun])
     return PlainTable("ablations: %, mean ± std over seeds", columns, rows)
 
 
-def _cells(variants: Sequence[RecordedRun]) -> dict[tuple[str, str, str, str, str], list[RecordedRun]]:
-    """Variants that differ in nothing but their seed."""
-    cells: dict[tuple[str, str, str, str, str], list[RecordedRun]] = {}
+def _cells(variants: Sequence[RecordedRun]) -> dict[tuple[str, ...], list[RecordedRun]]:
+    """Variants that differ in nothing but their seed, by system, data, protocol, glyphs, drawing, and what changed."""
+    cells: dict[tuple[str, ...], list[RecordedRun]] = {}
     for run in variants:
         system = run.recipe["name"].removesuffix(f"-{run.on}")
-        cells.setdefault((system, run.on, run.protocol, run.glyphs, changed(run)), []).append(run)
+        cells.setdefault((*_cell(run, system), changed(run)), []).append(run)
     return dict(sorted(cells.items()))
+
+
+def _cell(run: RecordedRun, system: str) -> tuple[str, ...]:
+    return system, run.on, run.protocol, run.glyphs, run.drawing
 
 
 def _row(told: str, what: str, runs: Sequence[RecordedRun]) -> list[str]:
@@ -120,7 +124,8 @@ def penalty_curve(runs: Sequence[RecordedRun], variants: Sequence[RecordedRun]) 
     unlimited = SETTINGS[-1]
     by_length: dict[str, dict[float, list[RecordedRun]]] = {}
     for run in (*runs, *variants):
-        wanted = (run.on, run.protocol, run.glyphs) == ("mref", unlimited.protocol, unlimited.glyphs)
+        setting = (unlimited.protocol, unlimited.glyphs, unlimited.drawing)
+        wanted = (run.on, run.protocol, run.glyphs, run.drawing) == ("mref", *setting)
         others = {key: value for key, value in run.settings.items() if key not in ("spread_penalty", "dropout")}
         plain = others.pop("gate_penalty", 0.0) == 0 and others in ({}, {"context": 3})
         if wanted and plain and run.recipe["model"]["name"] == "hattnet-ctx":

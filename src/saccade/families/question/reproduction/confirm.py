@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import hypot
 from typing import Any
 
+from saccade.config import from_dict
 from saccade.families.question.query_model import query_model
 from saccade.families.question.reproduction.table1 import DATA
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
@@ -75,12 +76,14 @@ def _confirm(
 
     told(0, limit)
     predictor = load(name, device)
+    recorded = next((run for run in runs if run.training.get("sha256") == facts.training.get("sha256")), None)
     # The photographs that a model was trained with are not here in general: the default ones stand in for them.
-    split = SceneData(SceneDataConfig(facts.data["name"]), "test", device=predictor.device, allow_pack=True)
+    drawing = (recorded.evaluation.drawing if recorded is not None else "") or facts.data.get("drawing", "blend")
+    config = from_dict(SceneDataConfig, {"name": facts.data["name"], "drawing": drawing})
+    split = SceneData(config, "test", device=predictor.device, allow_pack=True)
     scores = score_scenes(query_model(predictor), split, limit=limit, sweeps=0, progress=told)
     found = scores.summary()
     low, high = found["intervals"]["accuracy"]
-    recorded = next((run for run in runs if run.training.get("sha256") == facts.training.get("sha256")), None)
     return Confirmation(
         model=name,
         system=name.removesuffix(f"-{facts.data['name']}"),

@@ -153,8 +153,9 @@ def reading_table(study: ReadingStudy, runs: Sequence[RecordedRun], variants: Se
     title = f"Table 1b on {study.data.upper()} under every reading: true-positive strength %"
     note = (
         f"The first rows: the shipped models, trained on fresh scenes, n = {study.n:,} questions ({study.material}). "
-        "Below them: runs with the sizes of the released code, merged glyphs, product, edge extended. The list was "
-        "fixed before measuring; none of its rows is preferred."
+        "Below them: runs with the sizes of the released code, merged glyphs, product, edge extended; blend: scenes "
+        "drawn by saccade's blending, the others as the released code draws. The list was fixed before measuring; none "
+        "of its rows is preferred."
     )
     if study.data == "mbg":
         note += f" MBG: {OTHER_PHOTOGRAPHS}."
@@ -171,10 +172,13 @@ def training_rows(
     even = next(
         (found for system in systems if (found := measure(table.of(system, data, setting), METRIC, of="uniform"))), None
     )
-    rows = [["as trained with the authors' sizes", *map(mean_text, held), mean_text(even)]] if any(held) else []
+    drawn = [table.drawn(system, data, setting) for system in systems]
+    told = [mean_text(found) + (f", {how}" if how else "") for found, how in zip(held, drawn)]
+    rows = [["as trained with the authors' sizes", *told, mean_text(even)]] if any(held) else []
     wanted = (data, setting.protocol, setting.glyphs)
     for run in variants:
         if (run.on, run.protocol, run.glyphs) == wanted and run.system in systems:
             line = [mean_text(measure([run], METRIC)) if run.system == system else "–" for system in systems]
-            rows.append([f"… with {changed(run)}", *line, "–"])
+            how = "" if run.drawing == setting.drawing else f", {run.drawing}"
+            rows.append([f"… with {changed(run)}{how}", *line, "–"])
     return rows

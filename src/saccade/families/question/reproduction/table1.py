@@ -65,10 +65,17 @@ ROWS = (
 GATED = "-gated"
 """Ends the name of a bound that is made on the grids of gates."""
 LABELS = {row.system: row.label for row in ROWS}
+DRAWINGS = (
+    "Drawing: with the authors' sizes, scenes are drawn as their generator draws them (authors); unlimited, by "
+    "saccade's own blending (blend). A cell whose runs are drawn otherwise names their drawing behind its count; both: "
+    "half of the scenes each. Runs of different drawings are never averaged"
+)
+"""Said under every table of accuracies."""
 LEGEND = (
     "Each cell: mean ± standard deviation over seeds, and seeds × test examples. Published numbers are compared with "
     "the authors' sizes and merged glyphs, as their code has them; the interval of a difference counts the published "
-    "number as exact. varied: a part of each picture at a time, averaged weights, 100 epochs. sparse: a price on gates "
+    f"number as exact. {DRAWINGS}. "
+    "varied: a part of each picture at a time, averaged weights, 100 epochs. sparse: a price on gates "
     "open where nothing is. STN, plain: the window of its paper, any affine map. STN, bounded: the window stays inside "
     "the picture and leaves its start slowly; which of the two the paper had, it does not say. STN, tuned: attention "
     "points, the window is at "
@@ -79,10 +86,9 @@ LEGEND = (
     "multiplied as its maps are; – until a run was scored on all four."
 )
 
-
 SETTINGS = (
-    Setting("authors", "merged", compared=True),
-    Setting("authors", "disjoint"),
+    Setting("authors", "merged", compared=True, drawing="authors"),
+    Setting("authors", "disjoint", drawing="authors"),
     Setting("unlimited", "disjoint"),
 )
 
@@ -111,9 +117,12 @@ class Table1:
 
     def with_runs(self, more: Iterable[RecordedRun]) -> Table1:
         """The same table with further runs; where a cell already has a run of that seed, that one stays."""
-        there = {(run.system, run.on, run.protocol, run.glyphs, run.seed) for run in self.runs}
-        new = [run for run in more if (run.system, run.on, run.protocol, run.glyphs, run.seed) not in there]
-        return replace(self, runs=(*self.runs, *new))
+
+        def cell(run: RecordedRun) -> tuple[str | int, ...]:
+            return run.system, run.on, run.protocol, run.glyphs, run.drawing, run.seed
+
+        there = {cell(run) for run in self.runs}
+        return replace(self, runs=(*self.runs, *(run for run in more if cell(run) not in there)))
 
     @property
     def settings(self) -> tuple[Setting, ...]:
@@ -129,9 +138,18 @@ class Table1:
     # ------------------------------------------------------------ cells
 
     def of(self, system: str, data: str, setting: Setting) -> list[RecordedRun]:
-        """The runs of one cell."""
+        """The runs of one cell, all of one drawing: that of the setting, or another if there are none of it."""
         wanted = (system, data, setting.protocol, setting.glyphs)
-        return [run for run in self.runs if (run.system, run.on, run.protocol, run.glyphs) == wanted]
+        found = [run for run in self.runs if (run.system, run.on, run.protocol, run.glyphs) == wanted]
+        drawings = sorted(
+            {run.drawing for run in found}, key=lambda name: (name != setting.drawing, name != "blend", name)
+        )
+        return [run for run in found if run.drawing == drawings[0]]
+
+    def drawn(self, system: str, data: str, setting: Setting) -> str:
+        """The drawing of the runs of one cell, if it is not that of the setting."""
+        found = self.of(system, data, setting)
+        return found[0].drawing if found and found[0].drawing != setting.drawing else ""
 
     def cell(self, metric: str, system: str, data: str, setting: Setting) -> TableCell:
         """One score with its published neighbour."""
@@ -143,7 +161,8 @@ class Table1:
         published = row.metrics.get(metric) if row and setting.compared else None
         apart = difference(measured, published) if measured is not None and published is not None else None
         reason = OTHER_PHOTOGRAPHS if data == "mbg" else ""
-        return TableCell(metric, system, data, setting, measured, published, apart, reason)
+        drawn = self.drawn(system, data, setting)
+        return TableCell(metric, system, data, setting, measured, published, apart, reason, drawn)
 
     def _bound(self, metric: str, baseline: str, data: str, setting: Setting) -> Measured | None:
         """A baseline on the grid of the 4×4 models, or on the four of gated ones, as the first of them recorded it."""
@@ -178,7 +197,8 @@ class Table1:
                 if (recipe := f"{row.system}-{data}") not in recipes:
                     continue
                 for setting in self.settings:
-                    there = {run.seed for run in self.of(row.system, data, setting)}
+                    runs = self.of(row.system, data, setting)
+                    there = {run.seed for run in runs if run.drawing == setting.drawing}
                     jobs += [Job(recipe, row.system, data, setting, seed) for seed in range(seeds) if seed not in there]
         return jobs
 
@@ -202,7 +222,7 @@ class Table1:
             for setting in self.settings:
                 cell = self.cell(metric, row.system, data, setting)
                 line += [printed(cell)] if setting.compared else []
-                line += ["–" if row.kind == "bound" and cell.measured is None else measured_text(cell.measured)]
+                line += ["–" if row.kind == "bound" and cell.measured is None else _text(cell)]
                 line += [difference_text(cell.difference, cell.not_comparable)] if setting.compared else []
             rows.append(line)
         note = f"{data.upper()}: {OTHER_PHOTOGRAPHS}. {self.photographs()}" if data == "mbg" else ""
@@ -226,7 +246,9 @@ class Table1:
                 held = [self.cell(metric, row.system, data, setting).measured for metric in metrics]
                 first = next((found for found in held if found is not None), None)
                 if first is not None:
-                    rows.append([row.label, f"{setting.label}\n{seeds_text(first)}", *map(mean_text, held)])
+                    drawn = self.drawn(row.system, data, setting)
+                    told = f"{setting.label}\n{seeds_text(first)}" + (f", {drawn}" if drawn else "")
+                    rows.append([row.label, told, *map(mean_text, held)])
         columns = ("system", "training\nseeds × n", "selective", "pointing", "follows", "holds", "swapped")
         title = f"where it looked, and what an answer follows, % on {data.upper()}"
         return PlainTable(
@@ -251,8 +273,8 @@ class Table1:
                 cell, fresh = (self.cell("accuracy", row.system, data, setting) for setting in (compared, unlimited))
                 found |= cell.measured is not None or fresh.measured is not None
                 line += [
-                    measured_text(cell.measured, beside=cell.published, where=_where(cell)),
-                    measured_text(fresh.measured),
+                    _text(cell, beside=cell.published),
+                    _text(fresh),
                 ]
             if row.kind == "paper":
                 rows.append(line)
@@ -261,7 +283,7 @@ class Table1:
         note = (
             "Measured (published); below it, seeds × test examples. As published: the sizes of the authors' code, "
             "glyphs shared between training and test; unlimited: fresh scenes, disjoint glyphs. "
-            f"MBG: {OTHER_PHOTOGRAPHS}. {self.photographs()}"
+            f"{DRAWINGS}. MBG: {OTHER_PHOTOGRAPHS}. {self.photographs()}"
         ).strip()
         return PlainTable("accuracy, measured (published)", columns, rows, note)
 
@@ -272,6 +294,11 @@ class Table1:
 def printed(cell: TableCell) -> str:
     """The published number in percent; that of a cell made on other photographs says where it was measured."""
     return "–" if cell.published is None else f"{100 * cell.published:.2f}{_where(cell)}"
+
+
+def _text(cell: TableCell, beside: float | None = None) -> str:
+    """What was measured, with the published value ``beside`` it in brackets."""
+    return measured_text(cell.measured, beside=beside, where=_where(cell), drawn=cell.drawn)
 
 
 def _where(cell: TableCell) -> str:
