@@ -154,7 +154,7 @@ def check(device: torch.device, chunk: int) -> int:
 
 def tune(device: torch.device, chunk: int, repeats: int) -> None:
     """Placing and painting with other numbers of warps and tries."""
-    from saccade.data.scenes import kernels
+    from saccade.data.scenes.kernels import painting, placing
 
     data = data_of("mref", device)
     spec, glyphs = data.spec, data.stream.glyphs
@@ -163,7 +163,7 @@ def tune(device: torch.device, chunk: int, repeats: int) -> None:
     where = (layout.glyph, layout.side, layout.x, layout.y, layout.present)
 
     def place(k: int, tries: int, warps: int) -> None:
-        kernels.place(
+        placing.place(
             glyphs,
             layout.glyph,
             state,
@@ -178,7 +178,7 @@ def tune(device: torch.device, chunk: int, repeats: int) -> None:
         )
 
     def paint(k: int, warps: int) -> None:
-        kernels.paint(images, glyphs, *where, rgb, largest=spec.largest, warps=warps)
+        painting.paint(images, glyphs, *where, rgb, largest=spec.largest, warps=warps)
 
     for tries in (8, 16, 32, 64):
         for warps in (2, 4, 8):

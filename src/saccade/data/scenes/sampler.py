@@ -2,7 +2,7 @@
 
 Per scene: a number of digits, uniform; identities, a random permutation of 0..9; colours, independent and with
 repeats; one normal number of noise per colour; then, digit by digit, scale and position by rejection: on the host by
-``host_placement.py``, on a GPU by ``kernels.py``, or by ``placement.py`` where there are no kernels.
+``host_placement.py``, on a GPU by ``kernels/placing.py``, or by ``placement.py`` where there are no kernels.
 After Seo, Lin, Cohen, Shen and Han, "Progressive Attention Networks for Visual Attribute Prediction"
 (arXiv:1606.02393) and the generator the authors released.
 
@@ -129,7 +129,7 @@ def _kernel_places(
     spec: SceneSpec, glyphs: GlyphSet, glyph: Tensor, scene: State, present: Tensor
 ) -> tuple[Tensor, Tensor]:
     """All attempts of all scenes by one kernel: extent, x and y as (3, B, N), and complete (B,) bool."""
-    from saccade.data.scenes.kernels import place
+    from saccade.data.scenes.kernels.placing import place
 
     return place(
         glyphs,
