@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from labelled_files import COLOURS, class_folders, picture, small_cifar, write_binary, write_package
 from PIL import Image
 
+from labelled_files import COLOURS, class_folders, picture, small_cifar, write_binary, write_package
 from saccade.config import from_dict
 from saccade.errors import ConfigError, DataError
 from saccade.families import family_of_data
