@@ -33,8 +33,8 @@ sys.exit(bool(cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), 0)
 def shared_gpu() -> Iterator[tuple[dict[str, str], str]]:
     """Environment variables for processes that share a GPU, and how they share it, in words.
 
-    While a daemon of one's own runs, SIGTERM and SIGHUP (the terminal was closed) raise SystemExit in the main thread, so
-    that it is ended.
+    While a daemon of one's own runs, SIGTERM and SIGHUP (the terminal was closed) raise SystemExit in the main thread,
+    so that it is ended.
     """
     program = shutil.which(PROGRAM)
     if program is None:
