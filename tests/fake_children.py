@@ -4,7 +4,9 @@ A job says what happens: ``kind`` (or the name of the recipe) is one of
 
 - ``ok``: trains and ends well; ``until``: the same, but ends only when the file ``until`` is there;
 - ``crash``: ends with a traceback; ``refuse``: tells why and ends with 2; ``early``: the same before it may begin;
+  ``late``: the same, but it takes a moment to end;
 - ``memory``: runs out of memory at the first attempt; ``killed``: is killed at the first attempt;
+- ``orphan``: ends well, but a process that it started lives on and holds its standard error;
 - ``wait``: trains until SIGTERM; ``time``: is out of time at once.
 """
 
@@ -32,6 +34,10 @@ kind = job.get("kind") or pathlib.Path(job.get("recipe") or "ok").stem
 again = job.get("attempts", 0)
 if kind == "early":
     refuse("no such data")
+if kind == "late":
+    say("refused", text="no such data")
+    time.sleep(0.5)
+    sys.exit(2)
 say("ready")
 line = sys.stdin.readline()
 if not line:
@@ -56,6 +62,10 @@ if kind == "memory" and not again:
     raise MemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
 if kind == "killed" and not again:
     os.kill(os.getpid(), signal.SIGKILL)
+if kind == "orphan":
+    import subprocess
+    left = subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"])
+    (out / "left").write_text(str(left.pid))
 if kind == "wait":
     signal.sigwait({signal.SIGTERM})
     result("signal")

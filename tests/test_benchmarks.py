@@ -59,14 +59,14 @@ MACHINE = {"device": "NVIDIA H200", "torch": "2.11.0", "when": "2026-11-16"}
 BUSY = {
     "label": "SOFT", "recipe": "soft-mref", "phase": "main", "busy": 0.934, "step_ms": 6.5, "kernels_per_step": 310.0,
     "examples_per_second": 157_538.0, "top": [{"kernel": "conv | x", "share": 0.41, "ms": 2.6, "runs": 400}],
-    "gaps": [{"between": "a → b", "ms": 0.2}],
+    "gaps": [{"between": "a → b", "ms": 0.2}], "compiled": True,
 }  # fmt: skip
 
 
 def test_tables_say_what_was_recorded_and_leave_out_what_was_not() -> None:
     report = {
         "sections": {
-            "busy": {"machine": MACHINE, "rows": [BUSY]},
+            "busy": {"machine": MACHINE, "rows": [BUSY, {**BUSY, "label": "HARD", "compiled": False}]},
             "seeds": {"machine": MACHINE, "skipped": "no --seeds"},
             "start": {"machine": {**MACHINE, "when": "2026-11-17"}, "error": "no"},
         }
@@ -75,6 +75,7 @@ def test_tables_say_what_was_recorded_and_leave_out_what_was_not() -> None:
     assert (
         "| training SOFT: share of the time in which the device computes | 93.4 % (a step 6.50 ms, 157,538 " in figures
     )
+    assert "| training HARD, not compiled: share of the time in which" in figures
     assert "`benchmarks/gpu.py --only busy`" in figures
     assert figures.endswith("NVIDIA H200, torch 2.11.0; 2026-11-16.\n")
     assert "seeds" not in figures

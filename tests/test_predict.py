@@ -164,6 +164,17 @@ def test_of_a_list_the_next_batch_is_prepared_before_this_one_is_answered(
         next(strict)
 
 
+def test_an_error_in_the_middle_leaves_no_thread_behind(tiny: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*given):
+        raise RuntimeError("no memory")
+
+    monkeypatch.setattr(tiny.responder, "respond", fail)
+    with pytest.raises(RuntimeError, match="no memory") as kept:  # with the frames of the error
+        list(tiny.look_many([noise(9, 9)] * 3, 0, batch_size=1))
+    assert kept.tb is not None
+    assert not [each for each in threading.enumerate() if each.name.startswith("preparing")]
+
+
 def test_a_run_folder_lends_its_own_name(tmp_path: Path) -> None:
     save_tiny(tmp_path / "my-run" / "model", name="")
     assert saccade.load(tmp_path / "my-run", "cpu").name == "my-run"

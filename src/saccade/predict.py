@@ -178,8 +178,9 @@ class Predictor:
         """
         query, chosen = self.question(ask), self.responder.options(options)
         batches = (self._ahead if isinstance(sources, Sequence) else self._one_by_one)(sources, batch_size, on_bad)
-        for items, given in batches:
-            yield from self._answer(self._encoded(items, given()), [query] * len(items), chosen)
+        with closing(batches):  # an error that somebody keeps would keep its threads and decoders too
+            for items, given in batches:
+                yield from self._answer(self._encoded(items, given()), [query] * len(items), chosen)
 
     def _one_by_one(
         self, sources: Iterable[Any], batch_size: int, on_bad: Callable[[Any, DataError], None] | None
@@ -195,7 +196,7 @@ class Predictor:
 
     def _ahead(
         self, sources: Iterable[Any], batch_size: int, on_bad: Callable[[Any, DataError], None] | None
-    ) -> Iterator[tuple[tuple[Item, ...], Callable[[], Prepared]]]:
+    ) -> Generator[tuple[tuple[Item, ...], Callable[[], Prepared]], None, None]:
         """The same, where the next batch is read before this one is handed on, and prepared in another thread.
 
         What is bad is told, and an error raised, when its turn comes: after the batch before it.

@@ -99,14 +99,31 @@ def test_without_a_daemon_the_gpu_is_shared_by_time_slicing(program, monkeypatch
         assert (environment, how) == ({}, "by time slicing, because nvidia-cuda-mps-control is not installed")
 
 
-def test_sigterm_ends_the_daemon_too(program) -> None:
+def _ended_by(number: signal.Signals) -> None:
+    assert signal.getsignal(number) is not signal.SIG_DFL  # or all tests would end here
+    signal.raise_signal(number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_would_end_the_process_ends_the_daemon_too(program, number: signal.Signals) -> None:
     told = program()
-    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    before = signal.getsignal(number)
     try:
+        signal.signal(number, signal.SIG_DFL)
         with pytest.raises(SystemExit) as ended, mps.shared_gpu():
-            signal.raise_signal(signal.SIGTERM)
-        assert ended.value.code == 143
+            _ended_by(number)
+        assert ended.value.code == 128 + number
         assert told.read_text().endswith(" quit\n")
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        assert signal.getsignal(number) is signal.SIG_DFL
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(number, before)
+
+
+def test_a_signal_that_is_ignored_stays_so(program) -> None:
+    program()
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup has it
+    try:
+        with mps.shared_gpu():
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

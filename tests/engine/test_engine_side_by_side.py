@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import fake_children
+from saccade.engine import side_by_side
 from saccade.engine.at_once import CONTEXT, AtOnce, cores, threads_each
 from saccade.engine.side_by_side import Run, SideBySide
 
@@ -106,6 +108,17 @@ def test_a_run_that_is_refused_while_it_waits_never_begins(tmp_path: Path) -> No
     assert (tmp_path / "1.txt").read_text() == "error: no such data\n"
 
 
+def test_a_run_that_was_refused_does_not_begin_before_its_process_has_ended(tmp_path: Path) -> None:
+    """What a child tells last and its end come apart, and another run may end in between."""
+    trained = Trained(tmp_path, "late")
+    trained.children.get_ready(1)
+    trained.on = lambda run, event: (tmp_path / "refused").touch() if event == "refused" else None
+    while not (tmp_path / "refused").exists():  # the child waits for an order that it does not take
+        trained.children._handle_events()
+    assert trained.train() is None
+    assert (trained.states, trained.runs[0].attempts, trained.runs[0].error) == (["failed"], 0, "no such data")
+
+
 def test_a_child_is_told_its_device_its_time_and_its_threads(tmp_path: Path) -> None:
     trained = Trained(tmp_path, "ok")
     trained.train(max_minutes=5.0)
@@ -125,6 +138,18 @@ def test_nothing_is_written_before_training_may_begin(tmp_path: Path) -> None:
     trained.children.end()
     assert not (tmp_path / "runs").exists()
     assert all(process.returncode is not None for process in processes)
+
+
+def test_a_process_that_a_child_leaves_behind_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(side_by_side, "_LAST_WORDS", 0.2)
+    trained = Trained(tmp_path, "orphan")
+    try:
+        assert trained.train() is None
+        left = int((tmp_path / "0" / "left").read_text())
+        os.kill(left, 0)  # it still lives
+    finally:
+        os.kill(int((tmp_path / "0" / "left").read_text()), signal.SIGKILL)
+    assert trained.states == ["finished"]
 
 
 # ---------------------------------------------------------------- memory

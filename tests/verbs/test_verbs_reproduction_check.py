@@ -11,9 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from saccade.cli import app
+from saccade.engine.recipe import load_recipe
 from saccade.errors import ConfigError
 from saccade.recorded import RecordedRun, read_run, recorded_runs, results_folder
-from saccade.verbs.reproduction import check
+from saccade.verbs.reproduction import check, commands
 from saccade.verbs.reproduction.check import check_records, check_tables
 from saccade.verbs.reproduction.commands import changes, pins_for, runs_made, runs_needed, trainings
 
@@ -127,3 +128,15 @@ def test_the_command_prints_a_table_and_fails_where_a_record_does(
 @pytest.mark.parametrize("words", [["hattnet-table1", "--check"], ["--check", "--coverage"]])
 def test_check_and_coverage_stand_alone(words: list[str]) -> None:
     assert CliRunner().invoke(app, ["reproduce", *words]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("recipe", "name"), [("ran-56", "cifar10"), ("racnn-details", "details"), ("racnn", "cub:birds")]
+)
+def test_a_setting_of_labelled_pictures_that_is_only_spelt_out_is_no_difference(recipe: str, name: str) -> None:
+    plain, spelt, other = (
+        commands._whole_data(load_recipe(recipe, overrides=[f"data.name={name}", *more]), {})
+        for more in ((), ("data.cache_mb=4096",), ("data.cache_mb=1",))
+    )
+    assert plain == spelt
+    assert plain != other

@@ -273,6 +273,29 @@ def test_runs_go_on_only_as_they_began(tmp_path: Path, recipe) -> None:
         saccade.train(ok, seeds=2, resume=True, **settings)
 
 
+@pytest.mark.usefixtures("fakes")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"result": None},
+        {"result": {}},
+        {"result": [1]},
+        {"attempts": "many"},
+        {"used": 3},
+        {"used": {"machine": None}},
+        {"attempts": 1e999},
+    ],
+)
+def test_a_damaged_entry_of_a_finished_run_is_refused(tmp_path: Path, recipe, wrong: dict) -> None:
+    out, ok = tmp_path / "runs", recipe("ok")
+    saccade.train(ok, seeds=1, out=out, device="cpu", quiet=True)
+    found = json.loads((out / "runs.json").read_text())
+    found["runs"][0] |= wrong
+    (out / "runs.json").write_text(json.dumps(found).replace("Infinity", "1e999"))
+    with pytest.raises(CheckpointError, match=r"runs.json cannot be read"):
+        saccade.train(ok, seeds=1, resume=True, out=out, device="cpu", quiet=True)
+
+
 # ---------------------------------------------------------------- what is refused
 
 

@@ -33,7 +33,8 @@ sys.exit(bool(cuda.cuInit(0) or cuda.cuDeviceGet(ctypes.byref(device), 0)
 def shared_gpu() -> Iterator[tuple[dict[str, str], str]]:
     """Environment variables for processes that share a GPU, and how they share it, in words.
 
-    While a daemon of one's own runs, SIGTERM raises SystemExit in the main thread, so that it is ended.
+    While a daemon of one's own runs, SIGTERM and SIGHUP (the terminal was closed) raise SystemExit in the main thread,
+    so that it is ended.
     """
     program = shutil.which(PROGRAM)
     if program is None:
@@ -47,7 +48,7 @@ def shared_gpu() -> Iterator[tuple[dict[str, str], str]]:
     for place in own.values():
         Path(place).mkdir()
     environment = {**os.environ, **own}
-    with _exit_at_sigterm():
+    with _unwind_at_signals():
         try:
             if _runs([program, "-d"], environment) and _runs([sys.executable, "-c", _PROBE], environment):
                 yield own, "by CUDA MPS, with a daemon of their own"
@@ -61,17 +62,18 @@ def shared_gpu() -> Iterator[tuple[dict[str, str], str]]:
 
 
 @contextmanager
-def _exit_at_sigterm() -> Iterator[None]:
-    """Inside, SIGTERM unwinds the stack where it would have ended the process."""
+def _unwind_at_signals() -> Iterator[None]:
+    """Inside, SIGTERM and SIGHUP unwind the stack where they would have ended the process."""
     is_main = threading.current_thread() is threading.main_thread()  # elsewhere Python allows no handlers
-    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if is_main and hasattr(signal, name)]
+    deadly = [number for number in known if signal.getsignal(number) is signal.SIG_DFL]
+    for number in deadly:
+        signal.signal(number, lambda number, frame: sys.exit(128 + number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in deadly:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _daemon(pipes: Path) -> int | None:

@@ -33,6 +33,7 @@ _BESIDE_OTHERS = ("CUDA error", "CUDNN_STATUS", "CUBLAS_STATUS")
 """With CUDA MPS a fault of one process can end others on the same GPU; who was hit by it says one of these."""
 _REMEMBERED = 200  # lines of a log
 _SIGKILL = -9  # how the kernel ends a process when the machine has no memory left
+_LAST_WORDS = 5.0  # seconds for what an ended child has told; a process that it left behind may hold the pipe for ever
 REFUSED = 2
 """Exit code of a child whose input was refused, or whose training broke; it has told why."""
 
@@ -68,6 +69,7 @@ class _Child:
     def __init__(self, run: Run, command: Sequence[str], environment: dict[str, str], events: queue.Queue[Any]) -> None:
         self.run = run
         self.is_told = False
+        self.is_refused = False  # it has told why, and is about to end
         self.said: list[str] = []
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(  # noqa: S603
@@ -130,8 +132,9 @@ class _Child:
 
     def _wait(self, events: queue.Queue[Any]) -> None:
         code = self.process.wait()
+        until = time.monotonic() + _LAST_WORDS
         for reader in self._readers:
-            reader.join()
+            reader.join(max(0.0, until - time.monotonic()))
         events.put((self, "end", code))
 
 
@@ -202,7 +205,8 @@ class SideBySide:
 
     def _begin_what_may(self) -> None:
         for run in self.runs:
-            if run.state != "waiting":
+            ready = self._children.get(run.name)
+            if run.state != "waiting" or (ready is not None and ready.is_refused):
                 continue
             running = [child.run for child in self._training()]
             if run.alone:
@@ -255,7 +259,7 @@ class SideBySide:
         if event["event"] == "result":
             run.result = {name: value for name, value in event.items() if name != "event"}
         elif event["event"] == "refused":
-            run.error = event["text"]
+            run.error, child.is_refused = event["text"], True
             child.keep_log(f"error: {event['text']}")
         elif event["event"] == "memory":
             found = {kind: each for kind, each in event.items() if kind != "event"}

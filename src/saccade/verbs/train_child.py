@@ -19,12 +19,16 @@ from saccade.config import from_dict
 from saccade.engine.event_lines import LineReporter
 from saccade.engine.side_by_side import REFUSED
 from saccade.errors import SaccadeError
+from saccade.quick_imports import process_is_a_command, quick_imports
 from saccade.verbs.train import Settings, prepare
 
 
 def train_child(orders: IO[str], reporter: LineReporter) -> int:
     """Train what ``orders`` say; the exit code."""
-    from saccade.engine.loop import fit  # takes seconds, so before it is told to begin
+    with quick_imports():  # takes seconds, so before it is told to begin
+        import torch._dynamo  # optimisers import it, compiled or not  # noqa: F401
+
+        from saccade.engine.loop import fit
 
     job = json.loads(orders.readline())
     out, resume = Path(job["out"]), bool(job["resume"])
@@ -60,6 +64,7 @@ def train_child(orders: IO[str], reporter: LineReporter) -> int:
 
 def main() -> int:
     """Keep standard output for events: what else is printed goes to standard error."""
+    process_is_a_command()
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     return train_child(sys.stdin, LineReporter(events))

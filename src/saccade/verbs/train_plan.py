@@ -103,8 +103,8 @@ class Before:
         for run in runs:
             entry = self.runs.get(run.name)
             if entry is not None and entry["state"] == "finished" and run.is_begun:
-                run.state, run.result, run.attempts = "finished", entry["result"], entry["attempts"]
-                run.used = dict(entry["used"])
+                run.state = "finished"
+                _restore(run, entry)
 
 
 def read_runs(folder: Path) -> Before:
@@ -129,15 +129,25 @@ def read_runs(folder: Path) -> Before:
         )
         if not 1 <= before.threads <= 4096:
             raise ValueError(f"threads {before.threads}")
-        for run in before.runs.values():
-            _ = run["state"], run["attempts"], run["used"], run["result"]
+        for entry in before.runs.values():
+            run = Run("", "", folder, folder)
+            _restore(run, entry)
+            result_of(run)
         return before
     except FileNotFoundError:
         raise CheckpointError(f"{folder} does not hold several runs (no {RUNS}); start without --resume") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, ConfigError) as error:
         raise CheckpointError(
             f"{path} cannot be read ({type(error).__name__}: {error}); it was not written so"
         ) from error
+
+
+def _restore(run: Run, entry: dict[str, Any]) -> None:
+    """Give ``run`` what runs.json says of its end."""
+    if entry["state"] == "finished" and entry["result"] is None:
+        raise ValueError(f"{entry['name']} is finished and has no result")
+    run.result, run.attempts = entry["result"], int(entry["attempts"])
+    run.used = {str(kind): int(used) for kind, used in entry["used"].items()}
 
 
 def result_of(run: Run) -> RunResult | None:
@@ -170,7 +180,7 @@ def _numbers(values: dict[str, float | None]) -> dict[str, float]:
 
 def _number(value: float | None) -> float:
     """A file has null where a score is not a number."""
-    return math.nan if value is None else value
+    return math.nan if value is None else float(value)
 
 
 def digest(recipe: Recipe) -> str:

@@ -265,6 +265,22 @@ def test_a_process_started_ahead_is_taken_once_and_not_left_behind(monkeypatch: 
     assert not any(decoder.is_alive for decoder in started)
 
 
+@linux
+def test_a_process_started_ahead_that_ended_meanwhile_costs_no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoder_pool, "_SHARED", shared := decoder_pool._Shared())
+    decoder_pool.start_ahead()
+    assert shared._ahead is not None
+    ended = shared._ahead[1].result()
+    ended._process.kill()
+    ended._process.wait()
+    made = DecoderPool(1)
+    try:
+        assert made.decode(encoded(noise()), "picture")[0].size == noise().size
+    finally:
+        made.close()
+    assert ended._requests.closed
+
+
 def test_memory_has_a_limit_and_the_process_outlives_it() -> None:
     """4,000² transparent pixels take 4 bytes each as decoded and as converted: 128 MB, beside Python and Pillow."""
     narrow = DecoderPool(1, memory=130 << 20)

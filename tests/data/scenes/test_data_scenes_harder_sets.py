@@ -72,7 +72,7 @@ def test_triples_do_not_depend_on_how_they_are_asked_for(name):
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("mref", "black"), ("mdist", "distractors-17"), ("mbg", "backgrounds-{split}-{count}-")],
+    [("mref", "black"), ("mdist", "distractors-17"), ("mbg", "shipped-{split}-{count}-")],
 )
 def test_results_can_say_what_lies_behind(name, expected):
     for split, count in (("train", 4), ("val", 2), ("test", 3)):

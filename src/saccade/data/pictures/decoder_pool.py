@@ -330,15 +330,19 @@ class _Shared:
                 threads.shutdown(wait=False)
 
     def started_ahead(self, memory: int) -> Decoder | None:
-        """The process of `start_ahead`, once; None where there is none, or it could not be started."""
+        """The process of `start_ahead`, once; None where there is none, it could not be started, or it has ended."""
         with self.lock:
             if self._ahead is None or self._ahead[0] != memory:
                 return None
             (_, starting), self._ahead = self._ahead, None
         try:
-            return starting.result()
+            started = starting.result()
         except DataError:  # a second try says why
             return None
+        if started.is_alive:
+            return started
+        started.close()  # it ended while nobody needed it
+        return None
 
     def close(self) -> None:
         """End the processes of the pool, and the one that nobody took."""

@@ -57,6 +57,7 @@ class ClassifyTask(PictureTask):
     """
 
     name = "classify"
+    data_settings = LabelDataConfig
     model_kind = PictureModel
     model_does = "says by itself what it sees"
     losses = LOSSES
