@@ -35,8 +35,13 @@ def deviations(architecture: str) -> tuple[str, ...]:
         if base.__module__.startswith("saccade.models"):
             text = ast.get_docstring(ast.parse(Path(inspect.getfile(base)).read_text())) or ""
             match = re.search(r"Deviations from the paper[^:]*:\s*(.*?)(?:\n\n|$)", text, re.DOTALL)
-            found += [plain(" ".join(match[1].split()))] if match else []
+            found += items(match[1]) if match else []
     return tuple(text for text in found if not text.startswith("none"))
+
+
+def items(text: str) -> list[str]:
+    """The points of a list, each in one line; a text that is no list is one."""
+    return [plain(" ".join(item.split())) for item in re.split(r"(?:^|\n)- ", text) if item.strip()]
 
 
 def plain(text: str) -> str:

@@ -1,11 +1,22 @@
 """Scores of models of stories: answers by task, supporting facts, notes."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
-from saccade.families.story.scores import CAUSAL, StoryScores, has_failed, is_supervised, note_on, unknown_words
+from saccade.families.story.scores import (
+    CAUSAL,
+    LEFT_OUT,
+    StoryScores,
+    has_failed,
+    has_left_out,
+    is_supervised,
+    note_on,
+    unknown_words,
+)
 from saccade.families.story.scoring import responding
 from saccade.families.story.scoring.responding import as_tensors, batch_for, errors_by_task, is_right, respond
 from saccade.families.story.scoring.sampling import sample_questions, story_numbers
@@ -218,6 +229,25 @@ def test_looks_that_were_taught_and_facts_that_carry_the_past_are_said():
     assert note_on(memn2n, supervised=False) == ""
 
 
+def test_a_model_whose_stories_left_out_what_the_supporting_facts_did_not_name_says_so():
+    told = replace(facts("answer"), data={"name": "babi", "leave_out": 0.3})
+    whole = replace(facts("answer"), data={"name": "babi", "leave_out": 0.0})
+    memn2n = MemN2NModel(MemN2NModel.tiny()).eval()
+    assert [has_left_out(each) for each in (told, whole, facts("answer"))] == [True, False, False]
+    assert "supporting facts" in note_on(memn2n, supervised=False, left_out=True)
+
+
+def test_records_and_shipped_models_that_used_supporting_facts_say_so():
+    root = Path(__file__).parents[3]
+    records = [json.loads(file.read_text()) for file in sorted((root / "docs" / "results").glob("*-babi-*.json"))]
+    shipped = json.loads((root / "src" / "saccade" / "zoo" / "dmn-babi" / "config.json").read_text())
+    told = [(each["data"], each["evaluation"].get("note", "")) for each in records]
+    told.append((shipped["data"], shipped["scores"][0]["note"]))
+    left_out = [LEFT_OUT in note for data, note in told if data.get("leave_out")]
+    assert len(left_out) >= 4 and all(left_out)
+    assert not any(LEFT_OUT in note for data, note in told if not data.get("leave_out"))
+
+
 def test_a_pass_that_chooses_the_end_is_no_look_at_a_sentence():
     """Two passes of three facts: the first looks at sentence 1, the second at the end, which is in slot 2."""
     model = DMNModel(replace(DMNModel.tiny(), gate="softmax", memory=2))
@@ -238,3 +268,11 @@ def test_words_that_a_model_does_not_know_are_told() -> None:
     said = unknown_words(asked, known)
     assert said == "the model does not know 2 of the words (anna, cellar), nor a word of 1 answers"
     assert unknown_words(asked, (*known, "anna", "cellar")) == ""
+
+
+def test_an_answer_of_several_words_is_known_in_the_form_that_the_model_says_it():
+    asked = [Asked(("Anna took the milk and the apple.",), "What has Anna?", "milk,apple")]
+    story = ("", "and", "anna", "apple", "has", "milk", "the", "took", "what")
+    assert unknown_words(asked, (*story, "milk,apple"), by_word=False) == ""
+    assert unknown_words(asked, story, by_word=True) == ""
+    assert "nor a word of 1 answers" in unknown_words(asked, story, by_word=False)

@@ -150,3 +150,10 @@ def test_half_precision_sums_as_single():
     score = true_positive_strength(torch.ones(1, 100, 100, dtype=torch.bfloat16), evidence)
     assert score.dtype == torch.float32
     assert score.item() == pytest.approx(0.5)
+
+
+def test_all_attention_on_the_evidence_is_a_share_of_exactly_one() -> None:
+    generator = torch.Generator().manual_seed(0)
+    evidence = torch.rand(64, 100, 100, generator=generator) < 0.3
+    maps = torch.rand(64, 100, 100, generator=generator) * evidence
+    assert torch.equal(true_positive_strength(maps, evidence), torch.ones(64))

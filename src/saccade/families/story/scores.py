@@ -20,6 +20,7 @@ from saccade.families.story.scoring.sentence_weights import sentence_weights
 from saccade.families.story.scoring.support_scores import SupportScores
 from saccade.families.story.stories import Asked, words_of
 from saccade.families.story.tensors import StoryTensors
+from saccade.families.story.vocabulary import AnswerForm, answer_tokens
 from saccade.metrics.columns import Columns, Values
 from saccade.metrics.intervals import Interval, mean_interval
 from saccade.metrics.summary import only_defined, summarise
@@ -31,6 +32,7 @@ FAILED = 0.05
 CAUSAL = 500
 """Questions of the causal tests, drawn from those that are scored."""
 SUPERVISED = "supervised: the looks were taught the supporting facts"
+LEFT_OUT = "the supporting facts said which sentences of its training stories could be left out"
 RECURRENT = "facts carry the sentences before them, so a look is not about one sentence alone"
 
 Progress = Callable[[int, int], None]
@@ -43,6 +45,7 @@ def score_stories(
     *,
     words: Sequence[str],
     supervised: bool = False,
+    left_out: bool = False,
     limit: int | None = None,
     sweeps: int | None = None,
     progress: Progress = lambda done, total: None,
@@ -55,6 +58,7 @@ def score_stories(
         split: train, val or test.
         words: the vocabulary of the model.
         supervised: whether its looks were taught the supporting facts; see :func:`is_supervised`.
+        left_out: whether sentences of its training stories were left out; see :func:`has_left_out`.
         limit: at most so many questions: whole stories, drawn by a hash, with the share of each task kept.
         sweeps: questions of the causal tests; None: 500.
         progress: called with questions done and questions in all.
@@ -64,16 +68,25 @@ def score_stories(
     questions = scored_questions(model, config, split, words=words, limit=limit)
     scores.add(model, questions, words, progress)
     told = {"data": config.name.partition(":")[0], "split": split, **scores.summary()}
-    notes = [each for each in (unknown_words(questions.asked, words), note_on(model, supervised=supervised)) if each]
+    note = note_on(model, supervised=supervised, left_out=left_out)
+    unknown = unknown_words(questions.asked, words, by_word=model.says_words)
+    notes = [each for each in (unknown, note) if each]
     return told | ({"note": "; ".join(notes)} if notes else {})
 
 
-def unknown_words(asked: Sequence[Asked], words: Sequence[str]) -> str:
-    """Which words of the questions, stories and answers the model does not know; nothing where it knows all."""
+def unknown_words(asked: Sequence[Asked], words: Sequence[str], *, by_word: bool = False) -> str:
+    """Which words of the questions, stories and answers the model does not know; nothing where it knows all.
+
+    Args:
+        asked: the questions with their stories.
+        words: the vocabulary of the model.
+        by_word: whether it says answers word by word; otherwise an answer is one entry of the vocabulary.
+    """
     known = frozenset(words)
     texts = {text for each in asked for text in (*each.sentences, each.question)}
     found = sorted({word for text in texts for word in words_of(text)} - known)
-    unanswerable = sum(not known.issuperset(words_of(each.answer)) for each in asked)
+    form: AnswerForm = "split" if by_word else "joined"
+    unanswerable = sum(not known.issuperset(answer_tokens(each.answer, form)) for each in asked)
     if not found and not unanswerable:
         return ""
     some = f"{', '.join(found[:10])}{' …' if len(found) > 10 else ''}"
@@ -95,9 +108,14 @@ def is_supervised(facts: ModelFacts) -> bool:
     return any((phase.get("loss") or {}).get("name") == "gated" for phase in phases)
 
 
-def note_on(model: StoryModel, *, supervised: bool) -> str:
-    """What has to be said with the scores of a model's looks."""
-    return "; ".join([SUPERVISED] * supervised + [RECURRENT] * model.facts_carry_the_past)
+def has_left_out(facts: ModelFacts) -> bool:
+    """Whether sentences were left out while training: supporting facts say which, so it learnt from these."""
+    return bool(facts.data.get("leave_out", 0))
+
+
+def note_on(model: StoryModel, *, supervised: bool, left_out: bool = False) -> str:
+    """What has to be said with the scores of a model."""
+    return "; ".join([SUPERVISED] * supervised + [LEFT_OUT] * left_out + [RECURRENT] * model.facts_carry_the_past)
 
 
 def has_failed(error: float) -> bool:

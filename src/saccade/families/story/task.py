@@ -236,10 +236,11 @@ class StoryTask(Task):
 
     @classmethod
     def scored_on(cls, facts: Any, wanted: Any) -> dict[str, Any]:
-        """The data, the vocabulary of the model, and whether its looks were taught."""
-        from saccade.families.story.scores import is_supervised
+        """The data, the vocabulary of the model, and what it learnt from supporting facts."""
+        from saccade.families.story.scores import has_left_out, is_supervised
 
-        return {**super().scored_on(facts, wanted), "words": facts.answers, "supervised": is_supervised(facts)}
+        taught = {"supervised": is_supervised(facts), "left_out": has_left_out(facts)}
+        return {**super().scored_on(facts, wanted), "words": facts.answers, **taught}
 
 
 def question_entries(source: StorySource, split: Split) -> Entries:

@@ -135,7 +135,8 @@ class MeasuredMaps:
     def _measured(flat: Tensor, peak: Tensor) -> Tensor:
         scaled = flat / peak[:, None]  # (k,P)
         tied, half = ((scaled >= share).sum(1, dtype=torch.int32) for share in (1 - TIE, 0.5))  # (k,) each
-        return torch.stack([scaled.sum(1).double(), tied.double(), half.double()])  # (3,k)
+        total = scaled.sum(1, dtype=torch.float64)  # (k,): as exact as sums over evidence, so that no share exceeds 1
+        return torch.stack([total, tied.double(), half.double()])  # (3,k)
 
     @cached_property
     def levels(self) -> Tensor:

@@ -19,7 +19,7 @@ from saccade.errors import CheckpointError, ConfigError
 from saccade.families.splits import config_of
 from saccade.families.story.data import READERS, StoryDataConfig
 from saccade.families.story.readers.babi import babi_files
-from saccade.families.story.scores import CAUSAL, StoryScores, is_supervised, note_on, scored_questions
+from saccade.families.story.scores import CAUSAL, StoryScores, has_left_out, is_supervised, note_on, scored_questions
 from saccade.families.story.scoring.responding import errors_by_task
 from saccade.models.io.facts import ModelFacts
 from saccade.models.io.folder import load_model
@@ -66,7 +66,7 @@ def record_runs(
     for done, run in enumerate(runs):
         progress(f"testing {run.name}", done, len(runs))
         model, kept, restarts = _tested(run, data, scores, marked, device)
-        note = note_on(model, supervised=is_supervised(kept))
+        note = note_on(model, supervised=is_supervised(kept), left_out=has_left_out(kept))
         facts.append(kept)
         found.append(restarts)
     _check(runs, facts, found)
