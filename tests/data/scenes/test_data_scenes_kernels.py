@@ -103,9 +103,11 @@ def test_scenes_do_not_change_when_the_kernels_fail(fresh, monkeypatch):
 def test_no_kernel_has_an_argument_that_triton_keeps_for_itself():
     """Triton refuses it at the launch, which shows on a GPU alone."""
     kept = {"stream", "device", "device_type", "grid", "warmup", "num_warps", "num_stages", "num_ctas"}
-    tree = ast.parse((Path(fused.__file__).parent / "kernels.py").read_text("utf-8"))
+    files = [Path(fused.__file__).parent / name for name in ("kernels.py", "paint_kernels.py")]
+    trees = [ast.parse(file.read_text("utf-8")) for file in files]
     kernels = {
         node.name: {argument.arg for argument in node.args.args}
+        for tree in trees
         for node in tree.body
         if isinstance(node, ast.FunctionDef) and node.decorator_list
     }

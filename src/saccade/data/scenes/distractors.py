@@ -71,7 +71,7 @@ class Distractors:
         as_authors = drawn_as_authors(self.drawing, indices)  # (B,) or None
 
         def by_one_kernel() -> Tensor:
-            from saccade.data.scenes.kernels import strew
+            from saccade.data.scenes.paint_kernels import strew
 
             images = torch.zeros(len(indices), 3, size, size, dtype=torch.uint8, device=indices.device)
             strew(images, glyphs, corner, side, x, y, colour, as_authors, crop=self.crop, largest=largest)

@@ -1,4 +1,4 @@
-"""Whether scenes are placed and painted by the kernels of ``kernels.py``, and why where they are not.
+"""Whether scenes are made by the kernels of ``kernels.py`` and ``paint_kernels.py``, and why where they are not.
 
 The kernels need a GPU, Triton (which comes with torch for CUDA) and pictures of at most 128 px. Everywhere else torch's
 own operations make the same scenes, more slowly. So they do for the rest of the process after a kernel could not be

@@ -101,7 +101,7 @@ class Photographs:
         mirrored = uniform_below(for_mirror, 2).bool()
 
         def by_one_kernel() -> Tensor:
-            from saccade.data.scenes.kernels import cut
+            from saccade.data.scenes.paint_kernels import cut
 
             return cut(pixels, corner, width, area, mirrored, size)
 

@@ -4,8 +4,8 @@ Glyphs are resized in groups, and what is non-zero of them (a sixth of a picture
 ink). A picture is the background with colour · ink/255 + background · (1 − ink/255), rounded, at the listed pixels; a
 mask is True there. Scenes drawn as the authors draw them have ⌊colour · ink/255⌋ in place of the colour
 (``drawing.py``). All of it is whole numbers, so pictures too are the same on every device. NumPy does the work on the
-host (``host_pixels.py``) and torch elsewhere; on a GPU a kernel paints digits without a list (``kernels.py``), where it
-can be used and digits do not lie over each other.
+host (``host_pixels.py``) and torch elsewhere. On a GPU a kernel paints digits without a list (``paint_kernels.py``),
+where it can be used and digits do not lie over each other.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def render(layout: SceneLayout) -> Tensor:
 
 def _painted(images: Tensor, layout: SceneLayout, as_authors: Tensor | None) -> Tensor:
     """``images`` with the digits painted on them by a kernel, in place."""
-    from saccade.data.scenes.kernels import paint
+    from saccade.data.scenes.paint_kernels import paint
 
     paint(
         images,
