@@ -72,5 +72,6 @@ FAMILY = Family(
     headline=("accuracy",),
     columns=(LABEL_COLUMNS,),
     tables=TABLES,
+    coverage="saccade.families.classify.coverage:COVERAGE",
     published="saccade.families.classify.published:PUBLISHED",
 )
