@@ -244,7 +244,8 @@ def test_records_and_shipped_models_that_used_supporting_facts_say_so():
     told = [(each["data"], each["evaluation"].get("note", "")) for each in records]
     told.append((shipped["data"], shipped["scores"][0]["note"]))
     left_out = [LEFT_OUT in note for data, note in told if data.get("leave_out")]
-    assert len(left_out) >= 4 and all(left_out)
+    assert len(left_out) >= 4
+    assert all(left_out)
     assert not any(LEFT_OUT in note for data, note in told if not data.get("leave_out"))
 
 
