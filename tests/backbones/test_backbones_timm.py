@@ -187,7 +187,7 @@ def test_models_that_cannot_be_used(timm, name: str, message: str) -> None:
 
 def test_without_timm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "timm", None)
-    with pytest.raises(MissingExtraError, match=r"timm.*pip install 'saccade\[timm\]'") as raised:
+    with pytest.raises(MissingExtraError, match=r"timm.*pip install 'saccade-attention\[timm\]'") as raised:
         build_backbone("timm:resnet18")
     assert raised.value.extra == "timm"
 
