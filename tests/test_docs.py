@@ -63,6 +63,14 @@ def test_the_guide_scores_a_method_of_ones_own(capsys):
     assert names["found"]["attention"]["true_positive_strength"] == pytest.approx(marked, abs=5e-4)
 
 
+def test_the_guide_puts_attention_into_a_network_of_ones_own():
+    text = (ROOT / "docs" / "guide.md").read_text().partition("### Attention in a network of your own")[2]
+    block = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+    names = {}
+    exec(compile(block, "guide.md", "exec"), names)
+    assert names["look"].frame.tolist() == [[16, 0, -7.5], [0, 16, -7.5]]
+
+
 PAGES = ("README.md", "CONTRIBUTING.md", "TESTING.md", *(f"docs/{name}.md" for name in ("guide", "papers", "results")))
 
 
