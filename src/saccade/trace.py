@@ -50,7 +50,7 @@ class Look:
     norm: Norm = "none"
     """What must hold of the weights."""
     frame: Tensor | None = None
-    """(2,3) or (B,2,3): this look's grid → pixels of the network input. None for slots, and where it is unknown: then the
+    """(2,3) or (B,2,3): this look's grid → pixels of the network input. None for slots, and if it is unknown: then the
     look cannot be drawn."""
     grid: geometry.Size | None = None
     """(H, W) of a crop's grid; taken from the weights otherwise."""

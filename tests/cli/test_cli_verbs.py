@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -210,6 +211,70 @@ def test_doctor_names_a_foreign_saccade(
 
 
 # ---------------------------------------------------------------- thin calls
+
+
+def trained_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *words: str) -> tuple[Result, list[str]]:
+    """The overrides that ``saccade train`` comes to; nothing is trained."""
+    from saccade.verbs import train as verb
+
+    came: list[str] = []
+
+    def prepare(recipe: object, settings: Any, **options: object) -> None:
+        came.extend(settings.overrides)
+        raise ConfigError("enough")
+
+    monkeypatch.setattr(verb, "prepare", prepare)
+    return run("train", *words, "--out", tmp_path), came
+
+
+def test_train_takes_the_usual_numbers_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from saccade.engine.recipe import load_recipe
+
+    words = ["--epochs", "3", "--batch-size", "8", "--lr", "1e-4", "--set", "seed=1"]
+    _, overrides = trained_with(monkeypatch, tmp_path, "attributes", *words)
+    recipe = load_recipe("attributes", overrides=overrides)
+    phase = recipe.phases[0]
+    assert (phase.epochs, phase.steps, phase.validate_every, phase.optimizer.lr) == (3, None, 1, 1e-4)
+    assert (recipe.batch_size, recipe.seed) == (8, 1)
+    _, overrides = trained_with(monkeypatch, tmp_path, "attributes", "--steps", "5")
+    phase = load_recipe("attributes", overrides=overrides).phases[0]
+    assert (phase.epochs, phase.steps, phase.validate_every) == (None, 5, None)  # one epoch is not one step
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["attributes", "--epochs", "3", "--steps", "5"], "give one of them"),
+        (["hsal-mnist-multiset", "--steps", "5"], "has the phases"),
+        (["--resume", "--lr", "0.1"], "keeps its recipe"),
+    ],
+)
+def test_train_refuses_numbers_that_it_cannot_place(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: list[str], said: str
+) -> None:
+    result, _ = trained_with(monkeypatch, tmp_path, *words)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_train_names_the_phase_that_numbers_are_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from saccade.engine.recipe import load_recipe
+
+    names = [phase.name for phase in load_recipe("hsal-mnist-multiset").phases]
+    words = ["hsal-mnist-multiset", "--phase", names[-1], "--steps", "5"]
+    _, overrides = trained_with(monkeypatch, tmp_path, *words)
+    assert f"phases.{len(names) - 1}.steps=5" in overrides
+
+
+def test_train_offline_fetches_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from saccade.backbones.hub import is_offline
+
+    monkeypatch.setenv("HF_HUB_OFFLINE", "")
+    monkeypatch.setenv("TRANSFORMERS_OFFLINE", "")
+    trained_with(monkeypatch, tmp_path, "soft-mref")
+    assert not is_offline()
+    trained_with(monkeypatch, tmp_path, "soft-mref", "--offline")
+    assert is_offline()
 
 
 def test_train_passes_everything_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
