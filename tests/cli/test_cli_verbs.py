@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner, Result
 
 import saccade
@@ -264,6 +265,27 @@ def test_train_names_the_phase_that_numbers_are_for(monkeypatch: pytest.MonkeyPa
     words = ["hsal-mnist-multiset", "--phase", names[-1], "--steps", "5"]
     _, overrides = trained_with(monkeypatch, tmp_path, *words)
     assert f"phases.{len(names) - 1}.steps=5" in overrides
+
+
+def test_a_path_alone_is_recognised_and_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("cat", "dog"):
+        for number in range(12):
+            place = tmp_path / "photos" / name / f"{number}.png"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (8, 8), (10 * number, len(name), ord(name[0]))).save(place)
+    result = run("data", "show", f"{tmp_path}/photos/", "--split", "train", "--out", tmp_path / "sheet.png")
+    assert result.exit_code == 0, result.output
+    assert f"{tmp_path}/photos/ is read as folder:{tmp_path}/photos\n" in result.stderr
+    assert "2 classes" in result.stderr
+    came: list[str] = []
+
+    def train(recipe: str | None, **options: Any) -> SimpleNamespace:
+        came.append(options["data"])
+        return SimpleNamespace(stopped="finished", model=None)
+
+    monkeypatch.setitem(saccade.__dict__, "train", train)
+    run("train", "ran-56-photos", "--data", f"{tmp_path}/photos/", "--out", tmp_path / "run")
+    assert came == [f"folder:{tmp_path}/photos"]
 
 
 def test_train_offline_fetches_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saccade.cli.named_data import named_data
 from saccade.cli.options import Device, Json, Quiet, Seed
 from saccade.cli.terminal import print_json, print_table, remark
 
@@ -32,7 +33,7 @@ def train(
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option("--data", help="A name, or READER:PATH as in csv:my.csv.", show_default=_OF_RECIPE),
+        typer.Option("--data", help="A name, READER:PATH as in csv:my.csv, or a path.", show_default=_OF_RECIPE),
     ] = None,
     backbone: Annotated[
         str | None, typer.Option("--backbone", help="What sees, by name.", show_default=_OF_RECIPE)
@@ -108,6 +109,7 @@ def train(
     import saccade
 
     recipes = recipe or []
+    data = None if data is None else named_data(data, quiet=quiet)
     if len(recipes) > 1 or seeds is not None or _holds_several(out, resume):
         from saccade.backbones.hub import work_offline
         from saccade.verbs.train import Settings

@@ -269,8 +269,16 @@ def _begin(task: Trainable, start: str, parts: Sequence[str]) -> None:
 
 
 def _anywhere(data: str | None) -> str | None:
-    """READER:PATH with the path spelt out, so that the run can be resumed from any folder; a name as it is."""
-    reader, sign, path = (data or "").partition(":")
+    """READER:PATH with the path spelt out, so that the run can be resumed from any folder; a name as it is.
+
+    A path alone gets the reader that it is known by (:mod:`saccade.data.tables.recognised`).
+    """
+    if data is None:
+        return None
+    from saccade.data.tables.recognised import recognised
+
+    data = recognised(data)
+    reader, sign, path = data.partition(":")
     return f"{reader}:{Path(path).expanduser().absolute()}" if sign and path and len(reader) > 1 else data
 
 

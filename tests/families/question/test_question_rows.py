@@ -216,7 +216,6 @@ def test_a_json_line_that_cannot_be_used_is_named(folder, row, reason):
     [
         ("", "no column image, query, label; the file is empty"),
         ("image,query,lable\na.png,q,x\n", "no column label; found image, query, lable; the first line"),
-        ("image;query;label\na.png;q;x\n", "cells are parted by ';', not by commas"),
         ("image,query,label,label\na.png,q,x,y\n", "more than one column label"),
         ("image,query" + ",x" * 500, "no column label; found image, query, x, .*, x, …; the first"),
         ("image,query,label\n", "t.csv: it is empty; add a row for each picture"),
@@ -230,6 +229,23 @@ def test_a_json_line_that_cannot_be_used_is_named(folder, row, reason):
 def test_a_table_that_cannot_be_used_says_why(folder, text, message):
     with pytest.raises(DataError, match=message):
         csv(folder, text)
+
+
+@pytest.mark.parametrize("between", [",", ";", "\t"])
+def test_semicolons_and_tabs_are_found_by_themselves(folder, between):
+    lines = ["image,query,label,box", 'a.png,q,"red, or so; both",1 2 3 4', "b.png,q,blue,"]
+    rows = csv(folder, "\n".join(line.replace(",", between) for line in lines).replace(f"red{between}", "red,")).rows
+    assert [row.labels for row in rows] == [("red, or so; both",), ("blue",)]
+    assert rows[0].box == (1, 2, 3, 4)
+
+
+def test_a_quoted_header_does_not_mislead(folder):
+    assert len(csv(folder, '"image","query","label","a;b;c;d;e"\na.png,q,x,\n').rows) == 1
+
+
+def test_the_datasets_library_calls_pictures_file_name(folder):
+    assert csv(folder, "file_name,query,label\na.png,q,x\n").rows[0].image.name == "a.png"
+    assert jsonl(folder, {"file_name": "b.png", "query": "q", "label": "x"}).rows[0].image.name == "b.png"
 
 
 def test_a_file_that_is_not_there(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from saccade.data.scenes import origin
-from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable, own_tables
+from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable, own_tables, picture_tables
 
 MODELS = {
     "stn": ModelSpec(
@@ -92,6 +92,7 @@ DATA = {
         get="download image_data, attributes and both picture archives of Visual Genome, unpack, name it vg:FOLDER",
     ),
     **own_tables("image, query, label (or labels); optional split, box, point, mask"),
+    **picture_tables(),
 }
 
 TABLES = {

@@ -25,6 +25,8 @@ from pathlib import Path
 
 from saccade.data.tables.doubts import repeated_keys
 from saccade.data.tables.leaks import Placed, check_splits
+from saccade.data.tables.metadata import metadata_rows
+from saccade.data.tables.parquet import parquet_rows
 from saccade.data.tables.rows import (
     Cells,
     FilesFrom,
@@ -52,7 +54,7 @@ class TableOptions:
 
 
 def read_csv(path: Path, options: TableOptions) -> QuestionTable:
-    """The questions of a CSV file with a header, commas between the cells, in UTF-8."""
+    """The questions of a CSV file with a header, in UTF-8."""
     return _table("csv", path, csv_rows(path, ("image", "query", "label|labels")), [], [], options)
 
 
@@ -62,24 +64,46 @@ def read_jsonl(path: Path, options: TableOptions) -> QuestionTable:
     return _table("jsonl", path, *jsonl_rows(path, repeated), repeated, options)
 
 
+def read_metadata(folder: Path, options: TableOptions) -> QuestionTable:
+    """The questions of a folder with ``metadata.csv`` or ``metadata.jsonl`` in it."""
+    return _table("metadata", folder, *metadata_rows(folder), options, base=folder)
+
+
+def read_parquet(path: Path, options: TableOptions) -> QuestionTable:
+    """The questions of a Parquet file, or of all of them in a folder."""
+    rows, skipped = parquet_rows(path)
+    base = path if path.is_dir() else path.parent
+    return _table("parquet", path, rows, skipped, [], options, unit="row", base=base)
+
+
 def _table(
-    reader: str, path: Path, rows: Rows, skipped: list[str], repeated: list[str], options: TableOptions
+    reader: str,
+    path: Path,
+    rows: Rows,
+    skipped: list[str],
+    repeated: list[str],
+    options: TableOptions,
+    *,
+    unit: str = "line",
+    base: Path | None = None,
 ) -> QuestionTable:
+    """The table of rows that are numbered by ``unit``; pictures are named from ``base``, or the folder of ``path``."""
+    folder = path.parent if base is None else base
     has_split = any("split" in cells for _, cells in rows)
     multi_label = any("labels" in cells for _, cells in rows)
-    files = FilesFrom(path.parent)
+    files = FilesFrom(folder)
     first_line: dict[Question, int] = {}
     for line, cells in rows:
         try:
             question = _question(cells, files, has_split)
         except UnusableRowError as error:
-            skipped.append(error.at(f"line {line}"))
+            skipped.append(error.at(f"{unit} {line}"))
             continue
         if first_line.setdefault(question, line) != line:
-            skipped.append(f"duplicate: line {line} repeats line {first_line[question]}")
+            skipped.append(f"duplicate: {unit} {line} repeats {unit} {first_line[question]}")
     name = f"{reader}:{path}"
-    check_splits(name, path.parent, (Placed(row.image, row.group, row.split) for row in first_line))
-    found = [(f"line {line}", question) for question, line in first_line.items()]
+    check_splits(name, folder, (Placed(row.image, row.group, row.split) for row in first_line))
+    found = [(f"{unit} {line}", question) for question, line in first_line.items()]
     doubts = [repeated_keys(repeated)]
     return make_table(name, found, skipped, multi_label=multi_label, strict=options.strict, doubts=doubts)
 
