@@ -23,6 +23,7 @@ from saccade.families.responder import Question, Responder, Response
 from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.io.facts import ModelFacts
 from saccade.models.io.folder import load_model
+from saccade.short_repr import ShortRepr
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace
 from saccade.zoo import resolve
@@ -36,8 +37,8 @@ def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predi
     return Predictor(model, facts, name=facts.name or own_name)
 
 
-@dataclass(frozen=True, eq=False)
-class Encoded:
+@dataclass(frozen=True, eq=False, repr=False)
+class Encoded(ShortRepr):
     """Inputs as the model sees them before any question."""
 
     features: Encoding
@@ -111,6 +112,8 @@ class Predictor:
         chosen, given = self.responder.options(options), self._given(attention)
         return self._answer(self.encode(source), [query], chosen, given)[0]
 
+    __call__ = look
+
     @torch.inference_mode()
     def encode(self, *sources: Any) -> Encoded:
         """The part that does not depend on the question; give the result to :meth:`ask` as often as you like."""
@@ -150,7 +153,7 @@ class Predictor:
 
     def look_many(
         self,
-        sources: Iterable[Any],
+        sources: Iterable[Any] | str | Path,
         ask: Question | None = None,
         *,
         batch_size: int = 32,
@@ -160,7 +163,8 @@ class Predictor:
         """Answer ``ask`` about each of ``sources``, in order, reading and computing ``batch_size`` at a time.
 
         Args:
-            sources: any mix of what :meth:`look` takes; may be endless.
+            sources: any mix of what :meth:`look` takes; may be endless. Or one path: a folder, whose files are looked
+                at, a glob or a file.
             ask: one question for all of them; None for a model that needs none.
             batch_size: how many go through the model together.
             on_bad: called with a source that cannot be read and its error; the rest goes on. Without it the error is
@@ -168,7 +172,8 @@ class Predictor:
             options: as in :meth:`look`.
         """
         query, chosen = self.question(ask), self.responder.options(options)
-        for batch in self.reads.stream(sources, batch_size, on_bad):
+        files = self.reads.find([str(sources)]) if isinstance(sources, (str, Path)) else sources
+        for batch in self.reads.stream(files, batch_size, on_bad):
             fitting = batch if on_bad is None else [item for item in batch if self._fits(item, on_bad)]
             if fitting:
                 yield from self._answer(self.encode(*fitting), [query] * len(fitting), chosen)

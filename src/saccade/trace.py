@@ -19,6 +19,7 @@ from torch import Tensor
 
 from saccade import geometry
 from saccade.errors import DataError, ShapeError, nearest
+from saccade.short_repr import ShortRepr
 
 Kind = Literal["soft", "hard", "gate", "crop", "slots"]
 Role = Literal["multiplier", "mixture", "policy", "input", "crop"]
@@ -35,8 +36,8 @@ COMBINE: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], float]] = {
 """How a total takes in one more map, and what it starts from."""
 
 
-@dataclass(frozen=True, eq=False)
-class Look:
+@dataclass(frozen=True, eq=False, repr=False)
+class Look(ShortRepr):
     """One kind of attention act for a batch of examples."""
 
     name: str
@@ -234,8 +235,8 @@ class Look:
             raise DataError(f"look '{self.name}': its frame cannot be inverted")
 
 
-@dataclass(frozen=True, eq=False)
-class AttentionTrace:
+@dataclass(frozen=True, eq=False, repr=False)
+class AttentionTrace(ShortRepr):
     """The ordered looks of a model on a batch, its answer, and the way back to the original picture."""
 
     looks: tuple[Look, ...]
@@ -450,8 +451,8 @@ class AttentionTrace:
         return geometry.compose(stretch, canvas)
 
 
-@dataclass(frozen=True, eq=False)
-class Output:
+@dataclass(frozen=True, eq=False, repr=False)
+class Output(ShortRepr):
     """What every model returns."""
 
     logits: Tensor

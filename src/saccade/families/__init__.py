@@ -163,7 +163,7 @@ def _columns(reader: str, path: Path) -> frozenset[str]:
         from saccade.data.tables.parquet import parquet_columns
 
         return parquet_columns(path)
-    if path.is_dir():
+    if path.is_dir() or reader == "coco":
         return LABEL_COLUMNS  # a folder has its classes' names as labels
     from saccade.data.tables.rows import columns_of
 

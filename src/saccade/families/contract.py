@@ -104,7 +104,9 @@ def own_tables(columns: str) -> dict[str, DataEntry]:
 
 def picture_tables() -> dict[str, DataEntry]:
     """The readers of tables that come with their pictures, for a family whose tables are about pictures."""
+    coco = "annotations as COCO has them: pictures of one category, boxes and masks as evidence"
     described = {
+        "coco": (coco, "name it coco:FILE.json"),
         "metadata": ("pictures with metadata.csv or metadata.jsonl beside them", "name it metadata:FOLDER"),
         "parquet": ("a Parquet file, or a folder of them, with a column image", "name it parquet:PATH"),
     }

@@ -12,6 +12,7 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.responder import Question
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
+from saccade.verbs.looks_table import row_of, write_looks
 
 
 def look(
@@ -32,7 +33,8 @@ def look(
         predictor: the model.
         pictures: what :meth:`Predictor.look_many` takes.
         ask: one question for all of them; None for a model that needs none.
-        out: a folder for the files of each sighting, written before it is handed on; None: nothing is kept.
+        out: a folder for the files of each sighting, written before it is handed on; of several, ``looks.csv`` there
+            has a row for each (:mod:`saccade.verbs.looks_table`). None: nothing is kept.
         filmstrip: as in :meth:`Sighting.save`.
         cells: as in :meth:`Sighting.save`; a ConfigError where no filmstrip is saved.
         batch_size: as in :meth:`Predictor.look_many`.
@@ -61,11 +63,17 @@ def _saves_strips(filmstrip: bool | None, predictor: Predictor) -> bool:
 def _kept(sightings: Iterable[Sighting], folder: Path, *, filmstrip: bool | None, cells: bool) -> Iterator[Sighting]:
     """The sightings, each saved under a name of its own: a/1.png and b/1.png must not overwrite each other."""
     taken: Counter[str] = Counter()
-    for seen in sightings:
-        stem = seen.stem
-        while taken[stem]:  # 1-2 may be taken too, by a picture of that name
-            taken[seen.stem] += 1
-            stem = f"{seen.stem}-{taken[seen.stem]}"
-        taken[stem] += 1
-        seen.save(folder, stem, filmstrip=filmstrip, cells=cells)
-        yield seen
+    rows: list[tuple[object, ...]] = []
+    try:
+        for seen in sightings:
+            stem = seen.stem
+            while taken[stem]:  # 1-2 may be taken too, by a picture of that name
+                taken[seen.stem] += 1
+                stem = f"{seen.stem}-{taken[seen.stem]}"
+            taken[stem] += 1
+            seen.save(folder, stem, filmstrip=filmstrip, cells=cells)
+            rows.append(row_of(seen, stem))
+            yield seen
+    finally:  # also of what was answered before somebody stopped it
+        if len(rows) > 1:
+            write_looks(folder, rows)

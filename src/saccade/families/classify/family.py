@@ -56,12 +56,6 @@ DATA = {
     **class_folders(),
     **own_tables("image, label; optional split, group, box, mask"),
     **picture_tables(),
-    "coco": DataEntry(
-        kind="reader",
-        description="annotations as COCO has them: pictures of one category, boxes and masks as evidence",
-        licence="yours",
-        get="name it coco:FILE.json",
-    ),
 }
 
 TABLES = {
