@@ -1,4 +1,4 @@
-# Two commands matter: `make run` and `make test`. Both make .venv and install what they need, once per pyproject.
+# Two commands matter: `make run` and `make test`. Both make .venv and install what they need, once per pyproject and constraints.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -54,12 +54,12 @@ install: $(STAMP)
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(STAMP): pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet -e .
+$(STAMP): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
 	@touch $@
 
-$(DEV): pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet -e '.[dev]'
+$(DEV): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
 	@touch $@ $(STAMP)
 
 clean:

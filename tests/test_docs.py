@@ -32,14 +32,13 @@ def test_tables_are_current():
 
 
 def test_readme_python_block_runs(tmp_path, monkeypatch, capsys):
-    """The block of the README, word for word, on a generated scene."""
+    """The block of the README, word for word, on the scene that the line above it makes."""
     from saccade.families.question.scene_data import SceneData, SceneDataConfig
     from saccade.families.question.splits import write_split
 
     monkeypatch.chdir(tmp_path)
     config = SceneDataConfig(name="mref", glyphs="pack")
     write_split({"name": "mref", "glyphs": "pack"}, "test", 1, tmp_path / "scenes")
-    next((tmp_path / "scenes").glob("**/*.png")).rename(tmp_path / "scene.png")
     block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
     exec(compile(block, "README.md", "exec"), {})
     printed = capsys.readouterr().out.splitlines()[0].split()
@@ -63,6 +62,14 @@ def test_the_guide_scores_a_method_of_ones_own(capsys):
     selective, by_chance = map(float, capsys.readouterr().out.split())
     assert selective > 2 * by_chance
     assert names["found"]["attention"]["true_positive_strength"] == pytest.approx(marked, abs=5e-4)
+
+
+def test_the_guide_puts_attention_into_a_network_of_ones_own():
+    text = (ROOT / "docs" / "guide.md").read_text().partition("### Attention in a network of your own")[2]
+    block = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+    names = {}
+    exec(compile(block, "guide.md", "exec"), names)
+    assert names["look"].frame.tolist() == [[16, 0, -7.5], [0, 16, -7.5]]
 
 
 PAGES = ("README.md", "CONTRIBUTING.md", "TESTING.md", *(f"docs/{name}.md" for name in ("guide", "papers", "results")))

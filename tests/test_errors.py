@@ -33,7 +33,7 @@ def test_shape_error_carries_both_shapes() -> None:
 def test_missing_extra_tells_the_command() -> None:
     error = MissingExtraError("the page", "web")
     assert error.extra == "web"
-    assert "pip install 'saccade[web]'" in str(error)
+    assert "pip install 'saccade-attention[web]'" in str(error)
     assert "cannot be loaded" in str(MissingExtraError("the page", "web", found="fastapi cannot be loaded"))
 
 

@@ -22,6 +22,7 @@ PACKAGE = Path(saccade.__file__).parent
 # the package. The folder of families has four, see room_of_module.
 CORE = {
     "errors",
+    "short_repr",
     "untrusted",
     "tensor_file",
     "yaml_text",
@@ -46,6 +47,7 @@ TOP = {"tour", "scene_tour", "page", "query_model", "reproduction"}
 ALLOWED: dict[str, set[str]] = {
     # the floor: numbers, files and the one result type
     "errors": set(),
+    "short_repr": set(),
     "untrusted": set(),
     "tensor_file": {"errors", "untrusted"},
     "yaml_text": {"untrusted"},
@@ -57,8 +59,8 @@ ALLOWED: dict[str, set[str]] = {
     "devices": {"errors"},
     "quick_imports": set(),
     "geometry": {"errors", "untrusted"},
-    "trace": {"errors", "geometry"},
-    "record": {"errors", "untrusted", "tensor_file", "config", "atomic", "geometry", "trace"},
+    "trace": {"errors", "short_repr", "geometry"},
+    "record": {"errors", "short_repr", "untrusted", "tensor_file", "config", "atomic", "geometry", "trace"},
     "answer": set(),
     # networks: mechanisms, then what they are composed into
     "attention": CORE,

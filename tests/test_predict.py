@@ -97,6 +97,53 @@ def test_no_question_is_an_error_that_names_the_questions(tiny: Predictor) -> No
         tiny.look(noise(8, 8))
 
 
+def test_one_question_need_not_be_asked() -> None:
+    facts = tiny_facts(queries=("what is it?",), preprocessing=Preprocessing((50, 70)))
+    seen = Predictor(OneHotModel(), facts)(noise(50, 70))  # a predictor can be called
+    assert seen.question == "what is it?"
+    assert seen.peak == (4, 4) or seen.peak == (5, 5)
+
+
+def test_a_folder_is_looked_at_file_by_file(tiny: Predictor, tmp_path: Path) -> None:
+    for number in range(3):
+        Image.fromarray(noise(9, 9, seed=number)).save(tmp_path / f"{number}.png")
+    (tmp_path / "notes.txt").write_text("no picture")
+    for place in (tmp_path, str(tmp_path), f"{tmp_path}/*.png"):
+        names = [Path(seen.source.name).name for seen in tiny.look_many(place, 1)]
+        assert names == ["0.png", "1.png", "2.png"]
+    with pytest.raises(DataError, match="gone"):
+        list(tiny.look_many(tmp_path / "gone", 1))
+
+
+def test_a_map_is_an_array_on_the_pixels(tiny: Predictor) -> None:
+    seen = tiny.look(noise(31, 34), ask=1)
+    assert isinstance(seen.map(), np.ndarray)
+    assert seen.map().shape == (31, 34)
+    assert np.array_equal(seen.map(seen.trace.looks[-1].name), seen.trace.image_map(seen.trace.looks[-1])[0].numpy())
+
+
+@pytest.mark.parametrize(("name", "kind"), [("x.png", "PNG"), ("X.JPG", "JPEG"), ("x.webp", "WEBP")])
+def test_a_sighting_is_saved_as_one_picture_file(tiny: Predictor, tmp_path: Path, name: str, kind: str) -> None:
+    seen = tiny.look(noise(31, 34), ask=1)
+    (written,) = seen.save(tmp_path / "new" / name)
+    assert Image.open(written).format == kind
+    assert Image.open(written).size == seen.overlay().size
+    assert [path.name for path in (tmp_path / "new").iterdir()] == [name]
+    (tmp_path / "out.png").mkdir()
+    assert len(seen.save(tmp_path / "out.png")) == 3  # a folder is a folder, whatever it is called
+
+
+def test_reprs_fit_a_screen(tiny: Predictor) -> None:
+    encoded = tiny.encode(noise(300, 400))
+    seen = tiny.ask(encoded, 1)
+    for thing in (seen, seen.trace, seen.trace.looks[0], seen.record(), encoded, tiny):
+        assert repr(thing).startswith(f"{type(thing).__name__}(")
+        assert len(repr(thing)) < 400
+        assert "\n" not in repr(thing)
+    shape = ",".join(map(str, seen.trace.looks[-1].weights.shape))
+    assert f"weights=({shape})" in repr(seen.trace.looks[-1])
+
+
 def test_encode_once_ask_many() -> None:
     predictor = one_hot()
     encoded = predictor.encode(noise(50, 70))

@@ -116,7 +116,6 @@ def test_what_is_inactive_may_be_anything() -> None:
         (Look("a", "soft", "multiplier", frame=IDENTITY), ShapeError, "weights"),
         (Look("a", "slots", "multiplier"), ShapeError, "weights"),
         (Look("a", "slots", "multiplier", uniform(2, 1, 3, 4)), ShapeError, r"\(B,S\) or \(B,T,S\)"),
-        (soft(frame=None), ShapeError, "frame"),
         (soft(frame=IDENTITY.expand(3, 2, 3)), ShapeError, r"expected shape \(2,3\) or \(2,2,3\), got \(3, 2, 3\)"),
         (soft(frame=torch.zeros(2, 3)), DataError, "cannot be inverted"),
         (soft(frame=IDENTITY * float("nan")), DataError, "cannot be inverted"),

@@ -11,7 +11,7 @@ skip() {
   exit 0
 }
 
-if [[ ! -e $home/.installed || pyproject.toml -nt $home/.installed ]]; then
+if [[ ! -e $home/.installed || pyproject.toml -nt $home/.installed || constraints.txt -nt $home/.installed ]]; then
   # torchvision 0.28 belongs to torch 2.13, and so on. Its wheel is small: it is tried before a gigabyte is installed.
   fitting=$($python -c 'import torch; print("0.%d.*" % (15 + int(torch.__version__.split(".")[1])))')
   probe=$(mktemp -d)
@@ -21,8 +21,8 @@ if [[ ! -e $home/.installed || pyproject.toml -nt $home/.installed ]]; then
   said=$(PYTHONPATH=$probe $python -c 'import torchvision' 2>&1) ||
     skip "torchvision $fitting does not load beside the torch here (${said##*$'\n'})"
   $python -m venv $home
-  timeout 1200 $home/bin/python -m pip install --quiet -e '.[dev,timm]' ||
-    skip "saccade[dev,timm] could not be installed"
+  timeout 1200 $home/bin/python -m pip install --quiet -c constraints.txt -e '.[dev,timm]' ||
+    skip "saccade-attention[dev,timm] could not be installed"
   touch $home/.installed
 fi
 $home/bin/pytest -m extras

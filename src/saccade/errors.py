@@ -9,6 +9,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+DISTRIBUTION = "saccade-attention"
+"""What pip calls this package; ``saccade`` on the package index is another project."""
+
 _LONGEST_WORD = 100
 """Characters that are compared: the time grows with their square."""
 
@@ -38,7 +41,7 @@ class MissingExtraError(SaccadeError):
 
     def __init__(self, feature: str, extra: str, found: str = "it is not installed") -> None:
         self.extra = extra
-        super().__init__(f"{feature} needs the extra '{extra}', but {found}: pip install 'saccade[{extra}]'")
+        super().__init__(f"{feature} needs the extra '{extra}', but {found}: pip install '{DISTRIBUTION}[{extra}]'")
 
 
 class ShapeError(SaccadeError):

@@ -26,6 +26,7 @@ from saccade.families.responder import Question, Responder, Response
 from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.io.facts import ModelFacts
 from saccade.models.io.folder import load_model
+from saccade.short_repr import ShortRepr
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace
 from saccade.zoo import resolve
@@ -39,8 +40,8 @@ def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predi
     return Predictor(model, facts, name=facts.name or own_name)
 
 
-@dataclass(frozen=True, eq=False)
-class Encoded:
+@dataclass(frozen=True, eq=False, repr=False)
+class Encoded(ShortRepr):
     """Inputs as the model sees them before any question."""
 
     features: Encoding
@@ -114,6 +115,8 @@ class Predictor:
         chosen, given = self.responder.options(options), self._given(attention)
         return self._answer(self.encode(source), [query], chosen, given)[0]
 
+    __call__ = look
+
     @torch.inference_mode()
     def encode(self, *sources: Any) -> Encoded:
         """The part that does not depend on the question; give the result to :meth:`ask` as often as you like."""
@@ -156,7 +159,7 @@ class Predictor:
 
     def look_many(
         self,
-        sources: Iterable[Any],
+        sources: Iterable[Any] | str | Path,
         ask: Question | None = None,
         *,
         batch_size: int = 32,
@@ -169,7 +172,8 @@ class Predictor:
         more is taken than the next batch needs.
 
         Args:
-            sources: any mix of what :meth:`look` takes; may be endless.
+            sources: any mix of what :meth:`look` takes; may be endless. Or one path: a folder, whose files are looked
+                at, a glob or a file.
             ask: one question for all of them; None for a model that needs none.
             batch_size: how many go through the model together.
             on_bad: called with a source that cannot be read and its error; the rest goes on. Without it the error is
@@ -177,7 +181,8 @@ class Predictor:
             options: as in :meth:`look`.
         """
         query, chosen = self.question(ask), self.responder.options(options)
-        batches = (self._ahead if isinstance(sources, Sequence) else self._one_by_one)(sources, batch_size, on_bad)
+        files = self.reads.find([str(sources)]) if isinstance(sources, (str, Path)) else sources
+        batches = (self._ahead if isinstance(files, Sequence) else self._one_by_one)(files, batch_size, on_bad)
         with closing(batches):  # an error that somebody keeps would keep its threads and decoders too
             for items, given in batches:
                 yield from self._answer(self._encoded(items, given()), [query] * len(items), chosen)

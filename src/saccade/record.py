@@ -24,6 +24,7 @@ from saccade.atomic import write_bytes, write_text
 from saccade.config import from_dict, migrate, to_dict
 from saccade.errors import CheckpointError, ConfigError, DataError, SaccadeError
 from saccade.geometry import Size, checked_size
+from saccade.short_repr import ShortRepr
 from saccade.tensor_file import Entry, parse_tensors, read_with_digest
 from saccade.trace import SCHEMA_VERSION, AttentionTrace, Kind, Look, Norm, Role, Total
 from saccade.untrusted import parse_json, read_regular
@@ -33,8 +34,8 @@ PICTURE_LIMIT = 1024
 MIGRATIONS: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
 
-@dataclass(frozen=True, eq=False)
-class Record:
+@dataclass(frozen=True, eq=False, repr=False)
+class Record(ShortRepr):
     """A trace with what a reader needs beside it."""
 
     trace: AttentionTrace

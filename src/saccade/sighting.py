@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import io
 import math
 import re
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from PIL import Image
 from torch import Tensor
@@ -28,6 +30,11 @@ from saccade.trace import AttentionTrace, Look
 
 _INLINE = 640
 """The longer side of the picture in a notebook, in pixels."""
+
+_SHOWN = 60
+"""Characters of a name, a question and an answer in a repr."""
+
+_FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
 
 _LONGEST_STEM = 120
 """Of the name of a file, in characters: a question may be long."""
@@ -92,7 +99,14 @@ class Sighting:
             raise DataError(f"'{self.source.name}' is no picture: there is nothing to draw on; see filmstrip()")
         return self.source
 
-    def overlay(self, look: str = "total", **options: Any) -> Image.Image:
+    def map(self, look: str = "total") -> npt.NDArray[np.float32]:
+        """A look (or the total) on the picture's pixels as an array (H,W); (T,H,W) for a look with steps."""
+        found = self.total_map if look == "total" else self.trace.image_map(look)[0]
+        return found.float().numpy()
+
+    def overlay(
+        self, look: str = "total", *, colormap: str | None = None, alpha: float | None = None, **options: Any
+    ) -> Image.Image:
         """The picture with a look (or the total) over it; options as in :func:`saccade.show.overlay.overlay`.
 
         The total of several crops is their frames, one inside the other, with options as in
@@ -106,9 +120,13 @@ class Sighting:
         if look == "total" and not self.has_places:
             return image.convert("RGB")
         if look == "total" and is_nested(self.trace):
-            return nested_crops(image, self.trace, **{"said": self._said_at(), **options})
+            if colormap is not None:
+                raise DataError("colormap: crops are drawn as frames, which have no colours of weights; leave it out")
+            hidden = {} if alpha is None else {"opacity": alpha}
+            return nested_crops(image, self.trace, **{"said": self._said_at(), **hidden, **options})
         attention = self.total_map if look == "total" else self.trace.image_map(look)[0]  # (H,W) or (T,H,W)
-        return overlay(image, attention if attention.dim() == 2 else attention.mean(0), **options)
+        flat = attention if attention.dim() == 2 else attention.mean(0)  # (H,W)
+        return overlay(image, flat, colormap=colormap, alpha=alpha, **options)
 
     def filmstrip(self, **options: Any) -> Image.Image:
         """Every look side by side; options as in :func:`saccade.show.filmstrip.filmstrip`.
@@ -337,27 +355,38 @@ class Sighting:
         """Write ``STEM.png`` (overlay or filmstrip), ``STEM.json`` and ``STEM.safetensors`` (the record).
 
         Each file is whole or not there; the picture comes last, so that where it is the record is too. Further captions
-        follow as ``STEM-caption-2`` and so on.
+        follow as ``STEM-caption-2`` and so on. ``save("x.png")`` writes that one picture and nothing else.
 
         Args:
-            folder: made if it is not there.
+            folder: made if it is not there; or the name of a picture file (.png, .jpg, .webp).
             stem: what the files are called; by default :attr:`stem`.
             filmstrip: every look side by side instead of the total over the picture; None: for what was said label by
                 label or word by word, and for masks that only add, whose total says little.
             cells: paint the cells of a filmstrip flat instead of smooth; the total has none.
         """
+        if stem is None and Path(folder).suffix.lower() in _FORMATS and not Path(folder).is_dir():
+            return [self._save_picture(Path(folder), filmstrip=filmstrip, cells=cells)]
         place = Path(folder) / (stem or self.stem)
         shown = place.with_name(f"{place.name}.png")
-        is_strip = self._is_strip if filmstrip is None else filmstrip
-        if cells and not is_strip:
-            raise DataError("cells: the total of all looks has none; they are painted in a filmstrip alone")
-        painted = {"cells": cells} if self.is_spatial else {}
-        image = png_bytes(self.filmstrip(**painted) if is_strip else self.overlay())
+        image = png_bytes(self._shown(filmstrip, cells))
         record = write_record(place, self.record())
         written = [write_bytes(shown, image), record, place.with_name(f"{place.name}.safetensors")]
         for number, other in enumerate(self.others, start=2):
             written += other.save(folder, f"{place.name}-caption-{number}", filmstrip=filmstrip, cells=cells)
         return written
+
+    def _shown(self, filmstrip: bool | None = None, cells: bool = False) -> Image.Image:
+        """What is saved: the overlay, or every look side by side."""
+        is_strip = self._is_strip if filmstrip is None else filmstrip
+        if cells and not is_strip:
+            raise DataError("cells: the total of all looks has none; they are painted in a filmstrip alone")
+        painted = {"cells": cells} if self.is_spatial else {}
+        return self.filmstrip(**painted) if is_strip else self.overlay()
+
+    def _save_picture(self, file: Path, *, filmstrip: bool | None, cells: bool) -> Path:
+        stream = io.BytesIO()
+        self._shown(filmstrip, cells).convert("RGB").save(stream, format=_FORMATS[file.suffix.lower()])
+        return write_bytes(file, stream.getvalue())
 
     @property
     def _is_strip(self) -> bool:
@@ -366,15 +395,18 @@ class Sighting:
         return self.labels is not None or not self.is_spatial or adds
 
     def __repr__(self) -> str:
-        asked = "" if self.question is None else f", ask {self.question}"
-        return f"Sighting({self.source.name}{asked}: {self.answer}, {self.confidence:.2f})"
+        asked = "" if self.question is None else f", ask {self.question[:_SHOWN]}"
+        name = self.source.name
+        name = name if len(name) <= _SHOWN else f"…{name[-_SHOWN:]}"
+        answer = self.answer if len(self.answer) <= _SHOWN else f"{self.answer[:_SHOWN]}…"
+        return f"Sighting({name}{asked}: {answer}, {self.confidence:.2f})"
 
     def _repr_html_(self) -> str:
         asked = "" if self.question is None else f"{html.escape(self.question)} → "
         others = ", ".join(f"{html.escape(word)} {share:.0%}" for word, share in self.alternatives[:3])
         if not self.is_spatial:
             return self._slots_html(asked, others)
-        shown = self.overlay()
+        shown = self._shown()
         shown.thumbnail((_INLINE, _INLINE))  # a photograph at full size would swell the notebook by megabytes
         return (
             f'<figure style="margin:0"><img alt="where {html.escape(self.model)} looked" '

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from saccade import geometry
 from saccade.errors import DataError, ShapeError, nearest
+from saccade.short_repr import ShortRepr
 
 Kind = Literal["soft", "hard", "gate", "crop", "slots"]
 Role = Literal["multiplier", "mixture", "policy", "input", "crop"]
@@ -35,8 +36,8 @@ COMBINE: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], float]] = {
 """How a total takes in one more map, and what it starts from."""
 
 
-@dataclass(frozen=True, eq=False)
-class Look:
+@dataclass(frozen=True, eq=False, repr=False)
+class Look(ShortRepr):
     """One kind of attention act for a batch of examples."""
 
     name: str
@@ -50,7 +51,8 @@ class Look:
     norm: Norm = "none"
     """What must hold of the weights."""
     frame: Tensor | None = None
-    """(2,3) or (B,2,3): this look's grid → pixels of the network input. None for slots."""
+    """(2,3) or (B,2,3): this look's grid → pixels of the network input. None for slots, and if it is unknown: then the
+    look cannot be drawn."""
     grid: geometry.Size | None = None
     """(H, W) of a crop's grid; taken from the weights otherwise."""
     gain: Tensor | None = None
@@ -172,8 +174,8 @@ class Look:
                 raise DataError(f"look '{self.name}': a crop has a frame and a grid, and no weights")
         else:
             self._validate_weights()
-        if self.is_spatial:
-            self._validate_frame()
+        if self.is_spatial and self.frame is not None:
+            self._validate_frame(self.frame)
         lead = (self.batch_size, self.steps) if self.has_steps else (self.batch_size,)
         for name in ("gain", "choice", "log_prob", "active", "emits"):
             tensor = getattr(self, name)
@@ -224,18 +226,15 @@ class Look:
         if self.norm == "l2" and bool((weights.abs() > 1 + slack).any()):
             raise DataError(f"look '{self.name}': norm 'l2' promises weights between -1 and 1")
 
-    def _validate_frame(self) -> None:
-        frame = self.frame
-        good = frame is not None and (frame.shape == (2, 3) or frame.shape == (self.batch_size, 2, 3))
-        if frame is None or not good:
-            expected = f"(2,3) or ({self.batch_size},2,3)"
-            raise ShapeError(f"look '{self.name}'.frame", expected, () if frame is None else frame.shape)
+    def _validate_frame(self, frame: Tensor) -> None:
+        if frame.shape not in ((2, 3), (self.batch_size, 2, 3)):
+            raise ShapeError(f"look '{self.name}'.frame", f"(2,3) or ({self.batch_size},2,3)", frame.shape)
         if not bool(frame.isfinite().all()) or bool((torch.linalg.det(frame[..., :2].double()) == 0).any()):
             raise DataError(f"look '{self.name}': its frame cannot be inverted")
 
 
-@dataclass(frozen=True, eq=False)
-class AttentionTrace:
+@dataclass(frozen=True, eq=False, repr=False)
+class AttentionTrace(ShortRepr):
     """The ordered looks of a model on a batch, its answer, and the way back to the original picture."""
 
     looks: tuple[Look, ...]
@@ -369,8 +368,14 @@ class AttentionTrace:
 
     def frame_on(self, look: Look, size: geometry.Size) -> Tensor:
         """(2,3) or (B,2,3): cells of ``look`` → pixels of the original picture, shown at ``size``."""
-        if not look.is_spatial or look.frame is None:
+        if not look.is_spatial:
             raise DataError(f"look '{look.name}' lies on slots, not on a picture: there is no map to draw")
+        if look.frame is None:
+            raise DataError(
+                f"look '{look.name}' has no frame, so where its cells lie on the picture is not known: pass "
+                "frame=frame_of(network, input_size) or frame=frame_like(features, image) of saccade.attention to the "
+                "mechanism that made it"
+            )
         return geometry.compose(self._to_target(size), look.frame.to(torch.float64))
 
     def chosen_on(self, look: Look, size: geometry.Size | None = None) -> Tensor:
@@ -439,8 +444,8 @@ class AttentionTrace:
         return geometry.compose(stretch, canvas)
 
 
-@dataclass(frozen=True, eq=False)
-class Output:
+@dataclass(frozen=True, eq=False, repr=False)
+class Output(ShortRepr):
     """What every model returns."""
 
     logits: Tensor

@@ -23,7 +23,8 @@ from saccade.attention.hard import (
     posterior,
     sample_cells,
 )
-from saccade.errors import ShapeError
+from saccade.errors import DataError, ShapeError
+from saccade.trace import AttentionTrace
 
 Near = Callable[..., None]
 
@@ -255,10 +256,11 @@ def test_draws_move_in_training() -> None:
     assert len(choices.unique()) > 3
 
 
-def test_without_a_frame_cells_are_pixels() -> None:
+def test_without_a_frame_a_look_has_no_place() -> None:
     look = hard_look("x", torch.full((1, 2, 2), 0.25), torch.zeros(1, 2, 2), None).validate()
-    assert look.frame is not None
-    assert torch.equal(look.frame, geometry.identity())
+    assert look.frame is None
+    with pytest.raises(DataError, match=r"'x' has no frame.*pass frame=frame_of\(network, input_size\)"):
+        AttentionTrace((look,)).image_map(size=(8, 8))
 
 
 @pytest.mark.parametrize("shape", [(2, 7, 5, 5), (1, 7, 5, 6), (2, 5, 6)])

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from saccade import geometry
 from saccade.attention import AdditiveScorer, LocalContextScorer, ProgressiveAttention
 from saccade.attention.progressive import gate_look
-from saccade.errors import ConfigError, ShapeError
+from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.trace import AttentionTrace
 
 Near = Callable[..., None]
 
@@ -174,10 +175,11 @@ def test_the_look_is_what_was_used(assert_near: Near) -> None:
     assert_near(look.scores.sigmoid(), look.weights)
 
 
-def test_without_a_frame_cells_are_pixels() -> None:
+def test_without_a_frame_a_look_has_no_place() -> None:
     look = gate_look("x", torch.full((1, 2, 2), 0.9), torch.zeros(1, 2, 2), None).validate()
-    assert look.frame is not None
-    assert torch.equal(look.frame, geometry.identity())
+    assert look.frame is None
+    with pytest.raises(DataError, match=r"'x' has no frame.*pass frame=frame_of\(network, input_size\)"):
+        AttentionTrace((look,)).image_map(size=(8, 8))
 
 
 def test_bad_input_is_refused() -> None:

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from saccade import geometry
 from saccade.attention.residual import (
     EPSILON,
     MASKS,
@@ -179,7 +180,7 @@ def test_the_look_makes_the_features_again(kind: str, residual: bool) -> None:
 @pytest.mark.parametrize("residual", [True, False])
 def test_the_total_multiplies_one_plus_the_mask(residual: bool) -> None:
     gate, before, trunk = made("mixed", residual)
-    look = gate(before, trunk)[1]
+    look = gate(before, trunk, frame=geometry.identity())[1]
     size = torch.tensor([[6, 8], [6, 8]])
     trace = AttentionTrace((look,), image_size=size, total="product")
     expected = look.weights + (1 if residual else 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,8 @@ from torch import Tensor
 from saccade import geometry
 from saccade.attention import SoftAttention
 from saccade.attention.soft import soft_look
+from saccade.errors import DataError
+from saccade.trace import AttentionTrace
 
 Near = Callable[..., None]
 
@@ -94,10 +97,11 @@ def test_the_look_is_what_was_used(assert_near: Near) -> None:
     assert_near(torch.softmax(look.scores.flatten(1), 1).reshape(2, 5, 6), look.weights)
 
 
-def test_without_a_frame_cells_are_pixels() -> None:
+def test_without_a_frame_a_look_has_no_place() -> None:
     look = soft_look("x", torch.full((1, 2, 2), 0.25), torch.zeros(1, 2, 2), None).validate()
-    assert look.frame is not None
-    assert torch.equal(look.frame, geometry.identity())
+    assert look.frame is None
+    with pytest.raises(DataError, match=r"'x' has no frame.*pass frame=frame_of\(network, input_size\)"):
+        AttentionTrace((look,)).image_map(size=(8, 8))
 
 
 def test_gradients_reach_the_weights() -> None:

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from layer_probe import gradient_centre, made_linear
 from saccade import geometry
-from saccade.backbones import build_backbone
+from saccade.backbones import build_backbone, hub
 from saccade.backbones.pretrained import imagenet_weights, load_imagenet
-from saccade.errors import ConfigError, MissingExtraError
+from saccade.errors import ConfigError, DataError, MissingExtraError
 from saccade.models.soft import SoftConfig, SoftModel
 
 
@@ -116,6 +116,7 @@ def timm(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
     module.is_model = MODELS.__contains__
     module.list_models = lambda pattern: [name for name in MODELS if name.startswith(pattern.rstrip("*"))]
     monkeypatch.setitem(sys.modules, "timm", module)
+    monkeypatch.setattr(hub, "why_no_hub", lambda: None)
     return asked
 
 
@@ -165,6 +166,27 @@ def test_weights_come_from_timm(timm) -> None:
     assert ("residual", True) in timm
 
 
+def test_weights_that_cannot_be_fetched_are_said_at_once(timm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client is told to look into its cache alone, so it does not try again and again."""
+    constants = ModuleType("huggingface_hub.constants")
+    constants.HF_HUB_OFFLINE = False
+    monkeypatch.setitem(sys.modules, "huggingface_hub.constants", constants)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(hub, "why_no_hub", lambda: "huggingface.co cannot be reached (no route)")
+    imagenet_weights("timm:residual")  # they were in the cache
+    seen = []
+
+    def not_cached(name: str, *, pretrained: bool, features_only: bool) -> nn.Module:
+        seen.append((constants.HF_HUB_OFFLINE, hub.is_offline()))
+        raise FileNotFoundError("not in the cache")
+
+    monkeypatch.setattr(sys.modules["timm"], "create_model", not_cached)
+    with pytest.raises(DataError, match=r"weights of timm:residual are not on this machine, and huggingface.co cannot"):
+        imagenet_weights("timm:residual")
+    assert seen == [(True, True)]
+    assert (constants.HF_HUB_OFFLINE, hub.is_offline()) == (False, False)  # as before
+
+
 def test_reading_weights_draws_no_random_numbers(timm) -> None:
     before = torch.get_rng_state()
     imagenet_weights("timm:residual")
@@ -187,7 +209,7 @@ def test_models_that_cannot_be_used(timm, name: str, message: str) -> None:
 
 def test_without_timm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "timm", None)
-    with pytest.raises(MissingExtraError, match=r"timm.*pip install 'saccade\[timm\]'") as raised:
+    with pytest.raises(MissingExtraError, match=r"timm.*pip install 'saccade-attention\[timm\]'") as raised:
         build_backbone("timm:resnet18")
     assert raised.value.extra == "timm"
 

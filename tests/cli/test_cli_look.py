@@ -67,8 +67,9 @@ def test_folders_stream_into_files_that_do_not_overwrite_each_other(model: str, 
     assert result.exit_code == 0
     stems = ["a-ask-north", "a-ask-north-2", "b-ask-north"]
     assert sorted(path.name for path in out.iterdir()) == sorted(
-        f"{stem}.{end}" for stem in stems for end in ("png", "json", "safetensors")
+        ["looks.csv", *(f"{stem}.{end}" for stem in stems for end in ("png", "json", "safetensors"))]
     )
+    assert "one table of all (looks.csv)" in result.stderr
     assert read_record(out / "a-ask-north-2.json").info["picture"].endswith("sub/a.png")
 
 

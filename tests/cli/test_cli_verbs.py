@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner, Result
 
 import saccade
@@ -188,11 +190,113 @@ def test_doctor_names_missing_packages_and_extras(monkeypatch: pytest.MonkeyPatc
     assert result.exit_code == 2
     assert list(found["packages"]) == ["torch", "no-such-core"]
     assert "no-such-core" in found["problems"][0]
-    assert found["extras"]["web"] == {"missing": ["no-such-web"], "get": "pip install 'saccade[web]'"}
+    assert found["extras"]["web"] == {"missing": ["no-such-web"], "get": "pip install 'saccade-attention[web]'"}
     assert found["extras"]["ok"] == {"missing": [], "get": None}
 
 
+@pytest.mark.parametrize(("command", "problems"), [("saccade.app:run", 1), ("saccade.cli:main", 0)])
+def test_doctor_names_a_foreign_saccade(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, problems: int
+) -> None:
+    """Another project has this name on the package index; this package had it once, and is no stranger then."""
+    info = tmp_path / "saccade-7.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: saccade\nVersion: 7.1\n")
+    (info / "entry_points.txt").write_text(f"[console_scripts]\nsaccade = {command}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    result = run("doctor", "--json")
+    named = [line for line in json.loads(result.stdout)["problems"] if line.startswith("saccade 7.1 is another")]
+    assert len(named) == problems
+    assert all("pip uninstall saccade" in line and "saccade-attention" in line for line in named)
+    assert result.exit_code == 2 * problems
+
+
 # ---------------------------------------------------------------- thin calls
+
+
+def trained_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *words: str) -> tuple[Result, list[str]]:
+    """The overrides that ``saccade train`` comes to; nothing is trained."""
+    from saccade.verbs import train as verb
+
+    came: list[str] = []
+
+    def prepare(recipe: object, settings: Any, **options: object) -> None:
+        came.extend(settings.overrides)
+        raise ConfigError("enough")
+
+    monkeypatch.setattr(verb, "prepare", prepare)
+    return run("train", *words, "--out", tmp_path), came
+
+
+def test_train_takes_the_usual_numbers_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from saccade.engine.recipe import load_recipe
+
+    words = ["--epochs", "3", "--batch-size", "8", "--lr", "1e-4", "--set", "seed=1"]
+    _, overrides = trained_with(monkeypatch, tmp_path, "attributes", *words)
+    recipe = load_recipe("attributes", overrides=overrides)
+    phase = recipe.phases[0]
+    assert (phase.epochs, phase.steps, phase.validate_every, phase.optimizer.lr) == (3, None, 1, 1e-4)
+    assert (recipe.batch_size, recipe.seed) == (8, 1)
+    _, overrides = trained_with(monkeypatch, tmp_path, "attributes", "--steps", "5")
+    phase = load_recipe("attributes", overrides=overrides).phases[0]
+    assert (phase.epochs, phase.steps, phase.validate_every) == (None, 5, None)  # one epoch is not one step
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["attributes", "--epochs", "3", "--steps", "5"], "give one of them"),
+        (["hsal-mnist-multiset", "--steps", "5"], "has the phases"),
+        (["--resume", "--lr", "0.1"], "keeps its recipe"),
+    ],
+)
+def test_train_refuses_numbers_that_it_cannot_place(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: list[str], said: str
+) -> None:
+    result, _ = trained_with(monkeypatch, tmp_path, *words)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_train_names_the_phase_that_numbers_are_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from saccade.engine.recipe import load_recipe
+
+    names = [phase.name for phase in load_recipe("hsal-mnist-multiset").phases]
+    words = ["hsal-mnist-multiset", "--phase", names[-1], "--steps", "5"]
+    _, overrides = trained_with(monkeypatch, tmp_path, *words)
+    assert f"phases.{len(names) - 1}.steps=5" in overrides
+
+
+def test_a_path_alone_is_recognised_and_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("cat", "dog"):
+        for number in range(12):
+            place = tmp_path / "photos" / name / f"{number}.png"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (8, 8), (10 * number, len(name), ord(name[0]))).save(place)
+    result = run("data", "show", f"{tmp_path}/photos/", "--split", "train", "--out", tmp_path / "sheet.png")
+    assert result.exit_code == 0, result.output
+    assert f"{tmp_path}/photos/ is read as folder:{tmp_path}/photos\n" in result.stderr
+    assert "2 classes" in result.stderr
+    came: list[str] = []
+
+    def train(recipe: str | None, **options: Any) -> SimpleNamespace:
+        came.append(options["data"])
+        return SimpleNamespace(stopped="finished", model=None)
+
+    monkeypatch.setitem(saccade.__dict__, "train", train)
+    run("train", "ran-56-photos", "--data", f"{tmp_path}/photos/", "--out", tmp_path / "run")
+    assert came == [f"folder:{tmp_path}/photos"]
+
+
+def test_train_offline_fetches_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from saccade.backbones.hub import is_offline
+
+    monkeypatch.setenv("HF_HUB_OFFLINE", "")
+    monkeypatch.setenv("TRANSFORMERS_OFFLINE", "")
+    trained_with(monkeypatch, tmp_path, "soft-mref")
+    assert not is_offline()
+    trained_with(monkeypatch, tmp_path, "soft-mref", "--offline")
+    assert is_offline()
 
 
 def test_train_passes_everything_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -221,3 +221,28 @@ def test_a_scaled_map_is_taken_as_it_is(grey_picture):
     as_given, by_peak = (np.asarray(overlay(grey_picture, each)) for each in (half, half.values))
     assert not np.array_equal(as_given, by_peak)  # a bare map of 0.5 everywhere is at its own peak everywhere
     np.testing.assert_array_equal(by_peak, np.asarray(overlay(grey_picture, np.ones((2, 2)))))
+
+
+@pytest.mark.parametrize("options", [{"alpha": 0.5}, {"colormap": "viridis"}, {"colormap": "magma", "alpha": 0.9}])
+def test_by_name_nothing_is_darkened_without_weight(options):
+    attention = np.zeros((8, 8))
+    attention[2:4, 2:4] = 1
+    picture = np.full((8, 8, 3), (200, 90, 40), np.uint8)
+    image = np.asarray(overlay(picture, attention, cells=True, least_side=1, **options))
+    assert (image[6, 6] == picture[6, 6]).all()
+    assert (image[2, 2] != picture[2, 2]).any()
+    assert (np.asarray(overlay(picture, attention, cells=True, least_side=1))[6, 6] != picture[6, 6]).any()
+
+
+def test_the_peak_has_the_colour_of_the_map():
+    from matplotlib import colormaps
+
+    image = np.asarray(overlay(np.zeros((4, 4, 3), np.uint8), np.eye(4), colormap="viridis", alpha=1, least_side=1))
+    assert image[0, 0] == pytest.approx(np.asarray(colormaps["viridis"](1.0)[:3]) * 255, abs=1)
+
+
+def test_a_colour_map_that_there_is_not_and_an_alpha_that_cannot_be():
+    with pytest.raises(DataError, match="no colour map 'virdis': did you mean 'viridis'"):
+        overlay(np.zeros((4, 4, 3), np.uint8), np.eye(4), colormap="virdis")
+    with pytest.raises(DataError, match="alpha: found 2"):
+        overlay(np.zeros((4, 4, 3), np.uint8), np.eye(4), alpha=2)

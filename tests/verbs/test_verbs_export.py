@@ -220,7 +220,7 @@ def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path: Path, monkeypa
 @pytest.mark.parametrize("package", ["onnx", "onnxscript", "onnxruntime"])
 def test_a_missing_extra_is_named(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtraError, match=rf"{package} does not load.*pip install 'saccade\[export\]'"):
+    with pytest.raises(MissingExtraError, match=rf"{package} does not load.*pip install 'saccade-attention\[export\]'"):
         export(save_tiny(tmp_path / "model"), tmp_path / "out")
 
 

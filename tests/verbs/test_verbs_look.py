@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -62,3 +63,29 @@ def test_mistakes_are_said_before_a_picture_is_read_or_a_folder_made(predictor: 
         look(predictor, unread, 1, out=tmp_path / "out", cells=True)
     assert next(unread)
     assert not (tmp_path / "out").exists()
+
+
+def test_of_several_pictures_one_table_lies_beside_them(predictor: Predictor, tmp_path: Path) -> None:
+    paths = [picture(tmp_path / name, number) for number, name in enumerate(("a.png", "b, or so.png", "c.png"))]
+    seen = list(look(predictor, [*paths, tmp_path / "gone.png"], 1, out=tmp_path / "out", on_bad=lambda *_: None))
+    with (tmp_path / "out" / "looks.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["source"] for row in rows] == list(map(str, paths))
+    for row, each in zip(rows, seen, strict=True):
+        assert (row["asked"], row["answer"], float(row["confidence"])) == ("1", each.answer, round(each.confidence, 6))
+        assert (row["next_best"], float(row["next_confidence"])) == (
+            each.alternatives[0][0],
+            pytest.approx(each.alternatives[0][1], abs=1e-6),
+        )
+        assert (int(row["x"]), int(row["y"])) == each.peak
+        assert (tmp_path / "out" / f"{row['files']}.json").is_file()
+
+
+def test_one_picture_needs_no_table_and_a_stopped_look_keeps_what_it_has(predictor: Predictor, tmp_path: Path) -> None:
+    paths = [picture(tmp_path / f"{number}.png", number) for number in range(4)]
+    list(look(predictor, paths[:1], 1, out=tmp_path / "one"))
+    assert not (tmp_path / "one" / "looks.csv").exists()
+    stream = look(predictor, paths, 1, out=tmp_path / "some", batch_size=1)
+    next(stream), next(stream)
+    stream.close()
+    assert len((tmp_path / "some" / "looks.csv").read_text().splitlines()) == 3

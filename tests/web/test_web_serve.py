@@ -30,7 +30,7 @@ def test_any_other_address_does(host: str) -> None:
 
 def test_a_missing_extra_is_named_with_its_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "find_spec", lambda name: None if name == "uvicorn" else name)
-    with pytest.raises(MissingExtraError, match=r"uvicorn is not installed: pip install 'saccade\[web\]'"):
+    with pytest.raises(MissingExtraError, match=r"uvicorn is not installed: pip install 'saccade-attention\[web\]'"):
         serving.serve()
 
 

@@ -1,6 +1,7 @@
 """Attention mechanisms: modules from features (and a query) to a context and a look, one file per idea."""
 
 from saccade.attention.cross import CrossAttention
+from saccade.attention.frames import frame_like, frame_of
 from saccade.attention.gaussian import GaussianMixtureAttention
 from saccade.attention.hard import HardAttention
 from saccade.attention.pointing import PointingTransformer
@@ -24,6 +25,8 @@ __all__ = [
     "SaliencyMap",
     "SoftAttention",
     "SpatialTransformer",
+    "frame_like",
+    "frame_of",
     "register_saliency",
     "spatial_softmax",
 ]

@@ -117,7 +117,6 @@ def covert_look(
     emits: Tensor | None = None,
 ) -> Look:
     """The look of a mask M (B[,T],H,W) that multiplied the features: each cell between 0 and 1, and any sum."""
-    frame = geometry.identity().to(weights.device) if frame is None else frame
     return Look(
         name,
         "soft",

@@ -97,5 +97,5 @@ class ProgressiveAttention(nn.Module):
 
 
 def gate_look(name: str, weights: Tensor, scores: Tensor, frame: Tensor | None) -> Look:
-    """The look of a gate; without a frame the cells are taken as pixels."""
+    """The look of a gate; without a frame it has no place on a picture."""
     return dataclasses.replace(soft_look(name, weights, scores, frame), kind="gate", norm="sigmoid")

@@ -185,11 +185,10 @@ class ResidualAttention(nn.Module):
         return found.context, self.look(name, found.weights, found.full, frame)
 
     def look(self, name: str, weights: Tensor, full: Tensor, frame: Tensor | None) -> Look:
-        """The look of this mask; without a frame the cells are taken as pixels. A channel mask lies on no place."""
+        """The look of this mask; without a frame it has no place on a picture. A channel mask lies on no place."""
         base = 1.0 if self.residual else 0.0
         if self.mask_type == "channel":
             return Look(name, "slots", "multiplier", weights, norm="l2", full=full, base=base)
-        frame = torch.eye(2, 3, dtype=torch.float64, device=weights.device) if frame is None else frame
         return Look(name, "gate", "multiplier", weights, norm="sigmoid", frame=frame, full=full, base=base)
 
     def _given(self, weights: Tensor | None, own: Tensor) -> tuple[Tensor, Tensor | None]:

@@ -55,7 +55,10 @@ class CellAttention(nn.Module, ABC):
         name: str = "attention",
         weights: Tensor | None = None,
     ) -> tuple[Tensor, Look]:
-        """Context and look; ``frame`` (2,3) tells where the features' cells lie, ``weights`` as in :meth:`attend`."""
+        """Context and look; ``frame`` (2,3) tells where the features' cells lie, ``weights`` as in :meth:`attend`.
+
+        :mod:`saccade.attention.frames` finds the frame. Without one the look cannot be drawn on a picture.
+        """
         attended = self.attend(features, query, weights=weights)
         return attended.context, soft_look(name, attended.weights, attended.scores, frame)
 
@@ -98,9 +101,8 @@ def attend_alike(features: Tensor, weights: Tensor | None = None) -> Attended:
 
 
 def soft_look(name: str, weights: Tensor, scores: Tensor | None, frame: Tensor | None, **more: Any) -> Look:
-    """The look of a soft attention act; without a frame the cells are taken as pixels.
+    """The look of a soft attention act; without a frame it has no place on a picture.
 
     ``more`` are further fields of the look, such as the gain, active and emits of an act that repeats.
     """
-    frame = torch.eye(2, 3, dtype=torch.float64, device=weights.device) if frame is None else frame
     return Look(name, "soft", "multiplier", weights, norm="softmax", scores=scores, frame=frame, **more)

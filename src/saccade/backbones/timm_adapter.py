@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade import geometry
+from saccade.backbones.hub import from_hub
 from saccade.backbones.layers import IMAGENET_MEAN, IMAGENET_STD, Normalise
 from saccade.backbones.stages import Stages
 from saccade.errors import ConfigError, MissingExtraError, nearest
@@ -60,11 +61,14 @@ def timm_stages(name: str) -> Stages:
 def timm_weights(name: str) -> dict[str, Tensor]:
     """The published weights of the timm model ``name``, as timm's own client finds or downloads them."""
     with torch.random.fork_rng(devices=[]):  # building draws weights that are replaced at once
-        return dict(_as_stages(_features(name, pretrained=True), name).state_dict())
+        _checked(name)  # before the hub is asked
+        with from_hub(f"the weights of timm:{name}"):
+            network = _features(name, pretrained=True)
+        return dict(_as_stages(network, name).state_dict())
 
 
-def _features(name: str, *, pretrained: bool) -> Any:
-    """The timm model ``name`` as a network that returns its feature maps."""
+def _checked(name: str) -> Any:
+    """The module timm, if it has the model ``name``."""
     timm = _timm()
     if not name:
         raise ConfigError("timm: names no model; write for example timm:resnet18")
@@ -72,6 +76,12 @@ def _features(name: str, *, pretrained: bool) -> Any:
         alike = timm.list_models(f"{name[:4]}*")[:20]
         hint = nearest(name, alike) if alike else "timm.list_models() names those it has"
         raise ConfigError(f"timm {timm.__version__} has no model '{name}': {hint}")
+    return timm
+
+
+def _features(name: str, *, pretrained: bool) -> Any:
+    """The timm model ``name`` as a network that returns its feature maps."""
+    timm = _checked(name)
     try:
         return timm.create_model(name, pretrained=pretrained, features_only=True)
     except (RuntimeError, AttributeError, AssertionError, TypeError, OSError) as error:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from saccade.cli.named_data import named_data
 from saccade.cli.options import Json, Quiet
 from saccade.cli.terminal import bar, print_json, print_table, remark
 
@@ -81,7 +82,7 @@ def make(
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="A name of 'saccade data list', or READER:PATH.")],
+    name: Annotated[str, typer.Argument(help="A name of 'saccade data list', READER:PATH, or a path.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The PNG file to write.")] = Path("contact-sheet.png"),
     split: Split = "test",
     count: Annotated[int, typer.Option("--count", "-n", help="How many pictures.", min=1, max=1000)] = 24,
@@ -106,6 +107,7 @@ def show(
     from saccade.show.png import png_bytes
 
     part, options = checked_split(split), _options(option or [])
+    name = named_data(name, quiet=quiet)
     family = family_of_data(name)
     is_read = ":" in name
     seeded = None if is_read else seed

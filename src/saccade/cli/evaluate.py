@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from saccade.cli.named_data import named_data
 from saccade.cli.options import Beam, Device, Json, LengthPenalty, Quiet
 from saccade.cli.terminal import bar, print_json, print_table
 
@@ -18,7 +19,8 @@ COLUMNS = 5
 def evaluate(
     model: Annotated[str, typer.Argument(help="Zoo name, model folder or run folder.", metavar="MODEL|RUN")],
     data: Annotated[
-        str | None, typer.Option("--data", help="A name or READER:PATH.", show_default="what the model was trained on")
+        str | None,
+        typer.Option("--data", help="A name, READER:PATH or a path.", show_default="what the model was trained on"),
     ] = None,
     split: Annotated[str, typer.Option("--split", help="val or test.")] = "test",
     protocol: Annotated[
@@ -47,6 +49,7 @@ def evaluate(
     import saccade
     from saccade.devices import wake_cuda
 
+    data = None if data is None else named_data(data, quiet=quiet)
     wake_cuda(device)
     with bar("scoring", limit, shown=not quiet and not json) as update:
         result = saccade.evaluate(

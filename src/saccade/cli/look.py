@@ -142,4 +142,5 @@ def _remarks(rows: int, answered: int, skipped: int, out: Path | None) -> None:
         remark(f"… and {rows - ROWS_SHOWN} more; --json prints them all")
     if skipped:
         remark(f"{answered} answered, {skipped} skipped because they could not be read")
-    remark(f"pictures and records are in {out}" if out is not None else "--out DIR keeps pictures and records")
+    kept = "pictures, records and one table of all (looks.csv)" if answered > 1 else "pictures and records"
+    remark(f"{kept} are in {out}" if out is not None else "--out DIR keeps pictures and records")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saccade.cli.named_data import named_data
 from saccade.cli.options import Device, Json, Quiet, Seed
 from saccade.cli.terminal import print_json, print_table, remark
 
@@ -32,7 +33,7 @@ def train(
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option("--data", help="A name, or READER:PATH as in csv:my.csv.", show_default=_OF_RECIPE),
+        typer.Option("--data", help="A name, READER:PATH as in csv:my.csv, or a path.", show_default=_OF_RECIPE),
     ] = None,
     backbone: Annotated[
         str | None, typer.Option("--backbone", help="What sees, by name.", show_default=_OF_RECIPE)
@@ -58,6 +59,16 @@ def train(
             "--set", help="key=value, as in phases.0.steps=100.", metavar="KEY=VALUE", show_default="as the recipe says"
         ),
     ] = None,
+    epochs: Annotated[
+        int | None, typer.Option("--epochs", help="How often to see all data.", min=1, show_default=_OF_RECIPE)
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option("--steps", help="Or how many batches to learn from.", min=1, show_default=_OF_RECIPE)
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option("--batch-size", help="Samples of one step.", min=1, show_default=_OF_RECIPE)
+    ] = None,
+    lr: Annotated[float | None, typer.Option("--lr", help="Learning rate.", show_default=_OF_RECIPE)] = None,
     seeds: Annotated[
         int | None,
         typer.Option(
@@ -86,6 +97,9 @@ def train(
     precision: Annotated[
         str | None, typer.Option("--precision", help="auto, 32-true or bf16-mixed.", show_default=_OF_RECIPE)
     ] = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Fetch no weights of timm and the like.", show_default="off")
+    ] = False,
     json: Json = False,
     device: Device = "auto",
     seed: Seed = None,
@@ -95,11 +109,18 @@ def train(
     import saccade
 
     recipes = recipe or []
+    data = None if data is None else named_data(data, quiet=quiet)
     if len(recipes) > 1 or seeds is not None or _holds_several(out, resume):
+        from saccade.backbones.hub import work_offline
         from saccade.verbs.train import Settings
+        from saccade.verbs.train_length import Length
         from saccade.verbs.train_several import train_several
 
-        chosen = (data, backbone, protocol, start, tuple(phases or ()), tuple(overrides or ()), seed, precision)
+        if offline:
+            work_offline()
+        length = Length(epochs, steps, batch_size, lr)
+        changed = tuple(length.after(overrides or (), recipes, protocol=protocol, phases=phases or ()))
+        chosen = (data, backbone, protocol, start, tuple(phases or ()), changed, seed, precision)
         several = train_several(
             recipes or None,
             out=out,
@@ -123,6 +144,10 @@ def train(
         start=start,
         phases=phases or [],
         overrides=overrides or [],
+        epochs=epochs,
+        steps=steps,
+        batch_size=batch_size,
+        lr=lr,
         out=out,
         at_once=at_once,
         resume=resume,
@@ -132,6 +157,7 @@ def train(
         nodes=nodes,
         strategy=strategy,
         precision=precision,
+        offline=offline,
         device=device,
         seed=seed,
         quiet=quiet,

@@ -27,6 +27,7 @@ from saccade.families.contract import (
     PaperTable,
     class_folders,
     load_target,
+    picture_tables,
 )
 
 if TYPE_CHECKING:
@@ -132,16 +133,14 @@ def family_of_data(reference: str) -> Family:
         raise DataError(f"no {what} '{name}': {nearest(name, known)}")
     candidates = [each for each, _ in known[name]]
     place = Path(path).expanduser()
-    if len(candidates) == 1 or (place.is_dir() and name not in class_folders()):
+    if len(candidates) == 1 or (place.is_dir() and name not in {**class_folders(), **picture_tables()}):
         return candidates[0]
     return _by_columns(name, place, candidates)
 
 
 def _by_columns(reader: str, path: Path, candidates: list[Family]) -> Family:
     """The family whose columns are in the table: of several, the one that asks for the most."""
-    from saccade.data.tables.rows import columns_of
-
-    found = LABEL_COLUMNS if path.is_dir() else columns_of(reader, path)  # a folder has its classes' names as labels
+    found = _columns(reader, path)
     fits = {
         each.name: max((len(needed) for needed in each.columns if needed <= found), default=0) for each in candidates
     }
@@ -152,6 +151,23 @@ def _by_columns(reader: str, path: Path, candidates: list[Family]) -> Family:
             f"{path}: its columns {', '.join(sorted(found)) or '(none)'} fit no family; needed are {wanted}"
         )
     return next(each for each in candidates if fits[each.name] == best)
+
+
+def _columns(reader: str, path: Path) -> frozenset[str]:
+    """The columns of a table in any form."""
+    if reader == "metadata":
+        from saccade.data.tables.metadata import metadata_columns
+
+        return metadata_columns(path)
+    if reader == "parquet":
+        from saccade.data.tables.parquet import parquet_columns
+
+        return parquet_columns(path)
+    if path.is_dir() or reader == "coco":
+        return LABEL_COLUMNS  # a folder has its classes' names as labels
+    from saccade.data.tables.rows import columns_of
+
+    return columns_of(reader, path)
 
 
 def _loaded(point: EntryPoint, others: dict[str, Family]) -> Family | None:

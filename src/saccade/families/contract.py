@@ -102,6 +102,17 @@ def own_tables(columns: str) -> dict[str, DataEntry]:
     return {name: DataEntry("reader", text, "yours", get.format(name)) for name, text in described.items()}
 
 
+def picture_tables() -> dict[str, DataEntry]:
+    """The readers of tables that come with their pictures, for a family whose tables are about pictures."""
+    coco = "annotations as COCO has them: pictures of one category, boxes and masks as evidence"
+    described = {
+        "coco": (coco, "name it coco:FILE.json"),
+        "metadata": ("pictures with metadata.csv or metadata.jsonl beside them", "name it metadata:FOLDER"),
+        "parquet": ("a Parquet file, or a folder of them, with a column image", "name it parquet:PATH"),
+    }
+    return {name: DataEntry("reader", text, "yours", get) for name, (text, get) in described.items()}
+
+
 @dataclass(frozen=True)
 class PaperTable:
     """A table of a paper that ``saccade reproduce`` makes anew."""

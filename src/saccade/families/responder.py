@@ -59,6 +59,8 @@ class Responder:
                 raise DataError(f"'{self.name}' takes no question: it says what it sees; leave out '{ask}'")
             return None
         known = ", ".join(self.facts.queries)
+        if ask is None and len(self.facts.queries) == 1:
+            return 0  # there is nothing else to ask
         if ask is None:
             raise DataError(f"'{self.name}' needs a question; ask one of: {known}")
         try:

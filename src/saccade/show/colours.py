@@ -7,9 +7,13 @@ carries the order, the map reads the same without any sense of red and green.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
+
+from saccade.errors import DataError, nearest
 
 Rgb = tuple[int, int, int]
 
@@ -36,6 +40,18 @@ SERIES = ("#27408b", "#d9730d", "#00897b", "#a23b72", "#6b7280", "#b8a100")
 def heat(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Colours (…,3) between 0 and 255 for ``values`` (…) between 0 and 1."""
     return _TABLE[(values * (len(_TABLE) - 1)).round().astype(np.intp)]
+
+
+def named(colormap: str) -> Callable[[npt.NDArray[np.float32]], npt.NDArray[np.float32]]:
+    """A colour map of matplotlib as a function like :func:`heat`; a DataError where it has none of that name."""
+    from matplotlib import colormaps
+
+    if colormap not in colormaps:
+        raise DataError(
+            f"no colour map '{colormap}': {nearest(colormap, [n for n in colormaps if '_r' not in n][:40])}"
+        )
+    table = (colormaps[colormap](np.linspace(0.0, 1.0, 1025))[:, :3] * 255).astype(np.float32)  # (1025,3)
+    return lambda values: table[(values * (len(table) - 1)).round().astype(np.intp)]
 
 
 def cover(values: npt.NDArray[np.float32], opacity: float) -> npt.NDArray[np.float32]:

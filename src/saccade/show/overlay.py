@@ -21,6 +21,8 @@ def overlay(
     attention: MapLike | Scaled,
     *,
     opacity: float = OPACITY,
+    colormap: str | None = None,
+    alpha: float | None = None,
     cells: bool = False,
     outline: Mark | Sequence[Mark] = (),
     least_side: int = LEAST_SIDE,
@@ -32,6 +34,8 @@ def overlay(
         attention: a map (h,w) over the whole picture, as :meth:`AttentionTrace.image_map` gives it, of any size; or
             one already scaled. A bare map is scaled by its own peak.
         opacity: how much of the picture the peak hides, 0 to 1.
+        colormap: a colour map of matplotlib by name, as in "viridis"; None: that of :mod:`saccade.show.colours`.
+        alpha: as ``opacity``, and where there is no weight the picture stays as it is; so it does with a ``colormap``.
         cells: paint each cell of the map flat instead of smooth.
         outline: evidence or crops to draw on top, in pixels of ``picture``.
         least_side: small pictures are enlarged by a whole factor until their longer side has this many pixels.
@@ -40,7 +44,11 @@ def overlay(
     shown = enlarge(original, least_side)
     scaled = attention if isinstance(attention, Scaled) else by_own_peak(attention)
     values = stretch(scaled.values, (shown.height, shown.width), cells=cells)
-    return draw_marks(paint(shown, values, opacity), as_marks(outline), original.size)
+    if colormap is None and alpha is None:
+        painted = paint(shown, values, opacity)
+    else:
+        painted = paint_clear(shown, values, opacity if alpha is None else alpha, colormap)
+    return draw_marks(painted, as_marks(outline), original.size)
 
 
 def paint(picture: Image.Image, values: Values, opacity: float = OPACITY) -> Image.Image:
@@ -56,6 +64,19 @@ def paint(picture: Image.Image, values: Values, opacity: float = OPACITY) -> Ima
         return pixels * (1 - share) + colours.heat(weights) * share  # (h,W,3)
 
     return _by_bands(ImageEnhance.Color(picture).enhance(1 - opacity / 2), values, mix)
+
+
+def paint_clear(picture: Image.Image, values: Values, alpha: float, colormap: str | None = None) -> Image.Image:
+    """As :func:`paint`, but a pixel without weight stays as it is, and the peak hides ``alpha`` of the picture."""
+    if not 0 <= alpha <= 1:
+        raise DataError(f"alpha: found {alpha}; it must lie between 0 and 1")
+    colour = colours.heat if colormap is None else colours.named(colormap)
+
+    def mix(pixels: Values, weights: Values) -> Values:
+        share = (alpha * weights)[..., None]  # (h,W,1)
+        return pixels * (1 - share) + colour(weights) * share  # (h,W,3)
+
+    return _by_bands(picture, values, mix)
 
 
 def let_through(picture: Image.Image, values: Values) -> Image.Image:

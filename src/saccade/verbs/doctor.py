@@ -9,6 +9,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from saccade.errors import DISTRIBUTION
+
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?[^;]*?(?:;.*extra\s*==\s*['\"]([^'\"]+)['\"])?\s*$")
 
 
@@ -28,14 +30,15 @@ def doctor() -> dict[str, Any]:
         "devices": _devices(),
         "scene_makers": _scene_makers(),
         "extras": {
-            extra: {"missing": lacking, "get": f"pip install 'saccade[{extra}]'" if lacking else None}
+            extra: {"missing": lacking, "get": f"pip install '{DISTRIBUTION}[{extra}]'" if lacking else None}
             for extra, lacking in extras.items()
         },
         "programs": {"METEOR 1.5": _meteor(), "CUDA MPS": _mps()},
         "cache": _cache(),
         "zoo": zoo,
         "families": list(families()),
-        "problems": [f"{name} is not installed: pip install saccade" for name in missing]
+        "problems": _foreign()
+        + [f"{name} is not installed: pip install {DISTRIBUTION}" for name in missing]
         + [f"{name}: {state}" for name, state in zoo.items() if state != "whole"]
         + [f"the family {name} does not load: {reason}" for name, reason in broken_families().items()],
     }
@@ -60,9 +63,24 @@ def _requirements() -> tuple[dict[str, str | None], dict[str, list[str]]]:
 
 def _declared() -> list[str]:
     try:
-        return importlib.metadata.requires("saccade") or []
+        return importlib.metadata.requires(DISTRIBUTION) or []
     except importlib.metadata.PackageNotFoundError:  # run from a source folder: only what it cannot do without
         return ["torch", "numpy", "pillow", "safetensors", "pyyaml", "typer", "rich"]
+
+
+def _foreign() -> list[str]:
+    """A problem where another project's ``saccade`` is installed too: both write into one folder ``saccade``."""
+    try:
+        other = importlib.metadata.distribution("saccade")
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    commands = other.entry_points.select(group="console_scripts", value="saccade.cli:main")
+    if commands:  # this package, from the time when it was called so
+        return []
+    return [
+        f"saccade {other.version} is another project and overwrites files of {DISTRIBUTION}: "
+        f"pip uninstall saccade && pip install --force-reinstall --no-deps {DISTRIBUTION}"
+    ]
 
 
 def _version_of(name: str) -> str | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from saccade.data.scenes.glyphs import meets_training_glyphs
+from saccade.data.tables.recognised import recognised
 from saccade.errors import ConfigError
 from saccade.families import family
 from saccade.families.contract import load_target
@@ -64,6 +65,7 @@ def evaluate(
         else describes the data, such as the ``glyphs`` and ``drawing`` of generated scenes. ``definition`` is the
         version of the rules for baselines and intervals, see :mod:`saccade.metrics.summary`.
     """
+    data = None if data is None else recognised(data)
     folder = resolve(model)
     network, facts = load_model(folder, device)
     _check_glyphs(facts, glyphs, split)

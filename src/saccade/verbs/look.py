@@ -13,6 +13,7 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.responder import Question
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
+from saccade.verbs.looks_table import row_of, write_looks
 
 SAVED_AT_ONCE = 2
 """Sightings that are drawn and written while the next ones are answered."""
@@ -36,7 +37,8 @@ def look(
         predictor: the model.
         pictures: what :meth:`Predictor.look_many` takes.
         ask: one question for all of them; None for a model that needs none.
-        out: a folder for the files of each sighting, written before it is handed on; None: nothing is kept.
+        out: a folder for the files of each sighting, written before it is handed on; of several, ``looks.csv`` there
+            has a row for each (:mod:`saccade.verbs.looks_table`). None: nothing is kept.
         filmstrip: as in :meth:`Sighting.save`.
         cells: as in :meth:`Sighting.save`; a ConfigError where no filmstrip is saved.
         batch_size: as in :meth:`Predictor.look_many`.
@@ -65,7 +67,16 @@ def _saves_strips(filmstrip: bool | None, predictor: Predictor) -> bool:
 def _kept(sightings: Iterable[Sighting], folder: Path, *, filmstrip: bool | None, cells: bool) -> Iterator[Sighting]:
     """The sightings, each saved under a name of its own: a/1.png and b/1.png must not overwrite each other."""
     taken: Counter[str] = Counter()
-    waiting: deque[tuple[Sighting, Future[Any]]] = deque()
+    waiting: deque[tuple[Sighting, str, Future[Any]]] = deque()
+    rows: list[tuple[object, ...]] = []
+
+    def saved_first() -> Sighting:
+        """The first that waits, once its files are written, or the error that kept them from it."""
+        seen, stem, saved = waiting.popleft()
+        saved.result()
+        rows.append(row_of(seen, stem))
+        return seen
+
     with ThreadPoolExecutor(SAVED_AT_ONCE, "saving") as saving:
         try:
             for seen in sightings:
@@ -74,16 +85,12 @@ def _kept(sightings: Iterable[Sighting], folder: Path, *, filmstrip: bool | None
                     taken[seen.stem] += 1
                     stem = f"{seen.stem}-{taken[seen.stem]}"
                 taken[stem] += 1
-                waiting.append((seen, saving.submit(seen.save, folder, stem, filmstrip=filmstrip, cells=cells)))
+                waiting.append((seen, stem, saving.submit(seen.save, folder, stem, filmstrip=filmstrip, cells=cells)))
                 while len(waiting) > SAVED_AT_ONCE:
-                    yield _when_saved(*waiting.popleft())
+                    yield saved_first()
             while waiting:
-                yield _when_saved(*waiting.popleft())
+                yield saved_first()
         finally:
             saving.shutdown(cancel_futures=True)
-
-
-def _when_saved(seen: Sighting, saved: Future[Any]) -> Sighting:
-    """The sighting, once its files are written, or the error that kept them from it."""
-    saved.result()
-    return seen
+            if len(rows) > 1:  # also of what was answered before somebody stopped it
+                write_looks(folder, rows)

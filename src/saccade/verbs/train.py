@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack, cast, overload
 
+from saccade.backbones.hub import work_offline
 from saccade.config import from_dict
 from saccade.devices import wake_cuda
 from saccade.engine.recipe import Recipe, load_recipe
@@ -17,6 +18,7 @@ from saccade.errors import ConfigError, nearest
 from saccade.families import family
 from saccade.families.contract import load_target
 from saccade.quick_imports import quick_imports
+from saccade.verbs.train_length import Length
 
 if TYPE_CHECKING:
     from saccade.engine.loop import RunResult
@@ -40,6 +42,10 @@ class Options(TypedDict, total=False):
     start: str | Path | None
     phases: Sequence[str]
     overrides: Sequence[str]
+    epochs: int | None
+    steps: int | None
+    batch_size: int | None
+    lr: float | None
     seed: int | None
     at_once: int | None
     resume: bool
@@ -50,6 +56,7 @@ class Options(TypedDict, total=False):
     nodes: int
     strategy: str
     precision: str | None
+    offline: bool
     quiet: bool
 
 
@@ -79,6 +86,10 @@ def train(
     start: str | Path | None = None,
     phases: Sequence[str] = (),
     overrides: Sequence[str] = (),
+    epochs: int | None = None,
+    steps: int | None = None,
+    batch_size: int | None = None,
+    lr: float | None = None,
     seed: int | None = None,
     seeds: int | None = None,
     at_once: int | None = None,
@@ -90,6 +101,7 @@ def train(
     nodes: int = 1,
     strategy: str = "auto",
     precision: str | None = None,
+    offline: bool = False,
     quiet: bool = False,
 ) -> RunResult | list[RunResult]:
     """Train ``recipe`` (a packaged name or a YAML file) into the run folder ``out``.
@@ -106,6 +118,10 @@ def train(
         start: begin with the weights of this model where they fit: a name of the zoo, a run, or a model folder.
         phases: train these phases of the recipe alone, by name; none: all of them.
         overrides: ``key=value`` texts, e.g. ``phases.0.steps=100``; values are read as YAML.
+        epochs: how often to see all data, in place of what the recipe says; of its one phase, or of that in ``phases``.
+        steps: the same in batches.
+        batch_size: samples of one step.
+        lr: learning rate, of the same phase.
         seed: another seed than the recipe's; with ``seeds`` the first of them.
         seeds: how many seeds of each recipe to train.
         at_once: of several runs, how many at the same time; None: as many as cores and memory allow.
@@ -117,12 +133,17 @@ def train(
         nodes: machines.
         strategy: a Fabric strategy, e.g. ddp.
         precision: auto, 32-true or bf16-mixed, instead of what the recipe says.
+        offline: fetch no weights of timm and the like.
         quiet: no progress.
 
     Raises:
         RunsFailed: of several runs, some failed; the others are done.
     """
+    if offline:
+        work_offline()
     started = None if start is None else str(start)
+    names = [] if recipe is None else [recipe] if isinstance(recipe, (str, Path)) else recipe
+    overrides = Length(epochs, steps, batch_size, lr).after(overrides, names, protocol=protocol, phases=phases)
     settings = Settings(_anywhere(data), backbone, protocol, started, tuple(phases), tuple(overrides), seed, precision)
     if seeds is not None or not (recipe is None or isinstance(recipe, (str, Path))):
         from saccade.verbs.train_several import train_several
@@ -248,8 +269,16 @@ def _begin(task: Trainable, start: str, parts: Sequence[str]) -> None:
 
 
 def _anywhere(data: str | None) -> str | None:
-    """READER:PATH with the path spelt out, so that the run can be resumed from any folder; a name as it is."""
-    reader, sign, path = (data or "").partition(":")
+    """READER:PATH with the path spelt out, so that the run can be resumed from any folder; a name as it is.
+
+    A path alone gets the reader that it is known by (:mod:`saccade.data.tables.recognised`).
+    """
+    if data is None:
+        return None
+    from saccade.data.tables.recognised import recognised
+
+    data = recognised(data)
+    reader, sign, path = data.partition(":")
     return f"{reader}:{Path(path).expanduser().absolute()}" if sign and path and len(reader) > 1 else data
 
 

@@ -158,3 +158,46 @@ def test_one_picture_with_two_labels_is_told(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("image,label,split\na.png,cat,train\na.png,dog,train\nb.png,dog,train\n")
     table = read_label_csv(tmp_path / "t.csv", LabelTableOptions())
     assert "1 picture has contradictory labels in different rows (first a.png: 'cat' and 'dog')" in table.described()
+
+
+def test_a_link_that_leads_back_is_counted_and_the_rest_goes_on(tmp_path: Path) -> None:
+    """Followed, it would make every picture one of two classes."""
+    many(tmp_path)
+    (tmp_path / "loop").symlink_to(tmp_path)
+    (tmp_path / "cat" / "deep").symlink_to(tmp_path / "cat")
+    table = read(tmp_path)
+    assert len(table.rows) == 80
+    assert table.skipped == ("link that leads back: loop",)
+
+
+def test_a_class_that_lies_elsewhere_may_be_linked_to(tmp_path: Path) -> None:
+    many(tmp_path / "elsewhere", ("eel",))
+    many(tmp_path / "photos")
+    (tmp_path / "photos" / "eel").symlink_to(tmp_path / "elsewhere" / "eel")
+    assert read(tmp_path / "photos").classes == ("cat", "dog", "eel")
+
+
+def test_classes_that_a_split_lacks_are_named(tmp_path: Path) -> None:
+    top = write(tmp_path, train__cat__1="a", train__dog__1="b", val__cat__2="c", val__dog__3="e", test__dog__2="d")
+    assert "1 class without a test picture (cat)" in read(top).described()
+    assert "without a val picture" not in read(top).described()
+
+
+def test_numbers_are_labels_like_any_other(tmp_path: Path) -> None:
+    assert read(many(tmp_path / "a", ("0", "1", "10"))).classes == ("0", "1", "10")
+    write(tmp_path, pictures__a="a", pictures__b="b")
+    table = tmp_path / "t.jsonl"
+    table.write_text('{"image": "pictures/a.png", "label": 3, "split": "train"}\n'
+                     '{"image": "pictures/b.png", "label": 3.5, "split": "train"}\n')  # fmt: skip
+    assert read_label_jsonl(table, LabelTableOptions()).classes == ("3", "3.5")
+
+
+def test_a_thousand_classes_are_read_and_described_in_a_line(tmp_path: Path) -> None:
+    table = read(many(tmp_path, tuple(f"c{number:04}" for number in range(1000)), each=2))
+    assert 500 < len(table.classes) <= 1000
+    assert max(map(len, table.described().splitlines())) < 250
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no folder of a class in it"):
+        read(tmp_path)

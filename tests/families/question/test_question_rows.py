@@ -214,9 +214,8 @@ def test_a_json_line_that_cannot_be_used_is_named(folder, row, reason):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no column image, query, label; the file is empty"),
+        ("", "no column image, label; the file is empty"),
         ("image,query,lable\na.png,q,x\n", "no column label; found image, query, lable; the first line"),
-        ("image;query;label\na.png;q;x\n", "cells are parted by ';', not by commas"),
         ("image,query,label,label\na.png,q,x,y\n", "more than one column label"),
         ("image,query" + ",x" * 500, "no column label; found image, query, x, .*, x, …; the first"),
         ("image,query,label\n", "t.csv: it is empty; add a row for each picture"),
@@ -230,6 +229,51 @@ def test_a_json_line_that_cannot_be_used_is_named(folder, row, reason):
 def test_a_table_that_cannot_be_used_says_why(folder, text, message):
     with pytest.raises(DataError, match=message):
         csv(folder, text)
+
+
+@pytest.mark.parametrize("between", [",", ";", "\t"])
+def test_semicolons_and_tabs_are_found_by_themselves(folder, between):
+    lines = ["image,query,label,box", 'a.png,q,"red, or so; both",1 2 3 4', "b.png,q,blue,"]
+    rows = csv(folder, "\n".join(line.replace(",", between) for line in lines).replace(f"red{between}", "red,")).rows
+    assert [row.labels for row in rows] == [("red, or so; both",), ("blue",)]
+    assert rows[0].box == (1, 2, 3, 4)
+
+
+def test_without_a_column_of_questions_all_are_asked_the_same(folder):
+    table = csv(folder, "image,label\na.png,red\nb.png,blue\n")
+    assert table.queries == ("what is it?",)
+    assert "no column query: all are asked 'what is it?'" in table.described()
+    assert jsonl(folder, {"image": "b.png", "label": "x"}).queries == ("what is it?",)
+    (skipped,) = jsonl(folder, {"image": "b.png", "label": "x"}, {"image": "a.png", "query": "q", "label": "x"}).skipped
+    assert skipped == "no query: line 1"
+
+
+def test_folders_by_class_are_questions_too(tmp_path):
+    from saccade.families import family_of_data
+    from saccade.families.question.readers import read_questions
+
+    for split, label in (("train", "cat"), ("train", "dog"), ("test", "cat"), ("test", "eel")):
+        place = tmp_path / split / label / "1.png"
+        place.parent.mkdir(parents=True)
+        place.write_text(f"{split}{label}")
+    with pytest.warns(UserWarning, match="left out 1 × label never seen in train"):
+        table = read_questions(f"folder:{tmp_path}")
+    assert table.queries == ("what is it?",)
+    assert sorted((row.labels[0], row.split) for row in table.rows) == [
+        ("cat", "test"),
+        ("cat", "train"),
+        ("dog", "train"),
+    ]
+    assert family_of_data(f"folder:{tmp_path}").name == "classify"
+
+
+def test_a_quoted_header_does_not_mislead(folder):
+    assert len(csv(folder, '"image","query","label","a;b;c;d;e"\na.png,q,x,\n').rows) == 1
+
+
+def test_the_datasets_library_calls_pictures_file_name(folder):
+    assert csv(folder, "file_name,query,label\na.png,q,x\n").rows[0].image.name == "a.png"
+    assert jsonl(folder, {"file_name": "b.png", "query": "q", "label": "x"}).rows[0].image.name == "b.png"
 
 
 def test_a_file_that_is_not_there(tmp_path):

@@ -113,7 +113,7 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch):
     (tmp_path / "site" / "pycocoevalcap" / "meteor" / "meteor-1.5.jar").unlink()
     why = meteor_missing() or ""
     assert "'saccade data get meteor' brings it" in why
-    assert "pip install 'saccade[meteor]'" in why
+    assert "pip install 'saccade-attention[meteor]'" in why
     with pytest.raises(MissingExtraError, match="it is not here"):
         meteor_jar([], [])
 

@@ -51,6 +51,9 @@ def read_class_folders(path: Path, options: LabelTableOptions) -> LabelTable:
         if split and split not in splits:
             continue
         for label in _folders(splits[split] if splits else path):
+            if label.is_symlink() and path.resolve().is_relative_to(label.resolve()):
+                skipped.append(f"link that leads back: {label.relative_to(path).as_posix()}")
+                continue
             found += _of_class(label, path, split, skipped)
     if "train" in splits and "val" not in splits:
         found = [(where, _maybe_val(row, path)) for where, row in found]
@@ -78,7 +81,7 @@ def _of_class(folder: Path, top: Path, split: str, skipped: list[str]) -> list[t
     """The pictures of one class with where each was found; without a ``split`` a hash of the path says it."""
     found = []
     empty = True
-    for place, inside, names in os.walk(folder):
+    for place, inside, names in os.walk(folder, onerror=lambda error: skipped.append(_unreadable(error, top))):
         inside[:] = sorted(name for name in inside if not name.startswith("."))
         for name in sorted(names):
             if name.startswith("."):
@@ -98,6 +101,12 @@ def _of_class(folder: Path, top: Path, split: str, skipped: list[str]) -> list[t
     if empty:
         skipped.append(f"class without pictures: {folder.relative_to(top).as_posix()}")
     return found
+
+
+def _unreadable(error: OSError, top: Path) -> str:
+    """An entry for a folder that cannot be listed."""
+    where = os.path.relpath(error.filename, top) if error.filename else "a folder"
+    return f"unreadable folder: {where}, {error.strerror or error}"
 
 
 def _maybe_val(row: LabelRow, top: Path) -> LabelRow:

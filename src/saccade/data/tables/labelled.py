@@ -18,7 +18,7 @@ Folders of pictures (``class/xxx.jpg``) make the same table: :mod:`saccade.data.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -82,7 +82,7 @@ class LabelTable:
         """What the table holds, in one line; below it, what looks wrong with it."""
         rows = f"{counted(len(self.rows), 'picture')} ({split_sizes(self.count)})"
         classes = counted(len(self.classes), "class", "classes")
-        doubts = (spellings(self.classes, "labels"), self._lone(), *self.doubts)
+        doubts = (spellings(self.classes, "labels"), self._lone(), *self._absent(), *self.doubts)
         return in_lines(f"{self.name}: {rows}, {classes}", doubts)
 
     def _lone(self) -> str:
@@ -92,6 +92,15 @@ class LabelTable:
         return f"{counted(len(lone), 'class', 'classes')} with one training picture ({first_few(lone, _NAMED)})" * bool(
             lone
         )
+
+    def _absent(self) -> Iterator[str]:
+        """Classes that val or test lacks, in words: how well they are known is not scored there."""
+        for split in ("val", "test"):
+            held = {row.label for row in self.rows if row.split == split}
+            absent = [label for label in self.classes if label not in held] if held else []
+            if absent:
+                classes = counted(len(absent), "class", "classes")
+                yield f"{classes} without a {split} picture ({first_few(absent, _NAMED)})"
 
     def split_of(self) -> dict[Path, str]:
         """The split of every picture."""
@@ -116,14 +125,14 @@ class LabelTableOptions:
 
 
 def read_label_csv(path: Path, options: LabelTableOptions) -> LabelTable:
-    """The pictures of a CSV file with a header, commas between the cells, in UTF-8."""
-    return _table("csv", path, csv_rows(path, ("image", "label")), [], [], options)
+    """The pictures of a CSV file with a header, in UTF-8."""
+    return label_table("csv", path, csv_rows(path, ("image", "label")), [], [], options)
 
 
 def read_label_jsonl(path: Path, options: LabelTableOptions) -> LabelTable:
     """The pictures of a file with one JSON object in each line, in UTF-8."""
     repeated: list[str] = []
-    return _table("jsonl", path, *jsonl_rows(path, repeated), repeated, options)
+    return label_table("jsonl", path, *jsonl_rows(path, repeated), repeated, options)
 
 
 def make_label_table(
@@ -171,11 +180,32 @@ def with_known_label(
     return rows, skipped
 
 
-def _table(
-    reader: str, path: Path, rows: Rows, skipped: list[str], repeated: list[str], options: LabelTableOptions
+def label_table(
+    reader: str,
+    path: Path,
+    rows: Rows,
+    skipped: list[str],
+    repeated: list[str],
+    options: LabelTableOptions,
+    *,
+    unit: str = "line",
+    base: Path | None = None,
 ) -> LabelTable:
+    """The table of numbered rows.
+
+    Args:
+        reader: its name.
+        path: the file or folder that was read.
+        rows: cells by column, with the number of each row.
+        skipped: what was left out before.
+        repeated: rows that name a column twice.
+        options: see the class.
+        unit: what the numbers count, as messages call it.
+        base: the folder that pictures are named from; that of ``path`` if not given.
+    """
+    folder = path.parent if base is None else base
     has_split = any("split" in cells for _, cells in rows)
-    files = FilesFrom(path.parent)
+    files = FilesFrom(folder)
     line_of: dict[Path, int] = {}
     found: list[tuple[str, LabelRow]] = []
     placed: list[Placed] = []
@@ -184,16 +214,16 @@ def _table(
         try:
             row, group = _row(cells, files, has_split)
         except UnusableRowError as error:
-            skipped.append(error.at(f"line {line}"))
+            skipped.append(error.at(f"{unit} {line}"))
             continue
         placed.append(Placed(row.image, group, row.split))
         said.append((row.image, "", (row.label,)))
         if line_of.setdefault(row.image, line) != line:
-            skipped.append(f"picture named twice: line {line} repeats line {line_of[row.image]}")
+            skipped.append(f"picture named twice: {unit} {line} repeats {unit} {line_of[row.image]}")
         else:
-            found.append((f"line {line}", row))
+            found.append((f"{unit} {line}", row))
     name = f"{reader}:{path}"
-    check_splits(name, path.parent, placed)
+    check_splits(name, folder, placed)
     doubts = (contradictions(said, "picture"), repeated_keys(repeated))
     return make_label_table(name, found, skipped, strict=options.strict, doubts=doubts)
 

@@ -49,7 +49,9 @@ class UnusableRowError(Exception):
 
 
 def csv_rows(path: Path, needed: Sequence[str]) -> Rows:
-    """The rows of a CSV file with a header, commas between the cells, in UTF-8.
+    """The rows of a CSV file with a header, in UTF-8; commas, semicolons or tabs between the cells, as the header has.
+
+    A column ``file_name`` is ``image`` by another name: so the datasets library calls it.
 
     Args:
         path: the file.
@@ -61,7 +63,8 @@ def csv_rows(path: Path, needed: Sequence[str]) -> Rows:
 def csv_stream(path: Path, needed: Sequence[str]) -> Iterator[tuple[int, Cells]]:
     """As :func:`csv_rows`, one row after another: of a long table only one is in memory."""
     with _opened(path) as file:
-        reader = csv.DictReader(file, strict=True)
+        header = file.readline()
+        reader = csv.DictReader(itertools.chain([header], file), strict=True, delimiter=_separator(header))
         try:
             reader.fieldnames = _checked_header(path, reader.fieldnames or (), needed)
             for cells in reader:
@@ -104,9 +107,22 @@ def jsonl_stream(path: Path, skipped: list[str], repeated: list[str] | None = No
                 repeated.append(f"line {number}, '{twice[0]}'")
             twice.clear()
             if isinstance(cells, dict):
-                yield number, cells
+                yield number, _renamed(cells)
             else:
                 skipped.append(f"not a JSON object: line {number}")
+
+
+def _separator(header: str) -> str:
+    """What stands between the cells of a table, by its first line: what is there most often outside of quotes."""
+    bare = re.sub(r'"[^"]*"', "", header)
+    return max(",;\t", key=bare.count)  # of equal ones the first
+
+
+def _renamed(cells: dict[str, Any]) -> dict[str, Any]:
+    """The cells with ``image`` in place of ``file_name``, where only that is there."""
+    if "file_name" not in cells or "image" in cells:
+        return cells
+    return {"image" if name == "file_name" else name: value for name, value in cells.items()}
 
 
 def columns_of(reader: str, path: Path, rows: int = 20) -> frozenset[str]:
@@ -133,10 +149,10 @@ def _opened(path: Path) -> Iterator[TextIO]:
 
 def _checked_header(path: Path, header: Sequence[str], needed: Sequence[str]) -> list[str]:
     columns = [name.strip().lower() for name in header]
+    if "image" not in columns:
+        columns = ["image" if name == "file_name" else name for name in columns]
     alternatives = [names.split("|") for names in needed]
     missing = [names[0] for names in alternatives if not any(name in columns for name in names)]
-    if len(columns) == 1 and (other := re.search("[;\t]", columns[0])):
-        raise DataError(f"{path}: cells are parted by {other.group()!r}, not by commas; export it with commas")
     if missing:
         found = f"found {_listed(columns)}" if columns else "the file is empty"
         raise DataError(f"{path}: no column {', '.join(missing)}; {found}; the first line must name the columns")

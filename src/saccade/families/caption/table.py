@@ -166,7 +166,7 @@ class CaptionGathering:
 
 
 def read_caption_csv(path: Path, options: CaptionOptions) -> CaptionTable:
-    """The captions of a CSV file with a header, commas between the cells, in UTF-8."""
+    """The captions of a CSV file with a header, in UTF-8."""
     return _table(f"csv:{path}", path.parent, lambda skipped, repeated: csv_stream(path, ("image", "caption")), options)
 
 

@@ -1,4 +1,4 @@
-"""Tables and figures of Wang et al. (2017, arXiv:1704.06904) and Fu et al. (CVPR 2017) that the founding slides name."""
+"""Tables of Wang et al. (2017, arXiv:1704.06904) and Fu et al. (CVPR 2017) that the founding slides name."""
 
 from __future__ import annotations
 

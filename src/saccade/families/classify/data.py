@@ -1,7 +1,7 @@
 """Pictures with one label each: folders, tables, CIFAR-10 and generated sets, split by split.
 
 ================ ===================================================================================================
-READER:PATH       ``folder``, ``csv``, ``jsonl`` (:mod:`.readers`): picture files, :mod:`.files`
+READER:PATH       ``folder``, ``csv``, ``coco`` … (:mod:`.readers`): picture files, :mod:`.files`
 cifar10[:FOLDER]  60,000 pictures of 32 × 32 kept as bytes, :mod:`.cifar`
 GENERATORS        pictures that are drawn, by name
 ================ ===================================================================================================

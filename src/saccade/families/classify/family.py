@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from saccade.families.contract import LABEL_COLUMNS, DataEntry, Family, ModelSpec, PaperTable, class_folders, own_tables
+from saccade.families.contract import (
+    LABEL_COLUMNS,
+    DataEntry,
+    Family,
+    ModelSpec,
+    PaperTable,
+    class_folders,
+    own_tables,
+    picture_tables,
+)
 
 MODELS = {
     "ran": ModelSpec(
@@ -46,6 +55,7 @@ DATA = {
     ),
     **class_folders(),
     **own_tables("image, label; optional split, group, box, mask"),
+    **picture_tables(),
 }
 
 TABLES = {

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from saccade.data.tables.class_folders import read_class_folders
+from saccade.data.tables.coco import read_coco
 from saccade.data.tables.labelled import LabelTable, LabelTableOptions, read_label_csv, read_label_jsonl
+from saccade.data.tables.metadata import read_label_metadata
+from saccade.data.tables.parquet import read_label_parquet
 from saccade.data.tables.references import Reader, read_reference
 from saccade.data.tables.wording import warn_of_spellings
 from saccade.families.classify.cub import read_cub_species
@@ -16,6 +19,9 @@ LABEL_READERS: dict[str, Reader[LabelTable]] = {
     "folder": Reader(read_class_folders, LabelTableOptions),
     "csv": Reader(read_label_csv, LabelTableOptions),
     "jsonl": Reader(read_label_jsonl, LabelTableOptions),
+    "metadata": Reader(read_label_metadata, LabelTableOptions),
+    "parquet": Reader(read_label_parquet, LabelTableOptions),
+    "coco": Reader(read_coco, LabelTableOptions),
 }
 
 

@@ -119,7 +119,7 @@ class MultisetTableOptions:
 
 
 def read_multiset_csv(path: Path, options: MultisetTableOptions) -> MultisetTable:
-    """The pictures of a CSV file with a header, commas between the cells, in UTF-8."""
+    """The pictures of a CSV file with a header, in UTF-8."""
     return _table("csv", path, csv_rows(path, ("image", "labels")), [], [], options)
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from saccade.data.scenes import origin
-from saccade.families.contract import DataEntry, Family, ModelSpec, PaperTable, own_tables
+from saccade.families.contract import (
+    DataEntry,
+    Family,
+    ModelSpec,
+    PaperTable,
+    class_folders,
+    own_tables,
+    picture_tables,
+)
 
 MODELS = {
     "stn": ModelSpec(
@@ -91,7 +99,11 @@ DATA = {
         licence="CC BY 4.0",
         get="download image_data, attributes and both picture archives of Visual Genome, unpack, name it vg:FOLDER",
     ),
-    **own_tables("image, query, label (or labels); optional split, box, point, mask"),
+    **own_tables(
+        "image, query, label (or labels); optional split, box, point, mask; without query all are asked the same"
+    ),
+    **class_folders(),
+    **picture_tables(),
 }
 
 TABLES = {

@@ -8,13 +8,25 @@ from typing import Any
 from saccade.data.tables.references import Reader, read_reference
 from saccade.data.tables.wording import warn_of_spellings
 from saccade.families.question.cub import CubOptions, read_cub
-from saccade.families.question.rows import TableOptions, read_csv, read_jsonl
+from saccade.families.question.rows import (
+    TableOptions,
+    read_annotations,
+    read_csv,
+    read_folders,
+    read_jsonl,
+    read_metadata,
+    read_parquet,
+)
 from saccade.families.question.table import QuestionTable
 from saccade.families.question.visual_genome import VisualGenomeOptions, read_visual_genome
 
 READERS: dict[str, Reader[QuestionTable]] = {
     "csv": Reader(read_csv, TableOptions),
     "jsonl": Reader(read_jsonl, TableOptions),
+    "folder": Reader(read_folders, TableOptions),
+    "coco": Reader(read_annotations, TableOptions),
+    "metadata": Reader(read_metadata, TableOptions),
+    "parquet": Reader(read_parquet, TableOptions),
     "cub": Reader(read_cub, CubOptions),
     "vg": Reader(read_visual_genome, VisualGenomeOptions),
 }

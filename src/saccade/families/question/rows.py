@@ -4,7 +4,7 @@
 column    holds
 ======== =============================================================================================================
 image     path of the picture, from the table's folder
-query     what is asked
+query     what is asked; without this column every picture is asked the same, ``what is it?``
 label     the answer; or ``labels``, several: ``red; shiny`` or a JSON list
 split     optional: train, val or test
 group     optional: pictures that belong together (a patient, a video), which a split must not tear apart
@@ -23,8 +23,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from saccade.data.tables.class_folders import read_class_folders
+from saccade.data.tables.coco import read_coco
 from saccade.data.tables.doubts import repeated_keys
+from saccade.data.tables.labelled import LabelTable, LabelTableOptions
 from saccade.data.tables.leaks import Placed, check_splits
+from saccade.data.tables.metadata import metadata_rows
+from saccade.data.tables.parquet import parquet_rows
 from saccade.data.tables.rows import (
     Cells,
     FilesFrom,
@@ -42,6 +47,9 @@ from saccade.data.tables.rows import (
 )
 from saccade.families.question.table import Question, QuestionTable, make_table
 
+ONE_QUESTION = "what is it?"
+"""What is asked about pictures that have labels and no questions."""
+
 
 @dataclass(frozen=True)
 class TableOptions:
@@ -52,8 +60,8 @@ class TableOptions:
 
 
 def read_csv(path: Path, options: TableOptions) -> QuestionTable:
-    """The questions of a CSV file with a header, commas between the cells, in UTF-8."""
-    return _table("csv", path, csv_rows(path, ("image", "query", "label|labels")), [], [], options)
+    """The questions of a CSV file with a header, in UTF-8."""
+    return _table("csv", path, csv_rows(path, ("image", "label|labels")), [], [], options)
 
 
 def read_jsonl(path: Path, options: TableOptions) -> QuestionTable:
@@ -62,25 +70,71 @@ def read_jsonl(path: Path, options: TableOptions) -> QuestionTable:
     return _table("jsonl", path, *jsonl_rows(path, repeated), repeated, options)
 
 
+def read_folders(path: Path, options: TableOptions) -> QuestionTable:
+    """The pictures of folders by class (:mod:`saccade.data.tables.class_folders`), all asked the same."""
+    return _of_labels(read_class_folders(path, LabelTableOptions()), options)
+
+
+def read_annotations(path: Path, options: TableOptions) -> QuestionTable:
+    """The pictures of COCO annotations (:mod:`saccade.data.tables.coco`), all asked the same."""
+    return _of_labels(read_coco(path, LabelTableOptions()), options)
+
+
+def _of_labels(table: LabelTable, options: TableOptions) -> QuestionTable:
+    """Pictures with one label each as questions."""
+    found = [
+        (
+            row.image.name,
+            Question(row.image, ONE_QUESTION, (row.label,), row.split, row.box, None, row.mask, str(row.image)),
+        )
+        for row in table.as_found
+    ]
+    skipped = [each for each in table.skipped if not each.startswith("label never seen")]  # found again below
+    return make_table(table.name, found, skipped, multi_label=False, strict=options.strict, doubts=table.doubts)
+
+
+def read_metadata(folder: Path, options: TableOptions) -> QuestionTable:
+    """The questions of a folder with ``metadata.csv`` or ``metadata.jsonl`` in it."""
+    return _table("metadata", folder, *metadata_rows(folder), options, base=folder)
+
+
+def read_parquet(path: Path, options: TableOptions) -> QuestionTable:
+    """The questions of a Parquet file, or of all of them in a folder."""
+    rows, skipped = parquet_rows(path)
+    base = path if path.is_dir() else path.parent
+    return _table("parquet", path, rows, skipped, [], options, unit="row", base=base)
+
+
 def _table(
-    reader: str, path: Path, rows: Rows, skipped: list[str], repeated: list[str], options: TableOptions
+    reader: str,
+    path: Path,
+    rows: Rows,
+    skipped: list[str],
+    repeated: list[str],
+    options: TableOptions,
+    *,
+    unit: str = "line",
+    base: Path | None = None,
 ) -> QuestionTable:
+    """The table of rows that are numbered by ``unit``; pictures are named from ``base``, or the folder of ``path``."""
+    folder = path.parent if base is None else base
     has_split = any("split" in cells for _, cells in rows)
     multi_label = any("labels" in cells for _, cells in rows)
-    files = FilesFrom(path.parent)
+    has_query = any("query" in cells for _, cells in rows)
+    files = FilesFrom(folder)
     first_line: dict[Question, int] = {}
     for line, cells in rows:
         try:
-            question = _question(cells, files, has_split)
+            question = _question(cells if has_query else {**cells, "query": ONE_QUESTION}, files, has_split)
         except UnusableRowError as error:
-            skipped.append(error.at(f"line {line}"))
+            skipped.append(error.at(f"{unit} {line}"))
             continue
         if first_line.setdefault(question, line) != line:
-            skipped.append(f"duplicate: line {line} repeats line {first_line[question]}")
+            skipped.append(f"duplicate: {unit} {line} repeats {unit} {first_line[question]}")
     name = f"{reader}:{path}"
-    check_splits(name, path.parent, (Placed(row.image, row.group, row.split) for row in first_line))
-    found = [(f"line {line}", question) for question, line in first_line.items()]
-    doubts = [repeated_keys(repeated)]
+    check_splits(name, folder, (Placed(row.image, row.group, row.split) for row in first_line))
+    found = [(f"{unit} {line}", question) for question, line in first_line.items()]
+    doubts = [repeated_keys(repeated), "" if has_query else f"no column query: all are asked '{ONE_QUESTION}'"]
     return make_table(name, found, skipped, multi_label=multi_label, strict=options.strict, doubts=doubts)
 
 

@@ -1,0 +1,228 @@
+"""Where the cells of a feature map lie on the picture: the ``frame`` that a mechanism in a network of your own takes.
+
+* :func:`frame_of` asks the network: one empty picture is run through it, and every convolution, pooling, padding, crop
+  and resizing says how it moves the grid. Exact for strided networks with branches (ResNet, EfficientNet, ConvNeXt) and
+  for networks that cut patches (ViT).
+* :func:`frame_like` asks the sizes alone: the cells tile the picture. Exact for patches. A network with odd kernels and
+  symmetric padding has its cells up to half a cell further left and up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten
+
+from saccade import geometry
+from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.geometry import Size
+
+_MOST_OWN_TOKENS = 64
+Box = Sequence[float] | Tensor
+
+
+def frame_like(features: Tensor | Size, image: Any, *, box: Box | None = None) -> Tensor:
+    """The frame (2,3) of cells that tile the picture, from the sizes of both.
+
+    Args:
+        features: (B,C,h,w) or (h, w).
+        image: what the network saw: a tensor (…,H,W), an array (H,W,3), a PIL image, or (H, W).
+        box: xyxy, where ``image`` was cut out of a larger picture; the frame then leads to the pixels of that one.
+
+    >>> frame_like((7, 7), (224, 224))[0].tolist()
+    [32.0, 0.0, 0.0]
+    """
+    cells = _last_two(features, "features", "(B,C,h,w)") if isinstance(features, Tensor) else features
+    height, width = _size_of(image)
+    rows, columns = geometry.checked_size(cells)
+    return _in_box(geometry.scale_shift((width / columns, height / rows), (0.0, 0.0)), (height, width), box)
+
+
+def frame_of(network: nn.Module, input_size: Size, *, channels: int | None = None, box: Box | None = None) -> Tensor:
+    """The frame (2,3) of the cells that ``network`` makes of a picture, found by running it once on an empty one.
+
+    Args:
+        network: pictures (1,C,H,W) → a feature map (1,D,h,w) or tokens (1,N,D) of a grid of patches.
+        input_size: (H, W) of its input.
+        channels: C; by default those that its first convolution takes.
+        box: as for :func:`frame_like`.
+
+    >>> frame_of(nn.Sequential(nn.Conv2d(3, 4, 3, 2, 1), nn.ReLU(), nn.MaxPool2d(2)), (32, 32))[0].tolist()
+    [4.0, 0.0, -0.5]
+
+    Raises:
+        ConfigError: the network returns no grid of cells, or its layers move the grid in a way that does not show.
+    """
+    height, width = geometry.checked_size(input_size)
+    weight = next(network.parameters(), torch.empty(0))
+    picture = torch.zeros(1, channels or _channels_of(network), height, width, dtype=weight.dtype, device=weight.device)
+    was_training = [module for module in network.modules() if module.training]
+    network.eval()
+    moves = _Moves(picture)
+    try:
+        with torch.no_grad(), moves:
+            made = network(picture)
+    finally:
+        for module in was_training:
+            module.training = True
+    name = type(network).__name__
+    if not isinstance(made, Tensor) or made.dim() not in (3, 4):
+        found = f"a tensor {tuple(made.shape)}" if isinstance(made, Tensor) else type(made).__name__
+        raise ConfigError(
+            f"{name} returns {found}, not a feature map (B,D,h,w) nor tokens (B,N,D): give the part of it that does"
+        )
+    grid, frame = moves.told(made)
+    seen = (float(grid[0] * frame[1, 1]), float(grid[1] * frame[0, 0]))
+    is_whole = all(abs(span - side) < 2 * side / cells for span, side, cells in zip(seen, (height, width), grid))
+    more = made.shape[1] - grid[0] * grid[1]  # tokens beside those of the cells: of the class, registers
+    if not is_whole or (tuple(made.shape[-2:]) != grid if made.dim() == 4 else not 0 <= more <= _MOST_OWN_TOKENS):
+        raise ConfigError(
+            f"{name} moves its grid otherwise than by convolutions and poolings, so its frame is not known; where its "
+            "cells tile the picture, frame_like(features, image) gives it"
+        )
+    return _in_box(frame, (height, width), box)
+
+
+# ---------------------------------------------------------------- what each operation does to the grid
+
+
+class _Moves(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Keeps for each tensor that came of ``picture`` its grid (h, w) and the frame of that."""
+
+    def __init__(self, picture: Tensor) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        size = (picture.shape[-2], picture.shape[-1])
+        self._known: dict[int, tuple[Tensor, Size, Tensor]] = {id(picture): (picture, size, geometry.identity())}
+
+    def told(self, tensor: Tensor) -> tuple[Size, Tensor]:
+        """Grid and frame of ``tensor``."""
+        found = self._known.get(id(tensor))
+        if found is None:
+            raise ConfigError("what the network returns does not depend on the picture: there is no frame")
+        return found[1], found[2]
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run ``func``; what it makes has the grid of an input, of its own shape if there is one, moved by the step."""
+        made = func(*args, **(kwargs or {}))
+        inputs = [each for each in tree_flatten((args, kwargs))[0] if isinstance(each, Tensor)]
+        known = [self._known[id(each)] for each in inputs if id(each) in self._known]
+        if not known:
+            return made
+        step = _STEPS.get(func.overloadpacket)
+        for result in tree_flatten(made)[0]:
+            if not isinstance(result, Tensor):
+                continue
+            given, grid, frame = next((each for each in known if each[0].shape == result.shape), known[0])
+            if step is not None and given.dim() == 4 and result.dim() == 4:
+                named = {item.name: value for item, value in zip(func._schema.arguments, args)} | (kwargs or {})
+                moved = geometry.compose(frame, step(named, given, result))
+                self._known[id(result)] = (result, (result.shape[-2], result.shape[-1]), moved)
+            else:
+                self._known[id(result)] = (result, grid, frame)
+        return made
+
+
+Step = Callable[[dict[str, Any], Tensor, Tensor], Tensor]
+"""(arguments by name, input, output) → the frame from output cells to input cells."""
+
+
+def _windowed(named: dict[str, Any], given: Tensor, made: Tensor) -> Tensor:
+    """A convolution or a pooling."""
+    kernel = named["weight"].shape[-2:] if "weight" in named else named["kernel_size"]
+    stride = named.get("stride") or kernel  # a pooling without one strides by its kernel
+    pairs = (kernel, stride, named.get("padding", 0), named.get("dilation", 1))
+    frame = geometry.layer_frame(*(_pair(each) for each in pairs))
+    return geometry.invert(frame) if named.get("transposed") else frame
+
+
+def _padded(named: dict[str, Any], given: Tensor, made: Tensor) -> Tensor:
+    """Cells put around the grid, or with a negative number cut off: (left, right, top, bottom)."""
+    left, _, top, _ = (*named.get("pad", named.get("padding", ())), 0, 0)[:4]
+    return geometry.scale_shift((1.0, 1.0), (-float(left), -float(top)))
+
+
+def _cut(named: dict[str, Any], given: Tensor, made: Tensor) -> Tensor:
+    """Every k-th row or column from some place on."""
+    start, every = float(named.get("start") or 0), float(named.get("step") or 1)
+    along = named.get("dim", 0) % 4
+    start += given.shape[along] if start < 0 else 0
+    keep, thin = (1.0, 0.0), (every, start + (1 - every) / 2)
+    x, y = (thin if along == 3 else keep), (thin if along == 2 else keep)
+    return geometry.scale_shift((x[0], y[0]), (x[1], y[1]))
+
+
+def _resized(named: dict[str, Any], given: Tensor, made: Tensor) -> Tensor:
+    """The same area in another number of cells."""
+    y, x = given.shape[-2] / made.shape[-2], given.shape[-1] / made.shape[-1]
+    return geometry.scale_shift((x, y), (0.0, 0.0))
+
+
+_ATEN = torch.ops.aten
+_STEPS: dict[Any, Step] = {
+    _ATEN.convolution: _windowed,
+    _ATEN.max_pool2d_with_indices: _windowed,
+    _ATEN.avg_pool2d: _windowed,
+    _ATEN.constant_pad_nd: _padded,
+    _ATEN.reflection_pad2d: _padded,
+    _ATEN.replication_pad2d: _padded,
+    _ATEN.slice: _cut,
+    _ATEN._adaptive_avg_pool2d: _resized,
+    _ATEN.adaptive_max_pool2d: _resized,
+    _ATEN.upsample_nearest2d: _resized,
+    _ATEN.upsample_bilinear2d: _resized,
+    _ATEN.upsample_bicubic2d: _resized,
+}
+
+
+# ---------------------------------------------------------------- sizes
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else (value[0], value[-1])  # torch tells (k,) or (k, k)
+
+
+def _channels_of(network: nn.Module) -> int:
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            return module.in_channels
+    raise ConfigError(f"{type(network).__name__} has no convolution that tells how many channels a picture has; say "
+                      "channels=")  # fmt: skip
+
+
+def _size_of(image: Any) -> Size:
+    """(H, W) of a picture in any of its forms."""
+    if isinstance(image, Tensor):
+        return _last_two(image, "image", "(…,H,W)")
+    if isinstance(image, tuple | list) and len(image) == 2:
+        return geometry.checked_size((image[0], image[1]))
+    if hasattr(image, "getbands"):  # a PIL image tells (width, height)
+        return geometry.checked_size((image.height, image.width))
+    shape: tuple[int, ...] = getattr(image, "shape", ())
+    if len(shape) not in (2, 3):
+        raise DataError(
+            f"image: expected a tensor, an array, a PIL image or (height, width), found {type(image).__name__}"
+        )
+    return geometry.checked_size((shape[0], shape[1]))
+
+
+def _last_two(tensor: Tensor, name: str, expected: str) -> Size:
+    if tensor.dim() < (4 if name == "features" else 2):
+        raise ShapeError(name, expected, tensor.shape)
+    height, width = tensor.shape[-2:]
+    return height, width
+
+
+def _in_box(frame: Tensor, size: Size, box: Box | None) -> Tensor:
+    """``frame`` on the picture that the network input was cut from."""
+    if box is None:
+        return frame
+    corners = torch.as_tensor(box, dtype=torch.float64).cpu()  # (4,)
+    if corners.shape != (4,) or bool((corners[2:] <= corners[:2]).any()):
+        raise DataError(f"box: expected four numbers x1 y1 x2 y2 with an area, found {box}")
+    return geometry.compose(geometry.crop_frame(corners, size), frame)

@@ -1,0 +1,88 @@
+"""The hub of models that timm and transformers fetch weights from: whether it can be reached, asked for a second.
+
+Their client tries again for minutes where there is no network. So the hub is asked first; where it does not answer, or
+was forbidden (``--offline``), the client works offline: what it has in its cache is used, and what it has not is said.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from saccade.errors import DataError
+
+_SWITCHES = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+_PATIENCE = 1.0  # seconds
+
+
+def work_offline() -> None:
+    """Fetch nothing from the hub from now on, nor in processes that are started."""
+    for switch in _SWITCHES:
+        os.environ[switch] = "1"
+
+
+def is_offline() -> bool:
+    """Whether nothing may be fetched from the hub."""
+    return any(os.environ.get(switch, "").upper() in ("1", "ON", "YES", "TRUE") for switch in _SWITCHES)
+
+
+def why_no_hub() -> str | None:
+    """Why weights cannot be fetched now; None where the hub answers."""
+    if is_offline():
+        return "fetching is off (--offline or HF_HUB_OFFLINE)"
+    place = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
+    through = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy")
+    address = urlsplit(through or place)
+    found: list[str | None] = []
+
+    def ask() -> None:
+        try:
+            port = address.port or (80 if address.scheme == "http" else 443)
+            socket.create_connection((address.hostname or "", port), timeout=_PATIENCE).close()
+            found.append(None)
+        except (OSError, ValueError) as error:
+            found.append(str(error))
+
+    asking = threading.Thread(target=ask, daemon=True)  # looking up a name has no timeout of its own
+    asking.start()
+    asking.join(2 * _PATIENCE)
+    why = found[0] if found else "no answer"
+    return None if why is None else f"{address.hostname} cannot be reached ({why})"
+
+
+@contextmanager
+def from_hub(what: str) -> Iterator[None]:
+    """Run the client of the hub, offline where the hub cannot be reached; what it then lacks is a DataError.
+
+    Args:
+        what: what is fetched, as messages call it, such as "the weights of timm:resnet18".
+    """
+    why = why_no_hub()
+    if why is None:
+        yield
+        return
+    before = {switch: os.environ.get(switch) for switch in _SWITCHES}
+    constants = sys.modules.get("huggingface_hub.constants")  # read when it was imported
+    was = getattr(constants, "HF_HUB_OFFLINE", None)
+    work_offline()
+    if constants is not None:
+        constants.HF_HUB_OFFLINE = True  # type: ignore[attr-defined]
+    try:
+        yield
+    except Exception as error:  # each library has its own
+        raise DataError(
+            f"{what} are not on this machine, and {why}; fetch them once with a network, or set HF_ENDPOINT"
+        ) from error
+    finally:
+        for switch, value in before.items():
+            if value is None:
+                os.environ.pop(switch, None)
+            else:
+                os.environ[switch] = value
+        if constants is not None:
+            constants.HF_HUB_OFFLINE = was  # type: ignore[attr-defined]

@@ -1,0 +1,15 @@
+"""Data that is named by its path alone: which reader it gets is said."""
+
+from __future__ import annotations
+
+from saccade.cli.terminal import remark
+
+
+def named_data(data: str, *, quiet: bool = False) -> str:
+    """``data`` as READER:PATH where it is a path alone, with a remark that says so; a name as it is."""
+    from saccade.data.tables.recognised import recognised
+
+    found = recognised(data)
+    if found != data and not quiet:
+        remark(f"{data} is read as {found}")
+    return found

@@ -1,0 +1,65 @@
+"""Which reader a path alone means: ``photos/`` → ``folder:photos/``, ``my.csv`` → ``csv:my.csv``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from saccade.data.tables.coco import is_coco
+from saccade.data.tables.metadata import metadata_in
+from saccade.errors import DataError
+
+_SUFFIXES = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+_READABLE = "a folder of class folders, a folder with metadata.csv, or a .csv, .jsonl, .parquet or COCO .json file"
+
+
+def recognised(reference: str) -> str:
+    """``reference`` as READER:PATH where it is a path alone; anything else as it is.
+
+    A path that exists is meant by a name with a slash or a suffix, or by one that ends in a slash; so ``mref`` stays
+    the generator even beside a folder of that name.
+
+    Raises:
+        DataError: it is a path, and nothing that can be read lies there.
+    """
+    path = Path(reference).expanduser()
+    looks_so = "/" in reference or os.sep in reference or path.suffix != "" or reference in (".", "..")
+    if _has_reader(reference) or not looks_so:
+        return reference
+    if path.is_dir():
+        return f"{_folder_reader(path)}:{path}"
+    if not path.exists():
+        raise DataError(f"'{reference}': there is no such file or folder; data is a name of 'saccade data list', "
+                        f"READER:PATH, or a path: {_READABLE}")  # fmt: skip
+    reader = _SUFFIXES.get(path.suffix.lower()) or (
+        "coco" if path.suffix.lower() == ".json" and is_coco(path) else None
+    )
+    if reader is None:
+        raise DataError(
+            f"'{reference}' is not a kind of file that is known by itself: {_READABLE}; or name READER:PATH"
+        )
+    return f"{reader}:{path}"
+
+
+def _has_reader(reference: str) -> bool:
+    """Whether a word of two letters or more stands before a colon; ``C:`` is a drive."""
+    word, colon, _ = reference.partition(":")
+    return bool(colon) and len(word) > 1 and "/" not in word
+
+
+def _folder_reader(path: Path) -> str:
+    """The reader of a folder, by what lies in it."""
+    if metadata_in(path):
+        return "metadata"
+    with os.scandir(path) as entries:
+        found = [(entry.name, entry.is_dir()) for entry in entries if not entry.name.startswith(".")]
+    if not found:
+        raise DataError(f"'{path}' is empty: there are no pictures to learn from")
+    if any(name.endswith(".parquet") for name, _ in found):
+        return "parquet"
+    if any(is_folder for _, is_folder in found):
+        return "folder"
+    raise DataError(
+        f"'{path}' holds files and no folders of classes, so what they show is not known: sort them into folders, "
+        "one for each class, or put a metadata.csv with file_name and label beside them"
+    )

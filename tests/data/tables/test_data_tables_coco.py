@@ -1,0 +1,138 @@
+"""Annotations of COCO: boxes, polygons and run lengths against masks by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from saccade.data.tables.coco import read_coco
+from saccade.data.tables.labelled import LabelTable, LabelTableOptions
+from saccade.errors import DataError
+
+SQUARE = [[1, 1, 4, 1, 4, 3, 1, 3]]
+RUNS = {"size": [4, 3], "counts": [5, 2, 5]}
+"""Down the columns: the second column has its rows 1 and 2."""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "home"))
+
+
+def annotated(
+    folder: Path, *annotations: dict[str, Any], name: str = "instances.json", size: tuple[int, int] = (4, 6)
+) -> Path:
+    """Pictures 1 to 3 of ``size`` (H, W), each with the annotations that name it."""
+    (folder / "images").mkdir(parents=True, exist_ok=True)
+    images = []
+    for number in (1, 2, 3):
+        Image.new("RGB", (size[1], size[0])).save(folder / "images" / f"{number}.png")
+        images.append({"id": number, "file_name": f"{number}.png", "height": size[0], "width": size[1]})
+    categories = [{"id": 7, "name": "cat"}, {"id": 9, "name": "dog"}]
+    path = folder / name
+    path.write_text(json.dumps({"images": images, "categories": categories, "annotations": list(annotations)}))
+    return path
+
+
+def read(path: Path) -> LabelTable:
+    return read_coco(path, LabelTableOptions())
+
+
+def mask_of(table: LabelTable) -> np.ndarray:
+    assert table.rows[0].mask is not None
+    return np.asarray(Image.open(table.rows[0].mask).convert("L")) > 0
+
+
+def test_a_picture_of_one_category_is_a_row(tmp_path: Path) -> None:
+    table = read(
+        annotated(
+            tmp_path,
+            {"image_id": 1, "category_id": 7, "bbox": [1, 1, 2, 1]},
+            {"image_id": 1, "category_id": 7, "bbox": [3, 0, 2, 4]},
+            {"image_id": 2, "category_id": 7, "bbox": [0, 0, 1, 1]},
+            {"image_id": 2, "category_id": 9, "bbox": [0, 0, 1, 1]},
+        )
+    )
+    (row,) = table.rows
+    assert (row.image, row.label, row.box, row.mask) == (tmp_path / "images" / "1.png", "cat", (1, 0, 5, 4), None)
+    assert sorted(table.skipped) == ["no annotation: 3.png", "several categories: 2.png"]
+
+
+def test_polygons_become_a_mask_in_the_cache(tmp_path: Path) -> None:
+    path = annotated(tmp_path, {"image_id": 1, "category_id": 7, "segmentation": SQUARE})
+    marked = mask_of(read(path))
+    assert marked.shape == (4, 6)
+    assert marked[1:3, 1:4].all()
+    assert not marked[0].any()
+    assert not marked[:, 5].any()
+    first = read(path).rows[0].mask
+    assert first is not None
+    assert first.is_relative_to(tmp_path / "home")
+    assert read(path).rows[0].mask == first
+
+
+@pytest.mark.parametrize("counts", [[5, 2, 5], "525"])
+def test_run_lengths_as_numbers_and_as_text(tmp_path: Path, counts: object) -> None:
+    """Numbers below 16 are the characters from 0 on; from the fourth on they are differences."""
+    told = {"image_id": 1, "category_id": 7, "segmentation": {"size": [4, 3], "counts": counts}}
+    marked = mask_of(read(annotated(tmp_path, told, size=(4, 3))))
+    assert marked.astype(int).tolist() == [[0, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0]]
+
+
+def encoded(lengths: list[int]) -> str:
+    """COCO's string, written after its definition."""
+    text = ""
+    for at, length in enumerate(lengths):
+        value = length - lengths[at - 2] if at > 2 else length
+        more = True
+        while more:
+            part = value & 0x1F
+            value >>= 5
+            more = value != -1 if part & 0x10 else value != 0
+            text += chr((part | 0x20 if more else part) + 48)
+    return text
+
+
+def test_long_runs_and_negative_differences(tmp_path: Path) -> None:
+    lengths = [100, 700, 3, 40, 900, 1, 656]
+    told = {"image_id": 1, "category_id": 7, "segmentation": {"size": [60, 40], "counts": encoded(lengths)}}
+    marked = mask_of(read(annotated(tmp_path, told, size=(60, 40))))
+    down = np.concatenate([np.full(length, at % 2) for at, length in enumerate(lengths)])
+    assert np.array_equal(marked, down.reshape(40, 60).T > 0)
+
+
+def test_the_name_tells_the_split_and_the_folder(tmp_path: Path) -> None:
+    path = annotated(
+        tmp_path / "annotations", {"image_id": 1, "category_id": 7, "bbox": [0, 0, 2, 2]}, name="instances_val2017.json"
+    )
+    (tmp_path / "annotations" / "images").rename(tmp_path / "val2017")
+    (row,) = read(path).rows
+    assert (row.split, row.image.parent.name) == ("val", "val2017")
+
+
+@pytest.mark.parametrize(
+    ("segmentation", "why"),
+    [
+        ({"size": [4, 6], "counts": [5, 2]}, "unreadable segmentation: 1.png, runs that do not add up to 4 × 6"),
+        ({"size": [10**6, 10**6], "counts": [10**12]}, "unreadable segmentation: 1.png, a size of"),
+        ({"size": [4, 6], "counts": "o"}, "unreadable segmentation: 1.png"),
+        ([["a", "b"]], "unreadable segmentation: 1.png"),
+    ],
+)
+def test_a_segmentation_that_is_none_is_counted(tmp_path: Path, segmentation: object, why: str) -> None:
+    good = {"image_id": 2, "category_id": 9, "bbox": [0, 0, 1, 1]}
+    table = read(annotated(tmp_path, {"image_id": 1, "category_id": 7, "segmentation": segmentation}, good))
+    assert len(table.rows) == 1
+    assert any(each.startswith(why) for each in table.skipped)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"images": [{}], "categories": [], "annotations": []}'])
+def test_a_file_that_is_no_coco_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(DataError, match="not as COCO has it"):
+        read(tmp_path / "x.json")
