@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from saccade.families.contract import LABEL_COLUMNS, DataEntry, Family, ModelSpec, PaperTable, class_folders, own_tables
+from saccade.families.contract import (
+    LABEL_COLUMNS,
+    DataEntry,
+    Family,
+    ModelSpec,
+    PaperTable,
+    Probing,
+    class_folders,
+    own_tables,
+)
 
 MODELS = {
     "ran": ModelSpec(
@@ -21,6 +30,11 @@ MODELS = {
         target="saccade.models.racnn:RacnnModel",
         summary="looks, proposes a region and looks again closer; three scales, one answer",
         paper="Fu et al. 2017, CVPR",
+    ),
+    "probe": ModelSpec(
+        target="saccade.models.probe:ProbeModel",
+        summary="one small head, linear or attention, on a frozen backbone; see saccade probe",
+        paper="after Psomas et al. 2025, arXiv:2506.10178",
     ),
 }
 
@@ -73,4 +87,5 @@ FAMILY = Family(
     columns=(LABEL_COLUMNS,),
     tables=TABLES,
     published="saccade.families.classify.published:PUBLISHED",
+    probing=Probing(read="saccade.families.classify.readers:read_labels", model="probe"),
 )
