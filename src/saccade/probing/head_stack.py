@@ -152,7 +152,7 @@ class StackedAdamW:
 
     def __init__(self, parameters: dict[str, Tensor], rates: Sequence[float], decays: Sequence[float]) -> None:
         self._parameters = [*parameters.values()]
-        self._rates, self._decays = torch.tensor(rates), torch.tensor(decays)  # (M,)
+        self._rates, self._decays = (torch.tensor(each, dtype=torch.float64) for each in (rates, decays))  # (M,)
         self._means = [torch.zeros_like(each) for each in self._parameters]
         self._squares = [torch.zeros_like(each) for each in self._parameters]
         self._steps = 0

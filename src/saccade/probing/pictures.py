@@ -8,7 +8,7 @@ Axes: N pictures, C channels, H and W cells.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +17,9 @@ from torch import Tensor
 
 from saccade.data.pictures.near_copies import copy_groups
 from saccade.data.pictures.prepared import PreparedPictures
+from saccade.data.tables.doubts import spellings
 from saccade.data.tables.labelled import LabelTable
-from saccade.data.tables.wording import counted, first_few
+from saccade.data.tables.wording import counted, first_few, summarised
 from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.models.base import ImageModel
@@ -33,6 +34,8 @@ RESIDENT = 2 << 30
 DECODED = 2 << 30
 """Bytes of decoded pictures that are kept in memory."""
 _NAMED = 5
+_UNSEEN = "label never seen in train"
+"""Rows that the reader leaves out by its own splits; a probe makes others and can use them."""
 
 Tell = Callable[[str, int, int], None]
 """Called with what is going on, how far it is, and how far it goes."""
@@ -72,8 +75,11 @@ def usable_pictures(table: LabelTable, size: Size, tell: Tell) -> ProbedPictures
     """
     rows = table.as_found or table.rows
     remarks = []
-    if table.skipped:
-        remarks.append(f"{counted(len(table.skipped), 'entry', 'entries')} of {table.name} left out when it was read")
+    skipped = [entry for entry in table.skipped if not entry.startswith(_UNSEEN)]
+    if skipped:
+        remarks.append(f"left out when {table.name} was read: {summarised(skipped)}")
+    if alike := spellings(sorted({row.label for row in rows}), "labels"):
+        remarks.append(alike)
     store = PreparedPictures(
         [row.image for row in rows],
         size,
@@ -176,8 +182,3 @@ def features_of(pictures: ProbedPictures, model: ImageModel, *, limit_mb: int, t
 
 def _channels_together(features: Tensor) -> Tensor:
     return features.contiguous(memory_format=torch.channels_last)
-
-
-def class_counts(labels: Tensor, classes: Sequence[str]) -> Tensor:
-    """Pictures of each class: (K,)."""
-    return torch.bincount(labels, minlength=len(classes))

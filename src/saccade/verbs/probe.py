@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +72,9 @@ def probe_pictures(
         raise ConfigError(f"splits: at least 3, to learn, to choose and to test; found {plan.splits}")
     reference = as_reference(data)
     family, probing = _prober(reference)
-    table = load_target(probing.read)(reference)
+    with warnings.catch_warnings():  # of labels and copies by the reader's own splits, which a probe does not use
+        warnings.simplefilter("ignore", UserWarning)
+        table = load_target(probing.read)(reference)
     pictures = usable_pictures(table, (size, size), tell)
     config = {"answers": len(pictures.classes), "backbone": backbone, "through": through, "hidden": plan.hidden}
     config |= {"query_count": plan.queries, "pretrained": not untrained and _has_weights(backbone)}
