@@ -41,7 +41,7 @@ CORE = {
 NETWORKS = {"attention", "backbones", "models"}
 AROUND = {"data", "losses", "metrics", "show"}
 FAMILIES = {"families", "families/shared"}
-HELD = {"tasks", "engine", "zoo", "recorded", "sighting", "predict"}
+HELD = {"tasks", "engine", "zoo", "recorded", "sighting", "predict", "probing"}
 TOP = {"tour", "scene_tour", "page", "query_model", "reproduction"}
 """Files and folders of a family that stand above the rest of it."""
 ALLOWED: dict[str, set[str]] = {
@@ -77,6 +77,8 @@ ALLOWED: dict[str, set[str]] = {
     # where they meet; the engine knows tasks by protocol only
     "tasks": CORE | NETWORKS | AROUND | FAMILIES,
     "engine": CORE | {"families"},
+    # frozen backbones under comparison: features, rivals, verdict; it knows labelled pictures, and no family
+    "probing": CORE | NETWORKS | AROUND | {"tasks"},
     # a family: its data, losses, scores, task
     "families/*": CORE | NETWORKS | AROUND | FAMILIES | {"tasks"},
     # what a user holds

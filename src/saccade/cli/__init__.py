@@ -24,6 +24,7 @@ from saccade.cli import (
     export,
     listing,
     look,
+    probe,
     report,
     reproduce,
     serve,
@@ -89,6 +90,7 @@ app.command()(tour.tour)
 app.command()(train.train)
 app.command()(average.average)
 app.command()(evaluate.evaluate)
+app.command()(probe.probe)
 app.command()(reproduce.reproduce)
 app.command()(report.report)
 app.command()(export.export)

@@ -6,7 +6,7 @@ A family is one folder. Its ``family.py`` holds one :class:`Family`; everything 
 ==============  ==================================================================================================
 required        ``name, title, reads, models, data, task, headline, folder``
 with a default  ``decode`` (one label), ``splits`` (the task has them), ``responder`` (one pass to an answer)
-optional        ``options, columns, tables, coverage, published, tour, featured, live, page, panel, runtime``
+optional        ``options, columns, tables, coverage, published, probing, tour, featured, live, page, panel, runtime``
 ==============  ==================================================================================================
 
 How an answer is drawn and exported follows from its trace and from :class:`~saccade.answer.Answer`, so a record can be
@@ -114,6 +114,16 @@ def picture_tables() -> dict[str, DataEntry]:
 
 
 @dataclass(frozen=True)
+class Probing:
+    """How ``saccade probe`` reads the pictures of a family, and which of its models carries the result."""
+
+    read: str
+    """``module:function`` (READER:PATH) → a :class:`saccade.data.tables.labelled.LabelTable`."""
+    model: str
+    """Name of a model of the family: a :class:`saccade.models.probe.ProbeModel`."""
+
+
+@dataclass(frozen=True)
 class PaperTable:
     """A table of a paper that ``saccade reproduce`` makes anew."""
 
@@ -177,6 +187,8 @@ class Family:
     """``module:tuple`` of :class:`PaperItem`: every table and figure of the papers whose models it has."""
     published: str | None = None
     """``module:dict``, (system, data) → :class:`saccade.tasks.published.Published`."""
+    probing: Probing | None = None
+    """Of a family of labelled pictures: how ``saccade probe`` uses it."""
     tour: str | None = None
     """``module:function`` (name, quick, device, progress) → a stop of the tour."""
     featured: tuple[str, ...] = ()

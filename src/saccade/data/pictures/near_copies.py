@@ -13,7 +13,7 @@ Signatures are kept in the cache folder by the digest of the file's content, so 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -62,11 +62,7 @@ def near_copies(split_of: Mapping[Path, str], tell: Tell | None = None) -> str:
         return ""
     found = [(path, size) for path in split_of if (size := _size(path)) is not None]
     if len(found) > MOST_PICTURES or sum(size for _, size in found) > MOST_BYTES:
-        megabytes = sum(size for _, size in found) / 1e6
-        return (
-            f"near-copies across splits were not looked for: {counted(len(found), 'picture')} of {megabytes:,.0f} MB, "
-            f"more than {MOST_PICTURES:,} or {MOST_BYTES / 1e6:,.0f} MB"
-        )
+        return _unsearched(len(found), sum(size for _, size in found) / 1e6)
     paths, digests, signatures = _signed([path for path, _ in found], tell)
     pairs = _alike(signatures, [split_of[path] for path in paths], digests)
     if not pairs:
@@ -76,6 +72,66 @@ def near_copies(split_of: Mapping[Path, str], tell: Tell | None = None) -> str:
     return (
         f"{counted(len(pairs), 'picture')} {looks} like one in another split, so a score is partly of pictures that "
         f"were learnt (first {copy.name} ({split_of[copy]}) ≈ {original.name} ({split_of[original]}))"
+    )
+
+
+class CopyGroups(NamedTuple):
+    """Which pictures belong together because they look the same."""
+
+    group: list[int]
+    """Of each picture: the number of the first one that it looks like, or its own."""
+    unsearched: str
+    """Why near-copies were not looked for, in words; nothing where they were."""
+
+
+def copy_groups(paths: Sequence[Path], tell: Tell | None = None) -> CopyGroups:
+    """Groups of pictures that are copies or near-copies of each other, directly or over others.
+
+    In a set that is too large for near-copies, only pictures with the same bytes are grouped.
+    """
+    group = [*range(len(paths))]
+    sizes = [_size(path) for path in paths]
+    megabytes = sum(size or 0 for size in sizes) / 1e6
+    if len(paths) > MOST_PICTURES or megabytes > MOST_BYTES / 1e6:
+        first: dict[str, int] = {}
+        for number, digest in enumerate(content_digests(paths, unreadable=_NO_DIGEST)):
+            group[number] = number if digest == _NO_DIGEST else first.setdefault(digest, number)
+        return CopyGroups(group, _unsearched(len(paths), megabytes))
+    usable, _, signatures = _signed([*paths], tell)
+    place = {path: number for number, path in enumerate(paths)}
+    places = [place[path] for path in usable]
+    for number, near in enumerate(_near_each(signatures)):
+        for other in near:
+            _join(group, places[number], places[other])
+    return CopyGroups([_root(group, number) for number in range(len(paths))], "")
+
+
+def _near_each(signatures: _Signatures) -> Iterator[list[int]]:
+    """For each picture, the earlier ones that it looks like."""
+    bits, thumbnails = signatures
+    allowed = np.clip(0.1 * thumbnails.std(axis=1), 1, 5)  # (N,)
+    for number in range(len(bits)):
+        differing = (64 - bits[:number] @ bits[number]) / 2  # (number,)
+        near = np.flatnonzero(differing <= BITS)
+        distance = np.abs(thumbnails[near] - thumbnails[number]).mean(axis=1)  # (near,)
+        yield near[distance <= np.minimum(allowed[near], allowed[number])].tolist()
+
+
+def _root(group: list[int], number: int) -> int:
+    while group[number] != number:
+        number = group[number]
+    return number
+
+
+def _join(group: list[int], one: int, other: int) -> None:
+    low, high = sorted((_root(group, one), _root(group, other)))
+    group[high] = low
+
+
+def _unsearched(pictures: int, megabytes: float) -> str:
+    return (
+        f"near-copies across splits were not looked for: {counted(pictures, 'picture')} of {megabytes:,.0f} MB, "
+        f"more than {MOST_PICTURES:,} or {MOST_BYTES / 1e6:,.0f} MB"
     )
 
 

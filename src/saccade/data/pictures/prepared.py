@@ -42,7 +42,7 @@ class PreparedPictures:
         crops: Sequence[Box | None] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self.paths, self._size = tuple(paths), size
+        self.paths, self.size = tuple(paths), size
         canvas = torch.zeros(len(paths), 2, 3, dtype=torch.float64)
         image_size = torch.zeros(len(paths), 2, dtype=torch.long)
 

@@ -10,6 +10,7 @@ from saccade.families.contract import (
     Family,
     ModelSpec,
     PaperTable,
+    Probing,
     class_folders,
     own_tables,
     picture_tables,
@@ -30,6 +31,11 @@ MODELS = {
         target="saccade.models.racnn:RacnnModel",
         summary="looks, proposes a region and looks again closer; three scales, one answer",
         paper="Fu et al. 2017, CVPR",
+    ),
+    "probe": ModelSpec(
+        target="saccade.models.probe:ProbeModel",
+        summary="one small head, linear or attention, on a frozen backbone; see saccade probe",
+        paper="after Psomas et al. 2025, arXiv:2506.10178",
     ),
 }
 
@@ -84,4 +90,5 @@ FAMILY = Family(
     tables=TABLES,
     coverage="saccade.families.classify.coverage:COVERAGE",
     published="saccade.families.classify.published:PUBLISHED",
+    probing=Probing(read="saccade.families.classify.readers:read_labels", model="probe"),
 )

@@ -1,0 +1,83 @@
+"""``saccade probe``: heads compared on the features of a frozen backbone, with one's own labelled pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from saccade.cli.options import Json, Quiet
+from saccade.cli.terminal import print_json, print_table, remark, stages
+
+
+def probe(
+    data: Annotated[
+        str, typer.Option("--data", help="Folder with a folder for each class, or READER:PATH.", metavar="FOLDER")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model, the page and results.json.")],
+    backbone: Annotated[
+        str, typer.Option("--backbone", help="mobilenetv2, efficientnet-lite0, compact, timm:NAME …")
+    ] = "mobilenetv2",
+    through: Annotated[
+        str | None, typer.Option("--through", help="Last stage of the backbone.", show_default="all stages")
+    ] = None,
+    size: Annotated[int, typer.Option("--size", help="Side of the network input in pixels.", min=16, max=1024)] = 224,
+    heads: Annotated[
+        str | None,
+        typer.Option("--heads", help="Heads to compare with linear, by commas.", show_default="all of them"),
+    ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option("--keep", help="Head of the model.", show_default="the attention head best on validation"),
+    ] = None,
+    splits: Annotated[int, typer.Option("--splits", help="Splits of the pictures.", min=3, max=20)] = 5,
+    seeds: Annotated[int, typer.Option("--seeds", help="Trainings in each split.", min=1, max=20)] = 3,
+    steps: Annotated[
+        int | None,
+        typer.Option("--steps", help="Batches to learn from.", min=1, show_default="10 epochs, at least 150"),
+    ] = None,
+    untrained: Annotated[
+        bool, typer.Option("--untrained", help="Random weights, as a control.", show_default="off")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Is attention worth it on your pictures? Train small heads on a frozen backbone and compare them with linear.
+
+    Writes a model folder for look, serve and export, a page with the verdict, and results.json.
+    """
+    from saccade.probing.trials import Plan
+    from saccade.verbs.probe import PAGE, probe_pictures
+
+    with stages(shown=not quiet and not json) as tell:
+        named = {} if heads is None else {"heads": [name.strip() for name in heads.split(",") if name.strip()]}
+        written = probe_pictures(
+            backbone,
+            data,
+            out,
+            size=size,
+            through=through,
+            keep=keep,
+            plan=Plan(splits=splits, seeds=seeds, steps=steps),
+            untrained=untrained,
+            tell=tell,
+            **named,
+        )
+    if json:
+        print_json(written.results)
+        return
+    rows = [
+        (
+            row.title,
+            f"{100 * row.test.mean:.1f} ± {100 * row.test.half:.1f}",
+            "" if row.difference is None else f"{100 * row.difference.mean:+.1f} ± {100 * row.difference.half:.1f}",
+        )
+        for row in written.probed.rows
+    ]
+    print_table(f"{backbone} on {data}, test accuracy in %", ("rival", "accuracy", "less linear"), rows)
+    typer.echo(written.probed.verdict)
+    if not quiet:
+        for said in written.probed.remarks:
+            remark(said)
+        remark(f"wrote {out / PAGE} and the model {out}")

@@ -1,0 +1,379 @@
+"""A probe: one small head on the last map of a frozen backbone, which says what the features hold.
+
+Every head reads the same standardised features and ends in one linear layer. They differ in how cells are pooled:
+
+==========  ====================================================================================================
+``linear``  the mean of all cells: the usual linear probe
+``soft``    soft attention with an additive score (Seo et al. 2016, Eq. 2-4), :class:`saccade.attention.SoftAttention`
+``hard``    each cell answers, and attention mixes the answers, :class:`saccade.attention.HardAttention`
+``cross``   one dot-product query (Vaswani et al. 2017, Eq. 1), :class:`saccade.attention.CrossAttention`
+``queries`` several dot-product queries, each with its own map and its own part of the classifier, after the attentive
+            probes of Psomas et al. 2025 (arXiv:2506.10178)
+==========  ====================================================================================================
+
+Nothing is asked, so the query of an attention is a constant 1: its weights are the query.
+
+Deviations from the papers: the values are the features themselves, without a projection. ``queries`` therefore has no
+value matrix and no blocks of channels; each query pools all channels.
+
+Many heads of one kind can be computed side by side (:meth:`ProbeHead.stacked`): their weights have a leading axis M,
+and the features are read once for all of them.
+
+Axes: M heads, B pictures, C channels, D hidden units, K classes, Q queries, H and W cells, N = H·W.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from saccade.attention.cross import CrossAttention
+from saccade.attention.given import grid_of
+from saccade.attention.hard import HardAttention, hard_look, log_marginal
+from saccade.attention.soft import Attended, SoftAttention, attend_alike, attend_by, soft_look
+from saccade.backbones import build_backbone, pretrained
+from saccade.backbones.stages import Stages
+from saccade.config import check_range
+from saccade.models.base import Given, PictureModel, Raw
+from saccade.models.picture_query import act
+from saccade.models.quadrants import square_batch
+from saccade.models.ranges import MOST_GLIMPSES, MOST_UNITS, MOST_WORDS
+from saccade.trace import Look
+
+HeadName = Literal["linear", "soft", "hard", "cross", "queries"]
+HEADS: tuple[HeadName, ...] = get_args(HeadName)
+LINEAR: HeadName = "linear"
+"""The rival that every other head is compared with."""
+TITLES: dict[str, str] = {
+    "linear": "linear",
+    "soft": "soft attention",
+    "hard": "hard attention",
+    "cross": "cross attention",
+    "queries": "attentive probe",
+}
+"""What the heads are called in sentences."""
+
+
+class ProbeHead(nn.Module, ABC):
+    """Standardised features (B,C,H,W) → logits (B,K) and the acts of attention."""
+
+    look_names: tuple[str, ...] = ("cells",)
+
+    @abstractmethod
+    def forward(self, features: Tensor, given: Given | None = None) -> tuple[Tensor, dict[str, Attended]]:
+        """Logits (B,K), and each act by the name of its look; ``given`` weights (B,H,W) take the place of its own."""
+
+    @abstractmethod
+    def stacked(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
+        """Logits (M,B,K) of many heads of this kind and size; ``weights`` are theirs by name, each (M,…)."""
+
+    @abstractmethod
+    def numbers(self, channels: int, cells: int, answers: int) -> int:
+        """How many numbers a step keeps for one picture, beside the features: what a stack costs in memory."""
+
+    def look(self, name: str, weights: Tensor, scores: Tensor, frame: Tensor) -> Look:
+        """One act as a look."""
+        return soft_look(name, weights, scores, frame)
+
+
+class LinearHead(ProbeHead):
+    """The mean of all cells, then one linear layer."""
+
+    def __init__(self, channels: int, answers: int, **sizes: int) -> None:
+        super().__init__()
+        self.classify = nn.Linear(channels, answers)
+
+    def forward(self, features: Tensor, given: Given | None = None) -> tuple[Tensor, dict[str, Attended]]:
+        """The mean of all cells, classified."""
+        attended = attend_alike(features, _of(given, "cells"))
+        return self.classify(attended.context), {"cells": attended}
+
+    def stacked(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
+        """(M,B,K)."""
+        pooled = features.flatten(2).mean(-1)  # (B,C)
+        return _classified(weights, pooled.expand(len(weights["classify.weight"]), -1, -1))
+
+    def numbers(self, channels: int, cells: int, answers: int) -> int:
+        """The mean and the logits."""
+        return channels + 2 * answers
+
+
+class SoftHead(ProbeHead):
+    """Additive soft attention, then one linear layer."""
+
+    attention: SoftAttention | CrossAttention
+
+    def __init__(self, channels: int, answers: int, *, hidden: int, **sizes: int) -> None:
+        super().__init__()
+        self.hidden = hidden
+        self.attention = SoftAttention(channels, 1, hidden=hidden)
+        self.classify = nn.Linear(channels, answers)
+
+    def forward(self, features: Tensor, given: Given | None = None) -> tuple[Tensor, dict[str, Attended]]:
+        """What was attended, classified."""
+        attended = self.attention.attend(features, _constant(features), weights=_of(given, "cells"))
+        return self.classify(attended.context), {"cells": attended}
+
+    def stacked(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
+        """(M,B,K)."""
+        return _classified(weights, _pooled(self._scores(weights, features), features))
+
+    def _scores(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
+        """(M,B,N)."""
+        return _additive(weights, features)
+
+    def numbers(self, channels: int, cells: int, answers: int) -> int:
+        """Hidden units of each cell, the context and the logits."""
+        return 3 * self.hidden * cells + 2 * channels + 2 * answers
+
+
+class CrossHead(SoftHead):
+    """One dot-product query, then one linear layer."""
+
+    def __init__(self, channels: int, answers: int, *, hidden: int, **sizes: int) -> None:
+        super().__init__(channels, answers, hidden=hidden)
+        self.attention = CrossAttention(channels, 1, hidden=hidden)
+
+    def _scores(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
+        """q·(W f) = (q·W)·f: one product with a vector in place of D, (M,B,N)."""
+        asked, keys = weights["attention.to_query.weight"], weights["attention.to_key.weight"]  # (M,D,1), (M,D,C,1,1)
+        vector = (asked * keys.flatten(2)).sum(1) * asked.shape[1] ** -0.5  # (M,C)
+        return _products(features, vector[:, None])[..., 0].permute(2, 0, 1)  # (M,B,N)
+
+    def numbers(self, channels: int, cells: int, answers: int) -> int:
+        """Weights of each cell, the context and the logits."""
+        return 3 * cells + 2 * channels + 2 * answers
+
+
+class HardHead(ProbeHead):
+    """Every cell answers; attention is the prior over cells, and the logits are the log of the mixture."""
+
+    def __init__(self, channels: int, answers: int, *, hidden: int, **sizes: int) -> None:
+        super().__init__()
+        self.hidden = hidden
+        self.attention = HardAttention(channels, 1, hidden=hidden)
+        self.classify = nn.Conv2d(channels, answers, 1)
+
+    def forward(self, features: Tensor, given: Given | None = None) -> tuple[Tensor, dict[str, Attended]]:
+        """The mixture of what all cells answer."""
+        weights, scores = self.attention.prior(features, _constant(features), weights=_of(given, "cells"))
+        answers = self.classify(features).log_softmax(1)  # (B,K,H,W)
+        context = attend_by(scores, features, weights).context  # (B,C), for those who read the trace
+        return log_marginal(weights, answers), {"cells": Attended(context, weights, scores)}
+
+    def stacked(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
+        """(M,B,K)."""
+        prior = _additive(weights, features).log_softmax(-1)  # (M,B,N)
+        cells = _products(features, weights["classify.weight"].flatten(2)) + weights["classify.bias"]  # (B,N,M,K)
+        joint = cells.log_softmax(-1) + prior.permute(1, 2, 0).unsqueeze(-1)  # log α p(y|cell): (B,N,M,K)
+        return joint.logsumexp(1).transpose(0, 1)  # (M,B,K)
+
+    def numbers(self, channels: int, cells: int, answers: int) -> int:
+        """Hidden units and logits of each cell."""
+        return 3 * (self.hidden + answers) * cells + 2 * channels
+
+    def look(self, name: str, weights: Tensor, scores: Tensor, frame: Tensor) -> Look:
+        """A mixture of answers."""
+        return hard_look(name, weights, scores, frame)
+
+
+class QueriesHead(ProbeHead):
+    """Several dot-product queries; the classifier reads all that they pooled, side by side."""
+
+    def __init__(self, channels: int, answers: int, *, queries: int, **sizes: int) -> None:
+        super().__init__()
+        self.look_names = tuple(f"query{number}" for number in range(1, queries + 1))
+        self.ask = nn.Conv2d(channels, queries, 1, bias=False)  # a bias would add the same to all cells
+        self.scale = channels**-0.5
+        self.classify = nn.Linear(queries * channels, answers)
+
+    def forward(self, features: Tensor, given: Given | None = None) -> tuple[Tensor, dict[str, Attended]]:
+        """What all queries pooled, classified."""
+        scores = self.ask(features) * self.scale  # (B,Q,H,W)
+        if given is None:
+            contexts, weights, _ = attend_by(scores, features)  # (B,Q,C), (B,Q,H,W)
+        else:
+            each = [attend_by(scores[:, at], features, _of(given, name)) for at, name in enumerate(self.look_names)]
+            contexts = torch.stack([act.context for act in each], 1)
+            weights = torch.stack([act.weights for act in each], 1)
+        acts = {
+            name: Attended(contexts[:, at], weights[:, at], scores[:, at]) for at, name in enumerate(self.look_names)
+        }
+        return self.classify(contexts.flatten(1)), acts
+
+    def stacked(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
+        """(M,B,K)."""
+        scores = _products(features, weights["ask.weight"].flatten(2)) * self.scale  # (B,N,M,Q)
+        members, queries = scores.shape[2:]
+        pooled = _pooled(scores.flatten(2).permute(2, 0, 1), features)  # (MQ,B,C)
+        pooled = pooled.reshape(members, queries, *pooled.shape[1:]).transpose(1, 2)  # (M,B,Q,C)
+        return _classified(weights, pooled.flatten(2))
+
+    def numbers(self, channels: int, cells: int, answers: int) -> int:
+        """Weights and the context of each query, and the logits."""
+        return len(self.look_names) * (3 * cells + 2 * channels) + 2 * answers
+
+
+_CLASSES: dict[str, type[ProbeHead]] = {
+    "linear": LinearHead,
+    "soft": SoftHead,
+    "hard": HardHead,
+    "cross": CrossHead,
+    "queries": QueriesHead,
+}
+
+
+def new_head(name: HeadName, channels: int, answers: int, *, hidden: int, queries: int) -> ProbeHead:
+    """A fresh head."""
+    made: Any = _CLASSES[name]
+    head: ProbeHead = made(channels, answers, hidden=hidden, queries=queries)
+    return head
+
+
+def _tokens(features: Tensor) -> Tensor:
+    """The cells in a row: (B,C,H,W) → (B,N,C), without a copy where channels lie together."""
+    return features.permute(0, 2, 3, 1).flatten(1, 2)
+
+
+def _products(features: Tensor, weight: Tensor) -> Tensor:
+    """Every cell times the matrices (M,D,C) of all members, in one product: (B,N,M,D)."""
+    tokens = _tokens(features)
+    return (tokens @ weight.flatten(0, 1).T).reshape(*tokens.shape[:2], *weight.shape[:2])
+
+
+def _additive(weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
+    """The scores (M,B,N) of :class:`saccade.attention.scores.AdditiveScorer` for the constant query."""
+    scorer = "attention.scorer"
+    seen = _products(features, weights[f"{scorer}.from_features.weight"].flatten(2))  # (B,N,M,D)
+    asked = weights[f"{scorer}.from_features.bias"] + weights[f"{scorer}.from_query.weight"][..., 0]  # (M,D)
+    read = weights[f"{scorer}.to_score.weight"].flatten(1)  # (M,D)
+    scores = ((seen + asked).relu() * read).sum(-1) + weights[f"{scorer}.to_score.bias"][:, 0]  # (B,N,M)
+    return scores.permute(2, 0, 1)
+
+
+def _pooled(scores: Tensor, features: Tensor) -> Tensor:
+    """Eq. (3) and (4) for all members: scores (M,B,N) and features (B,C,H,W) → contexts (M,B,C)."""
+    return (scores.softmax(-1).transpose(0, 1) @ _tokens(features)).transpose(0, 1)
+
+
+def _classified(weights: Mapping[str, Tensor], contexts: Tensor) -> Tensor:
+    """The linear layer of each member: (M,B,C) → (M,B,K)."""
+    return torch.baddbmm(weights["classify.bias"][:, None], contexts, weights["classify.weight"].transpose(1, 2))
+
+
+def _constant(features: Tensor) -> Tensor:
+    """The query of every picture: 1, (B,1)."""
+    return features.new_ones(features.shape[0], 1)
+
+
+def _of(given: Given | None, name: str) -> Tensor | None:
+    return None if given is None else given.get(name)
+
+
+@dataclass(frozen=True)
+class ProbeConfig:
+    """Settings of a probe."""
+
+    answers: int = 10
+    """How many labels there are."""
+    backbone: str = "mobilenetv2"
+    """Which network sees the picture: mobilenetv2, efficientnet-lite0, compact, timm:NAME …"""
+    pretrained: bool = False
+    """Whether training starts from the backbone's ImageNet weights."""
+    through: str | None = None
+    """The last stage of the backbone that is kept; None: all stages."""
+    head: HeadName = "soft"
+    """How the cells of the last map are pooled."""
+    hidden: int = 32
+    """Units of the score of ``soft`` and ``hard``, width of the keys of ``cross``."""
+    query_count: int = 4
+    """How many queries ``queries`` has."""
+
+    def __post_init__(self) -> None:
+        check_range(self, 1, MOST_WORDS, "answers")
+        check_range(self, 1, MOST_UNITS, "hidden")
+        check_range(self, 1, MOST_GLIMPSES, "query_count")
+        if self.pretrained and self.backbone.startswith(("small", "compact")):
+            raise ValueError(f"pretrained: '{self.backbone}' has no ImageNet weights; choose another backbone")
+
+
+class ProbeModel(PictureModel):
+    """Pictures (B,3,H,W) → logits (B,K); one look on the last map, or one for each query."""
+
+    Config = ProbeConfig
+    config: ProbeConfig
+    total = "mean"
+
+    centre: Tensor
+    spread: Tensor
+
+    def __init__(self, config: ProbeConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.backbone = build_backbone(config.backbone, through=config.through)
+        self.stage = self.backbone.names[-1]
+        self.channels = self.backbone.channels[self.stage]
+        self.head = new_head(
+            config.head, self.channels, config.answers, hidden=config.hidden, queries=config.query_count
+        )
+        self.register_buffer("centre", torch.zeros(self.channels))
+        self.register_buffer("spread", torch.ones(self.channels))
+
+    @classmethod
+    def tiny(cls) -> Any:
+        """A size for tests."""
+        return ProbeConfig(answers=3, backbone="compact", through="layer2", hidden=8, query_count=2)
+
+    @classmethod
+    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
+        """Inputs and labels that fit :meth:`tiny`: a square, labelled by its colour."""
+        return square_batch(count, seed)
+
+    def start_pretrained(self) -> None:
+        """Give the backbone its ImageNet weights."""
+        pretrained.load_imagenet(self.backbone, self.config.backbone)
+
+    @property
+    def encoder(self) -> Stages:
+        """The backbone."""
+        return self.backbone
+
+    def encode(self, images: Tensor) -> Tensor:
+        """(B,3,H,W) → features (B,C,h,w)."""
+        features: Tensor = self.backbone(images)
+        return features
+
+    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
+        """Standardise the features, attend, classify."""
+        values = standardised(encoding, self.centre, self.spread)  # (B,C,h,w)
+        grid = grid_of(values)
+        found = {name: self.given(attention, name, grid) for name in self.look_names}
+        given = {name: weights for name, weights in found.items() if weights is not None}
+        logits, acts = self.head(values, given or None)
+        raw: Raw = {"logits": logits}
+        for name, attended in acts.items():
+            raw |= act(name, values, attended)
+        return raw
+
+    @property
+    def look_names(self) -> tuple[str, ...]:
+        """Those of the head."""
+        names: tuple[str, ...] = self.head.look_names
+        return names
+
+    def looks(self, raw: Raw) -> tuple[Look, ...]:
+        """One look for each act."""
+        frame = self.backbone.frames[self.stage]
+        return tuple(
+            self.head.look(name, raw[f"{name}.weights"], raw[f"{name}.scores"], frame) for name in self.look_names
+        )
+
+
+def standardised(features: Tensor, centre: Tensor, spread: Tensor) -> Tensor:
+    """Features (B,C,H,W), channel by channel less their mean and over their standard deviation (C,)."""
+    return (features - centre[:, None, None]) / spread[:, None, None]

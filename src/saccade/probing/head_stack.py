@@ -1,0 +1,192 @@
+"""Many heads of one kind, trained side by side as one model with a leading axis.
+
+The members of a stack have weights, a learning rate and a weight decay of their own. They see the same batches of
+features: the large product of a step, features times weights, is one product for all of them. Each member counts only
+the pictures that it may learn from. A member comes out as it does alone, but for rounding.
+
+The optimiser is AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) with torch's usual constants; the learning rate
+rises for a tenth of the steps and falls to 0 along a cosine.
+
+Axes: M members, B pictures of a batch, N pictures, K classes.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from saccade.models.probe import ProbeHead
+
+BETAS, EPSILON = (0.9, 0.999), 1e-8
+BUDGET = 64 << 20
+"""Numbers that a step of a stack may keep at most; larger stacks are trained in parts."""
+
+Batch = Callable[[Tensor], Tensor]
+"""Numbers of pictures (B,) → standardised features (B,C,H,W)."""
+
+
+class HeadStack:
+    """Heads of one kind in one model.
+
+    Args:
+        heads: the members, all with the same sizes; they are copied.
+    """
+
+    def __init__(self, heads: Sequence[ProbeHead]) -> None:
+        states = [dict(head.named_parameters()) for head in heads]
+        self.parameters = {
+            name: torch.stack([state[name].detach() for state in states]).requires_grad_() for name in states[0]
+        }
+        """Name → (M,…)."""
+        self._model = copy.deepcopy(heads[0])
+        self.members = len(heads)
+
+    def logits(self, features: Tensor) -> Tensor:
+        """Features (B,C,H,W) → logits (M,B,K)."""
+        return self._model.stacked(self.parameters, features)
+
+    def member(self, number: int) -> ProbeHead:
+        """A plain head with the weights of one member."""
+        head = copy.deepcopy(self._model)
+        head.load_state_dict({name: tensor[number].detach() for name, tensor in self.parameters.items()})
+        return head
+
+
+def train_heads(
+    heads: Sequence[ProbeHead],
+    batch: Batch,
+    labels: Tensor,
+    learns: Tensor,
+    *,
+    rates: Sequence[float],
+    decays: Sequence[float],
+    steps: int,
+    batch_size: int,
+    seed: int = 0,
+    at_once: int | None = None,
+) -> list[ProbeHead]:
+    """The heads, trained; those that come in stay as they are.
+
+    Args:
+        heads: fresh heads of one kind, M of them.
+        batch: gives the features of pictures by number.
+        labels: (N,) the class of each picture.
+        learns: (M,N) bool: which pictures each member may learn from. Pictures that no member learns from are never
+            asked for.
+        rates: the learning rate of each member.
+        decays: the weight decay of each member.
+        steps: batches to learn from.
+        batch_size: pictures in a batch at most.
+        seed: of the order of the pictures, which is the same for all members.
+        at_once: members in one stack at most; None: as memory allows.
+    """
+    at_once = at_once or len(heads)
+    trained: list[ProbeHead] = []
+    for first in range(0, len(heads), at_once):
+        part = slice(first, first + at_once)
+        stack = HeadStack(heads[part])
+        _train(stack, batch, labels, learns[part], rates[part], decays[part], steps, batch_size, seed)
+        trained += [stack.member(number) for number in range(stack.members)]
+    return trained
+
+
+def members_at_once(head: ProbeHead, shape: Sequence[int], answers: int, batch_size: int) -> int:
+    """How many members of this kind fit into one stack, for features of ``shape`` (C,H,W)."""
+    each = head.numbers(shape[0], math.prod(shape[1:]), answers) * batch_size
+    return max(1, BUDGET // each)
+
+
+def rate_factor(step: int, steps: int) -> float:
+    """The share of the learning rate at ``step``.
+
+    >>> [round(rate_factor(step, 20), 2) for step in (0, 1, 2, 11, 19)]
+    [0.5, 1.0, 1.0, 0.5, 0.01]
+    """
+    rising = max(1, steps // 10)
+    if step < rising:
+        return (step + 1) / rising
+    return 0.5 * (1 + math.cos(math.pi * (step - rising) / (steps - rising)))
+
+
+def batches_of(pictures: Tensor, batch_size: int, steps: int, seed: int) -> list[Tensor]:
+    """The numbers of the pictures of every step: epoch after epoch in a new order, each in batches of equal size."""
+    generator = torch.Generator().manual_seed(seed)
+    parts = max(1, math.ceil(len(pictures) / batch_size))
+    made: list[Tensor] = []
+    while len(made) < steps:
+        order = pictures[torch.randperm(len(pictures), generator=generator)]
+        made += [each for each in torch.tensor_split(order, parts) if len(each)]
+    return made[:steps]
+
+
+def _train(
+    stack: HeadStack,
+    batch: Batch,
+    labels: Tensor,
+    learns: Tensor,
+    rates: Sequence[float],
+    decays: Sequence[float],
+    steps: int,
+    batch_size: int,
+    seed: int,
+) -> None:
+    pictures = learns.any(0).nonzero()[:, 0]  # (n,)
+    optimiser = StackedAdamW(stack.parameters, rates, decays)
+    for step, numbers in enumerate(batches_of(pictures, batch_size, steps, seed)):
+        logits = stack.logits(batch(numbers))  # (M,B,K)
+        counts = learns[:, numbers].to(logits.dtype)  # (M,B)
+        truth = labels[numbers].expand(stack.members, -1)  # (M,B)
+        surprise = F.cross_entropy(logits.flatten(0, 1), truth.flatten(), reduction="none").view_as(counts)  # (M,B)
+        losses = (surprise * counts).sum(1) / counts.sum(1).clamp_min(1)  # (M,)
+        gradients = torch.autograd.grad(losses.sum(), [*stack.parameters.values()])
+        optimiser.step(gradients, rate_factor(step, steps))
+
+
+class StackedAdamW:
+    """AdamW with a learning rate and a weight decay for each member of the leading axis."""
+
+    def __init__(self, parameters: dict[str, Tensor], rates: Sequence[float], decays: Sequence[float]) -> None:
+        self._parameters = [*parameters.values()]
+        self._rates, self._decays = (torch.tensor(each, dtype=torch.float64) for each in (rates, decays))  # (M,)
+        self._means = [torch.zeros_like(each) for each in self._parameters]
+        self._squares = [torch.zeros_like(each) for each in self._parameters]
+        self._steps = 0
+
+    @torch.no_grad()
+    def step(self, gradients: Sequence[Tensor], factor: float) -> None:
+        """One step along ``gradients``, with the learning rates times ``factor``."""
+        self._steps += 1
+        first, second = (1 - beta**self._steps for beta in BETAS)
+        torch._foreach_lerp_(self._means, [*gradients], 1 - BETAS[0])
+        torch._foreach_mul_(self._squares, BETAS[1])
+        torch._foreach_addcmul_(self._squares, [*gradients], [*gradients], 1 - BETAS[1])
+        for parameter, mean, square in zip(self._parameters, self._means, self._squares):
+            shape = (-1, *[1] * (parameter.dim() - 1))
+            rate = (self._rates * factor).to(parameter).view(shape)  # (M,1,…)
+            parameter.mul_(1 - rate * self._decays.to(parameter).view(shape))
+            parameter.sub_(rate / first * mean / ((square / second).sqrt() + EPSILON))
+
+
+def fresh_heads(make: Callable[[], ProbeHead], seeds: Sequence[int]) -> list[ProbeHead]:
+    """A head for each seed; the same seed gives the same weights."""
+    made: list[ProbeHead] = []
+    for seed in seeds:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            made.append(make())
+    return made
+
+
+@torch.no_grad()
+def logits_of(heads: Sequence[ProbeHead], batch: Batch, pictures: Tensor, batch_size: int, at_once: int) -> Tensor:
+    """The logits (M,n,K) of trained heads on the ``pictures`` (n,)."""
+    parts: list[Tensor] = []
+    for first in range(0, len(heads), at_once):
+        stack = HeadStack(heads[first : first + at_once])
+        parts.append(torch.cat([stack.logits(batch(some)) for some in torch.split(pictures, batch_size)], 1))
+    return torch.cat(parts)

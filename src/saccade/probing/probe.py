@@ -1,0 +1,192 @@
+"""The whole probe: pictures, features, rivals, a verdict, and the head that is kept.
+
+The kept head is trained once more, on all pictures, with the setting that validation chose most often. Its expected
+score is that of the splits; nothing is left to test it on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from saccade.errors import ConfigError, nearest
+from saccade.models.probe import HEADS, LINEAR, HeadName, ProbeHead
+from saccade.probing.details import Details, details_of
+from saccade.probing.folds import Split, deal, splits_of
+from saccade.probing.pictures import Features, ProbedPictures, Tell
+from saccade.probing.trials import Plan, Setting, Training, Trial, head_trial, majority_trial, neighbour_trial
+from saccade.probing.verdict import Compared, choose, compare, sentence
+
+SHOWN_MATRIX = 50
+"""Classes of a confusion matrix that is written down at most."""
+
+
+class Kept(NamedTuple):
+    """The head that was trained on all pictures."""
+
+    name: HeadName
+    head: ProbeHead
+    centre: Tensor
+    """(C,) means of the channels."""
+    spread: Tensor
+    """(C,) standard deviations."""
+    setting: Setting
+
+
+@dataclass(frozen=True)
+class Probed:
+    """All that came of it."""
+
+    pictures: ProbedPictures
+    splits: Sequence[Split]
+    plan: Plan
+    trials: dict[str, Trial]
+    rows: list[Compared]
+    kept: Kept
+    details: Details
+    verdict: str
+    remarks: tuple[str, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; scores are fractions."""
+        classes = self.pictures.classes
+        few = len(classes) <= SHOWN_MATRIX
+        details = self.details
+        return {
+            "verdict": self.verdict,
+            "pictures": len(self.pictures),
+            "classes": {name: int(held) for name, held in zip(classes, torch.bincount(self.pictures.labels))},
+            "remarks": list(self.remarks),
+            "near_copies": [list(pair) for pair in self.pictures.copies],
+            "plan": {
+                "splits": len(self.splits),
+                "seeds": self.plan.seeds,
+                "rates": list(self.plan.rates),
+                "decays": list(self.plan.decays),
+                "steps": self.plan.steps_for(max(len(split.train) for split in self.splits)),
+                "batch_size": self.plan.batch_size,
+            },
+            "kept": {"head": self.kept.name, "rate": self.kept.setting.rate, "decay": self.kept.setting.decay},
+            "rivals": {row.name: self._rival(row) for row in self.rows},
+            "calibration_error": details.calibration,
+            "per_class": {
+                score.name: {"pictures": score.pictures, "recall": score.recall, "precision": _known(score.precision)}
+                for score in details.classes
+            },
+            "confusion": {"classes": list(classes), "matrix": details.matrix.tolist()} if few else {},
+            "mistakes": [
+                {
+                    "picture": str(self.pictures.paths[each.picture]),
+                    "true": each.true,
+                    "said": each.said,
+                    "confidence": each.confidence,
+                }
+                for each in details.mistakes
+            ],
+        }
+
+    def _rival(self, row: Compared) -> dict[str, Any]:
+        trial = self.trials[row.name]
+        difference = row.difference
+        against = (
+            {}
+            if difference is None
+            else {
+                "difference": difference.mean,
+                "difference_half": _known(difference.half),
+                "differs": difference.is_beyond_zero,
+            }
+        )
+        curve = {"learning_curve": {str(share): found for share, found in trial.shares.items()}} if trial.shares else {}
+        return {
+            "title": row.title,
+            "accuracy": row.test.mean,
+            "half": _known(row.test.half),
+            "validation": row.val,
+            "seed_spread": _known(row.seed_spread),
+            "by_split": trial.test,
+            **against,
+            **curve,
+        }
+
+
+def _known(value: float) -> float | None:
+    """JSON has no NaN."""
+    return value if value == value else None
+
+
+def checked_heads(names: Sequence[str]) -> tuple[HeadName, ...]:
+    """The heads called so, the linear one among them in any case."""
+    for name in names:
+        if name not in HEADS:
+            raise ConfigError(f"heads: no head '{name}': {nearest(name, HEADS)}")
+    wanted = tuple(head for head in HEADS if head in names or head == LINEAR)
+    if len(wanted) < 2:
+        raise ConfigError(f"heads: name at least one beside {LINEAR}: {', '.join(HEADS[1:])}")
+    return wanted
+
+
+def probe(
+    pictures: ProbedPictures,
+    features: Features,
+    *,
+    plan: Plan,
+    heads: Sequence[HeadName],
+    keep: HeadName | None = None,
+    tell: Tell = lambda what, done, total: None,
+) -> Probed:
+    """Compare all rivals.
+
+    Args:
+        pictures: what is probed.
+        features: of the pictures, by their numbers.
+        plan: splits, seeds and settings.
+        heads: which heads are trained; the linear one is among them.
+        keep: the head to keep; None: the attention head with the best validation accuracy.
+        tell: called with what is going on, how far it is, and how far it goes.
+    """
+    labels, answers = pictures.labels, len(pictures.classes)
+    splits = splits_of(deal(labels.tolist(), pictures.groups, plan.splits), plan.splits)
+    simple = (majority_trial(labels, splits), neighbour_trial(features, labels, answers, splits))
+    trials = {trial.name: trial for trial in simple}
+    total = len(heads) * len(splits)
+    for number, head in enumerate(heads):
+        told = partial(_tell_further, tell, number * len(splits), total)
+        trials[head] = head_trial(head, features, labels, answers, splits, plan, told)
+    rows = compare(trials, splits)
+    name = keep or choose(rows)
+    kept = _kept(next(head for head in heads if head == name), trials[name], features, labels, answers, plan)
+    probabilities = trials[name].probabilities
+    if probabilities is None:
+        raise ConfigError(f"keep: '{name}' is not a head")
+    return Probed(
+        pictures=pictures,
+        splits=splits,
+        plan=plan,
+        trials=trials,
+        rows=rows,
+        kept=kept,
+        details=details_of(probabilities, labels, pictures.classes),
+        verdict=sentence(rows, name),
+        remarks=pictures.remarks,
+    )
+
+
+def _tell_further(tell: Tell, before: int, total: int, done: int) -> None:
+    tell("rivals", before + done, total)
+
+
+def _kept(name: HeadName, trial: Trial, features: Features, labels: Tensor, answers: int, plan: Plan) -> Kept:
+    """The head with the setting chosen most often, trained on all pictures."""
+    setting = Counter(each for each in trial.settings if isinstance(each, Setting)).most_common(1)[0][0]
+    every = torch.arange(len(labels))
+    centre, spread = features.statistics(every)
+    training = Training(name, features, labels, answers, plan, (centre, spread), seed=len(trial.settings))
+    (head,) = training.run([0], [every], [setting])
+    return Kept(name, head, centre, spread, setting)

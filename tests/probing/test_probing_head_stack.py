@@ -1,0 +1,107 @@
+"""Heads trained side by side: each comes out as it does alone with torch's own optimiser."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from saccade.models.probe import HEADS, HeadName, ProbeHead, new_head
+from saccade.probing.head_stack import HeadStack, batches_of, fresh_heads, members_at_once, rate_factor, train_heads
+
+N, C, H, W, K = 20, 5, 2, 3, 3
+STEPS, BATCH = 8, 8
+
+
+def data() -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(N, C, H, W, generator=generator), torch.randint(K, (N,), generator=generator)
+
+
+def heads_of(name: HeadName, seeds: list[int]) -> list[ProbeHead]:
+    return fresh_heads(lambda: new_head(name, C, K, hidden=4, queries=2), seeds)
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_stack_answers_as_its_members_do(name: HeadName) -> None:
+    features, _ = data()
+    heads = heads_of(name, [0, 1, 2])
+    alone = torch.stack([head(features)[0] for head in heads])  # (M,B,K)
+    torch.testing.assert_close(HeadStack(heads).logits(features), alone)
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_stacked_training_equals_the_single_training(name: HeadName) -> None:
+    """Three members with settings and training pictures of their own, against torch.optim.AdamW on each alone.
+
+    In double precision: AdamW makes steps of full size along gradients that are rounding alone, such as that of a bias
+    which moves all scores alike.
+    """
+    features, labels = data()
+    features = features.double()
+    heads = [head.double() for head in heads_of(name, [0, 1, 1])]
+    rates, decays = [0.1, 0.02, 0.05], [0.01, 1.0, 0.1]
+    learns = torch.ones(3, N, dtype=torch.bool)
+    learns[1, ::3] = False
+    learns[2, 10:] = False
+    options = {"rates": rates, "decays": decays, "steps": STEPS, "batch_size": BATCH, "seed": 7}
+    trained = train_heads(heads, lambda numbers: features[numbers], labels, learns, **options)
+    for number, found in enumerate(trained):
+        alone = trained_alone(heads[number], learns[number], rates[number], decays[number])
+        for key, wanted in alone.state_dict().items():
+            torch.testing.assert_close(found.state_dict()[key], wanted, rtol=1e-6, atol=1e-7)
+        assert not torch.equal(found.classify.weight, heads[number].classify.weight)  # it did learn
+
+
+def trained_alone(head: ProbeHead, learns: torch.Tensor, rate: float, decay: float) -> ProbeHead:
+    """The plain loop: one model, torch's AdamW, the same batches, the loss of the pictures it learns from."""
+    features, labels = data()
+    features = features.double()
+    model = copy.deepcopy(head)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=decay)
+    for step, numbers in enumerate(batches_of(torch.arange(N), BATCH, STEPS, 7)):
+        optimiser.param_groups[0]["lr"] = rate * rate_factor(step, STEPS)
+        own = numbers[learns[numbers]]
+        optimiser.zero_grad()
+        F.cross_entropy(model(features[own])[0], labels[own]).backward()
+        optimiser.step()
+    return model
+
+
+def test_a_stack_in_parts_equals_the_whole() -> None:
+    features, labels = data()
+    heads = heads_of("soft", [0, 1, 2])
+    learns = torch.ones(3, N, dtype=torch.bool)
+    options = {"rates": [0.1] * 3, "decays": [0.01] * 3, "steps": 3, "batch_size": 8}
+    whole = train_heads(heads, lambda numbers: features[numbers], labels, learns, **options)
+    parts = train_heads(heads, lambda numbers: features[numbers], labels, learns, **options, at_once=2)
+    for one, other in zip(whole, parts, strict=True):
+        torch.testing.assert_close(one.classify.weight, other.classify.weight)
+
+
+def test_pictures_that_nobody_learns_from_are_never_asked_for() -> None:
+    features, labels = data()
+    learns = torch.zeros(1, N, dtype=torch.bool)
+    learns[0, :6] = True
+    asked: set[int] = set()
+
+    def batch(numbers: torch.Tensor) -> torch.Tensor:
+        asked.update(numbers.tolist())
+        return features[numbers]
+
+    train_heads(heads_of("linear", [0]), batch, labels, learns, rates=[0.1], decays=[0.0], steps=5, batch_size=4)
+    assert asked == set(range(6))
+
+
+def test_every_picture_is_seen_once_in_an_epoch() -> None:
+    made = batches_of(torch.arange(10), 4, 6, seed=0)
+    assert sorted(torch.cat(made[:3]).tolist()) == sorted(torch.cat(made[3:]).tolist()) == [*range(10)]
+    assert not torch.equal(torch.cat(made[:3]), torch.cat(made[3:]))
+
+
+def test_large_heads_are_trained_a_few_at_once() -> None:
+    small = members_at_once(heads_of("hard", [0])[0], (C, 7, 7), 10, 64)
+    large = members_at_once(heads_of("hard", [0])[0], (C, 7, 7), 2000, 64)
+    assert small > large >= 1

@@ -1,0 +1,139 @@
+"""Planted features: attention must win where one cell decides, and must not where the mean does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import torch
+
+from saccade.errors import ConfigError
+from saccade.models.probe import HEADS
+from saccade.probing.folds import Split, deal, splits_of
+from saccade.probing.pictures import Features, ProbedPictures
+from saccade.probing.probe import Probed, checked_heads, probe
+from saccade.probing.trials import Plan, head_trial, majority_trial, neighbour_trial
+from saccade.probing.verdict import sentence
+
+N, CHANNELS, SIDE = 120, 6, 4
+PLAN = Plan(
+    splits=4,
+    seeds=1,
+    steps=40,
+    rates=(3e-2, 1e-1),
+    linear_rates=(3e-2, 1e-1),
+    decays=(1e-2,),
+    shares=(0.5,),
+    hidden=8,
+    queries=2,
+)
+
+
+def planted(where: Literal["cell", "mean", "nowhere"]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Features (N,C,H,W) and two classes.
+
+    ``cell``: a cell that channel 0 marks has the sign of the class in channel 1, and another cell has the opposite, so
+    that their mean says nothing. ``mean``: every cell has the sign of the class.
+    """
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(N, CHANNELS, SIDE * SIDE, generator=generator)
+    labels = torch.arange(N) % 2
+    sign = (2 * labels - 1).float()
+    cells = torch.rand(N, SIDE * SIDE, generator=generator).argsort(1)  # (N,cells)
+    every = torch.arange(N)
+    if where == "cell":
+        features[every, 0, cells[:, 0]] += 8
+        features[every, 1, cells[:, 0]] += 6 * sign
+        features[every, 1, cells[:, 1]] -= 6 * sign
+    elif where == "mean":
+        features[:, 1] += 0.7 * sign[:, None]
+    return features.reshape(N, CHANNELS, SIDE, SIDE), labels
+
+
+def pictures_of(labels: torch.Tensor, store: Any = None) -> ProbedPictures:
+    every = range(len(labels))
+    names = tuple(Path(f"{number}.png") for number in every)
+    return ProbedPictures(names, labels, ("no", "yes"), tuple(every), store, torch.tensor([*every]), (), ())
+
+
+def probed(where: Literal["cell", "mean", "nowhere"], **options: Any) -> Probed:
+    features, labels = planted(where)
+    held = Features(lambda numbers: features[numbers], N)
+    return probe(pictures_of(labels), held, plan=PLAN, **{"heads": HEADS[:2], **options})
+
+
+def test_attention_wins_where_one_cell_decides() -> None:
+    found = probed("cell")
+    rows = {row.name: row for row in found.rows}
+    difference = rows["soft"].difference
+    assert difference is not None
+    assert difference.low > 0.1
+    assert rows["soft"].test.mean > 0.9
+    assert rows["linear"].test.mean < 0.7
+    assert found.kept.name == "soft"
+    assert "better by" in found.verdict
+
+
+@pytest.fixture(scope="module")
+def in_the_mean() -> Probed:
+    return probed("mean", heads=checked_heads(["queries"]))
+
+
+def test_attention_ties_where_the_mean_decides(in_the_mean: Probed) -> None:
+    rows = {row.name: row for row in in_the_mean.rows}
+    assert rows["linear"].test.mean > 0.9
+    assert rows["queries"].difference is not None
+    assert not rows["queries"].difference.is_beyond_zero
+    assert "no difference detected" in in_the_mean.verdict
+
+
+def test_the_verdict_says_that_nothing_is_there() -> None:
+    found = probed("nowhere")
+    assert "not detectably better than always answering the commonest class" in found.verdict
+
+
+def test_the_results_are_plain_and_whole(in_the_mean: Probed) -> None:
+    result = json.loads(json.dumps(in_the_mean.to_json(), allow_nan=False))
+    assert result["kept"]["head"] == "queries"
+    rivals = result["rivals"]
+    assert set(rivals) == {"majority", "knn", "linear", "queries"}
+    expected = rivals["queries"]["accuracy"] - rivals["linear"]["accuracy"]
+    assert rivals["queries"]["difference"] == pytest.approx(expected)
+    assert sum(map(sum, result["confusion"]["matrix"])) == N  # every picture was tested once
+    assert set(rivals["linear"]["learning_curve"]) == {"0.5"}
+    assert result["verdict"] == sentence(in_the_mean.rows, "queries")
+
+
+def test_test_pictures_choose_nothing() -> None:
+    """With the labels of the test pictures of split 0 turned round, split 0 chooses and trains the same heads."""
+    features, labels = planted("mean")
+    held = Features(lambda numbers: features[numbers], N)
+    split = splits_of(deal(labels.tolist(), [*range(N)], 4), 4)[0]
+    turned = labels.clone()
+    turned[split.test] = 1 - turned[split.test]
+    first, second = (head_trial("soft", held, given, 2, [split], PLAN) for given in (labels, turned))
+    assert first.settings == second.settings
+    torch.testing.assert_close(first.heads[0].state_dict(), second.heads[0].state_dict())
+    assert first.val == second.val
+    assert first.test[0][0] == pytest.approx(1 - second.test[0][0])
+
+
+def test_simple_rivals_by_hand() -> None:
+    """Six pictures on a line, two far apart classes; the commonest class of train is right for its own."""
+    pooled = torch.tensor([[1.0, 0.1], [1.0, 0.2], [0.1, 1.0], [0.2, 1.0], [1.0, 0.0], [0.0, 1.0]])
+    labels = torch.tensor([0, 0, 1, 1, 0, 1])
+    held = Features(lambda numbers: pooled[numbers][:, :, None, None], 6)
+    split = Split(torch.tensor([0, 1, 2]), torch.tensor([3]), torch.tensor([4, 5]))
+    assert majority_trial(labels, [split]).test == [[0.5]]
+    near = neighbour_trial(held, labels, 2, [split])
+    assert near.settings == [1]  # of all three training pictures two are of class 0, which is wrong for the fourth
+    assert near.test == [[1.0]]
+
+
+def test_unknown_heads_are_refused() -> None:
+    with pytest.raises(ConfigError, match="softt"):
+        checked_heads(["softt"])
+    with pytest.raises(ConfigError, match="at least one"):
+        checked_heads(["linear"])

@@ -1,0 +1,158 @@
+"""``saccade probe`` on tiny pictures: model, page and results; and what it says of bad data."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+import saccade
+from saccade.cli import app
+from saccade.data.pictures.near_copies import copy_groups
+from saccade.errors import ConfigError, DataError, OutputError
+from saccade.verbs.probe import probe_pictures
+
+QUICK = [
+    "--backbone",
+    "compact",
+    "--through",
+    "layer2",
+    "--size",
+    "32",
+    "--splits",
+    "3",
+    "--seeds",
+    "1",
+    "--steps",
+    "6",
+]
+CLASSES = ("blue", "green", "red")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path_factory.mktemp("home")))
+
+
+def write_pictures(folder: Path, count: int, classes: tuple[str, ...] = CLASSES) -> Path:
+    """Noise with a square of the colour that the class is called by; picture i is CLASS/i.png."""
+    generator = np.random.default_rng(0)
+    for number in range(count):
+        kind = number % len(classes)
+        pixels = (generator.random((32, 32, 3)) * 90).astype(np.uint8)
+        top, left = generator.integers(0, 20, 2)
+        pixels[top : top + 12, left : left + 12, 2 - kind % 3] = 230
+        place = folder / classes[kind]
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(place / f"{number}.png")
+    return folder
+
+
+def run(*words: str | Path) -> Any:
+    return CliRunner().invoke(app, ["probe", *map(str, words)])
+
+
+def test_the_whole_command(tmp_path: Path) -> None:
+    photos, out = write_pictures(tmp_path / "photos", 40), tmp_path / "out"
+    shutil.copy(photos / "red" / "2.png", photos / "red" / "copy.png")
+    (photos / "red" / "broken.png").write_bytes(b"no picture")
+    (photos / "lone").mkdir()
+    shutil.copy(photos / "blue" / "0.png", photos / "lone" / "mine.jpg")
+    Image.new("RGB", (32, 32), (9, 200, 40)).save(photos / "lone" / "mine.jpg")
+    done = run("--data", photos, "--out", out, "--heads", "soft,queries", *QUICK)
+    assert done.exit_code == 0, done.output
+    result = json.loads((out / "results.json").read_text("utf-8"))
+    assert result["verdict"] in " ".join(done.output.split())
+    assert result["pictures"] == 41
+    assert list(result["classes"]) == [*CLASSES]
+    said = " ".join(result["remarks"])
+    assert "1 picture cannot be read: broken.png" in said
+    assert "1 class left out with fewer than 3 different pictures: lone" in said
+    assert result["near_copies"] == [["copy.png", "2.png"]]
+    assert set(result["rivals"]) == {"majority", "knn", "linear", "soft", "queries"}
+
+    page = (out / "report.html").read_text("utf-8")
+    for heading in ("Rivals", "Confusion matrix", "Scores of classes", "Worst mistakes", "Calibration", "The pictures"):
+        assert f"{heading}</h2>" in page
+    assert page.count("<img") == len(result["mistakes"])
+
+    seen = saccade.load(out).look(photos / "red" / "2.png")  # the folder is a model like any other
+    assert seen.answer in CLASSES
+    assert len(seen.trace.looks) == (4 if result["kept"]["head"] == "queries" else 1)
+
+
+def test_a_second_run_replaces_the_first_and_says_the_same(tmp_path: Path) -> None:
+    photos, out = write_pictures(tmp_path / "photos", 18), tmp_path / "out"
+    words = ("--data", f"folder:{photos}", "--out", out, "--heads", "cross", "--keep", "linear", "--json", *QUICK)
+    first, second = (json.loads(run(*words).stdout) for _ in range(2))
+    first.pop("seconds"), second.pop("seconds")
+    assert first == second
+    assert first["kept"]["head"] == "linear"
+
+
+@pytest.mark.parametrize(
+    ("classes", "count", "said"),
+    [(("one",), 9, "1 class with 3 different pictures or more"), (CLASSES, 3, "0 classes with 3 different pictures")],
+)
+def test_too_little_is_said_with_exit_code_2(tmp_path: Path, classes: tuple[str, ...], count: int, said: str) -> None:
+    photos = write_pictures(tmp_path / "photos", count, classes)
+    done = run("--data", photos, "--out", tmp_path / "out", *QUICK)
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_folder_is_said_with_exit_code_2(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    done = run("--data", tmp_path / "photos", "--out", tmp_path / "out", *QUICK)
+    assert done.exit_code == 2
+    assert "no folder of a class in it" in done.output
+
+
+def test_too_many_classes_are_refused_by_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("saccade.probing.pictures.MOST_CLASSES", 2)
+    photos = write_pictures(tmp_path / "photos", 12)
+    with pytest.raises(DataError, match="3 classes; a probe compares 2 at most"):
+        probe_pictures("compact", str(photos), tmp_path / "out", size=32)
+
+
+def test_a_folder_of_something_else_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("mine")
+    with pytest.raises(OutputError, match="not a model"):
+        probe_pictures("compact", str(tmp_path), tmp_path / "out")
+
+
+def test_wrong_words_are_said_before_a_picture_is_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no head"):
+        probe_pictures("compact", "nowhere", tmp_path / "out", heads=["sofd"])
+    with pytest.raises(DataError, match="nowhere"):
+        probe_pictures("compact", "nowhere", tmp_path / "out")
+    with pytest.raises(DataError, match="one label each"):
+        probe_pictures("compact", "svhn:somewhere", tmp_path / "out")
+
+
+def test_copies_of_copies_are_one_group(tmp_path: Path) -> None:
+    photos = write_pictures(tmp_path, 4, ("a",)) / "a"
+    names = sorted(photos.iterdir())
+    Image.open(names[1]).save(photos / "again.bmp")  # other bytes, the same picture
+    shutil.copy(photos / "again.bmp", photos / "third.bmp")
+    found = copy_groups([*names, photos / "again.bmp", photos / "third.bmp"])
+    assert found.group == [0, 1, 2, 3, 1, 1]
+    assert found.unsearched == ""
+
+
+def test_of_a_large_set_only_equal_bytes_are_grouped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("saccade.data.pictures.near_copies.MOST_PICTURES", 3)
+    names = sorted((write_pictures(tmp_path, 3, ("a",)) / "a").iterdir())
+    Image.open(names[0]).save(tmp_path / "again.bmp")
+    shutil.copy(names[1], tmp_path / "same.png")
+    found = copy_groups([*names, tmp_path / "again.bmp", tmp_path / "same.png"])
+    assert found.group == [0, 1, 2, 3, 1]
+    assert "not looked for" in found.unsearched
