@@ -238,3 +238,6 @@ def test_words_that_a_model_does_not_know_are_told() -> None:
     said = unknown_words(asked, known)
     assert said == "the model does not know 2 of the words (anna, cellar), nor a word of 1 answers"
     assert unknown_words(asked, (*known, "anna", "cellar")) == ""
+    elsewhere = [Asked(("Anna walked to the cellar.",), "Where is Anna?", "attic")]
+    assert unknown_words(elsewhere, (*known, "anna", "cellar")) == "the model does not know a word of 1 answers"
+    assert unknown_words(elsewhere, (*known, "anna", "attic")) == "the model does not know 1 of the words (cellar)"
