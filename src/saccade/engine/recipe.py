@@ -136,7 +136,12 @@ class Phase:
 
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.epochs is None):
-            raise ValueError(f"phase '{self.name}' needs either steps or epochs")
+            if self.steps is None:
+                found, mend = "has neither", "give one of them"
+            else:
+                found = f"has both, {self.steps} steps and {self.epochs} epochs"
+                mend = "take one away, as with epochs=null to count in steps"
+            raise ValueError(f"phase '{self.name}' needs either steps or epochs, but {found}; {mend}")
         for key in ("steps", "epochs", "validate_every", "patience"):
             value = getattr(self, key)
             if value is not None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
+from contextlib import suppress
 from types import FrameType
 from typing import Any, Literal
 
 Reason = Literal["time", "signal"]
+STOPPING = b"\nstopping after the step or validation under way; a second signal ends it at once\n"
 
 
 class StopRequest:
@@ -42,6 +45,8 @@ class StopRequest:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._signalled = True
         self._restore()  # the next signal gets the usual treatment
+        with suppress(OSError):  # past Python's buffers, which may be in the middle of a line
+            os.write(2, STOPPING)
 
     def _restore(self) -> None:
         for number, handler in self._before.items():

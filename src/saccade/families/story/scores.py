@@ -87,10 +87,10 @@ def unknown_words(asked: Sequence[Asked], words: Sequence[str], *, by_word: bool
     found = sorted({word for text in texts for word in words_of(text)} - known)
     form: AnswerForm = "split" if by_word else "joined"
     unanswerable = sum(not known.issuperset(answer_tokens(each.answer, form)) for each in asked)
-    if not found and not unanswerable:
-        return ""
     some = f"{', '.join(found[:10])}{' …' if len(found) > 10 else ''}"
-    return f"the model does not know {len(found)} of the words ({some}), nor a word of {unanswerable:,} answers"
+    missing = [f"{len(found)} of the words ({some})"] if found else []
+    missing += [f"a word of {unanswerable:,} answers"] if unanswerable else []
+    return f"the model does not know {', nor '.join(missing)}" if missing else ""
 
 
 def scored_questions(
