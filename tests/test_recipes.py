@@ -321,7 +321,7 @@ def test_soft_mref_by_protocol() -> None:
     assert fresh.phases[0].optimizer.lr == 4e-3
     assert authors.phases[0].optimizer.lr == 5e-3
     assert load_recipe("soft-mref") == fresh  # what it does when nothing is said
-    assert authors.data == fresh.data
+    assert authors.data == {**fresh.data, "drawing": "authors"}
     with pytest.raises(ConfigError, match="unknown protocol 'author': did you mean 'authors'"):
         load_recipe("soft-mref", protocol="author")
 
