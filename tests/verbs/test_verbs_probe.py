@@ -122,6 +122,14 @@ def test_too_many_classes_are_refused_by_number(tmp_path: Path, monkeypatch: pyt
         probe_pictures("compact", str(photos), tmp_path / "out", size=32)
 
 
+def test_more_splits_than_pictures_are_refused(tmp_path: Path) -> None:
+    photos = write_pictures(tmp_path / "photos", 9)
+    words = [word if word != "3" else "10" for word in QUICK]
+    done = run("--data", photos, "--out", tmp_path / "out", *words)
+    assert done.exit_code == 2
+    assert "9 different pictures cannot be dealt into 10" in " ".join(done.output.split())
+
+
 def test_a_folder_of_something_else_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.txt").write_text("mine")

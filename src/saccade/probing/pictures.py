@@ -74,11 +74,16 @@ def usable_pictures(table: LabelTable, size: Size, tell: Tell) -> ProbedPictures
         DataError: fewer than two classes can be compared, or too many.
     """
     rows = table.as_found or table.rows
+    words = sorted({row.label for row in rows})
+    if len(words) > MOST_CLASSES:
+        raise DataError(
+            f"{table.name}: {len(words):,} classes; a probe compares {MOST_CLASSES:,} at most: name a part of the data"
+        )
     remarks = []
     skipped = [entry for entry in table.skipped if not entry.startswith(_UNSEEN)]
     if skipped:
         remarks.append(f"left out when {table.name} was read: {summarised(skipped)}")
-    if alike := spellings(sorted({row.label for row in rows}), "labels"):
+    if alike := spellings(words, "labels"):
         remarks.append(alike)
     store = PreparedPictures(
         [row.image for row in rows],
@@ -93,12 +98,8 @@ def usable_pictures(table: LabelTable, size: Size, tell: Tell) -> ProbedPictures
     readable = [number for number in range(len(rows)) if number not in store.unreadable]
     found = copy_groups([rows[number].image for number in readable], tell)
     remarks += [found.unsearched] if found.unsearched else []
-    words = sorted({rows[number].label for number in readable})
-    labels = [words.index(rows[number].label) for number in readable] if len(words) <= MOST_CLASSES else []
-    if len(words) > MOST_CLASSES:
-        raise DataError(
-            f"{table.name}: {len(words):,} classes; a probe compares {MOST_CLASSES:,} at most: name a part of the data"
-        )
+    number_of = {word: number for number, word in enumerate(words)}
+    labels = [number_of[rows[number].label] for number in readable]
     held = groups_of_class(labels, found.group)
     few = [words[label] for label in range(len(words)) if held[label] < LEAST_GROUPS]
     if few:
@@ -106,19 +107,20 @@ def usable_pictures(table: LabelTable, size: Size, tell: Tell) -> ProbedPictures
             f"{counted(len(few), 'class', 'classes')} left out with fewer than {LEAST_GROUPS} different pictures: "
             f"{first_few(few, _NAMED)}"
         )
-    classes = tuple(word for word in words if word not in set(few))
+    classes = tuple(sorted({*words} - {*few}))
+    place_of = {word: number for number, word in enumerate(classes)}
     if len(classes) < 2:
         raise DataError(
             f"{table.name}: {counted(len(classes), 'class', 'classes')} with {LEAST_GROUPS} different pictures or more;"
             f" a probe needs two of them: add pictures{''.join(f'; {each}' for each in remarks)}"
         )
-    kept = [place for place, label in enumerate(labels) if words[label] in set(classes)]
+    kept = [place for place, label in enumerate(labels) if words[label] in place_of]
     names = [rows[readable[place]].image for place in kept]
     group = [found.group[place] for place in kept]
     name_of = {place: rows[readable[place]].image.name for place in range(len(readable))}
     return ProbedPictures(
         paths=tuple(names),
-        labels=torch.tensor([classes.index(words[labels[place]]) for place in kept]),
+        labels=torch.tensor([place_of[words[labels[place]]] for place in kept]),
         classes=classes,
         groups=tuple(group),
         store=store,

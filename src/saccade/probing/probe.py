@@ -152,6 +152,10 @@ def probe(
         tell: called with what is going on, how far it is, and how far it goes.
     """
     labels, answers = pictures.labels, len(pictures.classes)
+    if (groups := len({*pictures.groups})) < plan.splits:
+        raise ConfigError(
+            f"splits: {groups} different pictures cannot be dealt into {plan.splits}; ask for fewer splits"
+        )
     splits = splits_of(deal(labels.tolist(), pictures.groups, plan.splits), plan.splits)
     simple = (majority_trial(labels, splits), neighbour_trial(features, labels, answers, splits))
     trials = {trial.name: trial for trial in simple}
