@@ -32,6 +32,7 @@ CORE = {
     "lock",
     "cache",
     "geometry",
+    "looks",
     "trace",
     "record",
     "devices",
@@ -59,7 +60,8 @@ ALLOWED: dict[str, set[str]] = {
     "devices": {"errors"},
     "quick_imports": set(),
     "geometry": {"errors", "untrusted"},
-    "trace": {"errors", "short_repr", "geometry"},
+    "looks": {"errors", "short_repr", "geometry"},
+    "trace": {"errors", "short_repr", "geometry", "looks"},
     "record": {"errors", "short_repr", "untrusted", "tensor_file", "config", "atomic", "geometry", "trace"},
     "answer": set(),
     # networks: mechanisms, then what they are composed into

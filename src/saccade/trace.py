@@ -19,11 +19,11 @@ from torch import Tensor
 
 from saccade import geometry
 from saccade.errors import DataError, ShapeError, nearest
+from saccade.looks import Kind, Look, Norm, Role, as_slice
 from saccade.short_repr import ShortRepr
 
-Kind = Literal["soft", "hard", "gate", "crop", "slots"]
-Role = Literal["multiplier", "mixture", "policy", "input", "crop"]
-Norm = Literal["softmax", "sigmoid", "linear", "l2", "none"]
+__all__ = ["COMBINE", "SCHEMA_VERSION", "AttentionTrace", "Kind", "Look", "Norm", "Output", "Role", "Total"]
+
 Total = Literal["product", "mean", "last"]
 
 SCHEMA_VERSION = 1
@@ -34,203 +34,6 @@ COMBINE: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], float]] = {
     "last": (lambda before, current: current, 0.0),
 }
 """How a total takes in one more map, and what it starts from."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Look(ShortRepr):
-    """One kind of attention act for a batch of examples."""
-
-    name: str
-    """"stage2", "hop", "word", "glimpse" …: unique within a trace; "total" is taken."""
-    kind: Kind
-    """soft and hard attention over cells, a gate on a feature map, a crop, or slots of a memory."""
-    role: Role
-    """What the weights do in the model: multiply features, mix predictions, choose, feed a layer, cut a region."""
-    weights: Tensor | None = None
-    """(B,H,W) or (B,S); (B,T,H,W) or (B,T,S) when the act repeats. None for a crop: its map is its box."""
-    norm: Norm = "none"
-    """What must hold of the weights."""
-    frame: Tensor | None = None
-    """(2,3) or (B,2,3): this look's grid → pixels of the network input. None for slots, and if it is unknown: then the
-    look cannot be drawn."""
-    grid: geometry.Size | None = None
-    """(H, W) of a crop's grid; taken from the weights otherwise."""
-    gain: Tensor | None = None
-    """(B) or (B,T): a scalar on top of the weights, such as the captioner's β."""
-    scores: Tensor | None = None
-    """What the normalisation was applied to; shaped as the weights."""
-    choice: Tensor | None = None
-    """(B) or (B,T): the sampled cell or slot, numbered row by row."""
-    log_prob: Tensor | None = None
-    """(B) or (B,T): log-probability of the choice."""
-    active: Tensor | None = None
-    """(B) or (B,T) bool: False where a step is padding or came after the end."""
-    emits: Tensor | None = None
-    """(B) or (B,T): id of what was said at the step."""
-    full: Tensor | None = None
-    """The channel-wise tensor where one exists: (B,C,H,W) for residual masks, (B,T,C,H,W) with steps. Of channels that
-    are slots, weights are (B,C) and this is the mask of each cell."""
-    base: float = 0.0
-    """What is added to a mask before it multiplies: 1 of a residual mask, (1 + M)·F. The total and :meth:`rebuild` add
-    it; the weights are those of the mask alone."""
-
-    # ------------------------------------------------------------ shape
-
-    @property
-    def is_spatial(self) -> bool:
-        """Whether the look lies on a grid (and so on a picture)."""
-        return self.kind != "slots"
-
-    @property
-    def has_steps(self) -> bool:
-        """Whether the act repeats: there is a step axis T after the batch axis."""
-        if self.weights is None:
-            return False
-        return self.weights.dim() == (4 if self.is_spatial else 3)
-
-    @property
-    def batch_size(self) -> int:
-        """Number of examples B; 1 for a crop whose frame all examples share."""
-        if self.weights is not None:
-            return self.weights.shape[0]
-        if self.frame is None:
-            raise ShapeError(f"look '{self.name}'", "weights or a frame", ())
-        return self.frame.shape[0] if self.frame.dim() == 3 else 1
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether one crop frame (2,3) serves the whole batch, whatever its size."""
-        return self.weights is None and self.frame is not None and self.frame.dim() == 2
-
-    @property
-    def steps(self) -> int:
-        """Number of steps T; 1 for an act that does not repeat."""
-        return self.weights.shape[1] if self.weights is not None and self.has_steps else 1
-
-    def example(self, index: int | slice) -> Look:
-        """The look of one example (or a slice of them), batch axis kept; views, no copies."""
-        part = _as_slice(index, self.batch_size)
-        return self.map(lambda name, tensor: tensor if name == "frame" and tensor.dim() == 2 else tensor[part])
-
-    def step(self, index: int) -> Look:
-        """One step of an act that repeats, without the step axis; views, no copies."""
-        if not self.has_steps:
-            raise ShapeError(
-                f"look '{self.name}'", "a step axis (B,T,…)", () if self.weights is None else self.weights.shape
-            )
-        if not -self.steps <= index < self.steps:
-            raise DataError(f"look '{self.name}' has {self.steps} steps; there is no step {index}")
-        return self.map(lambda name, tensor: tensor if name == "frame" else tensor[:, index])
-
-    def map(self, change: Callable[[str, Tensor], Tensor]) -> Look:
-        """A look with every tensor replaced by ``change(field name, tensor)``."""
-        changed: dict[str, Any] = {name: change(name, tensor) for name, tensor in self.tensors().items()}
-        return dataclasses.replace(self, **changed)
-
-    def tensors(self) -> dict[str, Tensor]:
-        """The tensors that this look holds, by field name."""
-        held = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
-        return {name: value for name, value in held.items() if isinstance(value, Tensor)}
-
-    # ------------------------------------------------------------ meaning
-
-    def rebuild(self, values: Tensor) -> Tensor:
-        """The context that this look alone makes of ``values``: the proof that the weights are what was used.
-
-        Args:
-            values: the features that were attended, (B,C,H,W) or (B,S,C); for a mixture the per-cell predictions
-                (B,K,H,W); for a crop the picture (B,C,H,W) it was cut from.
-
-        Returns:
-            (B,C) for soft, hard, mixture and slots, (B,T,C) with steps; (B,C,H,W) for a gate, (B,T,C,H,W) with steps;
-            the crop (B,C,h,w) for a crop.
-        """
-        if self.kind == "crop":
-            if self.frame is None or self.grid is None:
-                raise ShapeError(f"crop '{self.name}'", "frame and grid", ())
-            return geometry.sample(values, self.frame, self.grid)
-        if self.weights is None:
-            raise ShapeError(f"look '{self.name}'", "weights", ())
-        if self.kind == "gate" or self.full is not None:
-            mask = self.full if self.full is not None else self.weights.unsqueeze(-3)  # (B[,T],C|1,H,W)
-            mask = mask + self.base if self.base else mask
-            mask = mask if self.gain is None else mask * self.gain[..., None, None, None]
-            return mask * (values.unsqueeze(1) if self.has_steps else values)  # (B[,T],C,H,W)
-        cells = values.flatten(2).transpose(1, 2) if self.is_spatial else values  # (B,N,C)
-        weights = self.weights.flatten(-2) if self.is_spatial else self.weights  # (B[,T],N)
-        if self.kind == "hard" and self.role == "multiplier" and self.choice is not None:
-            weights = torch.nn.functional.one_hot(self.choice, weights.shape[-1]).to(cells)  # (B[,T],N)
-        context = torch.einsum("btn,bnc->btc" if self.has_steps else "bn,bnc->bc", weights, cells)
-        return context if self.gain is None else context * self.gain.unsqueeze(-1)
-
-    def validate(self) -> Look:
-        """Check shapes and what ``norm`` promises; returns the look, raises :class:`DataError` or ShapeError."""
-        for what, allowed in (("kind", get_args(Kind)), ("role", get_args(Role)), ("norm", get_args(Norm))):
-            value = getattr(self, what)
-            if value not in allowed:
-                raise DataError(f"look '{self.name}': unknown {what} '{value}': {nearest(str(value), allowed)}")
-        if self.kind == "crop":
-            if self.weights is not None or self.grid is None or self.frame is None:
-                raise DataError(f"look '{self.name}': a crop has a frame and a grid, and no weights")
-        else:
-            self._validate_weights()
-        if self.is_spatial and self.frame is not None:
-            self._validate_frame(self.frame)
-        lead = (self.batch_size, self.steps) if self.has_steps else (self.batch_size,)
-        for name in ("gain", "choice", "log_prob", "active", "emits"):
-            tensor = getattr(self, name)
-            if tensor is not None and tuple(tensor.shape) != lead:
-                raise ShapeError(f"look '{self.name}'.{name}", f"{lead}", tensor.shape)
-        if self.log_prob is not None and not bool((self._when_active(self.log_prob) <= 1e-6).all()):
-            raise DataError(f"look '{self.name}': a log-probability is above 0 or not a number")
-        if self.choice is not None and self.weights is not None:
-            cells = self.weights.shape[-1] * (self.weights.shape[-2] if self.is_spatial else 1)
-            chosen = self._when_active(self.choice)
-            if bool((chosen < 0).any() or (chosen >= cells).any()):
-                raise DataError(f"look '{self.name}': a choice lies outside its {cells} cells")
-        return self
-
-    def _when_active(self, tensor: Tensor) -> Tensor:
-        """The entries of ``tensor`` (B[,T],…) that count; (B[,T],…) itself where nothing is inactive."""
-        if self.active is None or self.active.shape != tensor.shape[: self.active.dim()]:
-            return tensor
-        return tensor[self.active.bool()]  # (K,…)
-
-    def _validate_weights(self) -> None:
-        dims = (3, 4) if self.is_spatial else (2, 3)
-        expected = "(B,H,W) or (B,T,H,W)" if self.is_spatial else "(B,S) or (B,T,S)"
-        if self.weights is None or self.weights.dim() not in dims:
-            raise ShapeError(
-                f"look '{self.name}'.weights", expected, () if self.weights is None else self.weights.shape
-            )
-        if self.scores is not None and self.scores.shape != self.weights.shape:
-            raise ShapeError(f"look '{self.name}'.scores", f"{tuple(self.weights.shape)}", self.scores.shape)
-        if self.full is not None:
-            shape = tuple(self.weights.shape)
-            wanted: tuple[int | str, ...] = (*shape[:-2], "C", *shape[-2:]) if self.is_spatial else (*shape, "H", "W")
-            same = all(side in (found, "C", "H", "W") for side, found in zip(wanted, self.full.shape))
-            if not same or len(wanted) != self.full.dim():
-                raise ShapeError(f"look '{self.name}'.full", f"({','.join(map(str, wanted))})", self.full.shape)
-        weights = self._when_active(self.weights.detach()).double()
-        weights = weights.flatten(-2) if self.is_spatial else weights  # (…,N)
-        if not bool(weights.isfinite().all()):
-            raise DataError(f"look '{self.name}': weights hold NaN or infinity")
-        if not abs(self.base) < 1e6:
-            raise DataError(f"look '{self.name}': its base must be a number of ordinary size, found {self.base}")
-        slack = 1e-4 if self.weights.dtype in (torch.float32, torch.float64) else 2e-2
-        if self.norm in ("softmax", "sigmoid") and bool((weights < 0).any() or (weights > 1 + slack).any()):
-            raise DataError(f"look '{self.name}': norm '{self.norm}' promises weights between 0 and 1")
-        if self.norm == "softmax" and weights.numel() and bool(((weights.sum(-1) - 1).abs() > slack).any()):
-            worst = (weights.sum(-1) - 1).abs().max().item()
-            raise DataError(f"look '{self.name}': norm 'softmax' promises a sum of 1; off by {worst:.2g}")
-        if self.norm == "l2" and bool((weights.abs() > 1 + slack).any()):
-            raise DataError(f"look '{self.name}': norm 'l2' promises weights between -1 and 1")
-
-    def _validate_frame(self, frame: Tensor) -> None:
-        if frame.shape not in ((2, 3), (self.batch_size, 2, 3)):
-            raise ShapeError(f"look '{self.name}'.frame", f"(2,3) or ({self.batch_size},2,3)", frame.shape)
-        if not bool(frame.isfinite().all()) or bool((torch.linalg.det(frame[..., :2].double()) == 0).any()):
-            raise DataError(f"look '{self.name}': its frame cannot be inverted")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -260,7 +63,7 @@ class AttentionTrace(ShortRepr):
 
     def __getitem__(self, index: int | slice) -> AttentionTrace:
         """The trace of one example (or a slice), batch axis kept; views, no copies."""
-        part = _as_slice(index, len(self))
+        part = as_slice(index, len(self))
         looks = tuple(look if look.is_shared else look.example(part) for look in self.looks)
         own: dict[str, Any] = {name: tensor[part] for name, tensor in self._own_tensors().items()}
         return dataclasses.replace(self, looks=looks, **own)
@@ -451,12 +254,3 @@ class Output(ShortRepr):
     logits: Tensor
     trace: AttentionTrace
     aux: dict[str, Tensor] = field(default_factory=dict)
-
-
-def _as_slice(index: int | slice, length: int) -> slice:
-    if isinstance(index, slice):
-        return index
-    if not -length <= index < length:
-        raise IndexError(f"example {index} of a batch of {length}")
-    index %= length
-    return slice(index, index + 1)
