@@ -27,6 +27,7 @@ from saccade.families.contract import (
     PaperTable,
     class_folders,
     load_target,
+    own_tables,
     picture_tables,
 )
 
@@ -132,10 +133,9 @@ def family_of_data(reference: str) -> Family:
         what = "reader" if kind == "reader" else "generated data"
         raise DataError(f"no {what} '{name}': {nearest(name, known)}")
     candidates = [each for each, _ in known[name]]
-    place = Path(path).expanduser()
-    if len(candidates) == 1 or (place.is_dir() and name not in {**class_folders(), **picture_tables()}):
+    if len(candidates) == 1 or name not in {**own_tables(""), **class_folders(), **picture_tables()}:
         return candidates[0]
-    return _by_columns(name, place, candidates)
+    return _by_columns(name, Path(path).expanduser(), candidates)
 
 
 def _by_columns(reader: str, path: Path, candidates: list[Family]) -> Family:

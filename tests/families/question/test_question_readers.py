@@ -32,7 +32,7 @@ def test_references_are_reader_and_path():
 
 @pytest.mark.parametrize("reference", ["mref", "C:\\pictures\\t.csv", "c:/t.csv", "csv:", ":x", ""])
 def test_what_is_no_reference(reference):
-    with pytest.raises(DataError, match=r"is not READER:PATH, as in csv:my\.csv; readers: csv, jsonl, cub, vg"):
+    with pytest.raises(DataError, match=r"is not READER:PATH, as in csv:my\.csv; readers: csv, jsonl, folder, coco, "):
         split_reference(reference, READERS)
 
 

@@ -176,7 +176,7 @@ def test_by_command_line(table: Path, tmp_path: Path) -> None:
         "--device",
         "cpu",
     )
-    assert {file.suffix for file in (tmp_path / "looks").iterdir()} == {".png", ".json", ".safetensors"}
+    assert {file.suffix for file in (tmp_path / "looks").iterdir()} == {".png", ".json", ".safetensors", ".csv"}
 
 
 # ---------------------------------------------------------------- what is refused, and what is left out
@@ -231,7 +231,7 @@ def test_one_label_and_several_do_not_mix(run: Path, tmp_path: Path) -> None:
     [
         (lambda text: text.replace("label", "colour"), DataError, "no column label"),
         (lambda text: re.sub(r"\d\d\.png", "none.png", text), DataError, "no row can be used.*no such picture"),
-        (lambda text: "", DataError, "no column image, query, label"),
+        (lambda text: "", DataError, "no column image, label"),
     ],
 )
 def test_tables_that_cannot_be_used_are_named(
@@ -297,9 +297,18 @@ def test_the_recipes_of_visual_genome_train(tmp_path: Path, model: str, prior: b
 # ---------------------------------------------------------------- small parts
 
 
-@pytest.mark.parametrize("name", [None, "mref", "C:/birds.csv", "csv:"])
+@pytest.mark.parametrize("name", [None, "mref", "csv:"])
 def test_names_stay_as_they_are(name: str | None) -> None:
     assert _anywhere(name) == name
+
+
+def test_a_drive_is_no_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=r"'C:/birds.csv': there is no such file"):
+        _anywhere("C:/birds.csv")
+    (tmp_path / "C:").mkdir()
+    (tmp_path / "C:" / "birds.csv").touch()
+    assert _anywhere("C:/birds.csv") == f"csv:{tmp_path}/C:/birds.csv"
 
 
 def test_paths_are_spelt_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
