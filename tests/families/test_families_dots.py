@@ -158,7 +158,7 @@ def test_looks_are_answers_files_and_rows(folder: Path, done: dict[str, Done]) -
     seen = [json.loads(line) for line in done["look"].out.splitlines()]
     assert [Path(each["picture"]).name for each in seen] == [f"0000000{number}.png" for number in range(3)]
     assert all(each["question"] is None and each["answer"] in set("012345") for each in seen)
-    assert {Path(name).suffix for name in os.listdir(folder / "looks")} == {".png", ".json", ".safetensors"}
+    assert {Path(name).suffix for name in os.listdir(folder / "looks")} == {".png", ".json", ".safetensors", ".csv"}
     record = read_record(folder / "looks" / "00000001.json")
     assert record.trace.look("dots").weights.shape == (1, 10, 10)
     assert "looked at x, y" in " ".join(done["row"].out.split())
@@ -186,7 +186,7 @@ def test_it_is_listed_with_the_families_of_the_package(done: dict[str, Done]) ->
     assert listed["models"]["dots"]["family"] == "dots"
     assert listed["recipes"]["dots"]["title"] == "Count dots with one soft attention"
     assert {"dots", "mref"} <= listed["data"].keys()
-    assert json.loads(done["doctor"].out)["families"] == ["question", "multiset", "caption", "story", "dots"]
+    assert json.loads(done["doctor"].out)["families"] == ["question", "multiset", "caption", "story", "classify", "dots"]
 
 
 def test_a_wrong_setting_is_named(done: dict[str, Done]) -> None:

@@ -196,7 +196,8 @@ class RacnnModel(PictureModel):
         for number, name in enumerate(seeing):
             features = self.net(name)(_laid_out(seen))  # Eq. (1): (B,C,h,w)
             pooled = features.mean((2, 3))  # (B,C)
-            descriptors.append(F.normalize(pooled.detach().to(exact), dim=1) * math.sqrt(pooled.shape[1]))
+            held = pooled.detach() if self.training else pooled  # the fused classifier teaches no network
+            descriptors.append(F.normalize(held.to(exact), dim=1) * math.sqrt(pooled.shape[1]))
             logits.append(self.heads[name](pooled).to(exact))  # (B,K)
             if name == SCALES[-1]:
                 break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -164,7 +165,7 @@ def train(
         return several.results()
     if at_once is not None:
         raise ConfigError("--at-once is for several runs: it goes with --seeds or several recipes")
-    if resume and (Path(out) / RUNS).is_file():
+    if resume and os.path.isfile(Path(out) / RUNS):
         raise ConfigError(f"{out} holds several runs: go on with them by the same recipes and seeds as before")
     start_up = StartUp()
     if devices == nodes == 1:

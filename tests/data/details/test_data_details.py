@@ -136,6 +136,7 @@ def test_stripes_run_as_they_are_called() -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_gpu_makes_the_same_pictures(pictures: torch.Tensor) -> None:
     """Bit for bit."""
     assert torch.equal(render_details(sample_details(3, SOME.cuda())).cpu(), pictures)
