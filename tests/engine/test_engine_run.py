@@ -200,7 +200,7 @@ def test_tensorboard_missing_names_the_extra(tmp_path, monkeypatch):
 
     monkeypatch.setattr(module, "_TENSORBOARD_AVAILABLE", False)
     monkeypatch.setattr(module, "_TENSORBOARDX_AVAILABLE", False)
-    with pytest.raises(MissingExtraError, match=r"saccade\[tensorboard\]"):
+    with pytest.raises(MissingExtraError, match=r"saccade-attention\[tensorboard\]"):
         fit(TinyTask(), tiny_recipe(tensorboard=True), tmp_path / "run", **QUIET)
 
 

@@ -186,7 +186,14 @@ def test_it_is_listed_with_the_families_of_the_package(done: dict[str, Done]) ->
     assert listed["models"]["dots"]["family"] == "dots"
     assert listed["recipes"]["dots"]["title"] == "Count dots with one soft attention"
     assert {"dots", "mref"} <= listed["data"].keys()
-    assert json.loads(done["doctor"].out)["families"] == ["question", "multiset", "caption", "story", "classify", "dots"]
+    assert json.loads(done["doctor"].out)["families"] == [
+        "question",
+        "multiset",
+        "caption",
+        "story",
+        "classify",
+        "dots",
+    ]
 
 
 def test_a_wrong_setting_is_named(done: dict[str, Done]) -> None:

@@ -71,7 +71,14 @@ def test_the_kept_model_knows_its_run(run: Path) -> None:
     facts = read_facts(run / "model")
     checked_weights(run / "model", facts)
     assert facts.recipe["phases"][0]["steps"] == STEPS
-    expected = {"name": "mref", "glyphs": "pack", "backgrounds": None, "protocol": "unlimited", "asks": 4}
+    expected = {
+        "name": "mref",
+        "glyphs": "pack",
+        "backgrounds": None,
+        "protocol": "unlimited",
+        "asks": 4,
+        "drawing": "blend",
+    }
     assert facts.data == expected | {"augment": None, "seed": 0}
     best = max(values["accuracy"] for _, values in metrics(run, "validation"))
     assert facts.training["metrics"]["accuracy"] == best

@@ -209,7 +209,7 @@ def test_a_file_once_read_is_remembered_without_h5py(tmp_path, cache, monkeypatc
     path = tmp_path / "digitStruct.mat"
     digit_struct(path, [("1.png", [(7.0, 1, 2, 3, 4)])])
     monkeypatch.setitem(__import__("sys").modules, "h5py", None)
-    with pytest.raises(MissingExtraError, match=r"saccade\[svhn\]"):
+    with pytest.raises(MissingExtraError, match=r"saccade-attention\[svhn\]"):
         read_digit_struct(path)
     monkeypatch.undo()
     monkeypatch.setenv("SACCADE_HOME", str(cache.parent))

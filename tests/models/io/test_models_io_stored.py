@@ -156,7 +156,7 @@ def test_missing_published_weights_are_asked_for(folder: Path, monkeypatch: pyte
         raise MissingExtraError("a timm backbone", "timm")
 
     monkeypatch.setattr(pretrained, "imagenet_weights", no_timm)
-    with pytest.raises(MissingExtraError, match=r"saccade\[timm\]"):
+    with pytest.raises(MissingExtraError, match=r"saccade-attention\[timm\]"):
         load_model(folder)
 
 
