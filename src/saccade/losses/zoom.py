@@ -11,6 +11,10 @@ Section 3.3   before that, a region of half the side round the strongest respons
 p_t is the **probability** of the true class; public ports that rank raw logits compare numbers without a common unit.
 The two sums of Eq. (8) are taught in turn, with the parts of the other frozen: a network that could lower its own p_t
 at the coarse scale would meet the ranking without looking closer.
+
+Deviation: p_t^(s) of the coarser scale is a constant in Eq. (9). Scale 2 is the finer one of its first pair and the
+coarser one of its second. With a gradient there, the second pair moves the crop of scale 2 off what it should show,
+and p_t of both scales falls.
 """
 
 from __future__ import annotations
@@ -40,13 +44,13 @@ def true_class_probability(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def rank_loss(probability: Tensor, margin: float = MARGIN) -> Tensor:
-    """Eq. (9), summed over neighbouring scales, the mean of a batch: p_t (B,S) → a scalar.
+    """Eq. (9), summed over neighbouring scales, the mean of a batch: p_t (B,S) → a scalar; teaches the finer of each.
 
     >>> import torch
     >>> round(float(rank_loss(torch.tensor([[0.5, 0.6, 0.4]]))), 6)
     0.25
     """
-    return (probability[:, :-1] - probability[:, 1:] + margin).clamp(min=0).sum(1).mean()
+    return (probability[:, :-1].detach() - probability[:, 1:] + margin).clamp(min=0).sum(1).mean()
 
 
 def proposal_loss(boxes: Tensor, targets: Tensor) -> Tensor:
