@@ -96,3 +96,13 @@ def test_help_and_the_list_do_not_import_torch(words):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_several_tables_by_one_command(tmp_path: Path) -> None:
+    """Each has its own folder; a name that is not known is refused before the first is made."""
+    done = run("ran-table", "racnn-table", "--out", str(tmp_path / "both"), "--quiet")
+    assert done.exit_code == 0, done.output
+    assert sorted(folder.name for folder in (tmp_path / "both").iterdir()) == ["racnn-table", "ran-table"]
+    refused = run("ran-table", "racn-table", "--out", str(tmp_path / "none"))
+    assert refused.exit_code == 2
+    assert not (tmp_path / "none").exists()

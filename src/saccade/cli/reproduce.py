@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,9 +10,14 @@ from saccade.cli.options import Device, Json, OutFolder, Quiet
 from saccade.cli.terminal import print_json, print_table, remark, stages
 from saccade.errors import ConfigError
 
+if TYPE_CHECKING:
+    from saccade.verbs.reproduction.result import Reproduction
+
 
 def reproduce(
-    table: Annotated[str | None, typer.Argument(help="Which table; without it the tables are listed.")] = None,
+    named: Annotated[
+        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Which tables; without one they are listed.")
+    ] = None,
     seeds: Annotated[int, typer.Option("--seeds", help="With --train: seeds that every cell shall have.", min=1)] = 1,
     data: Annotated[
         list[str] | None, typer.Option("--data", help="Only this data set; may be repeated.", metavar="NAME[:PATH]")
@@ -37,11 +42,11 @@ def reproduce(
 ) -> None:
     """Print a paper's table from recorded runs, confirm it with the shipped models, and draw its figures."""
     if check or coverage:
-        if (check and coverage) or table is not None:
+        if (check and coverage) or named:
             raise ConfigError("--check and --coverage stand alone: they concern all tables")
         _all_records(json) if check else _all_items(json)
         return
-    if table is None:
+    if not named:
         from saccade.families import tables
 
         known = {name: each.description for name, each in tables().items()}
@@ -52,23 +57,33 @@ def reproduce(
         return
     from saccade.verbs import reproduce as verb
 
-    with stages(shown=not quiet) as update:
-        result = verb.reproduce(
-            table,
-            data=data,
-            protocol=protocol,
-            seeds=seeds,
-            train=train,
-            jobs=jobs,
-            quick=quick,
-            limit=limit,
-            out=out,
-            device=device,
-            progress=update,
-        )
+    several = len(named) > 1
+    verb.check_tables_exist(named)
+    results: dict[str, Reproduction] = {}
+    for table in named:
+        with stages(shown=not quiet) as update:
+            results[table] = verb.reproduce(
+                table,
+                data=data,
+                protocol=protocol,
+                seeds=seeds,
+                train=train,
+                jobs=jobs,
+                quick=quick,
+                limit=limit,
+                out=out / table if out is not None and several else out,
+                device=device,
+                progress=update,
+            )
+        if not json:
+            _print_result(results[table], quiet)
     if json:
-        print_json(result.to_json())
-        return
+        whole = {table: result.to_json() for table, result in results.items()}
+        print_json(whole if several else whole[named[0]])
+
+
+def _print_result(result: Reproduction, quiet: bool) -> None:
+    """The tables of one result, what they mean, and where its page lies."""
     for each in result.tables:
         print_table(each.title, each.columns, each.rows)
         if each.note:

@@ -53,9 +53,7 @@ def reproduce(
         progress: called with what is going on, how far it is, and how far it goes.
     """
     started = time.monotonic()
-    known = tables()
-    if table not in known:
-        raise ConfigError(f"no table '{table}': {nearest(table, known)}")
+    check_tables_exist([table])
     if seeds < 1:
         raise ConfigError(f"seeds: at least 1, found {seeds}")
     if jobs < 1:
@@ -77,5 +75,13 @@ def reproduce(
         progress=progress,
         started=started,
     )
-    result: Reproduction = load_target(known[table].target)(request)
+    result: Reproduction = load_target(tables()[table].target)(request)
     return result
+
+
+def check_tables_exist(names: Sequence[str]) -> None:
+    """Refuse a table that no family has, before work on another one begins."""
+    known = tables()
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"no table '{name}': {nearest(name, known)}")
