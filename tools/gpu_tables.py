@@ -13,6 +13,9 @@ RECORDED = Path(__file__).parent.parent / "docs" / "benchmarks" / "h200.json"
 _COMMAND = "benchmarks/gpu.py --only"
 Row = tuple[str, str, str, str]
 
+LONGEST_NAME = 60
+"""Characters of a kernel's name in a table."""
+
 
 def gpu_figures(report: dict[str, Any]) -> str:
     """What was measured, beside its goal and the section of the command that measures it again."""
@@ -34,8 +37,7 @@ def gpu_kernels(report: dict[str, Any]) -> str:
     texts = []
     for row in found["rows"]:
         lines = [
-            (each["kernel"].replace("|", "/"), f"{each['ms']:.3f} ms", f"{100 * each['share']:.1f} %")
-            for each in row["top"]
+            (shortened(each["kernel"]), f"{each['ms']:.3f} ms", f"{100 * each['share']:.1f} %") for each in row["top"]
         ]
         gaps = sum(each["ms"] for each in row["gaps"])
         title = (
@@ -44,6 +46,12 @@ def gpu_kernels(report: dict[str, Any]) -> str:
         )
         texts.append(f"{title}\n\n{PlainTable('', ('kernel', 'a step', 'of all kernels'), lines).markdown()}")
     return "\n".join(texts)
+
+
+def shortened(kernel: str) -> str:
+    """The name of a kernel in a cell: the beginning of one that spells out its template."""
+    name = kernel.replace("|", "/")
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
 def _is_measured(found: dict[str, Any]) -> bool:
