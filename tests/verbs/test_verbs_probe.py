@@ -13,9 +13,11 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import saccade
+from planted_shortcuts import write_squares
 from saccade.cli import app
 from saccade.data.pictures.near_copies import copy_groups
 from saccade.errors import ConfigError, DataError, OutputError
+from saccade.probing.trials import Plan
 from saccade.verbs.probe import probe_pictures
 
 QUICK = [
@@ -164,3 +166,28 @@ def test_of_a_large_set_only_equal_bytes_are_grouped(tmp_path: Path, monkeypatch
     found = copy_groups([*names, tmp_path / "again.bmp", tmp_path / "same.png"])
     assert found.group == [0, 1, 2, 3, 1]
     assert "not looked for" in found.unsearched
+
+
+# ---------------------------------------------------------------- what the answer rests on
+
+SMALL = Plan(
+    splits=3, seeds=1, steps=60, rates=(3e-2,), linear_rates=(3e-2,), decays=(1e-2,), shares=(), hidden=8
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("planted", [True, False])
+def test_a_planted_corner_is_named_and_a_clean_set_is_not(tmp_path: Path, planted: bool) -> None:
+    """The verdict of the probe, its page, and the verdict of ``evaluate`` on the same pictures agree."""
+    table = write_squares(tmp_path / "squares", 90, planted=planted)
+    size = {"size": 32, "through": "layer2"}
+    written = probe_pictures("compact", f"csv:{table}", tmp_path / "out", heads=["soft"], plan=SMALL, **size)
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    rests = written.results["rests_on"]["accuracy"]
+    assert "What the answer rests on</h2>" in page
+    assert ("it reads the background" in written.probed.verdict) == planted
+    assert ("it reads the background" in page) == planted
+    assert (rests["evidence_swapped"] > 0.7) == planted
+    assert written.results["maps"]["chance"] in ("part_prior", "centre_gaussian", "uniform")
+    scored = saccade.evaluate(tmp_path / "out", data=f"csv:{table}", split="train", device="cpu")
+    assert ("it reads the background" in scored["verdict"]) == planted
+    assert "it beats guessing by" in scored["verdict"]

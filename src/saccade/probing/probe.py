@@ -16,15 +16,12 @@ import torch
 from torch import Tensor
 
 from saccade.errors import ConfigError, nearest
+from saccade.metrics.answers.details import Details, details_of
 from saccade.models.probe import HEADS, LINEAR, HeadName, ProbeHead
-from saccade.probing.details import Details, details_of
 from saccade.probing.folds import Split, deal, splits_of
 from saccade.probing.pictures import Features, ProbedPictures, Tell
 from saccade.probing.trials import Plan, Setting, Training, Trial, head_trial, majority_trial, neighbour_trial
 from saccade.probing.verdict import Compared, choose, compare, sentence
-
-SHOWN_MATRIX = 50
-"""Classes of a confusion matrix that is written down at most."""
 
 
 class Kept(NamedTuple):
@@ -52,12 +49,14 @@ class Probed:
     details: Details
     verdict: str
     remarks: tuple[str, ...] = field(default=())
+    rests_on: dict[str, Any] = field(default_factory=dict)
+    """Answers without the evidence and without the rest; empty where no evidence is known."""
+    maps: dict[str, Any] = field(default_factory=dict)
+    """Maps of the kept head against chance; empty where no evidence is known."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; scores are fractions."""
-        classes = self.pictures.classes
-        few = len(classes) <= SHOWN_MATRIX
-        details = self.details
+        classes, details = self.pictures.classes, self.details
         return {
             "verdict": self.verdict,
             "pictures": len(self.pictures),
@@ -75,20 +74,9 @@ class Probed:
             "kept": {"head": self.kept.name, "rate": self.kept.setting.rate, "decay": self.kept.setting.decay},
             "rivals": {row.name: self._rival(row) for row in self.rows},
             "calibration_error": details.calibration,
-            "per_class": {
-                score.name: {"pictures": score.pictures, "recall": score.recall, "precision": _known(score.precision)}
-                for score in details.classes
-            },
-            "confusion": {"classes": list(classes), "matrix": details.matrix.tolist()} if few else {},
-            "mistakes": [
-                {
-                    "picture": str(self.pictures.paths[each.picture]),
-                    "true": each.true,
-                    "said": each.said,
-                    "confidence": each.confidence,
-                }
-                for each in details.mistakes
-            ],
+            **details.to_json(lambda number: {"picture": str(self.pictures.paths[number])}),
+            **({"rests_on": self.rests_on} if self.rests_on else {}),
+            **({"maps": self.maps} if self.maps else {}),
         }
 
     def _rival(self, row: Compared) -> dict[str, Any]:
@@ -176,10 +164,16 @@ def probe(
         trials=trials,
         rows=rows,
         kept=kept,
-        details=details_of(probabilities, labels, pictures.classes),
+        details=_details(probabilities, labels, pictures.classes),
         verdict=sentence(rows, name),
         remarks=pictures.remarks,
     )
+
+
+def _details(probabilities: Tensor, labels: Tensor, classes: Sequence[str]) -> Details:
+    """From probabilities (N,K) and labels (N,): each picture is answered by the head of the split that tests it."""
+    confidence, said = probabilities.max(1)  # (N,)
+    return details_of(said, labels, confidence, probabilities.gather(1, labels[:, None])[:, 0], classes)
 
 
 def _tell_further(tell: Tell, before: int, total: int, done: int) -> None:

@@ -29,8 +29,10 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.splits import Opened, Progress, config_of
 from saccade.losses import cross_entropy
 from saccade.metrics.columns import Columns, Values
+from saccade.metrics.evidence_swap import RestsOn, sampled
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.summary import summarise
+from saccade.metrics.verdict import verdict
 from saccade.models.base import PictureModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.forward_passes import BATCH, answers_of, in_parts, numbers_in_batches
@@ -162,7 +164,10 @@ class LabelTask(PictureTask):
                 maps.add_trace(trace, batch.evidence, groups=numbers)
             done += len(batch)
             progress(done, total)
-        commonest = torch.bincount(columns["label"]).max() / total
+        label, picture = columns["label"], columns["picture"]  # (N,) each
+        commonest = int(torch.bincount(label).argmax())
+        guessed = (label == commonest).double()  # (N,)
+        rests = _rests_on(model, chosen, sampled(total), commonest)
         return {
             "data": config.name,
             "split": split,
@@ -171,9 +176,10 @@ class LabelTask(PictureTask):
                 n=total,
                 metrics=answers.means(),
                 maps=maps,
-                measured=[(answers, columns["picture"])],
-                baselines={"commonest_label": {"accuracy": float(commonest)}},
+                measured=[(answers, picture)],
+                baselines={"commonest_label": {"accuracy": float(guessed.mean())}},
             ),
+            **verdict(answers["accuracy"], {"commonest_label": guessed}, picture, maps=maps, rests_on=rests),
         }
 
     # ------------------------------------------------------------ showing
@@ -213,3 +219,20 @@ class LabelTask(PictureTask):
         """Write pictures as PNGs, and ``scenes.jsonl``: image, label, box of the evidence, seed, split and index."""
         chosen = DrawnSplit(config_of(cls.pictures, settings), split)
         return write_drawn(chosen, count, out, start=start, progress=progress)
+
+
+def _rests_on(model: PictureModel, data: DrawnSplit, chosen: Tensor, commonest: int) -> RestsOn:
+    """Answers to the pictures ``chosen`` (n,) without their evidence, and without the rest."""
+    found = RestsOn()
+    for places in numbers_in_batches(len(chosen), BATCH):
+        batch = data.take(chosen[places])
+        if batch.evidence is None:
+            break
+        label = batch.label
+
+        def right(images: Tensor, rows: Tensor, label: Tensor = label) -> Tensor:
+            return model.logits_and_answer(in_parts(model, images))[1] == label[rows]
+
+        pictures = chosen[places].to(label.device)
+        found.add(batch.images, batch.evidence, right, labels=label, pictures=pictures, guessed=label == commonest)
+    return found

@@ -20,6 +20,7 @@ from saccade.families.contract import Family, Probing, class_folders, load_targe
 from saccade.models.io.facts import CONFIG, ModelFacts, Preprocessing
 from saccade.models.io.folder import save_model
 from saccade.models.probe import HEADS, HeadName, ProbeHead
+from saccade.probing.evidence import with_evidence
 from saccade.probing.page import probe_page
 from saccade.probing.pictures import features_of, usable_pictures
 from saccade.probing.probe import Probed, checked_heads, probe
@@ -89,6 +90,12 @@ def probe_pictures(
     kept_name = next((head for head in wanted if head == keep), None)
     probed = probe(pictures, features, plan=plan, heads=wanted, keep=kept_name, tell=tell)
     kept = probed.kept
+    trial = probed.trials[kept.name]
+
+    def model_of(split: int) -> Any:
+        return make.filled(kept.name, trial.heads[split], *trial.statistics[split])
+
+    probed = with_evidence(probed, features, model_of, tell)
     facts = ModelFacts(
         architecture=probing.model,
         model=to_dict(make.model(kept.name).config),
@@ -110,13 +117,7 @@ def probe_pictures(
     results = {"backbone": backbone, "data": reference, "size": size, **probed.to_json()}
     results["seconds"] = round(time.monotonic() - began, 1)
     write_json(folder / RESULTS, results)
-    trial = probed.trials[kept.name]
-    page = probe_page(
-        probed,
-        features,
-        lambda split: make.filled(kept.name, trial.heads[split], *trial.statistics[split]),
-        title=f"{backbone} on {Path(reference.partition(':')[2]).name}",
-    )
+    page = probe_page(probed, features, model_of, title=f"{backbone} on {Path(reference.partition(':')[2]).name}")
     page.save(folder / PAGE)
     return Written(folder, probed, results)
 

@@ -52,6 +52,17 @@ class TableBatch:
             return found
         return torch.where(self.mask.flatten(1).any(-1)[:, None, None], self.mask, found)
 
+    def region(self) -> Tensor:
+        """(B, H, W) bool: the object, where its outline is known: the mask, else the pixels of the box, else nothing.
+
+        A point marks a part, and says nothing of how far the object goes.
+        """
+        height, width = self.images.shape[-2:]
+        inside = touched(self.box, (height, width))  # (B,H,W)
+        if self.mask is None:
+            return inside
+        return torch.where(self.mask.flatten(1).any(-1)[:, None, None], self.mask, inside)
+
     def to(self, device: torch.device | str) -> TableBatch:
         """The same questions on another device."""
         present = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
