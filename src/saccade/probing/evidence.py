@@ -15,8 +15,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from saccade.errors import ConfigError
 from saccade.geometry import Size
 from saccade.metrics.evidence_swap import RestsOn, sampled
+from saccade.metrics.maps.baselines import seen_by_cells
 from saccade.metrics.maps.grids import grids_of
 from saccade.metrics.maps.points import at_points
 from saccade.metrics.maps.scorer import Baseline, MapScorer
@@ -24,6 +26,7 @@ from saccade.metrics.summary import without_nan
 from saccade.metrics.verdict import against_chance, joined
 from saccade.models.base import PictureModel
 from saccade.models.probe import LINEAR
+from saccade.probing.head_stack import Places
 from saccade.probing.pictures import Features, ProbedPictures, Tell
 from saccade.probing.probe import Probed
 from saccade.tasks.forward_passes import in_parts
@@ -35,6 +38,31 @@ _AT_ONCE = 100  # pictures that are changed, or whose maps are scored, together
 
 HeadModel = Callable[[int], PictureModel]
 """Number of a split → a model with the head of that split."""
+
+
+def places_of(pictures: ProbedPictures, frame: Tensor, grid: Size, weight: float) -> Places | None:
+    """Where labels can be seen on the cells of the features, for heads that are taught where to look.
+
+    Args:
+        pictures: N pictures.
+        frame: (2,3) cells of the features → pixels of the network input.
+        grid: (h, w) of the features.
+        weight: of the loss; 0: nobody is taught.
+
+    Raises:
+        ConfigError: the pictures have no evidence.
+    """
+    if not weight:
+        return None
+    if pictures.evidence is None:
+        raise ConfigError(
+            "evidence weight: no picture has evidence; name data with boxes or masks (a table with a column box or "
+            "mask, COCO annotations), or leave it out"
+        )
+    parts = torch.split(torch.arange(len(pictures)), _AT_ONCE)
+    found = [seen_by_cells(pictures.evidence.take(pictures.places[part]), frame, grid) for part in parts]
+    everywhere = torch.ones(1, *pictures.store.size, dtype=torch.bool)
+    return Places(torch.cat(found), seen_by_cells(everywhere, frame, grid), weight)
 
 
 @torch.no_grad()

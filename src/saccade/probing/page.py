@@ -63,6 +63,11 @@ def _rivals(probed: Probed) -> Section:
         "splits that share pictures. Differences are paired. The verdict is about the attention head that validation "
         "chose; the other rows are not corrected for their number."
     )
+    if plan.evidence_weight:
+        text += (
+            f"\n\nThe attention heads were taught where to look: boxes and masks are an extra loss, with weight "
+            f"{plan.evidence_weight:g}. That their maps lie there is no finding of theirs."
+        )
     best = next(number for number, row in enumerate(probed.rows) if row.name == probed.kept.name)
     columns = ("rival", "test accuracy", f"less {title_of(BASE)}, points", "differs", "validation")
     return Section("Rivals", text, [Table(columns, rows, best_row=best, dash="compared with itself")])

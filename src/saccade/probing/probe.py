@@ -19,6 +19,7 @@ from saccade.errors import ConfigError, nearest
 from saccade.metrics.answers.details import Details, details_of
 from saccade.models.probe import HEADS, LINEAR, HeadName, ProbeHead
 from saccade.probing.folds import Split, deal, splits_of
+from saccade.probing.head_stack import Places
 from saccade.probing.pictures import Features, ProbedPictures, Tell
 from saccade.probing.trials import Plan, Setting, Training, Trial, head_trial, majority_trial, neighbour_trial
 from saccade.probing.verdict import Compared, choose, compare, sentence
@@ -70,6 +71,7 @@ class Probed:
                 "decays": list(self.plan.decays),
                 "steps": self.plan.steps_for(max(len(split.train) for split in self.splits)),
                 "batch_size": self.plan.batch_size,
+                **({"evidence_weight": self.plan.evidence_weight} if self.plan.evidence_weight else {}),
             },
             "kept": {"head": self.kept.name, "rate": self.kept.setting.rate, "decay": self.kept.setting.decay},
             "rivals": {row.name: self._rival(row) for row in self.rows},
@@ -127,6 +129,7 @@ def probe(
     plan: Plan,
     heads: Sequence[HeadName],
     keep: HeadName | None = None,
+    places: Places | None = None,
     tell: Tell = lambda what, done, total: None,
 ) -> Probed:
     """Compare all rivals.
@@ -137,6 +140,7 @@ def probe(
         plan: splits, seeds and settings.
         heads: which heads are trained; the linear one is among them.
         keep: the head to keep; None: the attention head with the best validation accuracy.
+        places: where labels can be seen, for heads that are taught where to look; None: they are not.
         tell: called with what is going on, how far it is, and how far it goes.
     """
     labels, answers = pictures.labels, len(pictures.classes)
@@ -150,10 +154,11 @@ def probe(
     total = len(heads) * len(splits)
     for number, head in enumerate(heads):
         told = partial(_tell_further, tell, number * len(splits), total)
-        trials[head] = head_trial(head, features, labels, answers, splits, plan, told)
+        trials[head] = head_trial(head, features, labels, answers, splits, plan, told, places)
     rows = compare(trials, splits)
     name = keep or choose(rows)
-    kept = _kept(next(head for head in heads if head == name), trials[name], features, labels, answers, plan)
+    own = next(head for head in heads if head == name)
+    kept = _kept(own, trials[name], features, labels, answers, plan, places)
     probabilities = trials[name].probabilities
     if probabilities is None:
         raise ConfigError(f"keep: '{name}' is not a head")
@@ -180,11 +185,19 @@ def _tell_further(tell: Tell, before: int, total: int, done: int) -> None:
     tell("rivals", before + done, total)
 
 
-def _kept(name: HeadName, trial: Trial, features: Features, labels: Tensor, answers: int, plan: Plan) -> Kept:
+def _kept(
+    name: HeadName,
+    trial: Trial,
+    features: Features,
+    labels: Tensor,
+    answers: int,
+    plan: Plan,
+    places: Places | None,
+) -> Kept:
     """The head with the setting chosen most often, trained on all pictures."""
     setting = Counter(each for each in trial.settings if isinstance(each, Setting)).most_common(1)[0][0]
     every = torch.arange(len(labels))
     centre, spread = features.statistics(every)
-    training = Training(name, features, labels, answers, plan, (centre, spread), seed=len(trial.settings))
+    training = Training(name, features, labels, answers, plan, (centre, spread), len(trial.settings), places)
     (head,) = training.run([0], [every], [setting])
     return Kept(name, head, centre, spread, setting)

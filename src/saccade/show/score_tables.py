@@ -25,9 +25,10 @@ def score_tables(result: Scores, *, columns: int | None = None) -> list[Table]:
     looks = result.get("attention", {}).get("by_look", {})
     groups = (("answers", result.get("metrics", {})), ("attention", attention))
     remark = "; ".join(filter(None, (result.get("note"), _OLD if _is_on_one_grid(result) else "")))
+    taught = f"the maps were taught where to look {how}" if (how := result.get("maps_supervised")) else ""
     tables = [
         _one_by_one(_title(result), result.get("metrics", {}), result, remark),
-        _one_by_one("attention", attention, result),
+        _one_by_one("attention", attention, result, taught),
         rests_on_table(result.get("rests_on", {})),
     ]
     tables += _side_by_side("attention, look by look", "look", looks, columns)

@@ -36,6 +36,7 @@ from saccade.metrics.verdict import verdict
 from saccade.models.base import PictureModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.forward_passes import BATCH, answers_of, in_parts, numbers_in_batches
+from saccade.tasks.losses import check_weight
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch, in_batches
 
@@ -44,7 +45,13 @@ VALIDATION_BATCH = 500
 
 @dataclass(frozen=True)
 class CrossEntropy:
-    """Cross-entropy of the label."""
+    """Cross-entropy of the label; with ``evidence_weight``, maps are taught to lie on the evidence."""
+
+    evidence_weight: float = 0.0
+    """Of what the maps miss of the evidence, :mod:`saccade.losses.evidence`; 0: nobody says where to look."""
+
+    def __post_init__(self) -> None:
+        check_weight("evidence_weight", self.evidence_weight)
 
 
 class LabelTask(PictureTask):
@@ -102,7 +109,14 @@ class LabelTask(PictureTask):
     def batch(self, data: DrawnSplit, indices: Tensor, number: int) -> Batch:
         """The pictures ``indices`` (B,) with their labels."""
         made = data.take(indices)
-        return {"images": made.images, "label": made.label}
+        evidence = {"evidence": made.evidence} if self.evidence_weight else {}
+        return {"images": made.images, "label": made.label, **evidence}
+
+    def checked_loss(self, loss: Any, data: str) -> Any:
+        """``loss``, once it is clear that the pictures have the evidence that it needs."""
+        if loss.evidence_weight:
+            self.teach_places(loss.evidence_weight, self.split("val").take(torch.arange(1)).evidence is not None)
+        return loss
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Keyword arguments of ``forward_raw``."""
@@ -111,7 +125,8 @@ class LabelTask(PictureTask):
     def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Cross-entropy of the label, and the share of right answers."""
         logits, label = raw["logits"], batch["label"]  # (B,K), (B,)
-        return {"loss": cross_entropy(logits, label), "accuracy": (logits.argmax(-1) == label).float().mean()}
+        found = {"loss": cross_entropy(logits, label), "accuracy": (logits.argmax(-1) == label).float().mean()}
+        return self.with_evidence(found, raw, batch, loss.evidence_weight)
 
     def measures(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""

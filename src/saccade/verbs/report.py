@@ -92,7 +92,11 @@ def _wrong_in(result: Mapping[str, Any]) -> str | None:
             return f"counts.{name}"
     if (wrong := _wrong_details(result)) is not None:
         return wrong
-    texts = [name for name in ("note", "protocol", "verdict") if not isinstance(result.get(name), str | None)]
+    texts = [
+        name
+        for name in ("note", "protocol", "verdict", "maps_supervised")
+        if not isinstance(result.get(name), str | None)
+    ]
     return texts[0] if texts else None if isinstance(result["n"], int) else "n"
 
 
