@@ -62,7 +62,7 @@ def donors(pictures: Tensor, labels: Tensor, kinds: Tensor | None = None, *, see
     It is about another picture, of the same kind, and none of its labels is among the example's own.
 
     >>> donors(torch.tensor([0, 1, 2]), torch.tensor([5, 5, 7]))
-    tensor([ 2,  2, 1])
+    tensor([2, 2, 1])
 
     Args:
         pictures: id of each example's picture (B,).
