@@ -277,10 +277,16 @@ class Predictor:
         for number, (query, said) in enumerate(zip(queries, response.answers)):
             if said.confidence != said.confidence:
                 raise CheckpointError(f"'{self.name}': its weights give an answer that is not a number; get it again")
-            remarks = [*_of(encoded.notes, number), *_of(response.notes, number)]
+            remarks = [*_of(encoded.notes, number), *_of(response.notes, number), *self._taught]
             asked, trace = self.responder.asked(query), self._with_slots(traces[number], encoded, number)
             sightings.append(Sighting(said, asked, encoded.items[number], trace, self.name, remarks=tuple(remarks)))
         return sightings
+
+    @property
+    def _taught(self) -> list[str]:
+        """What must be known of every map of this model: that it was taught where to look."""
+        how = self.facts.training.get("maps_supervised")
+        return [f"the map was taught where to look {how}"] if how else []
 
     def _with_slots(self, trace: AttentionTrace, encoded: Encoded, number: int) -> AttentionTrace:
         """The trace of one input, told the texts of its slots and which of them the answer needs."""

@@ -9,7 +9,15 @@ import torch
 import torch.nn.functional as F
 
 from saccade.models.probe import HEADS, HeadName, ProbeHead, new_head
-from saccade.probing.head_stack import HeadStack, batches_of, fresh_heads, members_at_once, rate_factor, train_heads
+from saccade.probing.head_stack import (
+    HeadStack,
+    Places,
+    batches_of,
+    fresh_heads,
+    members_at_once,
+    rate_factor,
+    train_heads,
+)
 
 N, C, H, W, K = 20, 5, 2, 3, 3
 STEPS, BATCH = 8, 8
@@ -30,6 +38,47 @@ def test_a_stack_answers_as_its_members_do(name: HeadName) -> None:
     heads = heads_of(name, [0, 1, 2])
     alone = torch.stack([head(features)[0] for head in heads])  # (M,B,K)
     torch.testing.assert_close(HeadStack(heads).logits(features), alone)
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_stack_looks_as_its_members_do(name: HeadName) -> None:
+    features, _ = data()
+    heads = heads_of(name, [0, 1, 2])
+    found = HeadStack(heads).maps(features)
+    if name == "linear":
+        assert found is None
+        return
+    each = [torch.stack([act.weights for act in head(features)[1].values()]).mean(0) for head in heads]  # (B,H,W)
+    torch.testing.assert_close(found, torch.stack(each))
+
+
+@pytest.mark.parametrize("name", HEADS[1:])
+def test_heads_are_taught_where_to_look(name: HeadName) -> None:
+    """Evidence is the first cell, which channel 0 marks."""
+    features, labels = data()
+    features[:, 0, 0, 0] += 4
+    on = torch.zeros(N, H, W)
+    on[:, 0, 0] = 1
+    learns = torch.ones(1, N, dtype=torch.bool)
+    options = {"decays": [0.0], "rates": [0.1], "steps": 40, "batch_size": N, "seed": 1}
+    taught, plain = (
+        train_heads(heads_of(name, [0]), lambda numbers: features[numbers], labels, learns, places=places, **options)[0]
+        for places in (Places(on, torch.ones(1, H, W), 5.0), None)
+    )
+    found, other = (
+        float(torch.stack([act.weights[:, 0, 0].detach() for act in head(features)[1].values()]).mean())
+        for head in (taught, plain)
+    )
+    assert found > 0.75
+    assert found > other + 0.2
+
+
+def test_only_pictures_that_a_member_learns_from_teach_it() -> None:
+    """Two pictures with shares 1/2 and 1/4 on the evidence; the first member learns from both, the second from one."""
+    maps = torch.tensor([[[[0.5, 0.5]], [[0.25, 0.75]]]]).expand(2, -1, -1, -1)  # (M,B,1,2)
+    places = Places(torch.tensor([[[1.0, 0.0]], [[1.0, 0.0]]]), torch.ones(1, 1, 2), 1.0)
+    found = places.missed(maps, torch.tensor([0, 1]), torch.tensor([[1.0, 1.0], [0.0, 1.0]]))
+    torch.testing.assert_close(found.exp(), torch.tensor([8**0.5, 4.0]))
 
 
 @pytest.mark.parametrize("name", HEADS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import saccade
+from planted_shortcuts import write_squares
 from saccade.cli import app
 from saccade.data.pictures.near_copies import copy_groups
 from saccade.errors import ConfigError, DataError, OutputError
+from saccade.probing.trials import Plan
 from saccade.verbs.probe import probe_pictures
 
 QUICK = [
@@ -164,3 +167,76 @@ def test_of_a_large_set_only_equal_bytes_are_grouped(tmp_path: Path, monkeypatch
     found = copy_groups([*names, tmp_path / "again.bmp", tmp_path / "same.png"])
     assert found.group == [0, 1, 2, 3, 1]
     assert "not looked for" in found.unsearched
+
+
+# ---------------------------------------------------------------- what the answer rests on
+
+SMALL = Plan(
+    splits=3, seeds=1, steps=60, rates=(3e-2,), linear_rates=(3e-2,), decays=(1e-2,), shares=(), hidden=8
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("planted", [True, False])
+def test_a_planted_corner_is_named_and_a_clean_set_is_not(tmp_path: Path, planted: bool) -> None:
+    """The verdict of the probe, its page, and the verdict of ``evaluate`` on the same pictures agree."""
+    table = write_squares(tmp_path / "squares", 90, planted=planted)
+    size = {"size": 32, "through": "layer2"}
+    written = probe_pictures("compact", f"csv:{table}", tmp_path / "out", heads=["soft"], plan=SMALL, **size)
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    rests = written.results["rests_on"]["accuracy"]
+    assert "What the answer rests on</h2>" in page
+    assert ("it reads the background" in written.probed.verdict) == planted
+    assert ("it reads the background" in page) == planted
+    assert (rests["evidence_swapped"] > 0.7) == planted
+    assert written.results["maps"]["chance"] in ("part_prior", "centre_gaussian", "uniform")
+    scored = saccade.evaluate(tmp_path / "out", data=f"csv:{table}", split="train", device="cpu")
+    assert ("it reads the background" in scored["verdict"]) == planted
+    assert "it beats guessing by" in scored["verdict"]
+
+
+def test_heads_that_were_taught_where_to_look_are_said_to_be(tmp_path: Path) -> None:
+    table, out = write_squares(tmp_path / "squares", 60, planted=False), tmp_path / "out"
+    words = ("--heads", "cross", "--evidence-weight", "5", *QUICK[:-1], "60", "--json")
+    result = json.loads(run("--data", f"csv:{table}", "--out", out, *words).stdout)
+    said = "by evidence, with weight 5"
+    assert result["maps_supervised"] == said
+    assert result["plan"]["evidence_weight"] == 5
+    assert result["maps"]["value"] > 0.9
+    assert said in (out / "card.md").read_text("utf-8")
+    assert "were taught where to look" in (out / "report.html").read_text("utf-8")
+    assert any(said in note for note in saccade.load(out).look(table.parent / "000.png").notes)
+
+
+def test_places_cannot_be_taught_without_evidence(tmp_path: Path) -> None:
+    photos = write_pictures(tmp_path / "photos", 12)
+    done = run("--data", photos, "--out", tmp_path / "out", "--evidence-weight", "1", *QUICK)
+    assert done.exit_code == 2
+    assert "no picture has evidence" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "metadata"])
+def test_groups_stay_on_one_side_of_every_split(tmp_path: Path, kind: str) -> None:
+    """Twelve groups of five pictures, in a table of any kind; a copy joins two of them."""
+    photos = write_squares(tmp_path / "squares", 60, planted=False).parent
+    rows = [
+        {"file_name": f"{number:03}.png", "label": CLASSES[number % 3], "group": number % 12} for number in range(60)
+    ]
+    shutil.copy(photos / "000.png", photos / "013.png")  # of group 0 and of group 1
+    rows[13]["label"] = CLASSES[0]
+    lines = [json.dumps({"image": row["file_name"], **row}) for row in rows]
+    cells = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+    name = {"csv": "t.csv", "jsonl": "t.jsonl", "metadata": "metadata.csv"}[kind]
+    (photos / "table.csv").unlink()
+    (photos / name).write_text("\n".join(lines if kind == "jsonl" else cells))
+    where = photos if kind == "metadata" else photos / name
+    found = probe_pictures(
+        "compact", f"{kind}:{where}", tmp_path / "out", heads=["soft"], plan=replace(SMALL, steps=2), size=32,
+        through="layer2",
+    ).probed  # fmt: skip
+    groups = [{found.pictures.groups[number] for number in part.tolist()} for split in found.splits for part in split]
+    for train, val, test in zip(*[iter(groups)] * 3):
+        assert not train & val
+        assert not train & test
+        assert not val & test
+    assert len({*found.pictures.groups}) == 11  # two of twelve share a picture
+    assert any("12 groups of pictures that belong together" in each for each in found.remarks)

@@ -15,6 +15,7 @@ from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.families.question.splits import scene_examples
 from saccade.show.report import Gallery
 from saccade.show.report_scores import TITLE as SCORES
+from saccade.show.report_scores import scores_section
 from saccade.verbs.report import _scores, report
 from saccade.verbs.run_looks import TITLE, run_looks
 
@@ -121,12 +122,19 @@ GOOD = {"model": "m", "data": "d", "split": "test", "n": 5, "metrics": {"accurac
         ({"counts": {"accuracy": None}}, r"'counts\.accuracy'"),
         ({"n": "5"}, "'n' is no score"),
         ({"note": ["x"]}, "'note' is no score"),
+        ({"verdict": 5}, "'verdict' is no score"),
+        ({"rests_on": {"accuracy": {"guess": "x"}}}, "'rests_on' is no score"),
+        ({"rests_on": {"intervals": {"guess": 5}}}, r"'rests_on\.intervals'"),
+        ({"confusion": {"classes": ["a"], "matrix": [[1, 2]]}}, "'confusion' is no score"),
+        ({"confusion": {"mistakes": [{"true": "a", "said": 3, "n": 1}]}}, "'confusion' is no score"),
+        ({"per_class": {"a": {"pictures": 3}}}, "'per_class' is no score"),
+        ({"mistakes": [{"picture": 4, "true": "a", "said": "b", "confidence": 0.5}]}, "'mistakes' is no score"),
     ],
 )
 def test_scores_of_another_shape_are_one_error(tmp_path: Path, change: dict, said: str) -> None:
     path = tmp_path / "scores.json"
     path.write_text(json.dumps(GOOD))
-    assert _scores(path).blocks
+    assert scores_section(_scores(path)).blocks
     path.write_text(json.dumps(GOOD | change))
     with pytest.raises(DataError, match=said):
         _scores(path)

@@ -79,6 +79,8 @@ def show(result: Mapping[str, Any]) -> None:
     for table in score_tables(result, columns=COLUMNS):
         rows = [[_in_a_terminal(cell) for cell in row] for row in table.rows]
         print_table(table.caption, table.columns, rows, note=table.note)
+    if result.get("verdict"):
+        typer.echo(f"{result['verdict']}.")
 
 
 def _in_a_terminal(cell: Any) -> str:

@@ -40,6 +40,10 @@ def probe(
     untrained: Annotated[
         bool, typer.Option("--untrained", help="Random weights, as a control.", show_default="off")
     ] = False,
+    evidence_weight: Annotated[
+        float,
+        typer.Option("--evidence-weight", help="Teach attention heads to look at boxes and masks.", min=0),
+    ] = 0.0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -59,7 +63,7 @@ def probe(
             size=size,
             through=through,
             keep=keep,
-            plan=Plan(splits=splits, seeds=seeds, steps=steps),
+            plan=Plan(splits=splits, seeds=seeds, steps=steps, evidence_weight=evidence_weight),
             untrained=untrained,
             tell=tell,
             **named,

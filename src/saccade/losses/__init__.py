@@ -7,6 +7,7 @@ from saccade.losses.captions import (
     smoothed_cross_entropy,
     word_log_likelihood,
 )
+from saccade.losses.evidence import evidence_loss
 from saccade.losses.hsal import hsal_expected_loss, hsal_loss
 from saccade.losses.likelihood import binary_cross_entropy, cross_entropy, log_likelihood_of_set
 from saccade.losses.multiset import (
@@ -31,6 +32,7 @@ __all__ = [
     "count_loss",
     "cross_entropy",
     "doubly_stochastic",
+    "evidence_loss",
     "hard_attention_loss",
     "hsal_expected_loss",
     "hsal_loss",

@@ -72,6 +72,10 @@ class ProbeHead(nn.Module, ABC):
     def stacked(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
         """Logits (M,B,K) of many heads of this kind and size; ``weights`` are theirs by name, each (M,…)."""
 
+    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor | None:
+        """The total maps (M,B,H,W) of such heads, each of sum 1; None for a head that chooses no place."""
+        return None
+
     @abstractmethod
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """How many numbers a step keeps for one picture, beside the features: what a stack costs in memory."""
@@ -123,6 +127,10 @@ class SoftHead(ProbeHead):
         """(M,B,K)."""
         return _classified(weights, _pooled(self._scores(weights, features), features))
 
+    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
+        """(M,B,H,W)."""
+        return _maps(self._scores(weights, features), features)
+
     def _scores(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
         """(M,B,N)."""
         return _additive(weights, features)
@@ -173,6 +181,10 @@ class HardHead(ProbeHead):
         joint = cells.log_softmax(-1) + prior.permute(1, 2, 0).unsqueeze(-1)  # log α p(y|cell): (B,N,M,K)
         return joint.logsumexp(1).transpose(0, 1)  # (M,B,K)
 
+    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
+        """(M,B,H,W)."""
+        return _maps(_additive(weights, features), features)
+
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """Hidden units and logits of each cell."""
         return 3 * (self.hidden + answers) * cells + 2 * channels
@@ -205,6 +217,12 @@ class QueriesHead(ProbeHead):
             name: Attended(contexts[:, at], weights[:, at], scores[:, at]) for at, name in enumerate(self.look_names)
         }
         return self.classify(contexts.flatten(1)), acts
+
+    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
+        """The mean of the maps of all queries, as the total is: (M,B,H,W)."""
+        scores = _products(features, weights["ask.weight"].flatten(2)) * self.scale  # (B,N,M,Q)
+        laid = _maps(scores.permute(2, 3, 0, 1).flatten(0, 1), features)  # (MQ,B,H,W)
+        return laid.reshape(*scores.shape[2:], *laid.shape[1:]).mean(1)
 
     def stacked(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
         """(M,B,K)."""
@@ -259,6 +277,11 @@ def _additive(weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
 def _pooled(scores: Tensor, features: Tensor) -> Tensor:
     """Eq. (3) and (4) for all members: scores (M,B,N) and features (B,C,H,W) → contexts (M,B,C)."""
     return (scores.softmax(-1).transpose(0, 1) @ _tokens(features)).transpose(0, 1)
+
+
+def _maps(scores: Tensor, features: Tensor) -> Tensor:
+    """Eq. (3) for all members, on the grid: scores (M,B,N) of features (B,C,H,W) → (M,B,H,W)."""
+    return scores.softmax(-1).reshape(*scores.shape[:2], *features.shape[2:])
 
 
 def _classified(weights: Mapping[str, Tensor], contexts: Tensor) -> Tensor:

@@ -15,11 +15,13 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from saccade.losses.evidence import evidence_loss
 from saccade.models.probe import ProbeHead
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8
@@ -28,6 +30,30 @@ BUDGET = 64 << 20
 
 Batch = Callable[[Tensor], Tensor]
 """Numbers of pictures (B,) → standardised features (B,C,H,W)."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where labels can be seen, on the cells of the features; see :mod:`saccade.losses.evidence`."""
+
+    on_evidence: Tensor
+    """(N,H,W): how much of the evidence each cell covers, nᵢ; 0 for a picture without evidence."""
+    everywhere: Tensor
+    """(1,H,W): how much each cell covers, dᵢ."""
+    weight: float
+
+    def missed(self, maps: Tensor, numbers: Tensor, counts: Tensor) -> Tensor:
+        """What the maps (M,B,H,W) of the pictures ``numbers`` (B,) miss, for each member: (M,).
+
+        Only pictures that a member learns from count, as ``counts`` (M,B) says.
+        """
+        on_evidence = self.on_evidence[numbers]  # (B,H,W)
+        return torch.stack(
+            [
+                evidence_loss(own, on_evidence * learns[:, None, None], self.everywhere)
+                for own, learns in zip(maps, counts)
+            ]
+        )
 
 
 class HeadStack:
@@ -50,6 +76,10 @@ class HeadStack:
         """Features (B,C,H,W) → logits (M,B,K)."""
         return self._model.stacked(self.parameters, features)
 
+    def maps(self, features: Tensor) -> Tensor | None:
+        """Features (B,C,H,W) → total maps (M,B,H,W); None for heads that choose no place."""
+        return self._model.stacked_maps(self.parameters, features)
+
     def member(self, number: int) -> ProbeHead:
         """A plain head with the weights of one member."""
         head = copy.deepcopy(self._model)
@@ -69,6 +99,7 @@ def train_heads(
     batch_size: int,
     seed: int = 0,
     at_once: int | None = None,
+    places: Places | None = None,
 ) -> list[ProbeHead]:
     """The heads, trained; those that come in stay as they are.
 
@@ -84,13 +115,14 @@ def train_heads(
         batch_size: pictures in a batch at most.
         seed: of the order of the pictures, which is the same for all members.
         at_once: members in one stack at most; None: as memory allows.
+        places: where labels can be seen, and how much it counts that maps lie there; None: nobody says.
     """
     at_once = at_once or len(heads)
     trained: list[ProbeHead] = []
     for first in range(0, len(heads), at_once):
         part = slice(first, first + at_once)
         stack = HeadStack(heads[part])
-        _train(stack, batch, labels, learns[part], rates[part], decays[part], steps, batch_size, seed)
+        _train(stack, batch, labels, learns[part], rates[part], decays[part], steps, batch_size, seed, places)
         trained += [stack.member(number) for number in range(stack.members)]
     return trained
 
@@ -134,15 +166,19 @@ def _train(
     steps: int,
     batch_size: int,
     seed: int,
+    places: Places | None,
 ) -> None:
     pictures = learns.any(0).nonzero()[:, 0]  # (n,)
     optimiser = StackedAdamW(stack.parameters, rates, decays)
     for step, numbers in enumerate(batches_of(pictures, batch_size, steps, seed)):
-        logits = stack.logits(batch(numbers))  # (M,B,K)
+        features = batch(numbers)  # (B,C,H,W)
+        logits = stack.logits(features)  # (M,B,K)
         counts = learns[:, numbers].to(logits.dtype)  # (M,B)
         truth = labels[numbers].expand(stack.members, -1)  # (M,B)
         surprise = F.cross_entropy(logits.flatten(0, 1), truth.flatten(), reduction="none").view_as(counts)  # (M,B)
         losses = (surprise * counts).sum(1) / counts.sum(1).clamp_min(1)  # (M,)
+        if places is not None and (maps := stack.maps(features)) is not None:
+            losses = losses + places.weight * places.missed(maps, numbers, counts)
         gradients = torch.autograd.grad(losses.sum(), [*stack.parameters.values()])
         optimiser.step(gradients, rate_factor(step, steps))
 

@@ -10,20 +10,15 @@ from torch import Tensor
 from saccade.data.pictures.reading import read_picture
 from saccade.data.tables.wording import counted
 from saccade.models.base import PictureModel
-from saccade.probing.details import frequent_confusions
 from saccade.probing.pictures import Features
 from saccade.probing.probe import Probed
 from saccade.probing.verdict import BASE, title_of
+from saccade.show.answer_sections import caption, classes_section, confusion_section, mistakes_section, rests_on_section
 from saccade.show.overlay import overlay
 from saccade.show.picture import fit_panel
-from saccade.show.report import Block, Cell, Gallery, Picture, Report, Section, Table, percent
+from saccade.show.report import Block, Cell, Picture, Report, Section, Table, percent
 from saccade.show.report_tables import Value
 
-MATRIX_CLASSES = 20
-"""Classes of a confusion matrix that fits a page; of more, the most frequent mistakes are listed."""
-CLASSES = 200
-"""Rows of the table of classes at most: the worst come first."""
-_CONFUSIONS = 30
 _PANEL = 320  # pixels of a mistake's longer side
 _COPIES = 20
 
@@ -34,19 +29,19 @@ HeadModel = Callable[[int], PictureModel]
 
 def probe_page(probed: Probed, features: Features, model_of: HeadModel, *, title: str) -> Report:
     """The page; ``model_of`` gives the model that tested a split."""
-    return Report(
-        title=title,
-        lead=f"{probed.verdict}.",
-        sections=[
-            _rivals(probed),
-            _curve(probed),
-            _confusions(probed),
-            _classes(probed),
-            _mistakes(probed, features, model_of),
-            _calibration(probed),
-            _data(probed),
-        ],
-    )
+    told = probed.details.to_json()
+    sections = [
+        _rivals(probed),
+        rests_on_section(probed.rests_on),
+        _curve(probed),
+        confusion_section(told["confusion"], len(probed.pictures.classes)),
+        classes_section(told["per_class"], "results.json"),
+        _mistakes(probed, features, model_of),
+        _calibration(probed),
+        _data(probed),
+    ]
+    lead = f"{probed.verdict}."
+    return Report(title=title, lead=lead, sections=[section for section in sections if section is not None])
 
 
 def _rivals(probed: Probed) -> Section:
@@ -68,6 +63,11 @@ def _rivals(probed: Probed) -> Section:
         "splits that share pictures. Differences are paired. The verdict is about the attention head that validation "
         "chose; the other rows are not corrected for their number."
     )
+    if plan.evidence_weight:
+        text += (
+            f"\n\nThe attention heads were taught where to look: boxes and masks are an extra loss, with weight "
+            f"{plan.evidence_weight:g}. That their maps lie there is no finding of theirs."
+        )
     best = next(number for number, row in enumerate(probed.rows) if row.name == probed.kept.name)
     columns = ("rival", "test accuracy", f"less {title_of(BASE)}, points", "differs", "validation")
     return Section("Rivals", text, [Table(columns, rows, best_row=best, dash="compared with itself")])
@@ -89,28 +89,6 @@ def _curve(probed: Probed) -> Section:
     return Section("What more pictures would bring", text, [Table(["", *(f"{share:.0%}" for share in shares)], rows)])
 
 
-def _confusions(probed: Probed) -> Section:
-    classes, matrix = probed.pictures.classes, probed.details.matrix
-    if len(classes) <= MATRIX_CLASSES:
-        rows: list[Row] = [[name, *map(int, row)] for name, row in zip(classes, matrix)]
-        table = Table(["true \\ said", *classes], rows)
-        return Section("Confusion matrix", "A row for each true class, a column for each answer.", [table])
-    found = frequent_confusions(matrix, classes, _CONFUSIONS)
-    text = f"The most frequent mistakes; a matrix of {len(classes)} classes would not fit the page."
-    return Section("Confusions", text, [Table(("true", "said", "times"), found)])
-
-
-def _classes(probed: Probed) -> Section:
-    scores = sorted(probed.details.classes, key=lambda score: (score.recall, score.name))[:CLASSES]
-    rows: list[Row] = [
-        [score.name, score.pictures, percent(score.recall), percent(score.precision)] for score in scores
-    ]
-    left = len(probed.details.classes) - len(rows)
-    text = "The worst come first." + (f" {left} better ones are in results.json." if left else "")
-    table = Table(("class", "pictures", "found (recall)", "right when said (precision)"), rows, dash="never said")
-    return Section("Scores of classes", text, [table])
-
-
 def _mistakes(probed: Probed, features: Features, model_of: HeadModel) -> Section:
     split_of = {int(number): at for at, split in enumerate(probed.splits) for number in split.test}
     pictures = []
@@ -118,16 +96,9 @@ def _mistakes(probed: Probed, features: Features, model_of: HeadModel) -> Sectio
         path = probed.pictures.paths[each.picture]
         shown = fit_panel(read_picture(path).image, _PANEL)
         attention = _map(probed, features, model_of(split_of[each.picture]), each.picture, (shown.height, shown.width))
-        caption = f"{each.true}, said {each.said} ({each.confidence:.0%}; {each.true} {each.of_true:.0%}). {path.name}"
         alt = f"{path.name} with the map of the head over it"
-        pictures.append(Picture(overlay(shown, attention), caption, alt))
-    blocks: list[Block] = [Gallery(pictures)] if pictures else []
-    text = (
-        "Test pictures on which the kept head is surest of a wrong answer, with where it looked."
-        if pictures
-        else "The kept head made no mistake on test pictures."
-    )
-    return Section("Worst mistakes", text, blocks)
+        pictures.append(Picture(overlay(shown, attention), f"{caption(each._asdict())}. {path.name}", alt))
+    return mistakes_section(pictures, "test pictures")
 
 
 def _map(probed: Probed, features: Features, model: PictureModel, picture: int, size: tuple[int, int]) -> Tensor:

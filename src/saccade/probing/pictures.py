@@ -8,13 +8,14 @@ Axes: N pictures, C channels, H and W cells.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from saccade.data.pictures.label_evidence import LabelEvidence
 from saccade.data.pictures.near_copies import copy_groups
 from saccade.data.pictures.prepared import PreparedPictures
 from saccade.data.tables.doubts import spellings
@@ -58,6 +59,8 @@ class ProbedPictures:
     """What was left out, and what else is to be known, in words."""
     copies: tuple[tuple[str, str], ...]
     """Near-copies: a picture and the first one that it looks like."""
+    evidence: LabelEvidence | None = None
+    """Where labels can be seen, by place in the store; None where the data does not say."""
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -65,6 +68,10 @@ class ProbedPictures:
     def images(self, numbers: Tensor) -> Tensor:
         """Pictures by number, as the network sees them: (B,3,H,W)."""
         return self.store.take(self.places[numbers])
+
+    def evidence_of(self, numbers: Tensor) -> Tensor | None:
+        """The evidence (B,H,W) bool of pictures by number; None where the data has none."""
+        return None if self.evidence is None else self.evidence.take(self.places[numbers])
 
 
 def usable_pictures(table: LabelTable, size: Size, tell: Tell) -> ProbedPictures:
@@ -83,8 +90,8 @@ def usable_pictures(table: LabelTable, size: Size, tell: Tell) -> ProbedPictures
     skipped = [entry for entry in table.skipped if not entry.startswith(_UNSEEN)]
     if skipped:
         remarks.append(f"left out when {table.name} was read: {summarised(skipped)}")
-    if alike := spellings(words, "labels"):
-        remarks.append(alike)
+    if spelt := spellings(words, "labels"):
+        remarks.append(spelt)
     store = PreparedPictures(
         [row.image for row in rows],
         size,
@@ -95,17 +102,26 @@ def usable_pictures(table: LabelTable, size: Size, tell: Tell) -> ProbedPictures
     if store.unreadable:
         broken = [rows[number].image.name for number in sorted(store.unreadable)]
         remarks.append(f"{counted(len(broken), 'picture')} cannot be read: {first_few(broken, _NAMED)}")
+    evidence = LabelEvidence(rows, store, torch.device("cpu"), limit=DECODED)
+    if evidence.wrong:
+        remarks.append(f"evidence that cannot be used: {summarised([*evidence.wrong.values()])}")
     readable = [number for number in range(len(rows)) if number not in store.unreadable]
     found = copy_groups([rows[number].image for number in readable], tell)
     remarks += [found.unsearched] if found.unsearched else []
     number_of = {word: number for number, word in enumerate(words)}
     labels = [number_of[rows[number].label] for number in readable]
-    held = groups_of_class(labels, found.group)
+    groups = together([rows[number].group for number in readable], found.group)
+    if named := {rows[number].group for number in readable} - {""}:
+        remarks.append(
+            f"{counted(len(named), 'group')} of pictures that belong together, by the column 'group': each stays on "
+            "one side of every split"
+        )
+    held = groups_of_class(labels, groups)
     few = [words[label] for label in range(len(words)) if held[label] < LEAST_GROUPS]
     if few:
         remarks.append(
-            f"{counted(len(few), 'class', 'classes')} left out with fewer than {LEAST_GROUPS} different pictures: "
-            f"{first_few(few, _NAMED)}"
+            f"{counted(len(few), 'class', 'classes')} left out with fewer than {LEAST_GROUPS} different "
+            f"{'groups' if named else 'pictures'}: {first_few(few, _NAMED)}"
         )
     classes = tuple(sorted({*words} - {*few}))
     place_of = {word: number for number, word in enumerate(classes)}
@@ -116,18 +132,42 @@ def usable_pictures(table: LabelTable, size: Size, tell: Tell) -> ProbedPictures
         )
     kept = [place for place, label in enumerate(labels) if words[label] in place_of]
     names = [rows[readable[place]].image for place in kept]
-    group = [found.group[place] for place in kept]
+    alike = [found.group[place] for place in kept]
     name_of = {place: rows[readable[place]].image.name for place in range(len(readable))}
     return ProbedPictures(
         paths=tuple(names),
         labels=torch.tensor([place_of[words[labels[place]]] for place in kept]),
         classes=classes,
-        groups=tuple(group),
+        groups=tuple(groups[place] for place in kept),
         store=store,
         places=torch.tensor([readable[place] for place in kept]),
         remarks=tuple(remarks),
-        copies=tuple((name_of[place], name_of[group]) for place, group in zip(kept, group) if place != group),
+        copies=tuple((name_of[place], name_of[first]) for place, first in zip(kept, alike) if place != first),
+        evidence=evidence if evidence.is_there else None,
     )
+
+
+def together(named: Sequence[str], alike: Sequence[int]) -> list[int]:
+    """The group of each picture: pictures of one name, and those that look alike, are in one; (N,) numbers.
+
+    Args:
+        named: the group that the data names for each picture; "" where it names none.
+        alike: number of the first picture that each one looks like; its own where there is none.
+    """
+    first_of: dict[str, int] = {}
+    parent = [*range(len(named))]
+
+    def root(number: int) -> int:
+        while parent[number] != number:
+            parent[number] = parent[parent[number]]
+            number = parent[number]
+        return number
+
+    for number, (name, other) in enumerate(zip(named, alike)):
+        for friend in (other, first_of.setdefault(name, number) if name else number):
+            low, high = sorted((root(number), root(friend)))
+            parent[high] = low
+    return [root(number) for number in range(len(named))]
 
 
 class Features:

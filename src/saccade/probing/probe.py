@@ -16,15 +16,13 @@ import torch
 from torch import Tensor
 
 from saccade.errors import ConfigError, nearest
+from saccade.metrics.answers.details import Details, details_of
 from saccade.models.probe import HEADS, LINEAR, HeadName, ProbeHead
-from saccade.probing.details import Details, details_of
 from saccade.probing.folds import Split, deal, splits_of
+from saccade.probing.head_stack import Places
 from saccade.probing.pictures import Features, ProbedPictures, Tell
 from saccade.probing.trials import Plan, Setting, Training, Trial, head_trial, majority_trial, neighbour_trial
 from saccade.probing.verdict import Compared, choose, compare, sentence
-
-SHOWN_MATRIX = 50
-"""Classes of a confusion matrix that is written down at most."""
 
 
 class Kept(NamedTuple):
@@ -52,12 +50,14 @@ class Probed:
     details: Details
     verdict: str
     remarks: tuple[str, ...] = field(default=())
+    rests_on: dict[str, Any] = field(default_factory=dict)
+    """Answers without the evidence and without the rest; empty where no evidence is known."""
+    maps: dict[str, Any] = field(default_factory=dict)
+    """Maps of the kept head against chance; empty where no evidence is known."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; scores are fractions."""
-        classes = self.pictures.classes
-        few = len(classes) <= SHOWN_MATRIX
-        details = self.details
+        classes, details = self.pictures.classes, self.details
         return {
             "verdict": self.verdict,
             "pictures": len(self.pictures),
@@ -71,24 +71,14 @@ class Probed:
                 "decays": list(self.plan.decays),
                 "steps": self.plan.steps_for(max(len(split.train) for split in self.splits)),
                 "batch_size": self.plan.batch_size,
+                **({"evidence_weight": self.plan.evidence_weight} if self.plan.evidence_weight else {}),
             },
             "kept": {"head": self.kept.name, "rate": self.kept.setting.rate, "decay": self.kept.setting.decay},
             "rivals": {row.name: self._rival(row) for row in self.rows},
             "calibration_error": details.calibration,
-            "per_class": {
-                score.name: {"pictures": score.pictures, "recall": score.recall, "precision": _known(score.precision)}
-                for score in details.classes
-            },
-            "confusion": {"classes": list(classes), "matrix": details.matrix.tolist()} if few else {},
-            "mistakes": [
-                {
-                    "picture": str(self.pictures.paths[each.picture]),
-                    "true": each.true,
-                    "said": each.said,
-                    "confidence": each.confidence,
-                }
-                for each in details.mistakes
-            ],
+            **details.to_json(lambda number: {"picture": str(self.pictures.paths[number])}),
+            **({"rests_on": self.rests_on} if self.rests_on else {}),
+            **({"maps": self.maps} if self.maps else {}),
         }
 
     def _rival(self, row: Compared) -> dict[str, Any]:
@@ -139,6 +129,7 @@ def probe(
     plan: Plan,
     heads: Sequence[HeadName],
     keep: HeadName | None = None,
+    places: Places | None = None,
     tell: Tell = lambda what, done, total: None,
 ) -> Probed:
     """Compare all rivals.
@@ -149,6 +140,7 @@ def probe(
         plan: splits, seeds and settings.
         heads: which heads are trained; the linear one is among them.
         keep: the head to keep; None: the attention head with the best validation accuracy.
+        places: where labels can be seen, for heads that are taught where to look; None: they are not.
         tell: called with what is going on, how far it is, and how far it goes.
     """
     labels, answers = pictures.labels, len(pictures.classes)
@@ -162,10 +154,11 @@ def probe(
     total = len(heads) * len(splits)
     for number, head in enumerate(heads):
         told = partial(_tell_further, tell, number * len(splits), total)
-        trials[head] = head_trial(head, features, labels, answers, splits, plan, told)
+        trials[head] = head_trial(head, features, labels, answers, splits, plan, told, places)
     rows = compare(trials, splits)
     name = keep or choose(rows)
-    kept = _kept(next(head for head in heads if head == name), trials[name], features, labels, answers, plan)
+    own = next(head for head in heads if head == name)
+    kept = _kept(own, trials[name], features, labels, answers, plan, places)
     probabilities = trials[name].probabilities
     if probabilities is None:
         raise ConfigError(f"keep: '{name}' is not a head")
@@ -176,21 +169,35 @@ def probe(
         trials=trials,
         rows=rows,
         kept=kept,
-        details=details_of(probabilities, labels, pictures.classes),
+        details=_details(probabilities, labels, pictures.classes),
         verdict=sentence(rows, name),
         remarks=pictures.remarks,
     )
+
+
+def _details(probabilities: Tensor, labels: Tensor, classes: Sequence[str]) -> Details:
+    """From probabilities (N,K) and labels (N,): each picture is answered by the head of the split that tests it."""
+    confidence, said = probabilities.max(1)  # (N,)
+    return details_of(said, labels, confidence, probabilities.gather(1, labels[:, None])[:, 0], classes)
 
 
 def _tell_further(tell: Tell, before: int, total: int, done: int) -> None:
     tell("rivals", before + done, total)
 
 
-def _kept(name: HeadName, trial: Trial, features: Features, labels: Tensor, answers: int, plan: Plan) -> Kept:
+def _kept(
+    name: HeadName,
+    trial: Trial,
+    features: Features,
+    labels: Tensor,
+    answers: int,
+    plan: Plan,
+    places: Places | None,
+) -> Kept:
     """The head with the setting chosen most often, trained on all pictures."""
     setting = Counter(each for each in trial.settings if isinstance(each, Setting)).most_common(1)[0][0]
     every = torch.arange(len(labels))
     centre, spread = features.statistics(every)
-    training = Training(name, features, labels, answers, plan, (centre, spread), seed=len(trial.settings))
+    training = Training(name, features, labels, answers, plan, (centre, spread), len(trial.settings), places)
     (head,) = training.run([0], [every], [setting])
     return Kept(name, head, centre, spread, setting)

@@ -19,8 +19,9 @@ from torch import Tensor
 
 from saccade.models.probe import LINEAR, HeadName, ProbeHead, new_head
 from saccade.probing.folds import Split, some_of
-from saccade.probing.head_stack import Batch, fresh_heads, logits_of, members_at_once, train_heads
+from saccade.probing.head_stack import Batch, Places, fresh_heads, logits_of, members_at_once, train_heads
 from saccade.probing.pictures import Features
+from saccade.tasks.losses import check_weight
 
 NEIGHBOURS = (1, 5, 20)
 """How many neighbours vote; validation chooses."""
@@ -46,6 +47,11 @@ class Plan:
     batch_size: int = 64
     hidden: int = 32
     queries: int = 4
+    evidence_weight: float = 0.0
+    """Of what maps miss of boxes and masks, as an extra loss of the attention heads; 0: nobody says where to look."""
+
+    def __post_init__(self) -> None:
+        check_weight("evidence_weight", self.evidence_weight)
 
     def steps_for(self, pictures: int) -> int:
         """Batches for that many training pictures."""
@@ -93,6 +99,7 @@ def head_trial(
     splits: Sequence[Split],
     plan: Plan,
     told: Callable[[int], None] = lambda done: None,
+    places: Places | None = None,
 ) -> Trial:
     """Train one kind of head on all splits; ``told`` is called with the number of splits done."""
     trial = Trial(name, shares={share: [] for share in plan.shares})
@@ -101,7 +108,7 @@ def head_trial(
     grid = [Setting(rate, decay) for rate in rates for decay in plan.decays]
     for number, split in enumerate(splits):
         centre, spread = features.statistics(split.train)
-        training = Training(name, features, labels, answers, plan, (centre, spread), number)
+        training = Training(name, features, labels, answers, plan, (centre, spread), number, places)
         first = training.run([0] * len(grid), [split.train] * len(grid), grid)
         scores = training.logits(first, split.val)  # (M,n,K)
         best = _best(scores, labels[split.val])
@@ -136,8 +143,10 @@ class Training:
         plan: Plan,
         statistics: tuple[Tensor, Tensor],
         seed: int,
+        places: Places | None = None,
     ) -> None:
         self._name, self._labels, self._answers, self._plan, self._seed = name, labels, answers, plan, seed
+        self._places = places
         self._channels = features.shape[0]
         # The mean of standardised cells is the standardised mean: a linear head needs one cell.
         pooled = name == LINEAR
@@ -165,6 +174,7 @@ class Training:
             batch_size=self._plan.batch_size,
             seed=self._seed,
             at_once=self._at_once,
+            places=self._places,
         )
 
     def logits(self, heads: Sequence[ProbeHead], pictures: Tensor) -> Tensor:

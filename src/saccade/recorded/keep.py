@@ -16,7 +16,9 @@ from saccade.recorded.runs import RecordedRun
 
 DIGITS = 5
 """Of a number on the way: more than a curve shows, and a record stays short."""
-_TRAINING_FACTS = ("machine", "step", "phase", "metrics", "versions", "replica", "data_changes", "photographs")
+_TRAINING_FACTS = (
+    "machine", "step", "phase", "metrics", "versions", "replica", "data_changes", "photographs", "maps_supervised",
+)  # fmt: skip
 
 
 def keep(
@@ -25,7 +27,7 @@ def keep(
     """Write ``folder/NAME.json`` and give back what stands in it.
 
     Args:
-        evaluation: as ``saccade evaluate --json`` prints it.
+        evaluation: as ``saccade evaluate --json`` prints it; its mistakes are left out, which name files.
         run: the run folder that was evaluated.
         name: ``SYSTEM-DATA-…``, see :mod:`saccade.recorded.runs`.
         command: what trained it.
@@ -47,7 +49,7 @@ def keep(
         "recipe": migrate_recipe(config["recipe"], what=f"{run}: recipe"),
         "data": config["data"],
         "training": {**facts, "revision": revision or config.get("revision"), "sha256": config["sha256"]},
-        "evaluation": {**evaluation, "model": name},
+        "evaluation": {**{key: each for key, each in evaluation.items() if key != "mistakes"}, "model": name},
         "course": [_short(row) for row in rows if row["kind"] == "validation"],
     }
     kept = from_dict(RecordedRun, values, where=name)  # before it is written: a file that cannot be read helps nobody

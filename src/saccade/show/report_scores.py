@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from saccade.show.answer_sections import classes_section, confusion_section, rests_on_section
 from saccade.show.report import Section, Table
 from saccade.show.score_tables import Scores, flat, score_tables
 
@@ -50,4 +51,17 @@ def scores_section(result: Scores) -> Section:
     rows += [(name.replace("_", " "), told) for name, told in RIVALS.items() if name in rivals]
     words = [Table(("in the tables", "asks, or is"), rows, caption="What the words mean")] if rows else []
     text = "Intervals are for 95 %, with the picture as the unit; n is what a mean was taken over."
-    return Section(TITLE, text, [*score_tables(result), *words])
+    said = f"{result['verdict']}.\n\n" if result.get("verdict") else ""
+    own = {name: part for name, part in result.items() if name != "rests_on"}  # which has a section of its own
+    return Section(TITLE, f"{said}{text}", [*score_tables(own), *words])
+
+
+def answer_sections(result: Scores) -> list[Section]:
+    """What the answers rest on, what was taken for what, and scores of classes: those that ``result`` tells of."""
+    per_class = result.get("per_class", {})
+    found = (
+        rests_on_section(result.get("rests_on", {})),
+        confusion_section(result.get("confusion", {}), len(per_class)),
+        classes_section(per_class, "the file of scores"),
+    )
+    return [section for section in found if section is not None]

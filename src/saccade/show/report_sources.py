@@ -34,13 +34,16 @@ _DRAWN = (
 )  # fmt: skip
 
 
-def report_from_run(folder: str | Path, looks: Section | None = None, scored: Section | None = None) -> Report:
+def report_from_run(
+    folder: str | Path, looks: Section | None = None, scored: Sequence[Section] = (), verdict: str = ""
+) -> Report:
     """What a run did: best and last values, curves, and every setting it ran with.
 
     Args:
         folder: of the run.
         looks: where its model looks, from those who can ask it; shown behind the curves.
         scored: what ``evaluate`` found of its model; shown behind the looks.
+        verdict: the same in one line; shown at the head of the page.
     """
     folder = Path(folder)
     settings, rows = _read_settings(folder), read_metrics(folder / "metrics.jsonl")
@@ -58,13 +61,14 @@ def report_from_run(folder: str | Path, looks: Section | None = None, scored: Se
     )
     sections = [Section("Results", blocks=[results])] if best else _mean_sections(settings)
     sections += _curve_sections(rows, folder)
-    sections += [section for section in (looks, scored) if section is not None]
+    sections += [section for section in (looks, *scored) if section is not None]
     source = f"`{folder.name}/config.yaml`, as resolved"
     table = Table(("setting", "value"), list(_flat(settings)), source=source, dash="not set")
     sections.append(Section("Settings", "Everything this run was told, defaults included.", [table]))
     again = Code(shlex.join(["saccade", "evaluate", str(folder), *_pictures_of(settings)]))
     sections.append(Section("Score it again", blocks=[again]))
     title, lead = _title_and_lead(settings, folder)
+    lead = f"{verdict}.\n\n{lead}" if verdict else lead
     return Report(title, lead, sections, [KeyFigures(figures)])
 
 

@@ -25,15 +25,40 @@ def score_tables(result: Scores, *, columns: int | None = None) -> list[Table]:
     looks = result.get("attention", {}).get("by_look", {})
     groups = (("answers", result.get("metrics", {})), ("attention", attention))
     remark = "; ".join(filter(None, (result.get("note"), _OLD if _is_on_one_grid(result) else "")))
+    taught = f"the maps were taught where to look {how}" if (how := result.get("maps_supervised")) else ""
     tables = [
         _one_by_one(_title(result), result.get("metrics", {}), result, remark),
-        _one_by_one("attention", attention, result),
+        _one_by_one("attention", attention, result, taught),
+        rests_on_table(result.get("rests_on", {})),
     ]
     tables += _side_by_side("attention, look by look", "look", looks, columns)
     for name, group in groups:
         rivals = {"model": group, **result.get("baselines", {})}
         tables += _side_by_side(f"{name} beside baselines and bounds", "who", rivals, columns, first="model")
     return [table for table in tables if table.rows]
+
+
+WAYS = {
+    "unchanged": "the whole picture",
+    "evidence_blurred": "evidence blurred",
+    "evidence_swapped": "evidence from another picture",
+    "rest_blurred": "all but the evidence blurred",
+    "rest_swapped": "all but the evidence from another picture",
+    "guess": "guessing",
+}
+"""What ``saccade.metrics.evidence_swap`` changes, in words."""
+
+
+def rests_on_table(rests_on: Scores) -> Table:
+    """What answers rest on: how many are right when a part of the picture is gone; no rows where nothing is known."""
+    accuracy, intervals = rests_on.get("accuracy", {}), rests_on.get("intervals", {})
+    rows = [
+        (told, percent(accuracy[name]), _interval(name, intervals.get(name)))
+        for name, told in WAYS.items()
+        if name in accuracy
+    ]
+    n = f", n {rests_on['n']:,}" if "n" in rests_on else ""
+    return Table(("what is there", "right", "95 % interval"), rows, caption=f"what the answers rest on{n}")
 
 
 def _is_on_one_grid(result: Scores) -> bool:

@@ -29,11 +29,14 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.splits import Opened, Progress, config_of
 from saccade.losses import cross_entropy
 from saccade.metrics.columns import Columns, Values
+from saccade.metrics.evidence_swap import RestsOn, sampled
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.summary import summarise
+from saccade.metrics.verdict import verdict
 from saccade.models.base import PictureModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.forward_passes import BATCH, answers_of, in_parts, numbers_in_batches
+from saccade.tasks.losses import check_weight
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch, in_batches
 
@@ -42,7 +45,13 @@ VALIDATION_BATCH = 500
 
 @dataclass(frozen=True)
 class CrossEntropy:
-    """Cross-entropy of the label."""
+    """Cross-entropy of the label; with ``evidence_weight``, maps are taught to lie on the evidence."""
+
+    evidence_weight: float = 0.0
+    """Of what the maps miss of the evidence, :mod:`saccade.losses.evidence`; 0: nobody says where to look."""
+
+    def __post_init__(self) -> None:
+        check_weight("evidence_weight", self.evidence_weight)
 
 
 class LabelTask(PictureTask):
@@ -100,7 +109,14 @@ class LabelTask(PictureTask):
     def batch(self, data: DrawnSplit, indices: Tensor, number: int) -> Batch:
         """The pictures ``indices`` (B,) with their labels."""
         made = data.take(indices)
-        return {"images": made.images, "label": made.label}
+        evidence = {"evidence": made.evidence} if self.evidence_weight else {}
+        return {"images": made.images, "label": made.label, **evidence}
+
+    def checked_loss(self, loss: Any, data: str) -> Any:
+        """``loss``, once it is clear that the pictures have the evidence that it needs."""
+        if loss.evidence_weight:
+            self.teach_places(loss.evidence_weight, self.split("val").take(torch.arange(1)).evidence is not None)
+        return loss
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Keyword arguments of ``forward_raw``."""
@@ -109,7 +125,8 @@ class LabelTask(PictureTask):
     def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Cross-entropy of the label, and the share of right answers."""
         logits, label = raw["logits"], batch["label"]  # (B,K), (B,)
-        return {"loss": cross_entropy(logits, label), "accuracy": (logits.argmax(-1) == label).float().mean()}
+        found = {"loss": cross_entropy(logits, label), "accuracy": (logits.argmax(-1) == label).float().mean()}
+        return self.with_evidence(found, raw, batch, loss.evidence_weight)
 
     def measures(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""
@@ -162,7 +179,10 @@ class LabelTask(PictureTask):
                 maps.add_trace(trace, batch.evidence, groups=numbers)
             done += len(batch)
             progress(done, total)
-        commonest = torch.bincount(columns["label"]).max() / total
+        label, picture = columns["label"], columns["picture"]  # (N,) each
+        commonest = int(torch.bincount(label).argmax())
+        guessed = (label == commonest).double()  # (N,)
+        rests = _rests_on(model, chosen, sampled(total), commonest)
         return {
             "data": config.name,
             "split": split,
@@ -171,9 +191,10 @@ class LabelTask(PictureTask):
                 n=total,
                 metrics=answers.means(),
                 maps=maps,
-                measured=[(answers, columns["picture"])],
-                baselines={"commonest_label": {"accuracy": float(commonest)}},
+                measured=[(answers, picture)],
+                baselines={"commonest_label": {"accuracy": float(guessed.mean())}},
             ),
+            **verdict(answers["accuracy"], {"commonest_label": guessed}, picture, maps=maps, rests_on=rests),
         }
 
     # ------------------------------------------------------------ showing
@@ -213,3 +234,20 @@ class LabelTask(PictureTask):
         """Write pictures as PNGs, and ``scenes.jsonl``: image, label, box of the evidence, seed, split and index."""
         chosen = DrawnSplit(config_of(cls.pictures, settings), split)
         return write_drawn(chosen, count, out, start=start, progress=progress)
+
+
+def _rests_on(model: PictureModel, data: DrawnSplit, chosen: Tensor, commonest: int) -> RestsOn:
+    """Answers to the pictures ``chosen`` (n,) without their evidence, and without the rest."""
+    found = RestsOn()
+    for places in numbers_in_batches(len(chosen), BATCH):
+        batch = data.take(chosen[places])
+        if batch.evidence is None:
+            break
+        label = batch.label
+
+        def right(images: Tensor, rows: Tensor, label: Tensor = label) -> Tensor:
+            return model.logits_and_answer(in_parts(model, images))[1] == label[rows]
+
+        pictures = chosen[places].to(label.device)
+        found.add(batch.images, batch.evidence, right, labels=label, pictures=pictures, guessed=label == commonest)
+    return found

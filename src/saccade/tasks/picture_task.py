@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from torch import Tensor
+
 from saccade.errors import ConfigError
 from saccade.geometry import Size
 from saccade.models.base import ImageModel
 from saccade.models.io.facts import Preprocessing
-from saccade.tasks.task import Task
+from saccade.tasks.evidence_term import EvidenceTerm
+from saccade.tasks.task import Batch, Task
 
 
 class PictureTask(Task):
@@ -33,12 +36,44 @@ class PictureTask(Task):
     ) -> None:
         super().__init__(model=model, model_config=model_config, protocol=protocol, seed=seed)
         self.size = size
+        self.evidence_weight = 0.0
+        """The largest ``evidence_weight`` of the losses asked for; above 0, batches hold their evidence."""
+        self._evidence_term = EvidenceTerm()
         self.model.check_input(size)
 
     @property
     def preprocessing(self) -> Preprocessing:
         """Pictures are laid inside the network input."""
         return Preprocessing(size=self.size)
+
+    def noted(self) -> dict[str, str]:
+        """That maps were taught where to look, where they were."""
+        weight = self.evidence_weight
+        return {"maps_supervised": f"by evidence, with weight {weight:g}"} if weight else {}
+
+    def teach_places(self, weight: float, has_evidence: bool) -> None:
+        """Let batches hold their evidence from now on, where a loss has an ``evidence_weight`` above 0.
+
+        Raises:
+            ConfigError: the training data has no evidence.
+        """
+        if not weight:
+            return
+        if not has_evidence:
+            raise ConfigError(
+                "loss: evidence_weight needs training pictures with evidence, and there are none; add a column box, "
+                "point or mask, or leave it out"
+            )
+        self.evidence_weight = max(self.evidence_weight, weight)
+
+    def with_evidence(
+        self, found: dict[str, Tensor], raw: dict[str, Tensor], batch: Batch, weight: float
+    ) -> dict[str, Tensor]:
+        """The scalars ``found`` of a loss, with ``weight`` times what the maps miss of the evidence."""
+        if not weight:
+            return found
+        missed = self._evidence_term(self.model, raw, batch["evidence"])
+        return {**found, "loss": found["loss"] + weight * missed, "evidence_loss": missed}
 
     def check_kept(self, data: str, learning: Sequence[str]) -> None:
         """Refuse to keep features where a step needs more than those of an encoder that stays as it is."""

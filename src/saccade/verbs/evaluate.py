@@ -63,7 +63,9 @@ def evaluate(
     Returns:
         ``model, data, split, protocol, n, seed, metrics, attention, baselines, intervals, counts, seconds`` and what
         else describes the data, such as the ``glyphs`` and ``drawing`` of generated scenes. ``definition`` is the
-        version of the rules for baselines and intervals, see :mod:`saccade.metrics.summary`.
+        version of the rules for baselines and intervals, see :mod:`saccade.metrics.summary`. Of answers that are right
+        or wrong there is a ``verdict`` in one line, ``against`` what it is, and, where boxes or masks are known, what
+        the answers rest on (``rests_on``); of labels ``confusion``, ``per_class`` and the worst ``mistakes``.
     """
     data = None if data is None else recognised(data)
     folder = resolve(model)
@@ -87,6 +89,7 @@ def evaluate(
         "protocol": facts.protocol,
         "seed": seed,
         **scored,
+        **({"maps_supervised": str(how)} if (how := facts.training.get("maps_supervised")) else {}),
         "seconds": round(time.monotonic() - started, 2),
     }
 

@@ -19,7 +19,8 @@ from saccade.families import families, family_of_data
 from saccade.families.contract import Family, Probing, class_folders, load_target
 from saccade.models.io.facts import CONFIG, ModelFacts, Preprocessing
 from saccade.models.io.folder import save_model
-from saccade.models.probe import HEADS, HeadName, ProbeHead
+from saccade.models.probe import HEADS, LINEAR, HeadName, ProbeHead
+from saccade.probing.evidence import places_of, with_evidence
 from saccade.probing.page import probe_page
 from saccade.probing.pictures import features_of, usable_pictures
 from saccade.probing.probe import Probed, checked_heads, probe
@@ -87,8 +88,17 @@ def probe_pictures(
     make.backbone = model.backbone
     features = features_of(pictures, model, limit_mb=FEATURES_MB, tell=tell)
     kept_name = next((head for head in wanted if head == keep), None)
-    probed = probe(pictures, features, plan=plan, heads=wanted, keep=kept_name, tell=tell)
+    grid = (features.shape[1], features.shape[2])
+    places = places_of(pictures, model.backbone.frames[model.stage], grid, plan.evidence_weight)
+    probed = probe(pictures, features, plan=plan, heads=wanted, keep=kept_name, places=places, tell=tell)
     kept = probed.kept
+    trial = probed.trials[kept.name]
+
+    def model_of(split: int) -> Any:
+        return make.filled(kept.name, trial.heads[split], *trial.statistics[split])
+
+    probed = with_evidence(probed, features, model_of, tell)
+    is_taught = plan.evidence_weight > 0 and kept.name != LINEAR
     facts = ModelFacts(
         architecture=probing.model,
         model=to_dict(make.model(kept.name).config),
@@ -104,19 +114,15 @@ def probe_pictures(
             "pictures": len(pictures),
             "verdict": probed.verdict,
             "trained_on": "all pictures; the verdict is from splits of them",
+            **({"maps_supervised": f"by evidence, with weight {plan.evidence_weight:g}"} if is_taught else {}),
         },
     )
     save_model(make.filled(kept.name, kept.head, kept.centre, kept.spread), folder, facts)
     results = {"backbone": backbone, "data": reference, "size": size, **probed.to_json()}
+    results |= {"maps_supervised": facts.training["maps_supervised"]} if is_taught else {}
     results["seconds"] = round(time.monotonic() - began, 1)
     write_json(folder / RESULTS, results)
-    trial = probed.trials[kept.name]
-    page = probe_page(
-        probed,
-        features,
-        lambda split: make.filled(kept.name, trial.heads[split], *trial.statistics[split]),
-        title=f"{backbone} on {Path(reference.partition(':')[2]).name}",
-    )
+    page = probe_page(probed, features, model_of, title=f"{backbone} on {Path(reference.partition(':')[2]).name}")
     page.save(folder / PAGE)
     return Written(folder, probed, results)
 

@@ -9,8 +9,8 @@ from typing import Any
 from saccade.config import by_path
 from saccade.errors import ConfigError, DataError
 from saccade.record import Record, read_record
-from saccade.show.report import Report, Section
-from saccade.show.report_scores import scores_section
+from saccade.show.report import Report
+from saccade.show.report_scores import answer_sections, scores_section
 from saccade.show.report_sources import report_from_records, report_from_run
 from saccade.untrusted import parse_json, read_regular
 
@@ -30,10 +30,14 @@ def report(
     """
     paths = [Path(source) for source in sources]
     if len(paths) == 1 and (paths[0] / "config.yaml").is_file():
-        from saccade.verbs.run_looks import run_looks  # brings torch and a model; records need neither
+        from saccade.verbs.run_looks import mistake_looks, run_looks  # brings torch and a model; records need neither
 
-        scored = None if scores is None else _scores(Path(scores))  # a wrong file is told before the model is asked
-        return report_from_run(paths[0], run_looks(paths[0], looks, device), scored)
+        result = {} if scores is None else _scores(Path(scores))  # a wrong file is told before the model is asked
+        shown = run_looks(paths[0], looks, device)
+        scored = [scores_section(result), *answer_sections(result)] if result else []
+        if "mistakes" in result:
+            scored.append(mistake_looks(paths[0], result["mistakes"], str(result["split"]), device))
+        return report_from_run(paths[0], shown, scored, str(result.get("verdict", "")))
     if scores is not None:
         raise ConfigError("--scores goes with the page of one run; records have none")
     return report_from_records(_records(paths))
@@ -54,7 +58,7 @@ def _records(sources: Sequence[Path]) -> list[Record]:
     return [read_record(path) for path in paths]
 
 
-def _scores(path: Path) -> Section:
+def _scores(path: Path) -> dict[str, Any]:
     try:
         result = parse_json(read_regular(path).decode("utf-8"))
     except (OSError, ValueError) as error:
@@ -64,7 +68,7 @@ def _scores(path: Path) -> Section:
     wrong = _wrong_in(result)
     if wrong is not None:
         raise DataError(f"{path}: '{wrong[:80]}' is no score; 'saccade evaluate RUN --json > {path.name}' writes them")
-    return scores_section(result)
+    return result
 
 
 def _wrong_in(result: Mapping[str, Any]) -> str | None:
@@ -86,8 +90,66 @@ def _wrong_in(result: Mapping[str, Any]) -> str | None:
     for name, count in by_path(result.get("counts", {})).items():
         if not isinstance(count, int) and count != {}:
             return f"counts.{name}"
-    texts = [name for name in ("note", "protocol") if not isinstance(result.get(name), str | None)]
+    if (wrong := _wrong_details(result)) is not None:
+        return wrong
+    texts = [
+        name
+        for name in ("note", "protocol", "verdict", "maps_supervised")
+        if not isinstance(result.get(name), str | None)
+    ]
     return texts[0] if texts else None if isinstance(result["n"], int) else "n"
+
+
+def _wrong_details(result: Mapping[str, Any]) -> str | None:
+    """The first of the parts about single answers that the page cannot show; None if there is none."""
+    rests, confusion = result.get("rests_on", {}), result.get("confusion", {})
+    per_class, mistakes = result.get("per_class", {}), result.get("mistakes", [])
+    if not isinstance(rests, dict) or _no_scores(rests.get("accuracy", {}), "accuracy", depth=1):
+        return "rests_on"
+    ends = rests.get("intervals", {})
+    if not isinstance(ends, dict) or not all(map(_are_scores, ends.values())):
+        return "rests_on.intervals"
+    if not isinstance(rests.get("n", 0), int) or not isinstance(rests.get("says", ""), str):
+        return "rests_on"
+    if not isinstance(confusion, dict) or not _is_confusion(confusion):
+        return "confusion"
+    if not isinstance(per_class, dict) or not all(map(_is_class, per_class.values())):
+        return "per_class"
+    return None if isinstance(mistakes, list) and all(map(_is_mistake, mistakes)) else "mistakes"
+
+
+def _is_confusion(found: Mapping[str, Any]) -> bool:
+    names, matrix, pairs = found.get("classes", []), found.get("matrix", []), found.get("mistakes", [])
+    if not all(isinstance(each, list) for each in (names, matrix, pairs)) or len(matrix) != len(names):
+        return False
+    square = all(
+        isinstance(row, list) and len(row) == len(names) and all(type(n) is int for n in row) for row in matrix
+    )
+    return square and all(map(_is_pair, pairs)) and all(isinstance(name, str) for name in names)
+
+
+def _is_pair(pair: Any) -> bool:
+    return (
+        isinstance(pair, dict)
+        and type(pair.get("n")) is int
+        and {type(pair.get(key)) for key in ("true", "said")} == {str}
+    )
+
+
+def _are_scores(values: Any) -> bool:
+    return isinstance(values, list) and all(map(_is_score, values))
+
+
+def _is_class(score: Any) -> bool:
+    keys = ("pictures", "recall", "precision")
+    return isinstance(score, dict) and all(key in score and _is_score(score[key]) for key in keys)
+
+
+def _is_mistake(mistake: Any) -> bool:
+    if not isinstance(mistake, dict) or not isinstance(mistake.get("asked"), str | None):
+        return False
+    words = {type(mistake.get(key)) for key in ("picture", "true", "said")}
+    return words == {str} and isinstance(mistake.get("confidence"), float)
 
 
 def _no_scores(group: Any, name: str, depth: int) -> str | None:

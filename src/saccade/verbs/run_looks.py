@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,16 @@ from saccade.errors import SaccadeError
 from saccade.families.splits import Opened
 from saccade.models.io.facts import CONFIG
 from saccade.predict import Predictor, load
+from saccade.show.answer_sections import caption, mistakes_section
 from saccade.show.marks import Mask
 from saccade.show.report import Block, Gallery, Picture, Section, SlotHeat
 from saccade.sighting import Sighting
 
 TITLE = "Where it looks"
 SPLIT = "val"
+MISTAKES = 20
+"""Mistakes that are shown."""
+_PANEL = 320  # pixels of a mistake's longer side
 
 
 def run_looks(run: Path, count: int, device: str = "auto") -> Section | None:
@@ -36,6 +40,30 @@ def run_looks(run: Path, count: int, device: str = "auto") -> Section | None:
     except SaccadeError as error:
         return Section(TITLE, f"The examples of the validation split cannot be shown: {error}")
     return Section(TITLE, blocks=blocks)
+
+
+def mistake_looks(run: Path, mistakes: Sequence[Mapping[str, Any]], split: str, device: str = "auto") -> Section:
+    """The surest wrong answers of an evaluation, each with where the model looked.
+
+    Args:
+        run: whose model answered.
+        mistakes: picture, question, true answer and what was said, of each.
+        split: that was scored.
+        device: on which it answers.
+    """
+    pictures: list[Picture] = []
+    missing = ""
+    try:
+        predictor = load(run, device)
+        for each in mistakes[:MISTAKES]:
+            seen = predictor.look(each["picture"], ask=each.get("asked"))
+            told = f"{caption(each)}. {Path(each['picture']).name}"
+            shown = seen.overlay()
+            shown.thumbnail((_PANEL, _PANEL))
+            pictures.append(Picture(shown, told, f"{Path(each['picture']).name} with the map over it"))
+    except SaccadeError as error:
+        missing = f"Not all can be shown: {error}"
+    return mistakes_section(pictures, f"{split} pictures", missing)
 
 
 def _blocks(seen: Sequence[tuple[Sighting, Example]], opened: Opened) -> list[Block]:

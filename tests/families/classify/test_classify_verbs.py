@@ -113,6 +113,50 @@ def test_reports_and_comparisons_are_made(run: Path, folders: Path, tmp_path: Pa
     assert sheet.stat().st_size > 2000
 
 
+def test_the_page_has_the_verdict_the_confusions_and_the_mistakes_with_their_maps(
+    run: Path, folders: Path, evaluation: dict[str, Any], tmp_path: Path
+) -> None:
+    assert evaluation["verdict"].startswith(f"{100 * evaluation['metrics']['accuracy']:.1f} % against 33.3 % by always")
+    assert "it beats guessing by" in evaluation["verdict"]
+    assert "rests_on" not in evaluation  # folders tell no evidence
+    wrong = {"picture": str(folders / "test" / "red" / "3.png"), "true": "red", "said": "blue", "confidence": 0.75}
+    scores = tmp_path / "scores.json"
+    scores.write_text(json.dumps({**evaluation, "mistakes": [wrong | {"of_true": 0.125}]}))
+    invoke("report", str(run), "--looks", "0", "--scores", str(scores), "--out", str(tmp_path / "run.html"))
+    page = (tmp_path / "run.html").read_text("utf-8")
+    assert page.count("it beats guessing by") == 2  # at the head, and with the scores
+    for heading in ("Confusion matrix", "Scores of classes", "Worst mistakes"):
+        assert page.count(f"{heading}</h2>") == 1
+    assert "red, said blue (75%; red 12%). 3.png" in page
+    assert page.count("<img") == 1
+    wrong["picture"] = str(tmp_path / "gone.png")
+    scores.write_text(json.dumps({**evaluation, "mistakes": [wrong]}))
+    invoke("report", str(run), "--looks", "0", "--scores", str(scores), "--out", str(tmp_path / "run.html"))
+    assert "Not all can be shown" in (tmp_path / "run.html").read_text("utf-8")
+
+
+def test_masks_can_be_taught_where_to_look(tmp_path: Path, folders: Path) -> None:
+    """RAN's masks, which are added to 1, from boxes; pictures that are shifted have no evidence to teach with."""
+    rows = ["image,label,split,box"]
+    for number, (colour, place) in enumerate((("red", 0), ("green", 1), ("blue", 2)) * 8):
+        picture(place, 300 + number).save(tmp_path / f"{number}.png")
+        rows.append(f"{number}.png,{colour},{'train' if number < 18 else 'val'},5 4 15 14")
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    words = ["phases.0.loss={name: cross_entropy, evidence_weight: 0.5}", "phases.0.epochs=2"]
+
+    def train(out: str, *more: str) -> Path:
+        options = {"overrides": [*TINY, *words, *more], "device": "cpu", "quiet": True}
+        saccade.train("ran-56", out=tmp_path / out, data=f"csv:{tmp_path / 't.csv'}", **options)
+        return tmp_path / out
+
+    with pytest.raises(ConfigError, match=r"data\.shift moves pictures without their evidence"):
+        train("shifted")
+    run = train("taught", "data.shift=null")
+    assert "by evidence, with weight 0.5" in (run / "model" / "card.md").read_text("utf-8")
+    rows = [json.loads(line)["values"] for line in (run / "metrics.jsonl").read_text("utf-8").splitlines()]
+    assert any(0 < row.get("evidence_loss", 0) < 5 for row in rows)
+
+
 @pytest.mark.skipif(not HAS_ONNX, reason="needs onnx and onnxruntime")
 def test_it_is_exported(tmp_path: Path) -> None:
     config = RanConfig(answers=2, stem="large", widths=(8, 8, 8, 8), modules=(1, 0, 0), pools=(1, 1, 1), last=1)

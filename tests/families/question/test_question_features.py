@@ -15,7 +15,7 @@ from saccade.engine.loop import fit
 from saccade.engine.recipe import Phase, Recipe, resolve_recipe
 from saccade.errors import ConfigError
 from saccade.families.question.features import QuestionFeatures
-from saccade.families.question.losses import Default
+from saccade.families.question.losses import CrossEntropy, Default
 from saccade.families.question.table import Question, make_table
 from saccade.families.question.table_data import TableData, TableDataConfig
 from saccade.families.question.table_task import TableTask
@@ -68,6 +68,17 @@ def test_a_phase_that_leaves_the_backbone_alone_learns_from_kept_features(table:
     task.model.eval()
     one, other = (task.model.forward_raw(**task.inputs(each))["logits"] for each in (batch, whole))
     torch.testing.assert_close(one, other, rtol=2e-3, atol=2e-3)
+
+
+def test_kept_features_come_with_the_evidence_that_a_loss_asks_for(table: Path) -> None:
+    task = new_task(table)
+    task.checked_loss(CrossEntropy(evidence_weight=0.5), "default")
+    whole = first_batch(task)
+    freeze(task)
+    batch = first_batch(task)
+    assert set(batch) == {"encoding", "query", "label", "evidence"}
+    assert bool(whole["evidence"].any())
+    assert torch.equal(batch["evidence"], whole["evidence"])
 
 
 @pytest.mark.parametrize(

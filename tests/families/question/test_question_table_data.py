@@ -176,6 +176,31 @@ def test_masks_are_laid_in_like_their_picture(tmp_path):
     assert opened(*rows, size=(16, 16)).take(torch.arange(3), augment_seed=1).mask is None
 
 
+def test_masks_follow_varied_pictures_where_they_are_asked_for(tmp_path):
+    """A white square on black is its own mask: wherever the picture goes, the mask lies on the white pixels."""
+    image = Image.new("RGB", (60, 60))
+    image.paste((255, 255, 255), (10, 20, 25, 35))
+    image.save(tmp_path / "a.png")
+    mask = save_mask(tmp_path / "m.png", (60, 60), (10, 20, 25, 35))
+    row = Question(tmp_path / "a.png", "q", ("x",), "train", mask=mask)
+    data = opened(row, size=(60, 60), augment=Augmentation(area=(0.7, 1.0)))
+    batch = data.take(torch.zeros(20, dtype=torch.long), augment_seed=3, masks=True)
+    white = batch.images[:, 0] > 0.5
+    assert int((white ^ batch.mask).sum()) < 0.05 * int(white.sum())
+    assert len({int(each.sum()) for each in batch.mask}) > 5  # they do vary
+
+
+def test_evidence_without_pictures_is_that_of_the_batch(tmp_path):
+    image = picture(tmp_path, "a.png", (40, 20))
+    mask = save_mask(tmp_path / "m.png", (40, 20), (3, 3, 12, 9))
+    places = ({"box": (0, 0, 20, 10)}, {"point": (30, 12)}, {"mask": mask}, {})
+    rows = [Question(image, str(number), ("x",), "train", **place) for number, place in enumerate(places)]
+    data = opened(*rows)
+    numbers = torch.tensor([3, 0, 2, 1])
+    assert torch.equal(data.evidence(numbers), data.take(numbers).evidence())
+    assert data.evidence(numbers).flatten(1).any(1).tolist() == [False, True, True, True]
+
+
 def test_masks_that_are_not_kept_are_read_again(tmp_path):
     image = picture(tmp_path, "a.png", (40, 20))
     black, good = (save_mask(tmp_path / f"{n}.png", (40, 20), (0, 0, n, n)) for n in (0, 9))

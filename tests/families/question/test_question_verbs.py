@@ -27,8 +27,9 @@ from visual_genome_miniature import write_miniature
 
 CONTRACT = {
     "model", "data", "split", "protocol", "n", "seed", "definition", "metrics", "attention", "baselines", "intervals",
-    "counts", "seconds",
+    "counts", "seconds", "verdict", "against", "rests_on",
 }  # fmt: skip
+ONE_LABEL = {"confusion", "per_class", "mistakes"}
 TINY = (
     "data.size=[48,48]", "batch_size=16", "model.config.hidden=4", "phases.0.epochs=2",
     "phases.0.schedule.warmup=0",
@@ -67,12 +68,48 @@ def run(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_contract(run: Path, table: Path) -> None:
     found = scored(run, f"csv:{table}")
-    assert set(found) == CONTRACT
+    assert set(found) == CONTRACT | ONE_LABEL
     assert (found["data"], found["split"], found["protocol"], found["n"]) == ("csv", "test", None, N)
     assert found["counts"]["skipped_rows"] == 0
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     saccade.config.from_dict(Score, found)  # what a record of it is read by
     assert scored(run, data_of(run), split="val", limit=4)["n"] == 4  # a run remembers its table
+
+
+def test_the_command_ends_with_the_verdict(run: Path, table: Path) -> None:
+    result = CliRunner().invoke(app, ["evaluate", str(run), "--data", f"csv:{table}", "--device", "cpu"])
+    assert result.exit_code == 0, result.output
+    said = scored(run, f"csv:{table}")["verdict"]
+    assert "% by " in said
+    assert " ".join(result.stdout.split()).endswith(f"{said}.")
+    assert "what the answers rest on" in result.stdout
+
+
+def test_maps_are_taught_where_to_look_and_everything_says_so(table: Path, run: Path, tmp_path: Path) -> None:
+    """The same ten epochs with the evidence as an extra loss: more of the attention lies on it."""
+    more = (*SMALL, "phases.0.epochs=10", "phases.0.optimizer.lr=0.02")
+    words = "phases.0.loss={name: default, evidence_weight: 3.0}"
+    taught = train(tmp_path / "taught", f"csv:{table}", *more, words).out
+    plain = train(tmp_path / "plain", f"csv:{table}", *more).out
+    found, other = (scored(each, f"csv:{table}") for each in (taught, plain))
+    score = "true_positive_strength"
+    assert found["attention"][score] > 1.5 * other["attention"][score]
+    assert found["maps_supervised"] == "by evidence, with weight 3"
+    assert "maps_supervised" not in other
+    assert "evidence, with weight 3" in (taught / "model" / "card.md").read_text("utf-8")
+    seen = saccade.load(taught, "cpu").look(table.parent / "00.png", ask="upper")
+    assert "the map was taught where to look by evidence, with weight 3" in seen.notes
+    rows = [json.loads(line) for line in (taught / "metrics.jsonl").read_text("utf-8").splitlines()]
+    losses = [row["values"]["evidence_loss"] for row in rows if "evidence_loss" in row["values"]]
+    assert losses[-1] < losses[0]
+
+
+def test_without_evidence_nothing_can_be_taught_of_places(tmp_path: Path) -> None:
+    bare = write_table(tmp_path / "bare", evidence="")
+    with pytest.raises(ConfigError, match=r"phase '.*': loss: evidence_weight needs training pictures with evidence"):
+        train(tmp_path / "run", f"csv:{bare}", *SMALL, "phases.0.loss={name: default, evidence_weight: 1}")
+    with pytest.raises(ConfigError, match="evidence_weight: a weight is 0 or more"):
+        train(tmp_path / "run", f"csv:{bare}", *SMALL, "phases.0.loss={name: default, evidence_weight: -1}")
 
 
 def test_a_run_begins_by_saying_what_it_learns_from(run: Path, table: Path) -> None:

@@ -56,6 +56,8 @@ class LabelRow:
     """xyxy."""
     mask: Path | None = None
     """A picture of the same size; what is not black is evidence. It comes before the box."""
+    group: str = ""
+    """What must not be torn apart by a split: a patient, a video; empty: the picture alone."""
 
 
 @dataclass(frozen=True)
@@ -235,4 +237,5 @@ def _row(cells: Cells, files: FilesFrom, has_split: bool) -> tuple[LabelRow, str
     image = files.picture(name)
     group, split = group_and_split(cells, name, has_split)
     mask = None if is_blank(cells.get("mask")) else files.file(str(cells["mask"]).strip(), "mask")
-    return LabelRow(image, text_in(cells, "label"), split, box_in(cells.get("box")), mask), group
+    named = "" if is_blank(cells.get("group")) else group
+    return LabelRow(image, text_in(cells, "label"), split, box_in(cells.get("box")), mask, named), group

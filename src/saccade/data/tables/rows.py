@@ -223,7 +223,8 @@ def _writable(text: str, column: str) -> str:
 
 def group_and_split(cells: Cells, image: str, has_split: bool) -> tuple[str, str]:
     """The group of a row, by default its picture, and its split: as the table says, else by a hash of the group."""
-    group = _writable(str(cells.get("group") or "").strip(), "group") or posixpath.normpath(image)
+    named = cells.get("group")  # 0 is a name too
+    group = posixpath.normpath(image) if is_blank(named) else _writable(str(named).strip(), "group")
     split = text_in(cells, "split") if has_split else split_of(group)
     if split not in SPLITS:
         raise UnusableRowError("unknown split", f"'{split}' is none of {', '.join(SPLITS)}")

@@ -3,7 +3,8 @@
 ``accuracy`` is top-1; ``top5`` is told where there are more than five classes. ``calibration_error`` is the expected
 calibration error with 15 bins. The confusion matrix has a row for each true class and a column for each answer. Maps
 are scored where the data knows where a label can be seen, beside HiResCAM and gradient × input of the same network
-(:mod:`.rival_maps`).
+(:mod:`.rival_maps`). There too, answers are asked for again without the evidence, and without the rest of the picture
+(:mod:`saccade.metrics.evidence_swap`).
 """
 
 from __future__ import annotations
@@ -23,19 +24,22 @@ from saccade.families.classify.rival_maps import rival_maps
 from saccade.families.classify.zoom_scores import ZoomScores
 from saccade.families.classify.zooming import seen
 from saccade.geometry import Size
-from saccade.metrics.answers.calibration import among_first, calibration_error, confusion_matrix
+from saccade.metrics.answers.calibration import among_first, calibration_error
+from saccade.metrics.answers.details import Details, details_of
 from saccade.metrics.columns import Columns, Values
-from saccade.metrics.maps.scorer import MapScorer
+from saccade.metrics.evidence_swap import RestsOn, sampled
+from saccade.metrics.maps.grids import grids_of
+from saccade.metrics.maps.points import at_points
+from saccade.metrics.maps.scorer import Baseline, MapScorer
 from saccade.metrics.summary import summarise
+from saccade.metrics.verdict import verdict
 from saccade.models.base import PictureModel
 from saccade.models.racnn import RacnnModel
 from saccade.tasks.forward_passes import BATCH, answers_of, numbers_in_batches
+from saccade.trace import AttentionTrace
 
 FIRST = 5
 """How many answers ``top5`` may give."""
-MOST_SHOWN = 50
-"""Classes of a confusion matrix at most; of more, only the most frequent mistakes are told."""
-MISTAKES = 20
 
 
 @dataclass
@@ -46,11 +50,15 @@ class LabelScores:
     answers: Values = field(default_factory=Values)
     maps: MapScorer = field(default_factory=MapScorer)
     columns: Columns = field(default_factory=Columns)
-    """``answer``, ``label``, ``picture`` and ``confidence`` (N,)."""
+    """``answer``, ``label``, ``picture``, ``confidence`` and ``of_true``, the probability of the label; (N,) each."""
     zoom: ZoomScores | None = None
     """Of a model that zooms."""
     causal: Values = field(default_factory=Values)
     """What became of answers and crops when the picture was drawn again with one thing changed."""
+    rests_on: RestsOn = field(default_factory=RestsOn)
+    """What became of answers without the evidence, and without the rest."""
+    name_of: Callable[[int], str] | None = None
+    """Number of a picture → its file; None where there are no files."""
 
     def add(self, logits: Tensor, shares: Tensor, answer: Tensor, label: Tensor, picture: Tensor) -> None:
         """Keep the answers (B,) of a batch, with logits and probabilities (B,K)."""
@@ -60,7 +68,8 @@ class LabelScores:
             values["top5"] = among_first(logits, label, FIRST)
         self.answers.add_values(values)
         confidence = shares.gather(1, answer[:, None])[:, 0]  # (B,)
-        self.columns.keep(answer=answer, label=label, picture=picture, confidence=confidence)
+        of_true = shares.gather(1, label[:, None])[:, 0]  # (B,)
+        self.columns.keep(answer=answer, label=label, picture=picture, confidence=confidence, of_true=of_true)
 
     def metrics(self) -> dict[str, float]:
         """Of the answers."""
@@ -70,37 +79,38 @@ class LabelScores:
         return {**self.answers.means(), "calibration_error": error, **scales, **self.causal.means()}
 
     def summary(self) -> dict[str, Any]:
-        """Plain numbers, see :mod:`saccade.metrics.summary`."""
-        label = self.columns["label"]  # (N,)
-        commonest = float(torch.bincount(label).max() / len(label))
+        """Plain numbers, see :mod:`saccade.metrics.summary`; the verdict, and what was taken for what."""
+        label, picture = self.columns["label"], self.columns["picture"]  # (N,) each
+        guessed = label == commonest(label)  # (N,)
         zoom = ZoomScores() if self.zoom is None else self.zoom
         measured = (self.answers, self.causal, zoom.answers, zoom.crops)
+        guesses = {"commonest_label": guessed.double()}
         return {
             **summarise(
                 n=len(label),
                 metrics=self.metrics(),
                 maps=self.maps,
-                measured=[(values, self.columns["picture"]) for values in measured],
+                measured=[(values, picture) for values in measured],
                 attention=zoom.crops.means(),
-                baselines={"commonest_label": {"accuracy": commonest}, **zoom.baselines()},
+                baselines={"commonest_label": {"accuracy": float(guessed.double().mean())}, **zoom.baselines()},
             ),
-            "confusion": self.confusion(),
+            **verdict(self.answers["accuracy"], guesses, picture, maps=self.maps, rests_on=self.rests_on),
+            **self.details().to_json(None if self.name_of is None else self._place),
         }
 
-    def confusion(self) -> dict[str, Any]:
-        """The matrix with its classes, where these are few; and the most frequent mistakes."""
-        matrix = confusion_matrix(self.columns["answer"], self.columns["label"], len(self.classes))  # (K,K)
-        wrong = matrix.clone().fill_diagonal_(0)  # (K,K)
-        order = wrong.flatten().argsort(descending=True, stable=True)[:MISTAKES].tolist()
-        places = [(place // len(self.classes), place % len(self.classes)) for place in order]
-        mistakes = [
-            {"true": self.classes[true], "said": self.classes[said], "n": int(wrong[true, said])}
-            for true, said in places
-            if wrong[true, said]
-        ]
-        few = len(self.classes) <= MOST_SHOWN
-        shown = {"classes": list(self.classes), "matrix": matrix.tolist()} if few else {}
-        return {**shown, "mistakes": mistakes}
+    def details(self) -> Details:
+        """What was taken for what, class by class, and the worst mistakes."""
+        said, label, confidence, of_true = (self.columns[name] for name in ("answer", "label", "confidence", "of_true"))
+        return details_of(said, label, confidence, of_true, self.classes)
+
+    def _place(self, number: int) -> dict[str, Any]:
+        """The picture of answer ``number``."""
+        return {} if self.name_of is None else {"picture": self.name_of(int(self.columns["picture"][number]))}
+
+
+def commonest(labels: Tensor) -> int:
+    """The commonest of the labels (N,)."""
+    return int(torch.bincount(labels).argmax())
 
 
 @torch.no_grad()
@@ -123,7 +133,7 @@ def score_labels(
         batch_size: pictures at once; among them maps are exchanged for the shuffled baseline.
         progress: called with pictures done and pictures in all.
     """
-    scores = LabelScores(data.classes)
+    scores = LabelScores(data.classes, name_of=_files(data))
     chosen = _sampled(data, limit)  # (N,)
     done = 0
     for places in numbers_in_batches(len(chosen), batch_size):
@@ -135,7 +145,7 @@ def score_labels(
         answer = answers_of(output.trace)  # (B,)
         scores.add(output.logits, shares, answer, batch.label, numbers)
         if batch.evidence is not None and output.trace.looks_of_total:
-            beside = rival_maps(model, batch.images, answer)
+            beside = rival_maps(model, batch.images, answer) | _box_centres(data, numbers, output.trace, size)
             scores.maps.add_trace(output.trace, batch.evidence, groups=numbers, beside=beside)
         if isinstance(model, RacnnModel):
             scores.zoom = scores.zoom or ZoomScores()
@@ -144,7 +154,44 @@ def score_labels(
                 scores.causal.add_values(causal_values(model, raw, batch, again))
         done += len(numbers)
         progress(done, len(chosen))
+    _add_swaps(scores, model, data, chosen[sampled(len(chosen))], batch_size)
     return scores
+
+
+def _add_swaps(scores: LabelScores, model: PictureModel, data: LabelData, chosen: Tensor, batch_size: int) -> None:
+    """Ask again about the pictures ``chosen`` (n,) without their evidence, and without the rest."""
+    guess = commonest(scores.columns["label"])
+    for places in numbers_in_batches(len(chosen), batch_size):
+        batch = data.take(chosen[places])
+        if batch.evidence is None:
+            return
+        evidence, label = batch.evidence, batch.label
+
+        def right(images: Tensor, rows: Tensor, evidence: Tensor = evidence, label: Tensor = label) -> Tensor:
+            return model.logits_and_answer(seen(model, images, evidence[rows]))[1] == label[rows]
+
+        pictures = chosen[places].to(label.device)
+        scores.rests_on.add(batch.images, evidence, right, labels=label, pictures=pictures, guessed=label == guess)
+
+
+def _box_centres(data: LabelData, numbers: Tensor, trace: AttentionTrace, size: Size) -> dict[str, Baseline]:
+    """``box_centre``: the middle of the box round each mask, on the model's grids, where both are known."""
+    grids = grids_of(trace, size)
+    if not isinstance(data.source, LabelFiles) or grids is None:
+        return {}
+    box = data.source.boxes_of_masks(numbers)  # (B,4)
+    centre = (box[:, :2] + box[:, 2:]) / 2  # (B,2)
+    known = ~centre.isnan().any(1)  # (B,)
+    if not bool(known.any()):
+        return {}
+    grids = grids.to(centre.device)
+    return {"box_centre": Baseline(grids.through(lambda frame, cells: at_points(centre, frame, cells, size)), known)}
+
+
+def _files(data: LabelData) -> Callable[[int], str] | None:
+    """Number of a picture → its file, where there are files."""
+    source = data.source
+    return (lambda number: str(source.rows[number].image)) if isinstance(source, LabelFiles) else None
 
 
 def _sampled(data: LabelData, limit: int | None) -> Tensor:

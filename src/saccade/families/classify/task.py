@@ -130,7 +130,8 @@ class ClassifyTask(PictureTask):
         varied = derive_seed(self.seed, number)
         made = data.take(indices, varied) if data.config.augment is not None else data.as_kept(indices, varied)
         crops = crops_round(self.model, made.evidence) if needs_evidence(self.model) else {}
-        return {"images": made.images, "label": made.label, **crops}
+        evidence = {"evidence": made.evidence} if self.evidence_weight else {}
+        return {"images": made.images, "label": made.label, **crops, **evidence}
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Keyword arguments of ``forward_raw``."""
@@ -141,13 +142,20 @@ class ClassifyTask(PictureTask):
     def checked_loss(self, loss: Any, data: str) -> Any:
         """``loss``, once it is clear that the model can be taught by it."""
         check_zoom_loss(self.model, loss)
+        if weight := getattr(loss, "evidence_weight", 0.0):
+            if self.data_config.shift is not None:
+                raise ConfigError(
+                    "loss: evidence_weight: data.shift moves pictures without their evidence; take data.augment, or "
+                    "data.shift=null"
+                )
+            self.teach_places(weight, self.has_evidence)
         return loss
 
     def forward_options(self, loss: Any) -> dict[str, Any]:
         """What a step leaves out: scales that a loss does not need; masks, where it reads the logits alone."""
         if isinstance(loss, ZoomLoss):
             return {"last": last_scale(loss)}
-        can = isinstance(self.model, PictureModel) and self.model.can_leave_out_looks
+        can = isinstance(self.model, PictureModel) and self.model.can_leave_out_looks and not loss.evidence_weight
         return {"logits_only": True} if can else {}
 
     def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Any) -> dict[str, Tensor]:
@@ -155,7 +163,8 @@ class ClassifyTask(PictureTask):
         if isinstance(loss, ZoomLoss):
             return zoom_loss(raw, batch["label"], loss)
         logits, label = raw["logits"], batch["label"]  # (B,K), (B,)
-        return {"loss": cross_entropy(logits, label), "accuracy": (logits.argmax(-1) == label).float().mean()}
+        found = {"loss": cross_entropy(logits, label), "accuracy": (logits.argmax(-1) == label).float().mean()}
+        return self.with_evidence(found, raw, batch, loss.evidence_weight)
 
     def measures(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""

@@ -16,9 +16,12 @@ class Default:
 
     entropy: float = ENTROPY_WEIGHT
     """λ of the entropy bonus of REINFORCE."""
+    evidence_weight: float = 0.0
+    """Of what the map misses of the evidence, :mod:`saccade.losses.evidence`; 0: nobody says where to look."""
 
     def __post_init__(self) -> None:
         check_weight("entropy", self.entropy)
+        check_weight("evidence_weight", self.evidence_weight)
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,12 @@ class Reinforce(Default):
 @dataclass(frozen=True)
 class CrossEntropy:
     """Cross-entropy of the answer, whether or not the model draws locations."""
+
+    evidence_weight: float = 0.0
+    """As in :class:`Default`."""
+
+    def __post_init__(self) -> None:
+        check_weight("evidence_weight", self.evidence_weight)
 
 
 Loss = Default | Reinforce | CrossEntropy

@@ -19,6 +19,7 @@ from saccade.data.scenes.fused import made_by
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
+from saccade.families.question.losses import Loss
 from saccade.families.question.scene_data import SPECS, SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.scene_scores import score_scenes
 from saccade.families.question.task import QuestionTask
@@ -75,10 +76,11 @@ class SceneTask(QuestionTask):
 
     def noted(self) -> dict[str, str]:
         """The photographs behind the training scenes, by name."""
+        taught = super().noted()
         if self.data_config.name != "mbg":
-            return {}
+            return taught
         name = str(self.split("train").backgrounds)
-        return {"photographs": f"{name} ({FEW})" if name.startswith("shipped-") else name}
+        return {"photographs": f"{name} ({FEW})" if name.startswith("shipped-") else name, **taught}
 
     def learned_data(self) -> dict[str, Entries]:
         """The glyphs of the scenes, and the photographs behind them."""
@@ -99,6 +101,14 @@ class SceneTask(QuestionTask):
         if name == "train" and config.protocol == "unlimited":
             config = replace(config, seed=config.seed + self.seed)
         return SceneData(config, cast(Split, name), device=self.device)
+
+    def checked_loss(self, loss: Loss, data: str) -> Loss:
+        """Any loss, but that evidence of scenes does not follow pictures that are varied."""
+        if loss.evidence_weight and self.data_config.augment is not None:
+            raise ConfigError(
+                "loss: evidence_weight: the evidence of scenes is not varied with them; data.augment=null"
+            )
+        return super().checked_loss(loss, data)
 
     def training_batch(self, data: SceneData, indices: Tensor, number: int) -> SceneBatch:
         """The triples ``indices`` (B,); of fresh scenes, each picture once for all that is asked of it.

@@ -25,10 +25,10 @@ from saccade.data.tables.references import split_reference
 from saccade.data.tables.splits import checked_split, split_sizes
 from saccade.data.tables.wording import counted, summarised
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.batch import TableBatch
+from saccade.families.question.batch import TableBatch, evidence_of
 from saccade.families.question.readers import READERS, read_questions
 from saccade.families.question.table import Question, QuestionTable, with_known_words
-from saccade.geometry import Size, apply, apply_to_boxes, compose, invert
+from saccade.geometry import Size, apply, apply_to_boxes, compose, invert, sample
 
 __all__ = ["Question", "QuestionTable", "TableBatch", "TableData", "TableDataConfig"]
 
@@ -121,13 +121,14 @@ class TableData:
     def __len__(self) -> int:
         return self.size
 
-    def take(self, indices: Tensor, augment_seed: int | None = None) -> TableBatch:
+    def take(self, indices: Tensor, augment_seed: int | None = None, *, masks: bool = False) -> TableBatch:
         """The questions ``indices`` (B,), in that order.
 
         Args:
             indices: numbers of questions.
             augment_seed: for training, vary the pictures by it, if ``config.augment`` says how. Boxes and points follow
-                them; masks are left out.
+                them; masks are left out, unless they are asked for.
+            masks: whether masks follow varied pictures, too.
         """
         query, label, picture = self.questions(indices)
         indices = indices.long().to(self.device)
@@ -136,6 +137,9 @@ class TableData:
         if augment_seed is not None and self.config.augment is not None:
             images, frames = augment(images, self.config.augment, augment_seed)
             canvas = compose(canvas, frames)
+            if masks and self._has_masks:
+                laid = self._mask_batch(self._mask[indices]).float().unsqueeze(1)  # (B,1,H,W)
+                mask = sample(laid, frames, self.config.size, padding_mode="zeros")[:, 0] > 0.5  # (B,H,W)
         elif self._has_masks:
             mask = self._mask_batch(self._mask[indices])
         to_input = invert(canvas)  # (B,2,3)
@@ -150,6 +154,16 @@ class TableData:
             point=apply(to_input, self._point[indices]).float(),
             mask=mask,
         )
+
+    def evidence(self, indices: Tensor) -> Tensor:
+        """The evidence (B,H,W) bool of the questions ``indices`` (B,), on pictures that are not varied."""
+        _, _, picture = self.questions(indices)
+        indices = indices.long().to(self.device)
+        to_input = invert(self.pictures.canvas[picture])  # (B,2,3)
+        box = apply_to_boxes(to_input, self._box[indices]).float()
+        point = apply(to_input, self._point[indices]).float()
+        mask = self._mask_batch(self._mask[indices]) if self._has_masks else None
+        return evidence_of(box, point, mask, self.config.size)
 
     def questions(self, indices: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The questions ``indices`` (B,) alone: query (B,), label (B,) or (B,K), number of the picture (B,)."""

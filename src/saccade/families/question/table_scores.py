@@ -10,6 +10,9 @@ Baselines beside those of generated scenes: ``training_prior`` and ``training_pr
 in training; ``box_centre`` looks at the middle of the object's box and ``part_prior`` where the part asked for lies in
 its box on the mean over training, each on the model's grids and, as ``…_exact``, to the pixel. ``grid_oracle`` is the
 bound of the grids for the share of attention on the evidence, or near the click.
+
+Where a mask or the object's box is known, answers are asked for again without it and without the rest of the picture
+(:mod:`saccade.metrics.evidence_swap`); a point alone marks no object.
 """
 
 from __future__ import annotations
@@ -29,13 +32,16 @@ from saccade.families.question.table_data import TableBatch, TableData
 from saccade.families.question.task import right_answers
 from saccade.geometry import Size
 from saccade.metrics import blurred, distance, pointing, true_positive_strength, weighted_map
+from saccade.metrics.answers.details import details_of
 from saccade.metrics.columns import Columns, Values
+from saccade.metrics.evidence_swap import RestsOn, sampled
 from saccade.metrics.maps.grids import Grids, grids_of
 from saccade.metrics.maps.points import NEAR, at_points, diagonals, disc, exactly_at
 from saccade.metrics.maps.scorer import Baseline, MapScorer
 from saccade.metrics.summary import only_defined, summarise
+from saccade.metrics.verdict import verdict
 from saccade.models.base import QueryModel
-from saccade.tasks.forward_passes import BATCH, SeenPictures, answers_of, distinct, numbers_in_batches
+from saccade.tasks.forward_passes import BATCH, SeenPictures, answers_of, distinct, in_parts, numbers_in_batches
 from saccade.trace import AttentionTrace, Output
 
 BLUR = 1 / 20  # standard deviation of the blur that stands for "no longer there", as a share of the input's height
@@ -49,10 +55,17 @@ class TableScores:
 
     queries: tuple[str, ...]
     multi_label: bool
+    words: tuple[str, ...] = ()
+    """What can be answered."""
     answers: Values = field(default_factory=Values)
     maps: MapScorer = field(default_factory=MapScorer)
     columns: Columns = field(default_factory=Columns)
-    """``query`` and ``label`` of every question, and what was said: ``logits``, ``swapped``, ``prior…``."""
+    """``query`` and ``label`` of every question, and what was said: ``logits``, ``swapped``, ``prior…``; of one answer
+    ``answer``, ``confidence`` and ``of_true``, the probability of the label."""
+    rests_on: RestsOn = field(default_factory=RestsOn)
+    """What became of answers without the evidence, and without the rest."""
+    name_of: Callable[[int], dict[str, Any]] | None = None
+    """Number of a question → its picture and what is asked."""
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers, see :mod:`saccade.metrics.summary`."""
@@ -62,13 +75,40 @@ class TableScores:
             metrics = self._mean_precisions() | metrics
         else:
             metrics["accuracy_by_query"], counts["accuracy_by_query"] = self._by_query()
-        return summarise(
-            metrics=metrics,
-            maps=self.maps,
-            measured=[(self.answers, self.maps.groups)],
-            baselines=self._prior_baselines(),
-            counts=counts | self._how_many(),
-        )
+        habits = self._habits()
+        right = self.answers["top1" if self.multi_label else "accuracy"]
+        return {
+            **summarise(
+                metrics=metrics,
+                maps=self.maps,
+                measured=[(self.answers, self.maps.groups)],
+                baselines=self._prior_baselines(),
+                counts=counts | self._how_many(),
+            ),
+            **verdict(right, habits, self.maps.groups, maps=self.maps, rests_on=self.rests_on),
+            **({} if self.multi_label else self._details()),
+        }
+
+    def _details(self) -> dict[str, Any]:
+        """What was taken for what, answer by answer, and the worst mistakes."""
+        said, label, confidence, of_true = (self.columns[name] for name in ("answer", "label", "confidence", "of_true"))
+        return details_of(said, label, confidence, of_true, self.words).to_json(self._place)
+
+    def _place(self, number: int) -> dict[str, Any]:
+        """The picture and the words of question ``number``."""
+        return {} if self.name_of is None else self.name_of(int(self.columns["question"][number]))
+
+    def _habits(self) -> dict[str, Tensor]:
+        """Baseline of answers → 1 where it is right, (N,)."""
+        label = self.columns["label"]
+        found = {
+            name: right_answers(self.columns[name], label).double()
+            for name in ("training_prior", "training_prior_by_query")
+            if name in self.columns
+        }
+        if not found and not self.multi_label:
+            found = {"commonest_label": (label == torch.bincount(label).argmax()).double()}
+        return found
 
     def _how_many(self) -> dict[str, int]:
         """Questions that were scored, the pictures they are about, and the pictures whose pixels were swept."""
@@ -98,16 +138,14 @@ class TableScores:
 
     def _prior_baselines(self) -> dict[str, dict[str, float]]:
         """What answering by habit scores; nothing without training rows to learn habits from."""
-        label = self.columns["label"]
         found: dict[str, dict[str, float]] = {}
-        for name in ("training_prior", "training_prior_by_query"):
+        for name, right in self._habits().items():
             if name in self.columns:
-                habit = self.columns[name]  # (N,K)
-                right = float(right_answers(habit, label).double().mean())
+                share = float(right.mean())
                 found[name] = (
-                    {"weighted_map": weighted_map(habit, label), "top1": right}
+                    {"weighted_map": weighted_map(self.columns[name], self.columns["label"]), "top1": share}
                     if self.multi_label
-                    else {"accuracy": right}
+                    else {"accuracy": share}
                 )
         return found
 
@@ -137,7 +175,7 @@ def score_table(
             about the same picture are looked for.
         progress: called with questions done and questions in all; while some are swept, with those swept.
     """
-    scores = TableScores(data.queries, data.multi_label)
+    scores = TableScores(data.queries, data.multi_label, data.answers, name_of=partial(_named, data))
     images, words = [row.image for row in data.rows], [row.query for row in data.rows]
     chosen = sample_rows(images, table_folder(data.table.name), limit, words)  # (N,)
     is_swept = torch.zeros(data.size, dtype=torch.bool)  # by number of question
@@ -152,7 +190,8 @@ def score_table(
         output = model.wrap(seen.ask(batch.query, picture), size)
         other, has_other = _other_query(batch)  # (B,), (B,)
         swapped = torch.where(has_other[:, None], seen.ask(other, picture)["logits"], torch.nan)  # (B,K)
-        _add_answers(scores, output, swapped, batch)
+        _add_answers(scores, model, output, swapped, batch)
+        scores.columns.keep(question=numbers)
         _add_maps(scores, output.trace, batch, prior)
         if prior is not None:
             habit = prior.answers(batch.query)  # (B,K)
@@ -162,7 +201,45 @@ def score_table(
             _add_sweeps(scores, model, output.trace, batch, swept, partial(_tell, progress, done, total))
         done += len(batch)
         progress(done, total)
+    _add_swaps(scores, model, data, prior, chosen[sampled(total)], batch_size)
     return scores
+
+
+def _named(data: TableData, number: int) -> dict[str, Any]:
+    """The picture of question ``number``, and what is asked."""
+    row = data.rows[number]
+    return {"picture": str(row.image), "asked": row.query}
+
+
+def _add_swaps(
+    scores: TableScores,
+    model: QueryModel,
+    data: TableData,
+    prior: TrainingPrior | None,
+    chosen: Tensor,
+    batch_size: int,
+) -> None:
+    """Ask the questions ``chosen`` (n,) again without their evidence, and without the rest of the picture."""
+    for places in numbers_in_batches(len(chosen), batch_size):
+        batch = data.take(chosen[places])
+        region = batch.region()  # (B,H,W)
+        if not bool(region.any()):
+            continue
+        habit = None if prior is None else right_answers(prior.answers(batch.query), batch.label)
+        guessed = torch.zeros(len(batch)) if habit is None else habit.double().cpu()  # (B,)
+
+        def right(images: Tensor, rows: Tensor, batch: TableBatch = batch) -> Tensor:
+            return right_answers(in_parts(model, images, batch.query[rows])["logits"], batch.label[rows])
+
+        scores.rests_on.add(
+            batch.images,
+            region,
+            right,
+            labels=batch.label,
+            pictures=batch.picture,
+            guessed=guessed,
+            kinds=batch.query,
+        )
 
 
 def _tell(progress: Callable[[int, int], None], before: int, total: int, row: int) -> None:
@@ -177,7 +254,7 @@ def _sampled_for_sweeps(data: TableData, chosen: Tensor, sweeps: int) -> Tensor:
     return chosen[sample_pictures(images, table_folder(data.table.name), words, sweeps)]
 
 
-def _add_answers(scores: TableScores, output: Output, swapped: Tensor, batch: TableBatch) -> None:
+def _add_answers(scores: TableScores, model: QueryModel, output: Output, swapped: Tensor, batch: TableBatch) -> None:
     """The answer, the answer when something else in the picture is asked for, and that of the likeliest location.
 
     ``swapped`` (B,K) holds the logits of the something else, NaN where there is nothing else to ask.
@@ -188,6 +265,9 @@ def _add_answers(scores: TableScores, output: Output, swapped: Tensor, batch: Ta
     if scores.multi_label:
         scores.columns.keep(logits=output.logits, swapped=swapped)
     else:
+        shares, answer = model.probabilities(output.logits.float()), answers_of(output.trace)  # (B,K), (B,)
+        sure, of_true = (shares.gather(1, each[:, None])[:, 0] for each in (answer, batch.label))  # (B,) each
+        scores.columns.keep(answer=answer, confidence=sure, of_true=of_true)
         told = ~swapped.isnan().any(1)  # (B,)
         found["swapped_query"] = torch.where(told, right_answers(swapped, batch.label).double(), torch.nan)
     if "argmax_logits" in output.aux:

@@ -115,12 +115,18 @@ class TableTask(QuestionTask):
     def batch(self, data: TableData | QuestionFeatures, indices: Tensor, number: int) -> Batch:
         """The questions ``indices`` (B,) with their answers, and with their pictures or the features of those."""
         if isinstance(data, QuestionFeatures):
-            return data.take(indices)._asdict()
+            evidence = {"evidence": self.split("train").evidence(indices)} if self.evidence_weight else {}
+            return {**data.take(indices)._asdict(), **evidence}
         return super().batch(data, indices, number)
 
     def training_batch(self, data: TableData, indices: Tensor, number: int) -> TableBatch:
         """Questions (B,) with their pictures varied as the seed and the number of the batch say."""
-        return data.take(indices, augment_seed=derive_seed(self.seed, number))
+        return data.take(indices, augment_seed=derive_seed(self.seed, number), masks=bool(self.evidence_weight))
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether a training row has a box, a point or a mask."""
+        return any(row.split == "train" and (row.box or row.point or row.mask) for row in self.table.rows)
 
     def answers(self, model: QueryModel) -> Iterator[tuple[Tensor, Tensor]]:
         """Logits (B,K) and labels of the validation split; from kept features where the phase learns from such."""

@@ -35,6 +35,9 @@ class QueryBatch(Protocol):
     def label(self) -> Tensor:
         """(B,) ids, or (B,K) floats when several answers may hold."""
 
+    def evidence(self) -> Tensor:
+        """(B,H,W) bool: where the answer can be seen."""
+
     def __len__(self) -> int: ...
 
 
@@ -68,7 +71,8 @@ class QuestionTask(PictureTask):
     def batch(self, data: Any, indices: Tensor, number: int) -> Batch:
         """The questions ``indices`` (B,) with their pictures and answers."""
         made = self.training_batch(data, indices, number)
-        return {"images": made.images, "query": made.query, "label": made.label}
+        evidence = {"evidence": made.evidence()} if self.evidence_weight else {}
+        return {"images": made.images, "query": made.query, "label": made.label, **evidence}
 
     def training_batch(self, data: Any, indices: Tensor, number: int) -> QueryBatch:
         """The questions ``indices`` (B,) for training; ``number`` is that of this batch among those of all ranks."""
@@ -83,8 +87,14 @@ class QuestionTask(PictureTask):
         return {"images": images, "query": query, "asks": len(query) // len(images)}
 
     def checked_loss(self, loss: Loss, data: str) -> Loss:
-        """Any loss; whether the model draws what it needs is seen when it does."""
+        """Any loss whose evidence is there; whether the model draws what it needs is seen when it does."""
+        self.teach_places(loss.evidence_weight, self.has_evidence)
         return loss
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether training pictures say where answers can be seen."""
+        return True
 
     def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Loss) -> dict[str, Tensor]:
         """Cross-entropy of the answer plus whatever penalty the model names, and the share of right answers.
@@ -114,7 +124,7 @@ class QuestionTask(PictureTask):
         if "penalty" in raw:
             found["penalty"] = raw["penalty"].mean()
             found["loss"] = found["loss"] + found["penalty"]
-        return found
+        return self.with_evidence(found, raw, batch, loss.evidence_weight)
 
     def measures(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""

@@ -102,6 +102,18 @@ class Score:
     """For how many examples each metric is defined."""
     confusion: dict[str, Any] = field(default_factory=dict)
     """Of labels, where there is one for each example: what was taken for what, and how often."""
+    per_class: dict[str, Any] = field(default_factory=dict)
+    """Of such labels: pictures, recall and precision of each class."""
+    mistakes: tuple[dict[str, Any], ...] = ()
+    """Of such labels: the surest wrong answers."""
+    verdict: str = ""
+    """Against guessing, what the answers rest on, and maps against chance, see ``saccade.metrics.verdict``."""
+    against: dict[str, Any] = field(default_factory=dict)
+    """The comparisons behind the verdict."""
+    rests_on: dict[str, Any] = field(default_factory=dict)
+    """Answers without the evidence and without the rest; see ``saccade.metrics.evidence_swap``."""
+    maps_supervised: str = ""
+    """How the maps were taught where to look; empty where nobody taught them."""
     units: dict[str, str] = field(default_factory=dict)
     """Of metrics that are no fractions: what they count, such as ``task``."""
     published: dict[str, Any] = field(default_factory=dict)

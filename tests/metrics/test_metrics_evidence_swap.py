@@ -1,0 +1,121 @@
+"""Answers without their evidence: donors, pixels and the sentence, with models whose habits are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from saccade.errors import ShapeError
+from saccade.metrics.evidence_swap import RestsOn, changed, donors, sampled
+
+N, SIDE = 60, 8
+
+
+def test_donors_are_other_pictures_with_other_answers_to_the_same_question() -> None:
+    pictures = torch.tensor([0, 0, 1, 1, 2])
+    labels = torch.tensor([3, 4, 3, 5, 4])
+    kinds = torch.tensor([0, 1, 0, 1, 0])
+    found = donors(pictures, labels, kinds).tolist()
+    assert found[:4] == [4, 3, 4, 1]
+    assert found[4] in (0, 2)
+    assert donors(torch.tensor([0, 0]), torch.tensor([1, 2])).tolist() == [-1, -1]  # the same picture
+    assert donors(torch.tensor([0, 1]), torch.tensor([1, 1])).tolist() == [-1, -1]  # the same answer
+
+
+def test_donors_of_sets_share_no_label() -> None:
+    labels = torch.tensor([[1.0, 1, 0], [0, 1, 1], [0, 0, 1]])
+    assert donors(torch.arange(3), labels).tolist() == [2, -1, 0]
+
+
+def test_every_pixel_comes_from_where_it_should() -> None:
+    """A blur of an even picture is that picture, so each way has the value of its source, pixel by pixel."""
+    images, others = torch.full((1, 3, SIDE, SIDE), 0.25), torch.full((1, 3, SIDE, SIDE), 0.75)
+    evidence = torch.zeros(1, SIDE, SIDE, dtype=torch.bool)
+    evidence[:, 2:5, 3:6] = True
+    made = changed(images, others, evidence)
+    inside = evidence[:, None].expand(1, 3, -1, -1)
+    assert made["evidence_swapped"][inside].unique().tolist() == [0.75]
+    assert made["evidence_swapped"][~inside].unique().tolist() == [0.25]
+    assert made["rest_swapped"][inside].unique().tolist() == [0.25]
+    assert made["rest_swapped"][~inside].unique().tolist() == [0.75]
+    images[:, :, 3, 4] = 1.0  # a dot in the evidence
+    made = changed(images, others, evidence)
+    assert float(made["evidence_blurred"][0, 0, 3, 4]) < 0.9
+    assert float(made["rest_blurred"][0, 0, 3, 4]) == 1.0
+    with pytest.raises(ShapeError, match="evidence"):
+        changed(images, others, evidence[:, :4])
+
+
+def asked(answer: Callable[[Tensor], Tensor], labels: Tensor, images: Tensor, evidence: Tensor) -> RestsOn:
+    rests = RestsOn()
+    rests.add(
+        images,
+        evidence,
+        lambda some, rows: answer(some) == labels[rows],
+        labels=labels,
+        pictures=torch.arange(len(labels)),
+        guessed=labels == 0,
+    )
+    return rests
+
+
+def pictures_of(count: int = N) -> tuple[Tensor, Tensor, Tensor]:
+    """Class k has the value k in the evidence, at the right, and in the corner."""
+    labels = torch.arange(count) % 3
+    images = torch.full((count, 3, SIDE, SIDE), 5.0)
+    evidence = torch.zeros(count, SIDE, SIDE, dtype=torch.bool)
+    evidence[:, :, 4:] = True
+    images[:, :, :, 4:] = labels[:, None, None, None].float()
+    images[:, :, :2, :2] = labels[:, None, None, None].float()
+    return images, labels, evidence
+
+
+def reads_evidence(images: Tensor) -> Tensor:
+    return images[:, 0, SIDE // 2, -1].round().long()
+
+
+def reads_corner(images: Tensor) -> Tensor:
+    return images[:, 0, 0, 0].round().long()
+
+
+def test_who_reads_the_corner_is_named_and_who_reads_the_evidence_is_not() -> None:
+    images, labels, evidence = pictures_of()
+    corner = asked(reads_corner, labels, images, evidence)
+    assert corner.sentence() == "100 % right with the evidence gone (93 to 100; 100 % with it): it reads the background"
+    found = corner.summary()
+    assert (found["n"], found["pictures"]) == (N, N)
+    assert found["accuracy"]["rest_swapped"] == 0
+    own = asked(reads_evidence, labels, images, evidence)
+    assert own.sentence() == ""
+    assert own.summary()["accuracy"]["evidence_swapped"] == 0
+    assert own.summary()["accuracy"]["rest_swapped"] == 1
+
+
+def test_nothing_is_said_where_it_cannot_be_told() -> None:
+    images, labels, evidence = pictures_of(6)
+    assert asked(reads_corner, labels, images, evidence).sentence() == ""  # six pictures are too few
+    images, labels, evidence = pictures_of()
+    guess = asked(lambda some: torch.zeros(len(some), dtype=torch.int64), labels, images, evidence)
+    assert guess.sentence() == ""  # it knows nothing, with the evidence or without
+    assert asked(reads_corner, labels, images, torch.zeros_like(evidence)).summary() == {}
+    assert asked(reads_corner, labels, images, torch.ones_like(evidence)).summary() == {}
+
+
+def test_who_needs_both_is_not_named() -> None:
+    """It answers by the corner in a third of the pictures, and by the evidence in the others."""
+    images, labels, evidence = pictures_of()
+    images[:20, :, -1, 0] = 9.0  # outside the evidence
+
+    def mixed(some: Tensor) -> Tensor:
+        return torch.where(some[:, 0, -1, 0] == 9, reads_corner(some), reads_evidence(some))
+
+    assert asked(mixed, labels, images, evidence).sentence() == ""
+
+
+def test_the_sample_is_fixed_and_not_the_first_ones() -> None:
+    assert sampled(1000, 10).tolist() == sampled(1000, 10).tolist()
+    assert sorted(sampled(5).tolist()) == [0, 1, 2, 3, 4]
+    assert max(sampled(1000, 10).tolist()) > 100
