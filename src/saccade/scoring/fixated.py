@@ -33,7 +33,9 @@ class FixationPool:
         chosen = torch.arange(len(points))
         if len(points) > MOST_OTHERS:
             chosen = torch.randperm(len(points), generator=torch.Generator().manual_seed(0))[:MOST_OTHERS].sort().values
-        self._share = (points / scale.reshape(-1, 2))[chosen]  # (M,2): of the picture, or in pixels where it has no size
+        self._share = (points / scale.reshape(-1, 2))[
+            chosen
+        ]  # (M,2): of the picture, or in pixels where it has no size
         self._sized = self._sized[chosen]
         self._places: dict[str, list[int]] = {}
         for at, number in enumerate(chosen.tolist()):

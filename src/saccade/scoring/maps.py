@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.data.maps.arrays import MOST_BYTES, SUFFIXES, as_map, npy_header
+from saccade.data.maps.arrays import SUFFIXES, as_map, npy_header
 from saccade.data.maps.members import Members, open_members
-from saccade.data.maps.named import by_short_name, short_names
+from saccade.data.maps.named import SEPARATOR, by_short_name
 from saccade.errors import DataError, SaccadeError, ShapeError
 from saccade.untrusted import open_regular
 
@@ -98,16 +98,20 @@ class FileMaps(_Files):
 
 
 class RecordMaps(_Files):
-    """The total maps of records that ``saccade look --out`` wrote; the drawings beside them are no maps."""
+    """The total maps of records that ``saccade look --out`` wrote; the drawings beside them are no maps.
+
+    ``PICTURE-ask-QUESTION`` is called as other maps are, ``PICTURE__QUESTION``.
+    """
 
     def __init__(self, folder: Path, stems: Sequence[str]) -> None:
         self._folder = folder
-        super().__init__(str(folder), list(stems), 0)
+        self._stems = {stem.replace("-ask-", SEPARATOR): stem for stem in stems}
+        super().__init__(str(folder), list(self._stems), 0)
 
     def _read(self, path: str) -> Tensor:
         from saccade.record import read_record
 
-        trace = read_record(self._folder / f"{path}.json").trace
+        trace = read_record(self._folder / f"{self._stems[path]}.json").trace
         if not trace.looks_of_total:
             raise DataError(f"{path}: its looks lie on no picture")
         return trace.image_map("total")[0].float()  # (H,W)
@@ -126,21 +130,26 @@ class StackMaps:
         self._maps, self.where, self.ignored = maps, where, 0
         self._numbers = {name: at for at, name in enumerate(numbered(len(maps)) if names is None else names)}
         if len(self._numbers) != len(maps):
-            raise DataError(f"maps: {len(maps)} maps and {len(self._numbers)} different names; each needs one of its own")
+            raise DataError(
+                f"maps: {len(maps)} maps and {len(self._numbers)} different names; each needs one of its own"
+            )
 
     def paths(self) -> list[str] | None:
+        """See :class:`Maps`."""
         return list(self._numbers)
 
     def name(self, short: bool) -> None:
         """They have their names."""
 
     def each(self, at_once: int) -> Iterator[Chunk]:
+        """See :class:`Maps`."""
         names = list(self._numbers)
         for start in range(0, len(names), at_once):
             some = slice(start, start + at_once)
             yield Chunk(names[some], stack_tensor(self._maps[some]))
 
     def read(self, name: str) -> Tensor | None:
+        """See :class:`Maps`."""
         at = self._numbers.get(name)
         return None if at is None else stack_tensor(self._maps[at : at + 1])[0]
 
@@ -154,16 +163,19 @@ class MappingMaps:
         self._maps, self.where, self.ignored = maps, "maps in memory", 0
 
     def paths(self) -> list[str] | None:
+        """See :class:`Maps`."""
         return [str(name) for name in self._maps]
 
     def name(self, short: bool) -> None:
         """They have their names."""
 
     def each(self, at_once: int) -> Iterator[Chunk]:
+        """See :class:`Maps`."""
         for name, found in self._maps.items():
             yield one_map(str(name), found)
 
     def read(self, name: str) -> Tensor | None:
+        """See :class:`Maps`."""
         found = next((found for key, found in self._maps.items() if str(key) == name), None)
         return None if found is None else as_tensor(found, name)
 
@@ -177,17 +189,20 @@ class StreamMaps:
         self._maps, self.where, self.ignored = maps, "maps in memory", 0
 
     def paths(self) -> list[str] | None:
+        """See :class:`Maps`."""
         return None
 
     def name(self, short: bool) -> None:
         """They have their names."""
 
     def each(self, at_once: int) -> Iterator[Chunk]:
+        """See :class:`Maps`."""
         for number, found in enumerate(self._maps):
             is_pair = isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], str)
             yield one_map(*found) if is_pair else one_map(numbered_name(number), found)
 
     def read(self, name: str) -> Tensor | None:
+        """See :class:`Maps`."""
         return None
 
 

@@ -7,13 +7,17 @@ import io
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from saccade.metrics.intervals import Interval
+from saccade.scoring.maps import Maps
 from saccade.scoring.policies import Policies
+from saccade.scoring.truths import Truths
 
+SCORES, MAPS, PAGE = "scores.json", "maps.csv", "report.html"
 SCHEMA_VERSION = 1
 """Of the JSON file."""
 TITLES = {
@@ -33,7 +37,7 @@ ROWS = {
     "shuffled": "shuffled",
     "all_objects": "all objects, same grid",
     "all_objects_exact": "all objects, exact",
-    "grid_oracle": "best on the grid",
+    "grid_oracle": "bound",
     "points_exact": "the points themselves",
 }
 """Baselines and bounds as tables call them, in their order."""
@@ -66,6 +70,8 @@ class Scored:
     truth: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What else to tell: method, model."""
+    sources: tuple[Maps, Truths] | None = field(default=None, repr=False, compare=False)
+    """Where maps and truths can be read again, to be drawn."""
 
     @property
     def main(self) -> str:
@@ -80,8 +86,11 @@ class Scored:
         wanted = [name for name in TITLES if name in self.scores]
         rows = [["maps", *(_told(self.scores[name]) for name in wanted)]]
         for name, title in ROWS.items():
-            if name in self.baselines:
-                rows.append([title, *(_plain(self.baselines[name].get(score, math.nan)) for score in wanted)])
+            found = dict(self.baselines.get(name, {}))
+            if name == "grid_oracle" and self.counts["resized"]:  # of coarse cells, the best bounds strength alone
+                found = {score: value for score, value in found.items() if score == "true_positive_strength"}
+            if found:
+                rows.append([title, *(_plain(found.get(score, math.nan)) for score in wanted)])
         return ["", *(TITLES[name] for name in wanted)], rows
 
     def counted(self) -> str:
@@ -117,6 +126,18 @@ class Scored:
             "left_out": {reason: list(names[:_LISTED]) for reason, names in self.left_out.items() if names},
             "left_out_because": dict(list(self.notes.items())[:_LISTED]),
         }  # fmt: skip
+
+    def save(self, folder: str | Path, *, pictures: str | Path | None = None) -> list[Path]:
+        """Write scores.json, maps.csv and report.html to ``folder``; ``pictures``: the pictures, to draw maps on."""
+        from saccade.atomic import write_json, write_text
+        from saccade.scoring.page import score_page
+
+        place = Path(folder)
+        written = [write_json(place / SCORES, self.to_json()), write_text(place / MAPS, self.csv_text())]
+        if self.sources is not None:
+            page = score_page(self, *self.sources, pictures=None if pictures is None else Path(pictures))
+            written.append(page.save(place / PAGE))
+        return written
 
     def csv_text(self) -> str:
         """A row for each map, and for each that was left out, with the reason."""

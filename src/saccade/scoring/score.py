@@ -63,7 +63,7 @@ class _Scoring:
         self._maps, self._truths, self._policies, self._tell = maps, truths, policies, tell
         paths = maps.paths()
         sides = [truths.paths()] if paths is None else [paths, truths.paths()]
-        fixed = [path for side, found in zip((truths, maps), reversed(sides)) if side.is_fixed for path in found]
+        fixed = [*(truths.paths() if truths.is_fixed else ()), *((paths or ()) if maps.is_fixed else ())]
         short = short_names(sides, policies.separator) and not any("/" in path for path in fixed)
         maps.name(short)
         truths.name(short, policies.separator)
@@ -77,7 +77,8 @@ class _Scoring:
         self._names: list[str] = []
         self._left_out: dict[str, list[str]] = {reason: [] for reason in ("missing", "extra", "nan", "broken")}
         self._notes: dict[str, str] = {}
-        self._seen: set[str] = set()
+        self._seen: dict[str, int] = {}
+        """The place of each map in the order in which they came."""
         self._found: set[str] = set()
         self._counts = dict.fromkeys(("empty", "zero", "resized"), 0)
         self._has_objects: bool | None = None
@@ -86,8 +87,8 @@ class _Scoring:
         if self._truths.unusable and self._policies.broken == "stop":
             first = self._truths.unusable[0]
             raise DataError(
-                f"{self._truths.where}: {len(self._truths.unusable)} rows cannot be used, the first: {first}; mend it, or "
-                "leave such rows out and count them with --broken skip"
+                f"{self._truths.where}: {len(self._truths.unusable)} rows cannot be used, the first: {first}; mend it, "
+                "or leave such rows out and count them with --broken skip"
             )
         at_once = AT_ONCE if self._maps.is_stacked and self._truths.is_stacked else 1
         for done, chunk in enumerate(self._maps.each(at_once)):
@@ -98,8 +99,8 @@ class _Scoring:
         if not self._found:
             one, other = next(iter(self._seen)), next(iter(self._truths.names), "nothing")
             raise DataError(
-                f"no map has a truth: maps are called as '{one}', truths as '{other}'; give both the same names, or say "
-                "with --separator what stands between picture and question"
+                f"no map has a truth: maps are called as '{one}', truths as '{other}'; give both the same names, or "
+                "say with --separator what stands between picture and question"
             )
         self._add_missing()
         for key in list(self._waiting):
@@ -113,7 +114,7 @@ class _Scoring:
         for name in chunk.names:
             if name in self._seen:
                 raise DataError(f"two maps are called '{name}'; give each a name of its own")
-            self._seen.add(name)
+            self._seen[name] = len(self._seen)
         named = [truth_for(name, self._truths.names, self._policies.separator) for name in chunk.names]
         self._left_out["extra"] += [name for name, truth in zip(chunk.names, named) if truth is None]
         rows = [at for at, truth in enumerate(named) if truth is not None]
@@ -154,8 +155,8 @@ class _Scoring:
             shown = self._points.size_of(truths[0]) or size
         if size != shown and self._policies.resize == "never":
             raise DataError(
-                f"'{names[0]}': a map of {size[0]}×{size[1]} and a truth of {shown[0]}×{shown[1]} pixels; --resize truth "
-                "lays the map over the picture"
+                f"'{names[0]}': a map of {size[0]}×{size[1]} and a truth of {shown[0]}×{shown[1]} pixels; --resize "
+                "truth lays the map over the picture"
             )
         held = self._waiting[(size, shown, maps.dtype, maps.device)]
         held.names += names
@@ -210,8 +211,8 @@ class _Scoring:
         missing = [name for name in self._truths.expected(self._found) if name not in self._found]
         if missing and self._policies.missing == "stop":
             raise DataError(
-                f"{len(missing)} truths have no map, the first: '{missing[0]}'; --missing skip leaves them out and counts "
-                "them, --missing zero counts each as a map of zeros"
+                f"{len(missing)} truths have no map, the first: '{missing[0]}'; --missing skip leaves them out and "
+                "counts them, --missing zero counts each as a map of zeros"
             )
         self._left_out["missing"] = missing
         if self._policies.missing == "zero" and self._donors:
@@ -233,7 +234,9 @@ class _Scoring:
             shown = size if to_map else own
             self._pixels -= own[0] * own[1] * len(maps)
             laid, grids = self._laid(maps, shown)
-            empty = self._points.add(held.truths, laid, shown, groups, grids, self._stand_ins(held.names, groups, shown))
+            empty = self._points.add(
+                held.truths, laid, shown, groups, grids, self._stand_ins(held.names, groups, shown)
+            )
             self._count_empty(empty, held.names)
             return
         masks = torch.cat(held.masks)  # (B,H,W)
@@ -293,6 +296,9 @@ class _Scoring:
 
     def _scored(self) -> Scored:
         scorer = self._scorer if self._points is None else self._points.scorer
+        came = sorted(range(len(self._names)), key=lambda at: self._seen.get(self._names[at], len(self._seen) + at))
+        order = torch.tensor(came, dtype=torch.int64)  # (N,): as they came, not as they were scored
+        names = tuple(self._names[at] for at in came)
         intervals = scorer.intervals()
         means = scorer.total.means()
         if "pr_auc" in means:
@@ -318,15 +324,16 @@ class _Scoring:
             kind=self._truths.kind,
             scores=intervals,
             baselines={name: held.means() for name, held in scorer.baselines.items()},
-            names=tuple(self._names),
-            pictures=tuple(self._picture(name) for name in self._names),
-            values=scorer.total.values(),
+            names=names,
+            pictures=tuple(self._picture(name) for name in names),
+            values={name: values[order] for name, values in scorer.total.values().items()},
             left_out=left_out,
             notes=self._notes,
             counts=counts,
             policies=self._policies,
             maps=self._maps.where,
             truth=self._truths.where,
+            sources=(self._maps, self._truths),
         )
 
 

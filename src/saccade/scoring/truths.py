@@ -68,7 +68,7 @@ class Truths(Protocol):
         """The truths that should have a map, given those that have."""
 
     def evidence(self, names: Sequence[str], size: Size) -> Evidence:
-        """Masks of the truths ``names``, which have one size; ``size`` is that of the maps, for pictures without one."""
+        """Masks of truths that have one size; ``size`` is that of the maps, for pictures without one."""
 
     def points(self, name: str) -> Points:
         """Of a truth that is points."""
@@ -105,14 +105,17 @@ class MaskFiles(_Masks):
         self._separator = ""
 
     def paths(self) -> list[str]:
+        """See :class:`Truths`."""
         return self._members.names
 
     def name(self, short: bool, separator: str) -> None:
+        """See :class:`Truths`."""
         self._names, self._separator = by_short_name(self._members.names, short), separator
         if self._objects is not None:
             self._object_names = by_short_name(self._objects.names, short)
 
     def evidence(self, names: Sequence[str], size: Size) -> Evidence:
+        """See :class:`Truths`."""
         (name,) = names
         path = self._names[name]
         mask = as_mask(self._members.read(path, self._key), path)
@@ -143,12 +146,14 @@ class MaskStack(_Masks):
             raise DataError(f"truth: {len(self._masks)} masks and {len(self._names)} different names")
 
     def paths(self) -> list[str]:
+        """See :class:`Truths`."""
         return list(self._names)
 
     def name(self, short: bool, separator: str) -> None:
         """They have their names."""
 
     def evidence(self, names: Sequence[str], size: Size) -> Evidence:
+        """See :class:`Truths`."""
         rows = [self._names[name] for name in names]
         return Evidence(_rows(self._masks, rows), None if self._objects is None else _rows(self._objects, rows))
 
@@ -165,12 +170,15 @@ class MaskMapping(_Masks):
         self._separator = ""
 
     def paths(self) -> list[str]:
+        """See :class:`Truths`."""
         return list(self._names)
 
     def name(self, short: bool, separator: str) -> None:
+        """See :class:`Truths`."""
         self._separator = separator
 
     def evidence(self, names: Sequence[str], size: Size) -> Evidence:
+        """See :class:`Truths`."""
         (name,) = names
         mask = torch.from_numpy(as_mask(_array(self._names[name]), name))
         if self._objects is None:
@@ -187,15 +195,18 @@ class Marks:
     is_stacked = is_fixed = False
 
     def __init__(self, table: MarkTable) -> None:
-        self.where, self.kind, self.unusable = table.where, table.kind, table.unusable
+        self.where, self.unusable = table.where, table.unusable
+        self.kind: Kind = table.kind
         self._table = table
         self._names: dict[str, tuple[PictureMarks, str | None]] = {}
         self._separator = ""
 
     def paths(self) -> list[str]:
+        """See :class:`Truths`."""
         return list(self._table.pictures)
 
     def name(self, short: bool, separator: str) -> None:
+        """See :class:`Truths`."""
         self._separator = separator
         for path, marks in self._table.pictures.items():
             name = PurePosixPath(path).name if short else path
@@ -205,13 +216,16 @@ class Marks:
 
     @property
     def names(self) -> Mapping[str, Any]:
+        """See :class:`Truths`."""
         return self._names
 
     def expected(self, found: set[str]) -> list[str]:
+        """See :class:`Truths`."""
         of_labels = {name for name, (_, label) in self._names.items() if label is not None}
         return [name for name in self._names if (name in of_labels) == bool(found & of_labels)]
 
     def evidence(self, names: Sequence[str], size: Size) -> Evidence:
+        """See :class:`Truths`."""
         (name,) = names
         marks, label = self._names[name]
         size = marks.size or size
@@ -221,14 +235,10 @@ class Marks:
         return Evidence(mask, torch.from_numpy(marked_pixels(marks, marks.of(None), size))[None])
 
     def points(self, name: str) -> Points:
+        """See :class:`Truths`."""
         marks, label = self._names[name]
         at = torch.tensor([marks.places[number] for number in marks.of(label)], dtype=torch.float64).reshape(-1, 2)
         return Points(at, marks.size)
-
-    def picture(self, name: str) -> str:
-        """The picture that a truth is about."""
-        label = self._names[name][1]
-        return name if label is None else name.removesuffix(f"{self._separator}{label}")
 
 
 def open_truth(
@@ -313,7 +323,13 @@ def _stack(masks: Any, name: str) -> Any:
 
 def _rows(masks: Any, rows: list[int]) -> Tensor:
     """Masks (B,H,W) bool of a stack."""
-    found = masks[torch.tensor(rows, device=masks.device)] if isinstance(masks, Tensor) else torch.from_numpy(masks[rows])
-    if found.is_floating_point() and not bool(found.isfinite().all()):
+    if isinstance(masks, Tensor):
+        found = masks[torch.tensor(rows, device=masks.device)]
+        is_finite = not found.is_floating_point() or bool(found.isfinite().all())
+    else:
+        values = np.asarray(masks[rows])
+        is_finite = values.dtype.kind != "f" or bool(np.isfinite(values).all())
+        found = torch.from_numpy(values != 0)
+    if not is_finite:
         raise DataError("truth: a mask that holds NaN or infinity; make it of 0 and 1")
     return found if found.dtype == torch.bool else found != 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from saccade.scoring.maps import open_maps
@@ -28,7 +27,7 @@ def score(
 
     >>> import torch
     >>> mask = torch.zeros(4, 8, 8, dtype=torch.bool); mask[:, 2:4, 2:4] = True
-    >>> saccade.score(mask.float(), mask).scores["true_positive_strength"].mean
+    >>> score(mask.float(), mask).scores["true_positive_strength"].mean
     1.0
 
     Args:

@@ -60,7 +60,8 @@ def as_map(values: Array, name: str) -> npt.NDArray[np.float32]:
         peak = np.abs(values[np.isfinite(values)]).max(initial=0.0)
         if peak > 1e30 or 0 < peak < 1e-30:
             values = values / peak
-    return np.ascontiguousarray(values, dtype=np.float32)
+    values = np.ascontiguousarray(values, dtype=np.float32)
+    return values if values.flags.writeable else values.copy()  # torch warns of arrays that it could not write to
 
 
 def as_mask(values: Array, name: str) -> npt.NDArray[np.bool_]:
@@ -69,9 +70,9 @@ def as_mask(values: Array, name: str) -> npt.NDArray[np.bool_]:
         raise DataError(f"{name}: expected numbers, found {values.dtype}")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise DataError(f"{name}: a mask that holds NaN or infinity; make it of 0 and 1")
-    shape, inside = values.shape, values != 0
+    shape, inside = values.shape, np.asarray(values != 0)
     if inside.ndim == 3 and inside.shape[-1] in (3, 4):
-        inside = inside[..., :3].any(-1)  # (H,W)
+        inside = np.asarray(inside[..., :3].any(-1))  # (H,W)
     while inside.ndim > 2 and 1 in (inside.shape[0], inside.shape[-1]):
         inside = inside[0] if inside.shape[0] == 1 else inside[..., 0]
     if inside.ndim != 2 or inside.size == 0:
@@ -90,7 +91,7 @@ def npy_array(data: bytes, name: str) -> Array:
             if len(data) - file.tell() < int(np.prod(shape, dtype=object)) * dtype.itemsize:
                 raise DataError(f"{name}: cut short: fewer bytes than {shape} values of {dtype} need; write it again")
             file.seek(0)
-            return np.load(file, allow_pickle=False)
+            return np.asarray(np.load(file, allow_pickle=False))
         except (ValueError, EOFError, OSError, SyntaxError, TypeError) as error:
             raise DataError(f"{name}: damaged or no .npy file ({_line(error)}); write it again") from error
 
@@ -194,8 +195,8 @@ def _grey(data: bytes, name: str) -> Array:
     try:
         image = Image.open(io.BytesIO(data), formats=("PNG", "TIFF"))
         check_size(image.size, name, MOST_PIXELS)
-        if getattr(image, "n_frames", 1) > 1:
-            raise DataError(f"{name}: holds {image.n_frames} pictures; save one map in each file")
+        if (frames := getattr(image, "n_frames", 1)) > 1:
+            raise DataError(f"{name}: holds {frames} pictures; save one map in each file")
         image.load()
     except (DataError, MemoryError):
         raise

@@ -25,7 +25,8 @@ from saccade.untrusted import MOST_PIXELS
 
 Kind = Literal["boxes", "points"]
 _MOST_BYTES = 2**31
-_LABELS = ("label", "question", "category", "class")
+_IMAGES = ("image", "file_name", "file", "picture")
+_LABELS = ("label", "asked", "category", "class")
 
 
 @dataclass
@@ -136,7 +137,7 @@ _Mark = tuple[Kind, str, tuple[float, ...], str | None, Size | None]
 
 def _marks(cells: Mapping[str, Any]) -> Iterator[_Mark]:
     """The marks of one row: one, or those of all objects of a scene that saccade wrote."""
-    image = next((cells[name] for name in ("image", "file_name", "file", "picture") if not is_blank(cells.get(name))), "")
+    image = next((cells[name] for name in _IMAGES if not is_blank(cells.get(name))), "")
     if not isinstance(image, str) or not image.strip():
         raise UnusableRowError("no image")
     size = _size(cells)

@@ -113,7 +113,7 @@ class TarMembers(_Files):
 
     def __init__(self, path: Path, suffixes: Collection[str]) -> None:
         try:
-            self._archive = tarfile.open(path)
+            self._archive = tarfile.open(path)  # noqa: SIM115 (open as long as it is read)
             self._infos = {info.name.removeprefix("./"): info for info in self._archive if info.isreg()}
         except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
             raise DataError(f"{path}: damaged or no tar archive ({error}); pack it again") from error
@@ -143,9 +143,11 @@ class ArrayMembers:
 
     @property
     def names(self) -> list[str]:
+        """See :class:`Members`."""
         return list(self._held.names)
 
     def read(self, name: str, key: str | None = None, *, grey: bool = False) -> Array:
+        """See :class:`Members`."""
         return self._held.read(name)
 
 

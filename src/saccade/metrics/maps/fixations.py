@@ -12,7 +12,7 @@ auc_shuffled     the same over all points and the points of *other* pictures: a 
                  in any picture scores ½. Zhang et al. 2008
 ===============  ==================================================================================================
 
-These are the definitions of pysaliency (``NSS``, and ``AUC_per_image`` with ``uniform`` and ``shuffled`` non-fixations).
+These are the definitions of pysaliency: ``NSS``, and ``AUC_per_image`` with uniform and shuffled non-fixations.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class PointScorer:
             maps: (B,H,W), finite.
             points: (B,K,2), see the module.
             pool: (M,2) points of all pictures, in pixels of these.
-            own: (B,J,2) those of the pool that are of each picture itself, NaN where there are fewer; they do not count.
+            own: (B,J,2) points of the pool that are each picture's own, which do not count; NaN where there are fewer.
             groups: id of the picture of each map (B,).
             grids: where the maps were made; None: on pixels.
             donors: (B,H,W) a map of another picture for each, used where the batch cannot exchange its own.
@@ -181,8 +181,9 @@ class _Ranked:
         apart = (values[:, :, None] > theirs[:, None]).double() + 0.5 * (values[:, :, None] == theirs[:, None])
         mine = (apart * is_theirs[:, None]).sum(2)  # (B,K): pairs with points of the picture itself
         others = _below(self._pool[rows], values) - mine  # (B,K)
+        mean, spread, top = (each[rows] for each in self._moments)  # (B,) each
         return {
-            "nss": _nss(*(each[rows] for each in self._moments), values, exists),
+            "nss": _nss(mean, spread, top, values, exists),
             "auc_judd": _area(_below(self._pixels[rows], values), pixels, exists),
             "auc_shuffled": _area(others, self._counts[rows] - is_theirs.sum(1), exists),
         }
