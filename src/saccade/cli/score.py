@@ -25,7 +25,21 @@ def score(
         Path | None, typer.Option("--pictures", help="The pictures, to draw maps on.", show_default="grey")
     ] = None,
     out: OutFolder = None,
-    signed: Annotated[str, typer.Option("--signed", help="Negative values: keep, abs or positive.")] = "keep",
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "--method",
+            help="MAPS are pictures; make maps by own, gradcam, hirescam, gradxinput, ig, occlusion or rollout.",
+            show_default="none",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="Whose maps --method makes.", show_default="none")
+    ] = None,
+    signed: Annotated[
+        str | None,
+        typer.Option("--signed", help="Negative values: keep, abs or positive.", show_default="keep; abs of --method"),
+    ] = None,
     resize: Annotated[str, typer.Option("--resize", help="To the size of: truth, map; or never.")] = "truth",
     nan: Annotated[str, typer.Option("--nan", help="Maps with NaN: skip, zero or stop.")] = "skip",
     missing: Annotated[str, typer.Option("--missing", help="Truths without a map: skip, zero or stop.")] = "skip",
@@ -52,8 +66,10 @@ def score(
             truth,
             objects=objects,
             key=key,
+            method=method,
+            model=model,
             tell=tell,
-            signed=signed,
+            **({} if signed is None else {"signed": signed}),
             resize=resize,
             nan=nan,
             missing=missing,
@@ -61,11 +77,12 @@ def score(
             broken=broken,
             separator=separator,
         )
-    written = [] if out is None else found.save(out, pictures=pictures)
+    shown = maps if method is not None and pictures is None else pictures
+    written = [] if out is None else found.save(out, pictures=shown)
     if json:
         print_json(found.to_json())
         return
-    print_table(f"{maps} against {truth}", *found.table(), note=found.counted())
+    print_table(f"{found.maps} against {truth}", *found.table(), note=found.counted())
     if not quiet:
         remark(" · ".join(line.partition(":")[0] for line in found.policies.lines()))
         for path in written:
