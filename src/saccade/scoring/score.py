@@ -36,6 +36,8 @@ _PIXELS_WAITING = 1 << 25
 """Of truths whose maps wait for others of their size."""
 _DONORS = 16
 """Maps that are kept to stand in for those of other pictures, where a batch has but one picture."""
+_SETTLE = 8
+"""Batches after which the scores of all are brought together in memory."""
 
 Tell = Callable[[str, int, int], None]
 
@@ -82,6 +84,7 @@ class _Scoring:
         self._found: set[str] = set()
         self._counts = dict.fromkeys(("empty", "zero", "resized"), 0)
         self._has_objects: bool | None = None
+        self._batches = 0
 
     def run(self) -> Scored:
         if self._truths.unusable and self._policies.broken == "stop":
@@ -223,6 +226,11 @@ class _Scoring:
 
     def _score(self, held: _Waiting) -> None:
         """Score maps that have waited."""
+        self._batches += 1
+        if self._batches % _SETTLE == 0:  # small tensors between large ones would keep the allocator from reusing these
+            scorer = self._scorer if self._points is None else self._points.scorer
+            for kept in (scorer.total, *scorer.baselines.values()):
+                kept.values()
         maps = torch.cat(held.maps)  # (B,h,w)
         groups = torch.tensor([self._number(name) for name in held.names])  # (B,)
         size: Size = (maps.shape[-2], maps.shape[-1])
