@@ -64,6 +64,25 @@ def test_the_guide_scores_a_method_of_ones_own(capsys):
     assert names["found"]["attention"]["true_positive_strength"] == pytest.approx(marked, abs=5e-4)
 
 
+def test_the_guide_scores_maps_of_any_tool(tmp_path, monkeypatch, capsys):
+    """The script, the command and the lines of Python of the guide, word for word."""
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "guide.md").read_text().partition("### Score maps of any tool")[2]
+    script, lines = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:2]
+    exec(compile(script, "guide.md", "exec"), {})
+    command = re.search(r"```bash\nsaccade (score maps .*)\n```", text)[1]
+    done = CliRunner().invoke(app, command.split())
+    assert done.exit_code == 0, done.output
+    assert "20 of 20 scored" in done.stdout
+    assert (tmp_path / "scored" / "report.html").is_file()
+    names = {}
+    exec(compile(lines, "guide.md", "exec"), names)
+    found = names["found"]
+    assert found.scores["pointing"].mean == 1
+    assert found.baselines["shuffled"]["pointing"] < 0.5
+    assert "strength" in capsys.readouterr().out
+
+
 def test_the_guide_puts_attention_into_a_network_of_ones_own():
     text = (ROOT / "docs" / "guide.md").read_text().partition("### Attention in a network of your own")[2]
     block = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]

@@ -42,7 +42,7 @@ CORE = {
 NETWORKS = {"attention", "backbones", "models"}
 AROUND = {"data", "losses", "metrics", "show"}
 FAMILIES = {"families", "families/shared"}
-HELD = {"tasks", "engine", "zoo", "recorded", "sighting", "predict", "probing"}
+HELD = {"tasks", "engine", "zoo", "recorded", "sighting", "predict", "probing", "scoring"}
 TOP = {"tour", "scene_tour", "page", "query_model", "reproduction"}
 """Files and folders of a family that stand above the rest of it."""
 ALLOWED: dict[str, set[str]] = {
@@ -81,6 +81,8 @@ ALLOWED: dict[str, set[str]] = {
     "engine": CORE | {"families"},
     # frozen backbones under comparison: features, rivals, verdict; it knows labelled pictures, and no family
     "probing": CORE | NETWORKS | AROUND | {"tasks"},
+    # maps of strangers and their truth: it knows no model at all
+    "scoring": CORE | AROUND,
     # a family: its data, losses, scores, task
     "families/*": CORE | NETWORKS | AROUND | FAMILIES | {"tasks"},
     # what a user holds

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from saccade.verbs.average import average
     from saccade.verbs.compare import compare
     from saccade.verbs.evaluate import evaluate
+    from saccade.verbs.score import score
     from saccade.verbs.tour import tour
     from saccade.verbs.train import train
 
@@ -61,6 +62,7 @@ __all__ = [
     "load",
     "read_picture",
     "read_record",
+    "score",
     "tour",
     "train",
     "write_record",
@@ -81,6 +83,7 @@ _HOMES = {
     "load": "predict",
     "read_picture": "data.pictures.reading",
     "read_record": "record",
+    "score": "verbs.score",
     "tour": "verbs.tour",
     "train": "verbs.train",
     "write_record": "record",

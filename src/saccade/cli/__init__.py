@@ -27,6 +27,7 @@ from saccade.cli import (
     probe,
     report,
     reproduce,
+    score,
     serve,
     tour,
     train,
@@ -90,6 +91,7 @@ app.command()(tour.tour)
 app.command()(train.train)
 app.command()(average.average)
 app.command()(evaluate.evaluate)
+app.command()(score.score)
 app.command()(probe.probe)
 app.command()(reproduce.reproduce)
 app.command()(report.report)

@@ -31,6 +31,7 @@ from saccade.metrics.maps.faithfulness import (
     insertion,
     random_order,
 )
+from saccade.metrics.maps.fixations import PointScorer, auc_judd, auc_shuffled, nss
 from saccade.metrics.maps.glimpses import at_glimpses, at_random, cells_in_boxes, most_salient
 from saccade.metrics.maps.grids import Grid, Grids, grids_of
 from saccade.metrics.maps.localisation import iou, pointing, selectivity, true_positive_strength
@@ -62,6 +63,7 @@ __all__ = [
     "Mean",
     "MeteorWords",
     "NGramRarity",
+    "PointScorer",
     "PrCounts",
     "PrCurve",
     "Probability",
@@ -75,6 +77,8 @@ __all__ = [
     "at_glimpses",
     "at_random",
     "attention_near",
+    "auc_judd",
+    "auc_shuffled",
     "average_precision",
     "average_precisions",
     "baselines",
@@ -110,6 +114,7 @@ __all__ = [
     "most_salient",
     "multiset_counts",
     "no_counts",
+    "nss",
     "paired_difference",
     "pointing",
     "pointing_at",

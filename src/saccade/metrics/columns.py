@@ -67,8 +67,8 @@ class Values(Columns):
 
 
 def ends_of(score: str) -> Ends:
-    """Between which values the score of that name lies: 0 and 1, but for distances and what has units of its own."""
-    return None if score == "distance" or score.endswith("_raw") else SHARE
+    """Between which values the score of that name lies: 0 and 1, but for those with units of their own."""
+    return None if score in ("distance", "nss") or score.endswith("_raw") else SHARE
 
 
 def _alone(part: Tensor) -> Tensor:

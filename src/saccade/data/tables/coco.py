@@ -134,6 +134,14 @@ def _mask(annotations: Sequence[Mapping[str, Any]], image: Mapping[str, Any]) ->
     return drawn
 
 
+def segmentation(parts: Any, size: tuple[int, int]) -> Mask:
+    """One segmentation, polygons or run lengths, as a mask of a picture of ``size`` (H, W)."""
+    drawn = _runs(parts) if isinstance(parts, dict) else _polygons(parts, size)
+    if drawn.shape != size:
+        raise ValueError(f"run lengths of {drawn.shape[0]} × {drawn.shape[1]}, in a picture of {size[0]} × {size[1]}")
+    return drawn
+
+
 def _polygons(polygons: Sequence[Sequence[float]], size: tuple[int, int]) -> Mask:
     """What lies inside any of the polygons, each a list x y x y and so on."""
     _check(size)

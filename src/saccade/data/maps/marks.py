@@ -1,0 +1,237 @@
+"""Boxes and points as truth: tables (CSV, JSON, JSON lines), COCO annotations, and scenes that saccade wrote.
+
+A row names a picture (``image`` or ``file_name``) and has either a box, ``x1 y1 x2 y2`` or ``box``, or a point, ``x y``
+or ``point``, in pixels of the picture. It may have a ``label``: then a map called ``PICTURE__LABEL`` is compared with
+the rows of that label alone, and the other rows of the picture are its other objects. ``width`` and ``height`` are
+those of the picture; without them, coordinates are in pixels of the map.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, floor
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from saccade.data.tables.rows import UnusableRowError, box_in, csv_stream, is_blank, jsonl_stream, numbers_in
+from saccade.errors import DataError
+from saccade.geometry import Size
+from saccade.untrusted import MOST_PIXELS
+
+Kind = Literal["boxes", "points"]
+_MOST_BYTES = 2**31
+_IMAGES = ("image", "file_name", "file", "picture")
+_LABELS = ("label", "asked", "category", "class")
+
+
+@dataclass
+class PictureMarks:
+    """What is marked in one picture."""
+
+    size: Size | None = None
+    """(H, W), where it is known."""
+    places: list[tuple[float, ...]] = field(default_factory=list)
+    """Boxes xyxy or points (x, y), in pixels of the picture."""
+    labels: list[str | None] = field(default_factory=list)
+    segments: list[Any] = field(default_factory=list)
+    """Of COCO: the segmentation of each place, None where it has a box alone."""
+
+    def of(self, label: str | None) -> list[int]:
+        """The numbers of the places with that label; None: of all."""
+        return [at for at, found in enumerate(self.labels) if label is None or found == label]
+
+
+@dataclass
+class MarkTable:
+    """Marks of pictures by the path of the picture without its suffix."""
+
+    where: str
+    kind: Kind
+    pictures: dict[str, PictureMarks] = field(default_factory=dict)
+    unusable: list[str] = field(default_factory=list)
+    """Rows that could not be read, with the reason."""
+
+    def add(self, image: str, place: tuple[float, ...], label: str | None, size: Size | None, segment: Any) -> None:
+        """Add a mark."""
+        file = PurePosixPath(image.replace("\\", "/"))
+        held = self.pictures.setdefault(file.with_suffix("").as_posix() if file.suffix else str(file), PictureMarks())
+        if size is not None and held.size not in (None, size):
+            raise UnusableRowError("two sizes of one picture", f"{held.size} and {size}")
+        held.size = held.size or size
+        held.places.append(place)
+        held.labels.append(label)
+        held.segments.append(segment)
+
+
+def read_marks(path: Path) -> MarkTable:
+    """The table in a CSV, JSON or JSON lines file."""
+    suffix = path.suffix.lower()
+    if suffix == ".csv":
+        return _table(path, csv_stream(path, ["image"]))
+    if suffix == ".jsonl":
+        wrong: list[str] = []
+        table = _table(path, jsonl_stream(path, wrong))
+        table.unusable += wrong
+        return table
+    values = _json(path)
+    if isinstance(values, dict) and {"images", "annotations"} <= values.keys():
+        return _coco(path, values)
+    if isinstance(values, dict):
+        return _table(path, enumerate(_spread(path, values), start=1))
+    if not isinstance(values, list) or not all(isinstance(row, dict) for row in values):
+        raise DataError(
+            f"{path}: expected a list of rows with image and box or point, a mapping picture → boxes or points, or "
+            "COCO annotations"
+        )
+    return _table(path, enumerate(values, start=1))
+
+
+def marked_pixels(marks: PictureMarks, chosen: Sequence[int], size: Size) -> npt.NDArray[np.bool_]:
+    """The pixels (H,W) of a picture of ``size`` that the chosen boxes or segmentations touch."""
+    from saccade.data.tables.coco import segmentation
+
+    inside = np.zeros(size, dtype=bool)
+    for at in chosen:
+        if marks.segments[at] is not None:
+            try:
+                inside |= segmentation(marks.segments[at], size)
+            except (ValueError, TypeError, KeyError, IndexError) as error:
+                raise DataError(f"unreadable segmentation ({error})") from error
+            continue
+        x1, y1, x2, y2 = marks.places[at]
+        rows, columns = slice(max(0, floor(y1)), max(0, ceil(y2))), slice(max(0, floor(x1)), max(0, ceil(x2)))
+        inside[rows, columns] = True
+    return inside
+
+
+# ---------------------------------------------------------------- rows
+
+
+def _table(path: Path, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> MarkTable:
+    table: MarkTable | None = None
+    unusable: list[str] = []
+    for number, cells in rows:
+        try:
+            for kind, image, place, label, size in _marks(cells):
+                if table is None:
+                    table = MarkTable(str(path), kind)
+                if kind != table.kind:
+                    raise UnusableRowError(f"a row of {kind} in a table of {table.kind}")
+                table.add(image, place, label, size, None)
+        except UnusableRowError as error:
+            unusable.append(error.at(f"line {number}"))
+    if table is None:
+        first = f" ({unusable[0]})" if unusable else ""
+        raise DataError(f"{path}: no boxes and no points{first}; a row has image and x1 y1 x2 y2, box, x y or point")
+    table.unusable = unusable
+    return table
+
+
+_Mark = tuple[Kind, str, tuple[float, ...], str | None, Size | None]
+
+
+def _marks(cells: Mapping[str, Any]) -> Iterator[_Mark]:
+    """The marks of one row: one, or those of all objects of a scene that saccade wrote."""
+    image = next((cells[name] for name in _IMAGES if not is_blank(cells.get(name))), "")
+    if not isinstance(image, str) or not image.strip():
+        raise UnusableRowError("no image")
+    size = _size(cells)
+    objects = cells.get("objects")
+    if isinstance(objects, list):
+        for each in objects:
+            if not isinstance(each, dict):
+                raise UnusableRowError("unreadable objects")
+            yield _mark(image.strip(), each, size)
+        return
+    yield _mark(image.strip(), cells, size)
+
+
+def _mark(image: str, cells: Mapping[str, Any], size: Size | None) -> _Mark:
+    found = next((cells[name] for name in _LABELS if not is_blank(cells.get(name))), None)
+    label = None if found is None else str(found).strip()
+    corners = [cells.get(name) for name in ("x1", "y1", "x2", "y2")]
+    box = box_in(corners if not any(map(is_blank, corners)) else cells.get("box"))
+    if box is not None:
+        return "boxes", image, box, label, size
+    at = [cells.get("x"), cells.get("y")]
+    point = numbers_in(at if not any(map(is_blank, at)) else cells.get("point"), "point", 2)
+    if point is None:
+        raise UnusableRowError("neither box nor point")
+    return "points", image, point, label, size
+
+
+def _size(cells: Mapping[str, Any]) -> Size | None:
+    sides = [cells.get("height"), cells.get("width")]
+    if any(map(is_blank, sides)):
+        return None
+    found = numbers_in(sides, "size", 2) or (0, 0)
+    if min(found) < 1 or found[0] * found[1] > MOST_PIXELS or any(side != int(side) for side in found):
+        raise UnusableRowError("unreadable size", f"width {sides[1]}, height {sides[0]}")
+    return int(found[0]), int(found[1])
+
+
+def _spread(path: Path, values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Rows of a mapping picture → list of boxes or points."""
+    for image, places in values.items():
+        places = places if isinstance(places, list) else [places]
+        if places and not isinstance(places[0], (list, dict)):
+            places = [places]
+        for place in places:
+            if isinstance(place, dict):
+                yield {"image": image, **place}
+            elif isinstance(place, list) and len(place) in (2, 4):
+                yield {"image": image, "box" if len(place) == 4 else "point": place}
+            else:
+                raise DataError(f"{path}: '{image[:80]}': expected boxes of 4 numbers or points of 2")
+
+
+# ---------------------------------------------------------------- JSON, COCO
+
+
+def _json(path: Path) -> Any:
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise DataError(f"{path}: larger than {_MOST_BYTES:,} bytes; split it")
+        return json.loads(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not JSON ({error}); write it again") from error
+
+
+def _coco(path: Path, values: Mapping[str, Any]) -> MarkTable:
+    """Annotations of COCO: a box and perhaps a segmentation each, with the category as the label."""
+    table = MarkTable(str(path), "boxes")
+    try:
+        names = {each["id"]: str(each["name"]).strip() for each in values.get("categories", [])}
+        images = {each["id"]: each for each in values["images"]}
+        for number, each in enumerate(values["annotations"], start=1):
+            try:
+                image = images[each["image_id"]]
+                size = _size(image)
+                segment = each.get("segmentation") or None
+                if size is None and segment is not None:
+                    raise UnusableRowError("a segmentation in a picture without width and height")
+                x, y, width, height = map(float, each["bbox"]) if each.get("bbox") else (0.0, 0.0, 0.0, 0.0)
+                if segment is None:
+                    box_in([x, y, x + width, y + height])
+                label = names.get(each.get("category_id"))
+                table.add(str(image["file_name"]), (x, y, x + width, y + height), label, size, segment)
+            except UnusableRowError as error:
+                table.unusable.append(error.at(f"annotation {number}"))
+            except (ValueError, TypeError, KeyError, IndexError) as error:
+                table.unusable.append(f"unreadable annotation: annotation {number}, {error}")
+        for each in images.values():  # a picture without annotations has an empty mask
+            name = PurePosixPath(str(each["file_name"]).replace("\\", "/"))
+            table.pictures.setdefault(name.with_suffix("").as_posix(), PictureMarks(_size(each)))
+    except (KeyError, TypeError, UnusableRowError) as error:
+        raise DataError(
+            f"{path}: not as COCO has it ({type(error).__name__}: {error}); needed are lists of images (id, file_name, "
+            "width, height), categories (id, name) and annotations (image_id, category_id, bbox or segmentation)"
+        ) from error
+    return table

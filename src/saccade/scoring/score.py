@@ -1,0 +1,350 @@
+"""Scores maps against their truth, one after the other, in memory that does not grow with their size.
+
+Maps of one size whose truths have one size are gathered and scored together. What is kept of a map is its name and one
+number for each score. Baselines are made on the same pixels or, for a map that is coarser than its truth, on the same
+grid.
+
+Axes: B maps of a batch, h and w cells of a map, H and W pixels of its truth.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from saccade import geometry
+from saccade.data.maps.named import picture_of, short_names, truth_for
+from saccade.errors import DataError, SaccadeError
+from saccade.geometry import Size
+from saccade.metrics.intervals import Interval
+from saccade.metrics.maps.grids import Grid, Grids
+from saccade.metrics.maps.scorer import Baseline, MapScorer, can_exchange
+from saccade.scoring.fixated import FixationPool
+from saccade.scoring.maps import AT_ONCE, Chunk, Maps
+from saccade.scoring.policies import Policies
+from saccade.scoring.results import Scored
+from saccade.scoring.truths import Truths
+
+_PIXELS_AT_ONCE = 1 << 22
+"""Of truths that are scored together."""
+_PIXELS_WAITING = 1 << 25
+"""Of truths whose maps wait for others of their size."""
+_DONORS = 16
+"""Maps that are kept to stand in for those of other pictures, where a batch has but one picture."""
+_SETTLE = 8
+"""Batches after which the scores of all are brought together in memory."""
+
+Tell = Callable[[str, int, int], None]
+
+
+@dataclass
+class _Waiting:
+    """Maps of one size, with truths of one size, that were not scored yet."""
+
+    names: list[str] = field(default_factory=list)
+    truths: list[str] = field(default_factory=list)
+    maps: list[Tensor] = field(default_factory=list)
+    masks: list[Tensor] = field(default_factory=list)
+    objects: list[Tensor] = field(default_factory=list)
+
+
+def score_maps(
+    maps: Maps, truths: Truths, policies: Policies, *, tell: Tell = lambda what, done, total: None
+) -> Scored:
+    """Score all maps."""
+    return _Scoring(maps, truths, policies, tell).run()
+
+
+class _Scoring:
+    def __init__(self, maps: Maps, truths: Truths, policies: Policies, tell: Tell) -> None:
+        self._maps, self._truths, self._policies, self._tell = maps, truths, policies, tell
+        paths = maps.paths()
+        sides = [truths.paths()] if paths is None else [paths, truths.paths()]
+        fixed = [*(truths.paths() if truths.is_fixed else ()), *((paths or ()) if maps.is_fixed else ())]
+        short = short_names(sides, policies.separator) and not any("/" in path for path in fixed)
+        maps.name(short)
+        truths.name(short, policies.separator)
+        self._total = 0 if paths is None else len(paths)
+        self._waiting: dict[tuple[object, ...], _Waiting] = defaultdict(_Waiting)
+        self._pixels = 0
+        self._scorer = MapScorer()
+        self._points = FixationPool(truths, policies.separator) if truths.kind == "points" else None
+        self._numbers: dict[str, int] = {}
+        self._donors: list[tuple[str, Tensor]] = []
+        self._names: list[str] = []
+        self._left_out: dict[str, list[str]] = {reason: [] for reason in ("missing", "extra", "nan", "broken")}
+        self._notes: dict[str, str] = {}
+        self._seen: dict[str, int] = {}
+        """The place of each map in the order in which they came."""
+        self._found: set[str] = set()
+        self._counts = dict.fromkeys(("empty", "zero", "resized"), 0)
+        self._has_objects: bool | None = None
+        self._batches = 0
+
+    def run(self) -> Scored:
+        if self._truths.unusable and self._policies.broken == "stop":
+            first = self._truths.unusable[0]
+            raise DataError(
+                f"{self._truths.where}: {len(self._truths.unusable)} rows cannot be used, the first: {first}; mend it, "
+                "or leave such rows out and count them with --broken skip"
+            )
+        at_once = AT_ONCE if self._maps.is_stacked and self._truths.is_stacked else 1
+        for done, chunk in enumerate(self._maps.each(at_once)):
+            self._tell("scoring maps", done * at_once, self._total)
+            self._take(chunk)
+        if not self._seen:
+            raise DataError(f"{self._maps.where}: no maps; looked for .npy .npz .png .tif .h5 and records")
+        if not self._found:
+            one, other = next(iter(self._seen)), next(iter(self._truths.names), "nothing")
+            raise DataError(
+                f"no map has a truth: maps are called as '{one}', truths as '{other}'; give both the same names, or "
+                "say with --separator what stands between picture and question"
+            )
+        self._add_missing()
+        for key in list(self._waiting):
+            self._score(self._waiting.pop(key))
+        return self._scored()
+
+    # ---------------------------------------------------------------- one chunk
+
+    def _take(self, chunk: Chunk) -> None:
+        """Find the truths of a chunk, apply the policies, and let it wait for others of its size."""
+        for name in chunk.names:
+            if name in self._seen:
+                raise DataError(f"two maps are called '{name}'; give each a name of its own")
+            self._seen[name] = len(self._seen)
+        named = [truth_for(name, self._truths.names, self._policies.separator) for name in chunk.names]
+        self._left_out["extra"] += [name for name, truth in zip(chunk.names, named) if truth is None]
+        rows = [at for at, truth in enumerate(named) if truth is not None]
+        if not rows:
+            return
+        self._found |= {truth for truth in named if truth is not None}
+        try:
+            if isinstance(chunk.maps, SaccadeError):
+                raise chunk.maps
+            is_whole = len(rows) == len(chunk.names)
+            found = chunk.maps if is_whole else chunk.maps[torch.tensor(rows, device=chunk.maps.device)]
+            self._wait([chunk.names[at] for at in rows], [str(named[at]) for at in rows], found)
+        except SaccadeError as error:
+            if self._policies.broken == "stop":
+                cure = "" if "--" in str(error) else "; --broken skip leaves such maps out and counts them"
+                raise DataError(f"{error}{cure}") from error
+            self._left_out["broken"] += [chunk.names[at] for at in rows]
+            self._notes |= {chunk.names[at]: str(error) for at in rows}
+
+    def _wait(self, names: list[str], truths: list[str], maps: Tensor) -> None:
+        maps, kept = self._finite(maps, names)
+        names, truths = [names[at] for at in kept], [truths[at] for at in kept]
+        if not names:
+            return
+        maps = self._positive(maps, names)
+        self._hold_donor(names[0], maps[0])
+        size = (maps.shape[-2], maps.shape[-1])
+        masks = objects = None
+        if self._points is None:
+            masks, objects = self._truths.evidence(truths, size)
+            shown = (masks.shape[-2], masks.shape[-1])
+            if self._has_objects not in (None, objects is not None):
+                raise DataError(
+                    f"'{names[0]}': some maps are about a picture and some about one of its labels; score them apart"
+                )
+            self._has_objects = objects is not None
+        else:
+            shown = self._points.size_of(truths[0]) or size
+        if size != shown and self._policies.resize == "never":
+            raise DataError(
+                f"'{names[0]}': a map of {size[0]}×{size[1]} and a truth of {shown[0]}×{shown[1]} pixels; --resize "
+                "truth lays the map over the picture"
+            )
+        held = self._waiting[(size, shown, maps.dtype, maps.device)]
+        held.names += names
+        held.truths += truths
+        held.maps.append(maps)
+        if masks is not None:
+            held.masks.append(masks.to(maps.device))
+        if objects is not None:
+            held.objects.append(objects.to(maps.device))
+        pixels = shown[0] * shown[1]
+        self._pixels += pixels * len(names)
+        if len(held.names) >= AT_ONCE or len(held.names) * pixels >= _PIXELS_AT_ONCE:
+            self._score(self._waiting.pop((size, shown, maps.dtype, maps.device)))
+        while self._pixels > _PIXELS_WAITING:
+            self._score(self._waiting.pop(max(self._waiting, key=lambda key: len(self._waiting[key].names))))
+
+    def _finite(self, maps: Tensor, names: Sequence[str]) -> tuple[Tensor, list[int]]:
+        """The maps that are finite, or made so, and their numbers."""
+        finite = maps.isfinite()
+        if bool(finite.all()):
+            return maps, list(range(len(names)))
+        whole = finite.flatten(1).all(1).tolist()
+        broken = [name for name, is_whole in zip(names, whole) if not is_whole]
+        if self._policies.nan == "stop":
+            raise DataError(f"'{broken[0]}': holds NaN or infinity; --nan skip leaves it out, --nan zero makes it 0")
+        self._left_out["nan"] += broken if self._policies.nan == "skip" else []
+        if self._policies.nan == "zero":
+            return torch.where(finite, maps, torch.zeros_like(maps)), list(range(len(names)))
+        kept = [at for at, is_whole in enumerate(whole) if is_whole]
+        return maps[torch.tensor(kept, dtype=torch.int64, device=maps.device)], kept
+
+    def _positive(self, maps: Tensor, names: Sequence[str]) -> Tensor:
+        if self._policies.signed == "abs":
+            return maps.abs()
+        if self._policies.signed == "positive":
+            return maps.clamp(min=0)
+        if self._points is None and bool((maps < 0).any()):
+            at = int((maps < 0).flatten(1).any(1).nonzero()[0, 0])
+            raise DataError(
+                f"'{names[at]}': is negative somewhere, and a share of such a map is none; --signed abs takes absolute "
+                "values, --signed positive what lies above 0"
+            )
+        return maps
+
+    def _hold_donor(self, name: str, found: Tensor) -> None:
+        """Keep a map of this picture; later ones take the place of earlier ones in turn."""
+        picture = self._picture(name)
+        if not any(picture == held for held, _ in self._donors):
+            self._donors = [*self._donors[-_DONORS + 1 :], (picture, found.clone())]
+
+    def _add_missing(self) -> None:
+        missing = [name for name in self._truths.expected(self._found) if name not in self._found]
+        if missing and self._policies.missing == "stop":
+            raise DataError(
+                f"{len(missing)} truths have no map, the first: '{missing[0]}'; --missing skip leaves them out and "
+                "counts them, --missing zero counts each as a map of zeros"
+            )
+        self._left_out["missing"] = missing
+        if self._policies.missing == "zero" and self._donors:
+            for name in missing:
+                self._wait([name], [name], torch.zeros_like(self._donors[-1][1])[None])
+
+    # ---------------------------------------------------------------- one batch
+
+    def _score(self, held: _Waiting) -> None:
+        """Score maps that have waited."""
+        self._batches += 1
+        if self._batches % _SETTLE == 0:  # small tensors between large ones would keep the allocator from reusing these
+            scorer = self._scorer if self._points is None else self._points.scorer
+            for kept in (scorer.total, *scorer.baselines.values()):
+                kept.values()
+        maps = torch.cat(held.maps)  # (B,h,w)
+        groups = torch.tensor([self._number(name) for name in held.names])  # (B,)
+        size: Size = (maps.shape[-2], maps.shape[-1])
+        self._names += held.names
+        self._counts["zero"] += int((maps == 0).flatten(1).all(1).sum())
+        to_map = self._policies.resize == "map"
+        if self._points is not None:
+            own = self._points.size_of(held.truths[0]) or size
+            shown = size if to_map else own
+            self._pixels -= own[0] * own[1] * len(maps)
+            laid, grids = self._laid(maps, shown)
+            empty = self._points.add(
+                held.truths, laid, shown, groups, grids, self._stand_ins(held.names, groups, shown)
+            )
+            self._count_empty(empty, held.names)
+            return
+        masks = torch.cat(held.masks)  # (B,H,W)
+        self._pixels -= masks.numel()
+        objects = torch.cat(held.objects) if held.objects else None
+        if to_map:
+            masks, objects = _reduced(masks, size), None if objects is None else _reduced(objects, size)
+        shown = (masks.shape[-2], masks.shape[-1])
+        self._count_empty(~masks.flatten(1).any(1), held.names)
+        laid, grids = self._laid(maps, shown)
+        donors = self._stand_ins(held.names, groups, shown)
+        beside = {} if donors is None else {"shuffled": donors}
+        if grids is None:  # on pixels the best map is the mask itself
+            beside["grid_oracle"] = Baseline(masks.to(laid.dtype))
+        self._scorer.add(laid, masks, groups=groups, objects=objects, grids=grids, beside=beside)
+
+    def _laid(self, maps: Tensor, shown: Size) -> tuple[Tensor, Grids | None]:
+        """Maps over pictures of that size, and the grid they were made on where it is coarser than pixels."""
+        size = (maps.shape[-2], maps.shape[-1])
+        if size == shown:
+            return maps, None
+        self._counts["resized"] += len(maps)
+        if size[0] >= shown[0] and size[1] >= shown[1]:
+            return F.adaptive_avg_pool2d(maps[:, None], shown)[:, 0], None
+        frame = geometry.scale_shift((shown[1] / size[1], shown[0] / size[0]), (0.0, 0.0))
+        return geometry.project(maps, frame, shown), Grids((Grid(frame, size),))
+
+    def _stand_ins(self, names: Sequence[str], groups: Tensor, shown: Size) -> Baseline | None:
+        """A map of another picture for each map of a batch that cannot exchange its own; None where it can."""
+        if can_exchange(groups):
+            return None
+        counted = self._counts["resized"]
+        chosen, known = [], []
+        for at, name in enumerate(names):
+            others = [found for picture, found in self._donors if picture != self._picture(name)]
+            known.append(bool(others))
+            donor = others[at % len(others)] if others else self._donors[0][1]
+            chosen.append(self._laid(donor[None], shown)[0])
+        self._counts["resized"] = counted
+        return Baseline(torch.cat(chosen), torch.tensor(known)) if any(known) else None
+
+    def _count_empty(self, empty: Tensor, names: Sequence[str]) -> None:
+        if not bool(empty.any()):
+            return
+        if self._policies.empty == "stop":
+            name = names[int(empty.nonzero()[0, 0])]
+            raise DataError(f"the truth of '{name}' is empty; --empty skip leaves such maps out and counts them")
+        self._counts["empty"] += int(empty.sum())
+
+    def _picture(self, name: str) -> str:
+        return picture_of(name, self._policies.separator)
+
+    def _number(self, name: str) -> int:
+        return self._numbers.setdefault(self._picture(name), len(self._numbers))
+
+    # ---------------------------------------------------------------- the end
+
+    def _scored(self) -> Scored:
+        scorer = self._scorer if self._points is None else self._points.scorer
+        came = sorted(range(len(self._names)), key=lambda at: self._seen.get(self._names[at], len(self._seen) + at))
+        order = torch.tensor(came, dtype=torch.int64)  # (N,): as they came, not as they were scored
+        names = tuple(self._names[at] for at in came)
+        intervals = scorer.intervals()
+        means = scorer.total.means()
+        if "pr_auc" in means:
+            n = max((found.n for found in intervals.values()), default=0)
+            pictures = max((found.images for found in intervals.values()), default=0)
+            nan = float("nan")
+            intervals["pr_auc"] = Interval(means["pr_auc"], nan, nan, n, pictures, len(self._names) - n)
+        counts = {
+            "maps": len(self._seen),
+            "truths": len(self._truths.expected(self._found)),
+            "scored": len(self._names) - self._counts["empty"],
+            "pictures": len(self._numbers),
+            **{reason: len(names) for reason, names in self._left_out.items()},
+            **self._counts,
+            "rows": len(self._truths.unusable),
+            "ignored": self._maps.ignored,
+            **({} if self._points is None else {"outside": self._points.outside}),
+        }
+        left_out = {reason: tuple(names) for reason, names in self._left_out.items()}
+        if self._policies.missing == "zero":
+            left_out["missing"] = ()  # they are among those that were scored
+        return Scored(
+            kind=self._truths.kind,
+            scores=intervals,
+            baselines={name: held.means() for name, held in scorer.baselines.items()},
+            names=names,
+            pictures=tuple(self._picture(name) for name in names),
+            values={name: values[order] for name, values in scorer.total.values().items()},
+            left_out=left_out,
+            notes=self._notes,
+            counts=counts,
+            policies=self._policies,
+            maps=self._maps.where,
+            truth=self._truths.where,
+            sources=(self._maps, self._truths),
+        )
+
+
+def _reduced(masks: Tensor, size: Size) -> Tensor:
+    """Masks (B,H,W) at another size: a pixel is in a mask where half of it was."""
+    return F.adaptive_avg_pool2d(masks.float()[:, None], size)[:, 0] >= 0.5

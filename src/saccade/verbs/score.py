@@ -1,0 +1,66 @@
+"""Score maps that anyone made, against masks, boxes or points; and write what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from saccade.errors import ConfigError
+from saccade.scoring.maps import open_maps
+from saccade.scoring.policies import Policies
+from saccade.scoring.results import Scored
+from saccade.scoring.score import Tell, score_maps
+from saccade.scoring.truths import open_truth
+
+
+def score(
+    maps: Any,
+    truth: Any,
+    *,
+    objects: Any = None,
+    kind: str | None = None,
+    names: Sequence[str] | None = None,
+    key: str | None = None,
+    method: Any = None,
+    model: Any = None,
+    tell: Tell = lambda what, done, total: None,
+    **policies: str,
+) -> Scored:
+    """How maps lie on what they should lie on, beside baselines and bounds; no model is needed.
+
+    >>> import torch
+    >>> mask = torch.zeros(4, 8, 8, dtype=torch.bool); mask[:, 2:4, 2:4] = True
+    >>> score(mask.float(), mask).scores["true_positive_strength"].mean
+    1.0
+
+    Args:
+        maps: a path (folder, zip, tar, .npy, .npz, .h5, records), an array or tensor (N,H,W) on any device, a mapping
+            from names to maps (H,W), or an iterable of maps or of pairs (name, map), which is read once.
+        truth: a path (masks, or a table of boxes or points), masks (N,H,W), or a mapping from names.
+        objects: masks of all objects of the same kind as ``truth``, for ``selectivity``.
+        kind: what a truth in memory holds: masks, boxes (n,4) or points (n,2) of each picture; None: masks.
+        names: of maps and truths in memory that have none: ``PICTURE`` or ``PICTURE__QUESTION``.
+        key: of the array in files that hold several.
+        method: ``maps`` is a folder of pictures, and this makes their maps: own, gradcam, hirescam, gradxinput, ig,
+            occlusion or rollout of ``model``; or a function of the path of a picture and a question (or None).
+        model: a zoo name, a model folder, a run folder, or a predictor.
+        tell: called with what is going on, how far it is, and how far it goes.
+        policies: signed, resize, nan, missing, empty, broken and separator, see :class:`Policies`.
+    """
+    told = open_truth(truth, objects=objects, kind=kind, names=names, key=key)
+    if method is None:
+        if model is not None:
+            raise ConfigError("model: it needs a method, such as own or gradcam; maps that are there need no model")
+        return score_maps(open_maps(maps, key=key, names=names), told, Policies(**policies), tell=tell)
+    from saccade.predict import load
+    from saccade.verbs.score_methods import method_maps
+
+    chosen = Policies(**{"signed": "abs", **policies})
+    predictor = load(model) if isinstance(model, (str, Path)) else model
+    made = method_maps(Path(maps), method, predictor, told, chosen.separator)
+    found = score_maps(made, told, chosen, tell=tell)
+    called = method if isinstance(method, str) else getattr(method, "__name__", type(method).__name__)
+    settings = {"method": called, "model": None if predictor is None else predictor.name}
+    return replace(found, settings=settings)

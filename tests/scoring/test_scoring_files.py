@@ -1,0 +1,363 @@
+"""Files of strangers as maps and as truth: what is read, and what is refused with the reason."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import saccade
+from saccade.errors import ConfigError, DataError, MissingExtraError
+
+STRENGTH = "true_positive_strength"
+SIZE = (12, 10)
+
+
+@pytest.fixture
+def truth(tmp_path):
+    """Masks of four pictures, as .npy."""
+    folder = tmp_path / "truth"
+    folder.mkdir()
+    for number, mask in enumerate(masks()):
+        np.save(folder / f"p{number}.npy", mask)
+    return folder
+
+
+def masks() -> np.ndarray:
+    found = np.zeros((4, *SIZE), bool)
+    for number in range(4):
+        found[number, number : number + 4, 2:6] = True
+    return found
+
+
+def maps() -> np.ndarray:
+    return np.random.default_rng(0).integers(1, 200, (4, *SIZE)).astype(np.uint8)
+
+
+def write_all(folder, write):
+    folder.mkdir()
+    for number, map_ in enumerate(maps()):
+        write(folder / f"p{number}", map_)
+    return folder
+
+
+def as_npz(stem, map_):
+    np.savez_compressed(stem.with_suffix(".npz"), weights=map_)
+
+
+def as_grey(stem, map_):
+    Image.fromarray(map_).save(stem.with_suffix(".png"))
+
+
+def as_deep(stem, map_):
+    Image.fromarray(map_.astype(np.uint16) * 300).save(stem.with_suffix(".png"))
+
+
+def as_palette(stem, map_):
+    image = Image.fromarray(map_, mode="L").convert("P")
+    image.putpalette([value for grey in range(256) for value in (grey, grey, grey)])
+    image.save(stem.with_suffix(".png"))
+
+
+def as_rgb(stem, map_):
+    Image.fromarray(map_).convert("RGB").save(stem.with_suffix(".png"))
+
+
+def as_tiff(stem, map_):
+    Image.fromarray(map_.astype(np.float32)).save(stem.with_suffix(".tiff"))
+
+
+def as_h5(stem, map_):
+    import h5py
+
+    with h5py.File(stem.with_suffix(".h5"), "w") as file:
+        file["map"] = map_
+
+
+def as_batch_of_one(stem, map_):
+    np.save(stem.with_suffix(".npy"), map_[None, None].astype(np.float64))
+
+
+WAYS = (as_npz, as_grey, as_deep, as_palette, as_rgb, as_tiff, as_h5, as_batch_of_one)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_every_format_gives_the_same_scores(way, tmp_path, truth):
+    expected = saccade.score(maps(), masks()).values[STRENGTH]
+    found = saccade.score(write_all(tmp_path / "maps", way), truth)
+    assert found.values[STRENGTH].tolist() == pytest.approx(expected.tolist(), rel=1e-5)
+
+
+def test_archives_and_files_of_several_arrays_give_the_same_scores(tmp_path, truth):
+    import h5py
+
+    folder = write_all(tmp_path / "maps", as_npz)
+    with zipfile.ZipFile(tmp_path / "maps.zip", "w") as archive:
+        for file in folder.iterdir():
+            archive.write(file, f"inner/{file.name}")
+        archive.writestr("__MACOSX/inner/._p0.npz", b"junk")
+        archive.writestr("readme.txt", b"hello")
+    with tarfile.open(tmp_path / "maps.tar.gz", "w:gz") as archive:
+        archive.add(folder, "inner")
+    named = {f"p{number}": map_ for number, map_ in enumerate(maps())}
+    np.savez(tmp_path / "maps.npz", **named)
+    with h5py.File(tmp_path / "maps.h5", "w") as file:
+        for name, map_ in named.items():
+            file[f"test/{name}"] = map_
+    np.save(tmp_path / "maps.npy", maps())
+    np.save(tmp_path / "truth.npy", masks())
+    expected = saccade.score(maps(), masks()).values[STRENGTH].tolist()
+    for name in ("maps.zip", "maps.tar.gz", "maps.npz", "maps.h5"):
+        found = saccade.score(tmp_path / name, truth)
+        assert dict(zip(found.names, found.values[STRENGTH].tolist())) == pytest.approx(
+            dict(zip(("p0", "p1", "p2", "p3"), expected))
+        )
+    assert saccade.score(tmp_path / "maps.zip", truth).counts["ignored"] == 1
+    stacked = saccade.score(tmp_path / "maps.npy", tmp_path / "truth.npy")
+    assert stacked.values[STRENGTH].tolist() == pytest.approx(expected)
+
+
+def test_folders_are_part_of_a_name_only_where_they_must_be(tmp_path):
+    for side in ("maps", "truth"):
+        for folder in ("a", "b"):
+            (tmp_path / side / folder).mkdir(parents=True)
+            np.save(tmp_path / side / folder / "1.npy", masks()[0])
+            np.save(tmp_path / side / folder / "2.npy", masks()[1])
+    found = saccade.score(tmp_path / "maps", tmp_path / "truth")
+    assert found.names == ("a/1", "a/2", "b/1", "b/2")
+    assert found.counts["pictures"] == 4
+    assert saccade.score(tmp_path / "maps", tmp_path / "truth", separator="/").counts["pictures"] == 2
+    assert saccade.score(tmp_path / "maps" / "a", tmp_path / "truth" / "b").names == ("1", "2")
+
+
+# ---------------------------------------------------------------- refused
+
+
+def broken(tmp_path, truth, name, data: bytes) -> str:
+    folder = write_all(tmp_path / "maps", lambda stem, map_: np.save(stem.with_suffix(".npy"), map_))
+    (folder / "p0.npy").unlink()
+    (folder / name).write_bytes(data)
+    with pytest.raises(DataError) as told:
+        saccade.score(folder, truth)
+    found = saccade.score(folder, truth, broken="skip")
+    assert (found.counts["broken"], found.counts["scored"]) == (1, 3)
+    assert "p0" in found.notes
+    return str(told.value)
+
+
+def npy(array: np.ndarray, **options) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array, **options)
+    return stream.getvalue()
+
+
+def npz(**arrays) -> bytes:
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+class Bomb:
+    """Would make a file if it were unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_an_object_array_is_never_unpickled(tmp_path, truth):
+    data = npy(np.array([Bomb(tmp_path / "ran")], dtype=object), allow_pickle=True)
+    assert "Python objects" in broken(tmp_path, truth, "p0.npy", data)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_an_object_array_inside_an_npz_is_never_unpickled(tmp_path, truth):
+    data = npz(map=np.array([Bomb(tmp_path / "ran")], dtype=object))
+    assert "Python objects" in broken(tmp_path, truth, "p0.npz", data)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("p0.npz", npz(map=maps()[0])[:-40], "damaged"),
+        ("p0.npz", npz(map=maps()[0]).replace(b"\x93NUMPY", b"\x93NUMBY"), "damaged"),
+        ("p0.npz", npz(one=maps()[0], two=maps()[1]), "holds one, two; say which one with --key"),
+        ("p0.npz", npz(), "holds no array"),
+        ("p0.npy", npy(maps()[0])[:-5], "cut short"),
+        ("p0.npy", b"", "damaged or no .npy file"),
+        ("p0.npy", npy(maps()[0]).replace(b"(12, 10)", b"(99999, 99999)"), "more than"),
+        ("p0.npy", npy(np.ones((3, *SIZE))), "sum over channels"),
+        ("p0.npy", npy(np.ones(7)), r"a map is (H,W), found (7,)"),
+        ("p0.npy", npy(np.ones(SIZE, complex)), "expected numbers"),
+        ("p0.npy", npy(np.zeros((0, 4))), "a map is (H,W)"),
+        ("p0.png", b"\x89PNG\r\n\x1a\nrest", "PNG"),
+        ("p0.h5", b"\x89HDF\r\n\x1a\nrest", "damaged or cut short"),
+    ],
+)  # fmt: skip
+def test_a_broken_file_is_named_or_skipped_and_counted(tmp_path, truth, name, data, said):
+    told = broken(tmp_path, truth, name, data)
+    assert said in told
+    assert "p0" in told
+    assert "--" in told  # how to go on without it
+
+
+def test_colours_are_no_amounts(tmp_path, truth):
+    stream = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (*SIZE, 3), dtype=np.uint8)).save(stream, "PNG")
+    assert "in colours" in broken(tmp_path, truth, "p0.png", stream.getvalue())
+
+
+def test_a_coloured_palette_is_no_map_but_a_mask(tmp_path, truth):
+    image = Image.fromarray(masks()[0].astype(np.uint8), mode="P")
+    image.putpalette([0, 0, 0, 128, 0, 0])
+    stream = io.BytesIO()
+    image.save(stream, "PNG")
+    assert "in colours" in broken(tmp_path, truth, "p0.png", stream.getvalue())
+    (truth / "p0.npy").unlink()
+    (truth / "p0.png").write_bytes(stream.getvalue())
+    assert saccade.score(maps(), masks()).values[STRENGTH][0] == pytest.approx(
+        saccade.score({"p0": maps()[0], "p1": maps()[1]}, truth).values[STRENGTH][0].item()
+    )
+
+
+def test_h5_without_the_key_and_h5_that_leads_to_another_file(tmp_path, truth):
+    import h5py
+
+    folder = tmp_path / "maps"
+    folder.mkdir()
+    with h5py.File(tmp_path / "secret.h5", "w") as file:
+        file["map"] = maps()[0]
+    with h5py.File(folder / "p0.h5", "w") as file:
+        file["map"] = h5py.ExternalLink(str(tmp_path / "secret.h5"), "map")
+        file["other"] = maps()[0]
+    with pytest.raises(DataError, match="no dataset 'saliency', found other"):
+        saccade.score(folder, truth, key="saliency")
+    with pytest.raises(DataError, match="no dataset 'map'"):
+        saccade.score(folder, truth, key="map")
+    assert saccade.score(folder, truth, key="other").counts["scored"] == 1
+
+
+def test_h5_without_h5py_names_the_extra(tmp_path, truth, monkeypatch):
+    folder = write_all(tmp_path / "maps", as_h5)
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises((MissingExtraError, DataError), match=r"saccade-attention\[tables\]"):
+        saccade.score(folder, truth)
+
+
+def test_duplicate_stems_missing_folders_and_folders_without_maps(tmp_path, truth):
+    folder = write_all(tmp_path / "maps", as_grey)
+    np.save(folder / "p0.npy", maps()[0])
+    with pytest.raises(DataError, match=r"2 files are called 'p0' \(p0.npy, p0.png\)"):
+        saccade.score(folder, truth)
+    with pytest.raises(DataError, match="no such file"):
+        saccade.score(tmp_path / "nowhere", truth)
+    (tmp_path / "bare").mkdir()
+    with pytest.raises(DataError, match="no maps"):
+        saccade.score(tmp_path / "bare", truth)
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(DataError, match="expected a folder"):
+        saccade.score(tmp_path / "notes.txt", truth)
+
+
+def test_a_damaged_archive_is_refused(tmp_path, truth):
+    for name in ("maps.zip", "maps.tar.gz"):
+        (tmp_path / name).write_bytes(b"nothing of the kind")
+        with pytest.raises(DataError, match="damaged or no"):
+            saccade.score(tmp_path / name, truth)
+
+
+# ---------------------------------------------------------------- tables
+
+
+BOXES = [[2, 0, 6, 4], [2, 1, 6, 5], [2, 2, 6, 6], [2, 3, 6, 7]]
+
+
+def test_boxes_as_csv_json_and_coco_are_the_masks_they_describe(tmp_path):
+    expected = saccade.score(maps(), masks()).values[STRENGTH].tolist()
+    given = {f"p{number}": map_ for number, map_ in enumerate(maps())}
+    csv = "image,x1,y1,x2,y2\n" + "".join(f"p{n}.jpg,{','.join(map(str, box))}\n" for n, box in enumerate(BOXES))
+    (tmp_path / "boxes.csv").write_text(csv)
+    (tmp_path / "boxes.json").write_text(json.dumps({f"p{n}.jpg": [box] for n, box in enumerate(BOXES)}))
+    (tmp_path / "rows.json").write_text(json.dumps([{"image": f"p{n}.jpg", "box": box} for n, box in enumerate(BOXES)]))
+    (tmp_path / "rows.jsonl").write_text(
+        "".join(json.dumps({"file_name": f"p{n}.png", "box": b}) + "\n" for n, b in enumerate(BOXES))
+    )
+    for name in ("boxes.csv", "boxes.json", "rows.json", "rows.jsonl"):
+        found = saccade.score(given, tmp_path / name)
+        assert found.kind == "boxes"
+        assert found.values[STRENGTH].tolist() == pytest.approx(expected), name
+    memory = saccade.score(given, {f"p{n}": [box] for n, box in enumerate(BOXES)}, kind="boxes")
+    assert memory.values[STRENGTH].tolist() == pytest.approx(expected)
+
+
+def coco(tmp_path, annotations):
+    images = [{"id": n, "file_name": f"train/p{n}.jpg", "height": SIZE[0], "width": SIZE[1]} for n in range(4)]
+    categories = [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]
+    path = tmp_path / "instances.json"
+    path.write_text(json.dumps({"images": images, "annotations": annotations, "categories": categories}))
+    return path
+
+
+def test_coco_by_picture_by_category_and_by_polygon(tmp_path):
+    cats = [{"image_id": n, "category_id": 1, "bbox": [2, n, 4, 4]} for n in range(4)]
+    dogs = [{"image_id": n, "category_id": 2, "bbox": [7, 0, 3, 3]} for n in range(3)]
+    path = coco(tmp_path, cats + dogs)
+    by_picture = saccade.score({f"p{n}": np.ones(SIZE) for n in range(4)}, path)
+    assert by_picture.values[STRENGTH].tolist() == pytest.approx([25 / 120] * 3 + [16 / 120])
+    by_cat = saccade.score({f"p{n}__cat": np.ones(SIZE) for n in range(4)}, path)
+    assert by_cat.scores["selectivity"].mean == pytest.approx((3 * 16 / 25 + 1) / 4)
+    assert by_cat.counts["missing"] == 3  # the dogs
+    with pytest.raises(DataError, match="score them apart"):
+        saccade.score({"p0": np.ones(SIZE), "p1__cat": np.ones(SIZE)}, path)
+    runs = {"size": list(SIZE), "counts": [0, 24, 96]}  # the first two columns
+    shapes = [{"image_id": 0, "category_id": 1, "segmentation": runs}]
+    drawn = saccade.score({"p0": np.ones(SIZE), "p1": np.ones(SIZE)}, coco(tmp_path, shapes))
+    assert drawn.values[STRENGTH][0] == pytest.approx(24 / 120)
+    assert drawn.counts["empty"] == 1
+
+
+def test_wrong_rows_stop_or_are_counted(tmp_path):
+    given = {f"p{number}": map_ for number, map_ in enumerate(maps())}
+    (tmp_path / "boxes.csv").write_text("image,x1,y1,x2,y2\np0.jpg,2,0,6,4\np1.jpg,6,0,2,4\n,1,1,2,2\n")
+    with pytest.raises(DataError, match="2 rows cannot be used, the first: unreadable box: line 3"):
+        saccade.score(given, tmp_path / "boxes.csv")
+    found = saccade.score(given, tmp_path / "boxes.csv", broken="skip")
+    assert (found.counts["rows"], found.counts["scored"], found.counts["extra"]) == (2, 1, 3)
+    for text in ("image,colour\na,red\n", "image,x,y\n"):
+        (tmp_path / "boxes.csv").write_text(text)
+        with pytest.raises(DataError, match="no boxes and no points"):
+            saccade.score(given, tmp_path / "boxes.csv")
+    (tmp_path / "bad.json").write_text("{")
+    with pytest.raises(DataError, match="not JSON"):
+        saccade.score(given, tmp_path / "bad.json")
+    (tmp_path / "ok.csv").write_text("image,x1,y1,x2,y2\np0.jpg,2,0,6,4\n")
+    with pytest.raises(DataError, match="expected points, found boxes"):
+        saccade.score(given, tmp_path / "ok.csv", kind="points")
+    with pytest.raises(ConfigError, match="objects"):
+        saccade.score(given, tmp_path / "ok.csv", objects=tmp_path)
+
+
+# ---------------------------------------------------------------- records
+
+
+def test_records_of_a_model_against_the_scenes_it_looked_at(tmp_path):
+    """What ``data make`` and ``look --out`` write is read as it is: boxes of digits, and the maps of records."""
+    from saccade.families.question.splits import write_split
+
+    write_split({"name": "mref", "glyphs": "pack"}, "test", 2, tmp_path / "scenes")
+    digits = [json.loads(line)["objects"][0]["class"] for line in (tmp_path / "scenes" / "scenes.jsonl").open()]
+    predictor = saccade.load("soft-mref", "cpu")
+    for number, digit in enumerate(digits):
+        predictor.look(tmp_path / "scenes" / f"{number:08d}.png", ask=digit).save(tmp_path / "looks")
+    found = saccade.score(tmp_path / "looks", tmp_path / "scenes")
+    assert found.counts["scored"] == 2
+    assert found.scores["selectivity"].mean > found.baselines["uniform"]["selectivity"]

@@ -1,0 +1,311 @@
+"""Scores of maps by anyone: known maps get known scores, and nothing is left out silently."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import saccade
+from saccade.errors import ConfigError, DataError, ShapeError
+
+STRENGTH = "true_positive_strength"
+
+
+def test_oracle_is_highest_noise_is_at_shuffled_and_constant_at_uniform(files):
+    oracle, noise, constant = (saccade.score(files.maps(kind), files.truth) for kind in ("oracle", "noise", "constant"))
+    assert {name: found.mean for name, found in oracle.scores.items()} == pytest.approx(
+        {STRENGTH: 1, "pointing": 1, "iou": 1, "pr_auc": 1}, abs=1e-3
+    )
+    area = np.mean([mask.mean() for mask in files.masks.values()])
+    assert constant.scores[STRENGTH].mean == pytest.approx(area)
+    for score in (STRENGTH, "pointing", "iou", "pr_auc"):
+        assert constant.baselines["uniform"][score] == pytest.approx(constant.scores[score].mean, abs=1e-6)
+    assert noise.scores[STRENGTH].mean == pytest.approx(noise.baselines["shuffled"][STRENGTH], abs=0.01)
+    assert oracle.baselines["shuffled"][STRENGTH] < 0.5
+    assert oracle.baselines["grid_oracle"][STRENGTH] == pytest.approx(1)
+    assert oracle.counts["scored"] == oracle.counts["pictures"] == 12
+
+
+def test_arrays_tensors_mappings_streams_and_files_agree(files):
+    folder = files.maps("noise")
+    maps = {name: np.load(folder / f"{name}.npy") for name in files.masks}
+    by_path = saccade.score(folder, files.truth)
+    by_name = saccade.score(maps, files.masks)
+    stream = saccade.score(iter(maps.items()), files.masks)
+    for other in (by_name, stream):
+        assert other.names == by_path.names
+        torch.testing.assert_close(other.values[STRENGTH], by_path.values[STRENGTH])
+    square = [name for name, mask in files.masks.items() if mask.shape == (32, 32)]
+    stacked = saccade.score(
+        torch.tensor(np.stack([maps[name] for name in square])),
+        np.stack([files.masks[name] for name in square]),
+        names=square,
+    )
+    assert stacked.names == tuple(square)
+    at = [by_path.names.index(name) for name in square]
+    torch.testing.assert_close(stacked.values[STRENGTH], by_path.values[STRENGTH][at])
+
+
+def test_values_come_in_the_order_of_the_maps_whatever_their_sizes(files):
+    found = saccade.score({name: mask * 1.0 for name, mask in files.masks.items()}, files.masks)
+    assert found.names == tuple(files.masks)
+
+
+def test_coarse_maps_are_laid_over_the_picture_and_bounded_by_their_grid():
+    masks = np.zeros((6, 40, 40), bool)
+    masks[:, 3:20, 3:20] = True  # across cells of 8: no map of 5×5 cells can reach 1
+    masks[3:] = np.roll(masks[3:], 12, axis=2)
+    maps = np.random.default_rng(0).random((6, 5, 5))
+    found = saccade.score(maps, masks)
+    assert found.counts["resized"] == 6
+    assert found.scores[STRENGTH].mean < found.baselines["grid_oracle"][STRENGTH] <= 1
+    assert "–" in found.table()[1][-1]  # the best cell bounds strength alone
+    assert found.baselines["uniform"][STRENGTH] == pytest.approx(masks.mean())
+    at_map = saccade.score(maps, masks, resize="map")
+    assert at_map.counts["resized"] == 0
+    with pytest.raises(DataError, match="5×5 and a truth of 40×40"):
+        saccade.score(maps, masks, resize="never")
+
+
+def test_a_map_finer_than_its_mask_is_averaged():
+    mask = np.zeros((2, 4, 4), bool)
+    mask[:, 1, 1] = True
+    fine = np.kron(mask, np.ones((1, 3, 3)))
+    assert saccade.score(fine, mask).scores[STRENGTH].mean == pytest.approx(1)
+
+
+def test_questions_share_a_picture_in_intervals_and_never_exchange_maps():
+    """Two questions about one picture, with the same mask: exchanged within it, shuffled would be perfect."""
+    mask, other = np.zeros((10, 10), bool), np.zeros((10, 10), bool)
+    mask[:3, :3], other[6:, 6:] = True, True
+    truth = {"a__1": mask, "a__2": mask, "b__1": other, "b__2": other}
+    found = saccade.score({name: each * 1.0 for name, each in truth.items()}, truth)
+    assert found.scores[STRENGTH].images == 2
+    assert found.baselines["shuffled"][STRENGTH] == 0
+    by_picture = saccade.score({name: each * 1.0 for name, each in truth.items()}, {"a": mask, "b": other})
+    assert by_picture.counts["scored"] == 4
+    assert by_picture.counts["missing"] == 0
+
+
+def test_pictures_of_many_sizes_still_have_a_shuffled_baseline():
+    rng = np.random.default_rng(0)
+    masks = {}
+    for number in range(8):
+        masks[f"p{number}"] = np.zeros((20 + number, 30 - number), bool)
+        masks[f"p{number}"][number : number + 5, :5] = True
+    found = saccade.score({name: rng.random(mask.shape) for name, mask in masks.items()}, masks)
+    assert found.baselines["shuffled"][STRENGTH] == pytest.approx(found.baselines["uniform"][STRENGTH], rel=0.2)
+
+
+def test_objects_give_selectivity(files):
+    objects = {name: mask | np.roll(mask, 9, axis=1) for name, mask in files.masks.items()}
+    found = saccade.score(
+        {name: np.ones(mask.shape) for name, mask in files.masks.items()}, files.masks, objects=objects
+    )
+    share = np.mean([mask.sum() / objects[name].sum() for name, mask in files.masks.items()])
+    assert found.scores["selectivity"].mean == pytest.approx(share)
+    assert found.baselines["all_objects_exact"]["selectivity"] == pytest.approx(share)
+
+
+# ---------------------------------------------------------------- policies
+
+
+def two() -> tuple[np.ndarray, np.ndarray]:
+    masks = np.zeros((4, 6, 6), bool)
+    masks[:, :2, :2] = True
+    return np.random.default_rng(0).random((4, 6, 6)), masks
+
+
+def test_nan_is_skipped_and_counted_or_zero_or_an_error():
+    maps, masks = two()
+    maps[1, 3, 3] = np.nan
+    maps[2, 0, 0] = np.inf
+    found = saccade.score(maps, masks)
+    assert (found.counts["nan"], found.counts["scored"]) == (2, 2)
+    assert found.left_out["nan"] == ("000001", "000002")
+    assert saccade.score(maps, masks, nan="zero").counts["scored"] == 4
+    with pytest.raises(DataError, match="'000001': holds NaN"):
+        saccade.score(maps, masks, nan="stop")
+
+
+def test_negative_values_are_an_error_until_it_is_said_what_they_mean():
+    maps, masks = two()
+    maps[:, 5, 5] = -10.0
+    with pytest.raises(DataError, match="--signed abs"):
+        saccade.score(maps, masks)
+    positive, absolute = (saccade.score(maps, masks, signed=way).scores[STRENGTH].mean for way in ("positive", "abs"))
+    assert positive > absolute
+    points = saccade.score(maps, [[(1, 1)], [(2, 2)], [(3, 3)], [(4, 1)]], kind="points")  # ranks need no sign
+    assert points.counts["scored"] == 4
+
+
+def test_missing_maps_are_counted_or_score_zero_or_stop():
+    maps, masks = two()
+    given = {name: maps[number] for number, name in enumerate(("a", "b", "c"))}
+    truth = dict(zip("abcd", masks))
+    skipped, zero = saccade.score(given, truth), saccade.score(given, truth, missing="zero")
+    assert (skipped.counts["missing"], skipped.counts["scored"], skipped.counts["truths"]) == (1, 3, 4)
+    assert zero.scores[STRENGTH].mean == pytest.approx(skipped.scores[STRENGTH].mean * 3 / 4)
+    with pytest.raises(DataError, match="the first: 'd'"):
+        saccade.score(given, truth, missing="stop")
+
+
+def test_more_maps_than_truths_are_counted():
+    maps, masks = two()
+    found = saccade.score(dict(zip("abcd", maps)), dict(zip("ab", masks)))
+    assert (found.counts["extra"], found.counts["scored"]) == (2, 2)
+    with pytest.raises(DataError, match="no map has a truth"):
+        saccade.score(dict(zip("abcd", maps)), dict(zip("xy", masks)))
+
+
+def test_empty_masks_are_counted_and_maps_of_zeros_score_zero():
+    maps, masks = two()
+    masks[0] = False
+    maps[1] = 0
+    found = saccade.score(maps, masks)
+    assert (found.counts["empty"], found.counts["zero"], found.counts["scored"]) == (1, 1, 3)
+    assert math.isnan(found.values[STRENGTH][0])
+    assert found.values[STRENGTH][1] == 0
+    with pytest.raises(DataError, match="'000000' is empty"):
+        saccade.score(maps, masks, empty="stop")
+
+
+def test_two_maps_of_one_name_are_refused():
+    maps, masks = two()
+    with pytest.raises(DataError, match="two maps are called 'a'"):
+        saccade.score([("a", maps[0]), ("a", maps[1])], {"a": masks[0]})
+
+
+def test_wrong_words_and_shapes_are_refused():
+    maps, masks = two()
+    with pytest.raises(ConfigError, match="did you mean 'positive'"):
+        saccade.score(maps, masks, signed="postive")
+    with pytest.raises(ShapeError):
+        saccade.score(maps[0], masks)
+    with pytest.raises(DataError, match="sum over channels"):
+        saccade.score({"a": np.ones((3, 6, 6))}, {"a": masks[0]})
+    with pytest.raises(DataError, match="expected numbers"):
+        saccade.score({"a": np.array([["x"]])}, {"a": masks[0]})
+    with pytest.raises(DataError, match="expected a path"):
+        saccade.score(3, masks)
+
+
+# ---------------------------------------------------------------- points
+
+
+def test_points_by_hand_and_the_shuffled_auc_takes_out_ones_own():
+    """Picture a: value 5 at its point, 0 and 1 at the point of b. Picture b: 2 against 3."""
+    maps = {"a": np.array([[0.0, 1], [2, 5]]), "b": np.array([[2.0, 1], [0, 3]])}
+    found = saccade.score(maps, {"a": [(1, 1)], "b": [(0, 0)]}, kind="points")
+    assert found.values["auc_judd"].tolist() == pytest.approx([3.5 / 4, 2.5 / 4])
+    assert found.values["auc_shuffled"].tolist() == [1, 0]
+    assert found.values["nss"][0] == pytest.approx(3 / math.sqrt(3.5))
+
+
+def test_points_outside_and_pictures_without_are_counted():
+    maps = {name: np.arange(16.0).reshape(4, 4) for name in "abc"}
+    found = saccade.score(maps, {"a": [(1, 1), (9, 9)], "b": [(0, 0)], "c": [(-1, 2)]}, kind="points")
+    assert (found.counts["outside"], found.counts["empty"], found.counts["scored"]) == (2, 1, 2)
+
+
+def test_points_scale_with_the_picture_where_the_table_tells_its_size(tmp_path):
+    (tmp_path / "points.csv").write_text("image,x,y,width,height\na.jpg,75,25,100,50\nb.jpg,10,10,100,50\n")
+    maps = {"a": np.zeros((2, 4)), "b": np.ones((2, 4))}
+    maps["a"][1, 3] = 1
+    found = saccade.score(maps, tmp_path / "points.csv", resize="map")
+    assert found.values["auc_judd"][0] == pytest.approx(7.5 / 8)
+    laid = saccade.score(maps, tmp_path / "points.csv")
+    assert laid.counts["resized"] == 2
+    assert laid.values["nss"][0] > 0
+
+
+# ---------------------------------------------------------------- what is written
+
+
+def test_what_is_saved_names_everything(files, tmp_path):
+    folder = files.maps("noise")
+    (folder / "p03.npy").unlink()
+    np.save(folder / "p04.npy", np.full(files.masks["p04"].shape, np.nan))
+    np.save(folder / "stranger.npy", np.ones((5, 5)))
+    found = saccade.score(folder, files.truth)
+    written = found.save(tmp_path / "out")
+    assert [path.name for path in written] == ["scores.json", "maps.csv", "report.html"]
+    told = json.loads(written[0].read_text())
+    assert told["schema_version"] == 1
+    assert told["counts"]["scored"] == 10
+    assert told["left_out"] == {"missing": ["p03"], "extra": ["stranger"], "nan": ["p04"]}
+    assert told["scores"]["pr_auc"]["low"] is None
+    rows = list(csv.DictReader(io.StringIO(written[1].read_text())))
+    assert {row["map"]: row["status"] for row in rows if row["status"] != "scored"} == {
+        "p03": "missing", "p04": "nan", "stranger": "extra",
+    }  # fmt: skip
+    assert len(rows) == 13
+    page = written[2].read_text()
+    values = found.values[STRENGTH]
+    best, worst = found.names[int(values.argmax())], found.names[int(values.argmin())]
+    parts = {
+        title: page.partition(f">{title}</h2>")[2].partition("</section>")[0] for title in ("Best maps", "Worst maps")
+    }
+    assert f"{best}: strength" in parts["Best maps"]
+    assert f"{worst}: strength" in parts["Worst maps"]
+    assert page.count("<img ") == 12
+    assert "http://" not in page
+    assert page.count('src="data:image/') == 12
+
+
+def test_the_page_draws_on_pictures_where_they_are_given(files, tmp_path):
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for name, mask in files.masks.items():
+        Image.new("RGB", mask.shape[::-1], (255, 0, 0)).save(pictures / f"{name}.png")
+    found = saccade.score(files.maps("oracle"), files.truth)
+    plain, drawn = (found.save(tmp_path / out, pictures=of)[2] for out, of in (("a", None), ("b", pictures)))
+    assert plain.read_text() != drawn.read_text()
+
+
+def test_a_stream_is_gone_and_the_page_says_so(tmp_path):
+    maps, masks = two()
+    page = saccade.score(iter(maps), masks).save(tmp_path)[2].read_text()
+    assert "These maps were read once and are gone" in page
+    assert "<img " not in page
+
+
+def test_scoring_in_memory_needs_numpy_and_torch_alone():
+    code = """
+import sys
+for name in ("PIL", "rich", "typer", "yaml", "safetensors", "lightning_fabric", "matplotlib", "h5py", "captum"):
+    sys.modules[name] = None
+import saccade, torch
+mask = torch.zeros(4, 8, 8, dtype=torch.bool); mask[:, :2] = True
+assert saccade.score(mask.float(), mask).scores["pointing"].mean == 1
+assert saccade.score(mask.float(), [[(1, 1)]] * 4, kind="points").scores["nss"].mean > 0
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_memory_does_not_grow_with_the_maps():
+    """A stream of 240 maps of 200×200 floats, 38 MB in all; fewer than half of them are ever held."""
+    mask = np.zeros((200, 200), bool)
+    mask[:50] = True
+    rng = np.random.default_rng(0)
+    names = [f"p{number:04d}" for number in range(240)]
+    tracemalloc.start()
+    try:
+        found = saccade.score(
+            ((name, rng.random((200, 200), dtype=np.float32)) for name in names), dict.fromkeys(names, mask)
+        )
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.counts["scored"] == 240
+    assert most < 25 << 20
