@@ -34,6 +34,7 @@ from saccade.metrics.summary import summarise
 from saccade.models.base import PictureModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.forward_passes import BATCH, answers_of, in_parts, numbers_in_batches
+from saccade.tasks.held_out import HeldOut
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch, in_batches
 
@@ -101,6 +102,11 @@ class LabelTask(PictureTask):
         """The pictures ``indices`` (B,) with their labels."""
         made = data.take(indices)
         return {"images": made.images, "label": made.label}
+
+    def held_out_batch(self, data: DrawnSplit, numbers: Tensor) -> HeldOut:
+        """The pictures ``numbers`` (B,) with their labels."""
+        made = data.take(numbers)
+        return HeldOut(made.images, label=made.label)
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Keyword arguments of ``forward_raw``."""

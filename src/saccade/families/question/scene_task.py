@@ -116,6 +116,10 @@ class SceneTask(QuestionTask):
             return made
         return replace(made, images=made.images.contiguous(memory_format=torch.channels_last))
 
+    def distinct_numbers(self, data: SceneData, count: int) -> Tensor:
+        """One triple of each scene."""
+        return data.one_per_scene(count)
+
     @classmethod
     def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
         """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
