@@ -61,9 +61,8 @@ _AUTHORS_START = {"train": 0, "val": 30_000, "test": 40_000}
 _STREAMS = {"train": 0, "val": 1, "test": 2, "all": 3}
 NOT_THERE = "not there"
 """The answer to a question for a digit that is absent; it comes behind the colours."""
-_ASKED, _OTHER, _OTHER_COLOUR, _TARGET_COLOUR, _IS_ABSENT, _WHICH_ABSENT = range(
-    100, 106
-)  # draws on top of those that make a scene
+_ASKED, _OTHER, _OTHER_COLOUR, _TARGET_COLOUR = range(100, 104)  # draws on top of those that make a scene
+_IS_ABSENT, _WHICH_ABSENT = 104, 105
 
 
 @dataclass(frozen=True)
@@ -215,6 +214,8 @@ class SceneData:
     """
 
     queries = tuple(str(digit) for digit in range(10))
+    answers: tuple[str, ...] = COLOURS
+    """The colours; of data that has ``absent`` questions, also that a digit is not there."""
 
     def __init__(
         self,
@@ -224,7 +225,7 @@ class SceneData:
         *,
         allow_pack: bool = False,
     ) -> None:
-        self.config, self.split = config, split
+        self.config, self.split, self.answers = config, split, answers_of(config)
         background = BACKGROUNDS[config.name](config, split)
         self.spec = replace(SPECS[config.name], background=background, drawing=config.drawing)
         self.glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
@@ -239,11 +240,6 @@ class SceneData:
             self._ends = self._triple_ends(self._first + len(self))
             scenes = len(self._ends)
         self.stream = SceneStream(self.spec, self.glyphs, self.seed, device, length=scenes)
-
-    @property
-    def answers(self) -> tuple[str, ...]:
-        """The colours; and that a digit is not there, where such questions are asked."""
-        return answers_of(self.config)
 
     @property
     def backgrounds(self) -> str:
