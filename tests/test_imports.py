@@ -38,6 +38,7 @@ CORE = {
     "devices",
     "quick_imports",
     "answer",
+    "likeness",
 }
 NETWORKS = {"attention", "backbones", "models"}
 AROUND = {"data", "losses", "metrics", "show"}
@@ -64,6 +65,7 @@ ALLOWED: dict[str, set[str]] = {
     "trace": {"errors", "short_repr", "geometry", "looks"},
     "record": {"errors", "short_repr", "untrusted", "tensor_file", "config", "atomic", "geometry", "trace"},
     "answer": set(),
+    "likeness": {"errors"},
     # networks: mechanisms, then what they are composed into
     "attention": CORE,
     "backbones": CORE | {"attention"},

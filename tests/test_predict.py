@@ -304,6 +304,8 @@ def test_the_json_is_plain_and_complete(tiny: Predictor) -> None:
         "question",
         "answer",
         "confidence",
+        "calibrated",
+        "fit",
         "alternatives",
         "peak",
         "looks",

@@ -133,8 +133,8 @@ def _told(seen: saccade.Sighting) -> dict[str, Any]:
         "picture": seen.picture.stem,
         "question": seen.question,
         "answer": seen.answer,
-        "confidence": _short(seen.confidence),
-        "alternatives": [[word, _short(share)] for word, share in seen.alternatives[:3]],
+        "confidence": _short(seen.said.raw_confidence),  # what the network says: a temperature may be fitted anew
+        "alternatives": [[word, _short(share)] for word, share in seen.said.raw_alternatives[:3]],
         "labels": [[word, _short(share)] for word, share in seen.labels or ()],
         "glimpses": [list(map(list, spots)) for spots in seen.glimpses()],
         "log_probability": None if seen.log_probability is None else _short(seen.log_probability),

@@ -197,6 +197,27 @@ def coverage() -> str:
     return PlainTable("", ("paper", "table or figure", "state", "by what, or why not"), rows).markdown()
 
 
+def depth() -> str:
+    """How many foreign pictures of each kind each shipped model finds, its false alarms, and its calibration."""
+    held = [json.loads(path.read_text()) for path in sorted((RESULTS / "depth").glob("*.json"))]
+    kinds = list(dict.fromkeys(kind for each in held for kind in each["inputs"]["found"]))
+    rows, sure = [], []
+    for each in held:
+        told, found = each["inputs"], each["calibration"]
+        shares = (_percent(told["found"].get(kind)) for kind in kinds)
+        name = each["model"]
+        rows.append([name, told["features"], *shares, _percent(told["false_alarms"]), f"{each['foreign_n']:,}"])
+        if found is not None:
+            errors = (_percent(found[key]) for key in ("error_before", "error_after"))
+            sure.append([name, f"{found['temperature']:g}", f"{found['n']:,}", *errors, f"{found['test_n']:,}"])
+    note = "At p ≤ 0.01. False alarms: of 1,000 test pictures of the right kind. –: its own kind, or no test part."
+    columns = ("model", "temperature", "n", "error before", "error after", "test n")
+    return titled(
+        PlainTable("Foreign pictures that are found, %", ("model", "by", *kinds, "false alarms", "n each"), rows, note),
+        PlainTable("Expected calibration error, %", columns, sure),
+    )
+
+
 def superseded() -> str:
     """Records that no table shows any more, with what they said and why that does not count."""
     rows = []
@@ -222,6 +243,7 @@ TABLES = {
     "variants": variants,
     "settings": settings,
     "superseded": superseded,
+    "depth": depth,
     "gpu": lambda: gpu_figures(recorded()),
     "gpu-kernels": lambda: gpu_kernels(recorded()),
 }

@@ -14,7 +14,9 @@ class Answer:
 
     text: str
     confidence: float
-    """Probability of the answer, 0..1; of a sentence, that of a word of it (the geometric mean, its end included)."""
+    """Probability of the answer, 0..1; of a sentence, that of a word of it (the geometric mean, its end included).
+
+    Calibrated where the model has a temperature, see ``raw``."""
     kind: AnswerKind = "label"
     """One label; labels said one after the other; or the words of a sentence."""
     alternatives: tuple[tuple[str, float], ...] = ()
@@ -25,3 +27,27 @@ class Answer:
     """Of a whole sentence, its end included."""
     on_the_way: tuple[tuple[str, str, float], ...] = ()
     """What it would have answered before it had seen all, in order: where (a scale), the answer, its probability."""
+    raw: tuple[float, ...] = ()
+    """Before calibration: the probability of the answer, then that of each alternative. Empty: not calibrated."""
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether the probabilities were put right by the model's temperature."""
+        return bool(self.raw)
+
+    @property
+    def raw_confidence(self) -> float:
+        """The confidence as the network gives it, before calibration."""
+        return self.raw[0] if self.raw else self.confidence
+
+    @property
+    def raw_alternatives(self) -> tuple[tuple[str, float], ...]:
+        """The other answers with their probabilities before calibration."""
+        if not self.raw:
+            return self.alternatives
+        return tuple((word, share) for (word, _), share in zip(self.alternatives, self.raw[1:]))
+
+    def how_sure(self) -> dict[str, float | bool]:
+        """Its confidence as plain values, and that before calibration."""
+        told: dict[str, float | bool] = {"confidence": round(self.confidence, 6), "calibrated": self.is_calibrated}
+        return told | ({"raw_confidence": round(self.raw_confidence, 6)} if self.is_calibrated else {})

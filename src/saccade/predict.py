@@ -23,9 +23,11 @@ from saccade.families import family
 from saccade.families.contract import load_target
 from saccade.families.reading import Item, Prepared, Reads
 from saccade.families.responder import Question, Responder, Response
+from saccade.likeness import Fit, Likeness
 from saccade.models.base import AttentionModel, Encoding, Given
+from saccade.models.describing import described
 from saccade.models.io.facts import ModelFacts
-from saccade.models.io.folder import load_model
+from saccade.models.io.folder import load_likeness, load_model
 from saccade.short_repr import ShortRepr
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace
@@ -37,7 +39,7 @@ def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predi
     folder = resolve(name_or_path)
     model, facts = load_model(folder, device)
     own_name = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/
-    return Predictor(model, facts, name=facts.name or own_name)
+    return Predictor(model, facts, name=facts.name or own_name, likeness=load_likeness(folder, facts))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,6 +60,8 @@ class Encoded(ShortRepr):
     """For each item the numbers of the slots that its answer needs, where that is known."""
     notes: tuple[tuple[str, ...], ...] | None = None
     """For each item what of it the model cannot use."""
+    like: tuple[float, ...] | None = None
+    """For each item its p-value among the inputs that the model learned from; None: not known."""
 
     def __len__(self) -> int:
         return len(self.items)
@@ -72,6 +76,7 @@ class Encoded(ShortRepr):
             None if self.slots is None else self.slots * many,
             None if self.supporting is None else self.supporting * many,
             None if self.notes is None else self.notes * many,
+            None if self.like is None else self.like * many,
         )
 
 
@@ -82,13 +87,22 @@ class Predictor:
         model: in eval mode, on its device.
         facts: what it may be asked, what it answers, and how inputs are prepared for it.
         name: what sightings call it.
+        likeness: what the inputs that it learned from look like; None: not known.
     """
 
-    def __init__(self, model: AttentionModel, facts: ModelFacts, *, name: str = "") -> None:
+    def __init__(
+        self, model: AttentionModel, facts: ModelFacts, *, name: str = "", likeness: Likeness | None = None
+    ) -> None:
+        self.likeness = likeness
         self.model, self.facts, self.name = model.eval(), facts, name or facts.name or facts.architecture
         self.family = family(facts.family)
         self.reads: Reads = load_target(self.family.reads)
         self.responder: Responder = load_target(self.family.responder)(self.family, self.model, facts, self.name)
+
+    @property
+    def trained_on(self) -> str:
+        """What its inputs show, in a few words; "other inputs" where that is not known."""
+        return "other inputs" if self.facts.inputs is None else self.facts.inputs.of
 
     @property
     def device(self) -> torch.device:
@@ -129,8 +143,17 @@ class Predictor:
 
     @torch.inference_mode()
     def _encoded(self, items: tuple[Item, ...], given: Prepared) -> Encoded:
-        features = self.model.encode(*(tensor.to(self.device) for tensor in given.inputs))  # (B,…)
-        return Encoded(features, items, given.canvas, given.image_size, given.slots, given.supporting, given.notes)
+        inputs = [tensor.to(self.device) for tensor in given.inputs]
+        features = self.model.encode(*inputs)  # (B,…)
+        told = (given.canvas, given.image_size, given.slots, given.supporting, given.notes)
+        return Encoded(features, items, *told, like=self._like(inputs[0], features))
+
+    def _like(self, inputs: Tensor, encoding: Encoding) -> tuple[float, ...] | None:
+        """The p-value of each input among those that the model learned from; None: not known."""
+        if self.likeness is None or self.facts.inputs is None:
+            return None
+        features = described(self.model, self.facts.inputs.features, inputs, encoding)
+        return tuple(self.likeness.p_values(features).tolist())
 
     def ask(
         self,
@@ -279,7 +302,9 @@ class Predictor:
                 raise CheckpointError(f"'{self.name}': its weights give an answer that is not a number; get it again")
             remarks = [*_of(encoded.notes, number), *_of(response.notes, number), *self._taught]
             asked, trace = self.responder.asked(query), self._with_slots(traces[number], encoded, number)
-            sightings.append(Sighting(said, asked, encoded.items[number], trace, self.name, remarks=tuple(remarks)))
+            fit = Fit() if encoded.like is None else Fit(encoded.like[number], self.trained_on)
+            item, told = encoded.items[number], tuple(remarks)
+            sightings.append(Sighting(said, asked, item, trace, self.name, remarks=told, fit=fit))
         return sightings
 
     @property

@@ -23,6 +23,7 @@ from saccade.atomic import write_bytes
 from saccade.data.pictures.reading import Picture
 from saccade.errors import DataError
 from saccade.families.reading import Item
+from saccade.likeness import Fit
 from saccade.record import Record, write_record
 from saccade.show.png import data_url, png_bytes
 from saccade.show.slot_grid import SlotGrid, slot_grid
@@ -56,11 +57,18 @@ class Sighting:
     """Further answers that a search found, likeliest first, each with a trace of its own."""
     remarks: tuple[str, ...] = ()
     """What of the input and the question the model could not use."""
+    fit: Fit = Fit()  # noqa: RUF009  # frozen
+    """Whether the input is like those that the model learned from."""
+
+    @property
+    def unlike(self) -> bool | None:
+        """Whether the input is unlike those that the model learned from; None: not known."""
+        return self.fit.unlike
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was done to the input on the way in, and the :attr:`remarks`."""
-        return (*self.source.notes, *self.remarks)
+        """What was done to the input on the way in, the :attr:`remarks`, and a warning where the input is unlike."""
+        return (*self.source.notes, *self.remarks, *filter(None, (self.fit.warning,)))
 
     @property
     def answer(self) -> str:
@@ -69,7 +77,7 @@ class Sighting:
 
     @property
     def confidence(self) -> float:
-        """Probability of the answer, 0..1; see :class:`~saccade.answer.Answer`."""
+        """Probability of the answer, 0..1, calibrated where that is known; see :class:`~saccade.answer.Answer`."""
         return self.said.confidence
 
     @property
@@ -291,7 +299,8 @@ class Sighting:
             "question": self.question,
             "answer": self.answer,
             **self._said(),
-            "confidence": round(self.confidence, 6),
+            **self.said.how_sure(),
+            "fit": self.fit.to_json(),
             "alternatives": [[word, round(share, 6)] for word, share in self.alternatives],
             **self._on_the_way(),
             **({"peak": list(self.peak)} if self.has_places else {} if self.is_spatial else self._slots()),
@@ -412,7 +421,8 @@ class Sighting:
             f'<figure style="margin:0"><img alt="where {html.escape(self.model)} looked" '
             f'src="{data_url(png_bytes(shown))}" style="max-width:400px">'
             f"<figcaption>{asked}<b>{html.escape(self.answer)}</b> {self.confidence:.0%}"
-            f"{f' <small>({others})</small>' if others else ''}</figcaption></figure>"
+            f"{f' <small>({others})</small>' if others else ''}"
+            f"{f'<div><b>{html.escape(self.fit.warning)}</b></div>' if self.fit.warning else ''}</figcaption></figure>"
         )
 
     def _slots_html(self, asked: str, others: str) -> str:

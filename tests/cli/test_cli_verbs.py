@@ -118,6 +118,10 @@ def test_list_everything_or_one_catalog() -> None:
     assert everything["models"]["soft"]["paper"]
     assert list(json.loads(run("list", "data", "--json").stdout)) == ["data"]
     assert "soft" in run("list", "models").stdout
+    short, whole = run("list").stdout.splitlines(), run("list", "--all").stdout.splitlines()
+    assert len(short) < 50 < len(whole)
+    assert "a picture and a question in, one label (or several) out" in short
+    assert sum(line.startswith("  hattnet-ctx-sparse-mref ") for line in short) == 1
 
 
 def test_the_zoo_is_listed_with_scores_and_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

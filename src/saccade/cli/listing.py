@@ -14,14 +14,21 @@ Kind = Literal["models", "backbones", "recipes", "data", "zoo"]
 
 
 def list_(
-    what: Annotated[Kind | None, typer.Argument(help="One of the catalogs; all of them if not given.")] = None,
+    what: Annotated[Kind | None, typer.Argument(help="One of the catalogs.", show_default="shipped models")] = None,
     json: Json = False,
+    everything: Annotated[bool, typer.Option("--all", help="Every catalog in full.", show_default="off")] = False,
 ) -> None:
-    """Models, backbones, recipes, data and shipped weights by name."""
+    """Shipped models by what they are for; models, backbones, recipes, data and shipped weights by name."""
     makers = {"models": models, "backbones": backbones, "recipes": recipes, "data": data, "zoo": zoo}
     catalogs = {kind: maker() for kind, maker in makers.items() if what in (None, kind)}
     if json:
         print_json(catalogs)
+        return
+    if what is None and not everything:
+        for line in overview():
+            typer.echo(line)
+        others = ", ".join(f"{len(catalogs[kind])} {kind}" for kind in makers if kind != "zoo")
+        typer.echo(f"\nAlso: {others}; 'saccade list KIND' or 'saccade list --all' prints them.")
         return
     for kind, entries in catalogs.items():
         if not entries:
@@ -30,6 +37,30 @@ def list_(
         columns = [column for column in next(iter(entries.values())) if column not in _IN_JSON_ALONE]
         rows = [(name, *(entry[column] for column in columns)) for name, entry in entries.items()]
         print_table(kind, ("name", *columns), rows)
+
+
+def overview() -> list[str]:
+    """The shipped models, one line each, under what goes in and what comes out."""
+    from saccade.families import families
+    from saccade.models.io.facts import read_facts
+    from saccade.zoo import shipped
+
+    scored, lines = zoo(), []
+    held: dict[str, list[str]] = {}
+    for name in shipped():
+        if scored[name]["architecture"] == "damaged":
+            lines.append(f"  {name:30} damaged: {scored[name]['scored on']}")
+            continue
+        facts = read_facts(shipped()[name])
+        entry = families()[facts.family].data.get(str(facts.data.get("name", "")))
+        shown = (entry.shows if entry is not None else "") or facts.data.get("name", "")
+        metric, score = scored[name]["metric"], scored[name]["score"]
+        told = "" if score is None else f", {str(metric).replace('_', ' ')} {100 * score:.1f} %"
+        held.setdefault(facts.family, []).append(f"  {name:30} {shown}{told}")
+    for family, entries in held.items():
+        first = [line for name in families()[family].featured for line in entries if line.split()[0] == name]
+        lines += ["", families()[family].title, *dict.fromkeys([*first, *entries])]
+    return lines
 
 
 def models() -> dict[str, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,13 +10,18 @@ import typer
 
 from saccade.cli.options import Ask, Beam, Device, Json, LengthPenalty, OutFolder, Quiet
 from saccade.cli.terminal import bar, places, print_json, print_slots, print_table, remark, warn
-from saccade.data.files import several
+from saccade.data.files import left_out, several
 
 if TYPE_CHECKING:
     from saccade.sighting import Sighting
 
 ROWS_SHOWN = 40
 TABLES_SHOWN = 3
+KINDS_NAMED = 6
+PHOTOGRAPHS = ("HEIC", "HEIF", "AVIF", "JXL", "DNG", "CR2", "NEF", "ARW")
+"""Photographs that Pillow does not read, or not everywhere."""
+WARNED = 20
+"""Foreign pictures after which no more warnings are printed; the table and the last line count them all."""
 
 
 def look(
@@ -65,10 +71,16 @@ def look(
     predictor = saccade.load(model, device)
     from saccade.verbs.look import look as look_at
 
+    passed_over = left_out(paths, predictor.reads.suffixes)
+    if passed_over and any(kind in PHOTOGRAPHS for kind in passed_over):
+        warn(_left_out(passed_over, predictor.reads.thing))
+    elif passed_over and not quiet and not json:
+        remark(_left_out(passed_over, predictor.reads.thing))
     files = predictor.reads.find(paths)
     rows: list[tuple[object, ...]] = []
     tables: list[Sighting] = []
     answered, told, skipped, only_error = 0, 0, 0, ""
+    unlike, calibrated = 0, False
 
     def skip(source: object, error: DataError) -> None:
         nonlocal skipped, only_error
@@ -96,19 +108,20 @@ def look(
         for seen in sightings:
             if json:
                 print_json(seen.to_json(), indent=None)
-            else:
+            elif unlike < WARNED:
                 _warn_of(seen)
             tables += [seen] if not seen.is_spatial and len(tables) < TABLES_SHOWN else []
             made = _rows(seen)
             rows += made[: max(0, ROWS_SHOWN - len(rows))]  # of a hundred thousand, those that are shown
             answered, told = answered + 1, told + len(made)
+            unlike, calibrated = unlike + bool(seen.unlike), seen.said.is_calibrated
             update(answered + skipped, len(files))
     if not rows:
         none = f"none of the {skipped} {several(predictor.reads.thing)} could be read; see the lines above"
         raise DataError(only_error if skipped == 1 else none)
     if not json:
         looked_at = "looked at x, y" if predictor.facts.preprocessing is not None else "looked at"
-        columns = (predictor.reads.thing, "asked", "answer", "confidence", "next best", looked_at, "on the way")
+        columns = (predictor.reads.thing, "asked", "answer", "confidence", "next best", looked_at, "on the way", "fit")
         used = [place for place in range(len(columns)) if any(row[place] is not None for row in rows)]
         shown = [[row[place] for place in used] for row in rows]
         print_table(f"{predictor.name} ({predictor.facts.architecture})", [columns[place] for place in used], shown)
@@ -116,25 +129,52 @@ def look(
             print_slots(f"{seen.source.name}: {seen.question or ''} → {seen.answer}", seen.slot_grid)
     if not quiet and not json:
         _remarks(told, answered, skipped, out)
+        _of_fit(predictor.likeness is None, unlike, answered, several(predictor.reads.thing))
+        if not calibrated:
+            remark("confidences are not calibrated")
 
 
 def _rows(seen: Sighting) -> list[tuple[object, ...]]:
     """A row for the answer; of captions one for each, as each has words of its own."""
     if seen.is_caption:
         return [
-            (seen.source.name, None, each.answer, f"{each.confidence:.1%}", None, None, None)
+            (seen.source.name, None, each.answer, f"{each.confidence:.1%}", None, None, None, _fit(seen))
             for each in (seen, *seen.others)
         ]
     second = f"{seen.alternatives[0][0]} {seen.alternatives[0][1]:.1%}" if seen.alternatives else None
     looked_at = places(seen.looked_at) if seen.looked_at else seen.top_slot
     way = " → ".join(f"{name} {answer} {share:.0%}" for name, answer, share in seen.on_the_way) or None
-    return [(seen.source.name, seen.question, seen.answer, f"{seen.confidence:.1%}", second, looked_at, way)]
+    said = (seen.answer, f"{seen.confidence:.1%}", second, looked_at, way, _fit(seen))
+    return [(seen.source.name, seen.question, *said)]
+
+
+def _fit(seen: Sighting) -> str:
+    """Whether the input is like those that the model learned from, and its p-value."""
+    return seen.fit.verdict if seen.fit.p is None else f"{seen.fit.verdict}, p {seen.fit.p:.2g}"
 
 
 def _warn_of(seen: Sighting) -> None:
-    """What of the input and the question the model could not use."""
-    for text in seen.remarks:
+    """What of the input and the question the model could not use, and that the input is foreign to it."""
+    for text in (*seen.remarks, *filter(None, (seen.fit.warning,))):
         warn(f"{seen.source.name}: {text}")
+
+
+def _of_fit(is_unknown: bool, unlike: int, answered: int, things: str) -> None:
+    """Whether what was looked at is what the model knows; nothing is passed over in silence."""
+    if is_unknown:
+        remark(f"fit: it is not known whether these {things} are like those that the model learned from")
+    elif unlike:
+        remark(f"fit: {unlike} of {answered} {things} are unlike those that the model learned from")
+
+
+def _left_out(kinds: Counter[str], thing: str) -> str:
+    """What of the folders is not looked at, counted by kind, and what to do about photographs among it."""
+    named = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(KINDS_NAMED))
+    rest = sum(kinds.values()) - sum(count for _, count in kinds.most_common(KINDS_NAMED))
+    cure = [kind for kind in PHOTOGRAPHS if kind in kinds]
+    many = sum(kinds.values())
+    told = f"left out {many} file{'s' * (many != 1)} of other kinds: {named}" + (f" and {rest} others" if rest else "")
+    return told + (f"; save {' and '.join(cure)} as JPEG or PNG to look at them" if cure and thing == "picture" else "")
 
 
 def _remarks(rows: int, answered: int, skipped: int, out: Path | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -34,6 +35,20 @@ def find_files(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[str
         where = ", ".join(asked) or "an empty list of paths"
         raise DataError(f"no {several(thing)} in {where}; looked for {' '.join(sorted(suffixes))}")
     return list(found)
+
+
+def left_out(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[str]) -> Counter[str]:
+    """How many files in the folders of ``paths`` :func:`find_files` passes over, by kind; hidden ones do not count.
+
+    A kind is the ending of the names in capitals, such as HEIC, or "no ending".
+    """
+    found: Counter[str] = Counter()
+    for folder in (Path(text) for text in map(os.fspath, paths) if text and Path(text).is_dir()):
+        for file in folder.rglob("*"):
+            hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+            if not hidden and file.is_file() and file.suffix.lower() not in suffixes:
+                found[file.suffix.lstrip(".").upper() or "no ending"] += 1
+    return found
 
 
 def local_path(text: str, thing: str) -> Path:

@@ -83,6 +83,8 @@ class DataEntry:
     splits: tuple[str, ...] = ("train", "val", "test")
     download: str | None = None
     """Name to pass to ``saccade data get``, where there is something to fetch."""
+    shows: str = ""
+    """What its pictures show, in a few words that go on after "trained on"; empty: nobody knows."""
 
 
 LABEL_COLUMNS = frozenset({"image", "label"})

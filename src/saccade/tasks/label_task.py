@@ -36,6 +36,7 @@ from saccade.metrics.verdict import verdict
 from saccade.models.base import PictureModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.forward_passes import BATCH, answers_of, in_parts, numbers_in_batches
+from saccade.tasks.held_out import HeldOut
 from saccade.tasks.losses import check_weight
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch, in_batches
@@ -117,6 +118,11 @@ class LabelTask(PictureTask):
         if loss.evidence_weight:
             self.teach_places(loss.evidence_weight, self.split("val").take(torch.arange(1)).evidence is not None)
         return loss
+
+    def held_out_batch(self, data: DrawnSplit, numbers: Tensor) -> HeldOut:
+        """The pictures ``numbers`` (B,) with their labels."""
+        made = data.take(numbers)
+        return HeldOut(made.images, label=made.label)
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Keyword arguments of ``forward_raw``."""

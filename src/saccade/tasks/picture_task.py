@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from saccade.errors import ConfigError
@@ -12,7 +13,10 @@ from saccade.geometry import Size
 from saccade.models.base import ImageModel
 from saccade.models.io.facts import Preprocessing
 from saccade.tasks.evidence_term import EvidenceTerm
+from saccade.tasks.held_out import HeldOut, spread_out
 from saccade.tasks.task import Batch, Task
+
+HELD_OUT_AT_ONCE = 100
 
 
 class PictureTask(Task):
@@ -74,6 +78,23 @@ class PictureTask(Task):
             return found
         missed = self._evidence_term(self.model, raw, batch["evidence"])
         return {**found, "loss": found["loss"] + weight * missed, "evidence_loss": missed}
+
+    def held_out(self, split: str, count: int) -> Iterator[HeldOut]:
+        """About ``count`` examples of a split, no picture twice: what describes the inputs of the model.
+
+        A split without end gives its first ones.
+        """
+        data = self.split(split)
+        for numbers in self.distinct_numbers(data, count).split(HELD_OUT_AT_ONCE):
+            yield self.held_out_batch(data, numbers)
+
+    def distinct_numbers(self, data: Any, count: int) -> Tensor:
+        """Numbers of examples of ``data`` that are about different pictures, ``count`` of them at most."""
+        return torch.arange(count) if data.size is None else spread_out(data.size, count)
+
+    def held_out_batch(self, data: Any, numbers: Tensor) -> HeldOut:
+        """The examples ``numbers`` (B,); a task whose answers are single labels tells these too."""
+        return HeldOut(data.take(numbers).images)
 
     def check_kept(self, data: str, learning: Sequence[str]) -> None:
         """Refuse to keep features where a step needs more than those of an encoder that stays as it is."""

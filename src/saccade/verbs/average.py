@@ -181,6 +181,7 @@ def _facts(runs: Sequence[_Run], parts: tuple[Part, ...], stored: StoredType | N
         revision=versions()["revision"],
         training=training,
         scores=(),
+        calibration=None,
         mean_of=parts,
     )
 

@@ -11,6 +11,7 @@ from saccade.sighting import Sighting
 
 NAME = "looks.csv"
 COLUMNS = ("source", "asked", "answer", "confidence", "next_best", "next_confidence", "x", "y", "files", "notes")
+COLUMNS += ("raw_confidence", "fit", "fit_p")  # behind the others: programs may count columns
 
 
 def row_of(seen: Sighting, stem: str) -> tuple[object, ...]:
@@ -19,7 +20,9 @@ def row_of(seen: Sighting, stem: str) -> tuple[object, ...]:
     x, y = seen.peak if seen.has_places else ("", "")
     share = "" if second[1] is None else f"{second[1]:.6f}"
     said = (seen.answer, f"{seen.confidence:.6f}", second[0], share)
-    return (seen.source.name, seen.question or "", *said, x, y, stem, "; ".join(seen.notes))
+    fit = (seen.fit.verdict, "" if seen.fit.p is None else f"{seen.fit.p:.6f}")
+    told = ("; ".join(seen.notes), f"{seen.said.raw_confidence:.6f}", *fit)
+    return (seen.source.name, seen.question or "", *said, x, y, stem, *told)
 
 
 def write_looks(folder: Path, rows: list[tuple[object, ...]]) -> Path:

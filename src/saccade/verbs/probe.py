@@ -14,19 +14,25 @@ import torch
 from saccade.atomic import write_json
 from saccade.config import to_dict
 from saccade.data.pictures.feature_cache import FEATURES_MB
+from saccade.data.tables.wording import counted
 from saccade.errors import ConfigError, DataError, OutputError
 from saccade.families import families, family_of_data
 from saccade.families.contract import Family, Probing, class_folders, load_target
-from saccade.models.io.facts import CONFIG, ModelFacts, Preprocessing
-from saccade.models.io.folder import save_model
+from saccade.likeness import FEWEST, fit_likeness, pooled
+from saccade.models.describing import ENCODING
+from saccade.models.io.facts import CONFIG, InputsNote, ModelFacts, Preprocessing
+from saccade.models.io.folder import note_inputs, save_model
 from saccade.models.probe import HEADS, LINEAR, HeadName, ProbeHead
 from saccade.probing.evidence import places_of, with_evidence
 from saccade.probing.page import probe_page
-from saccade.probing.pictures import features_of, usable_pictures
+from saccade.probing.pictures import Features, features_of, usable_pictures
 from saccade.probing.probe import Probed, checked_heads, probe
 from saccade.probing.trials import Plan
+from saccade.tasks.describing import halves, shown_by
+from saccade.tasks.held_out import spread_out
 
 RESULTS, PAGE = "results.json", "report.html"
+MOST_DESCRIBED, DESCRIBED_AT_ONCE = 2000, 100
 
 
 @dataclass(frozen=True)
@@ -118,13 +124,30 @@ def probe_pictures(
         },
     )
     save_model(make.filled(kept.name, kept.head, kept.centre, kept.spread), folder, facts)
-    results = {"backbone": backbone, "data": reference, "size": size, **probed.to_json()}
+    described = _describe(folder, facts, features, len(pictures))
+    results = {"backbone": backbone, "data": reference, "size": size, "inputs": described, **probed.to_json()}
     results |= {"maps_supervised": facts.training["maps_supervised"]} if is_taught else {}
     results["seconds"] = round(time.monotonic() - began, 1)
     write_json(folder / RESULTS, results)
     page = probe_page(probed, features, model_of, title=f"{backbone} on {Path(reference.partition(':')[2]).name}")
     page.save(folder / PAGE)
     return Written(folder, probed, results)
+
+
+def _describe(folder: Path, facts: ModelFacts, features: Features, count: int) -> str:
+    """Let the model know what the features of its pictures look like; what was done, in one line.
+
+    The backbone is frozen, so that features of pictures that the head learned are like those of any others.
+    """
+    numbers = spread_out(count, MOST_DESCRIBED)
+    if len(numbers) < 2 * FEWEST:
+        return f"what pictures it knows: not known, {counted(count, 'picture')} are too few to tell"
+    held = torch.cat([pooled(features.take(part)) for part in torch.split(numbers, DESCRIBED_AT_ONCE)])  # (N,2C)
+    fitting, comparing = halves(len(held))
+    likeness = fit_likeness(held[fitting], held[comparing])
+    note = InputsNote(ENCODING, shown_by(facts), "pictures of the probe", len(fitting), len(comparing), sha256="")
+    note_inputs(folder, likeness, note, None)
+    return f"what pictures it knows: by features of {len(held):,} of its pictures"
 
 
 class _Maker:

@@ -128,8 +128,8 @@ def _next_steps() -> Section:
         "Go on from here",
         "Ask about a picture of your own, score a model in full, or train one yourself.",
         [
-            Code("saccade look scene.png --ask 7 --model hattnet-ctx-mref --out out"),
-            Code("saccade evaluate hattnet-ctx-mref --limit 2000"),
-            Code("saccade data get mnist\nsaccade train hattnet-ctx-mref --out runs/ctx"),
+            Code("saccade look scene.png --ask 7 --model hattnet-ctx-sparse-mref --out out"),
+            Code("saccade evaluate hattnet-ctx-sparse-mref --limit 2000"),
+            Code("saccade data get mnist\nsaccade train hattnet-ctx-sparse-mref --out runs/ctx"),
         ],
     )

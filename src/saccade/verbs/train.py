@@ -178,7 +178,7 @@ def train(
     start_up.spent("imports")
     task, resolved = prepare(recipe, settings, out=Path(out), resume=resume)
     start_up.spent("model")
-    return fit(
+    result = fit(
         task,
         resolved,
         out,
@@ -192,6 +192,18 @@ def train(
         progress="quiet" if quiet else "auto",
         start_up=start_up,
     )
+    if devices == nodes == 1:
+        describe(task, result)
+    return result
+
+
+def describe(task: Trainable, result: RunResult) -> None:
+    """Once a run is over, let its model know what its inputs look like, and say so in the log of the run."""
+    from saccade.engine.run_folder import RunFolder
+    from saccade.tasks.describing import describe_trained
+
+    if result.model is not None and result.stopped in ("finished", "early"):
+        RunFolder(result.out).log(describe_trained(task, result.model))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from saccade.engine.event_lines import LineReporter
 from saccade.engine.side_by_side import REFUSED
 from saccade.errors import SaccadeError
 from saccade.quick_imports import process_is_a_command, quick_imports
-from saccade.verbs.train import Settings, prepare
+from saccade.verbs.train import Settings, describe, prepare
 
 
 def train_child(orders: IO[str], reporter: LineReporter) -> int:
@@ -54,6 +54,7 @@ def train_child(orders: IO[str], reporter: LineReporter) -> int:
             device=begin["device"],
             progress=reporter,
         )
+        describe(task, result)
     except SaccadeError as error:
         reporter.tell("refused", text=" ".join(str(error).split()))
         return REFUSED

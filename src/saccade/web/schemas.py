@@ -199,6 +199,8 @@ class View(BaseModel):
     answer: str
     kind: AnswerKind = Field(description="one label, labels said one after the other, or the words of a sentence")
     confidence: float | None
+    calibrated: bool = Field(False, description="whether confidences were put right by the model's temperature")
+    fit: dict[str, Any] = Field({}, description="whether the input is like those that the model learned from: verdict")
     alternatives: list[tuple[str, float | None]]
     labels: list[tuple[str, float | None]] | None
     words: list[str] | None

@@ -66,6 +66,8 @@ def view_of(
         "answer": sighting.answer,
         "kind": kind,
         "confidence": _finite(sighting.confidence),
+        "calibrated": sighting.said.is_calibrated,
+        "fit": sighting.fit.to_json(),
         "alternatives": _shares(sighting.alternatives),
         "labels": None if sighting.labels is None else _shares(sighting.labels),
         "words": words,

@@ -58,6 +58,7 @@ def page_facts(predictor: Predictor, kind: str, trace: AttentionTrace) -> dict[s
         "answers": list(facts.answers),
         "size": None if facts.preprocessing is None else list(facts.preprocessing.size),
         "runtime": address_of(predictor.family, "runtime") if has_runtime else None,
+        "temperature": None if facts.calibration is None else facts.calibration.temperature,
         "sha256": facts.sha256,
         "looks": [_look(look) for look in trace.looks],
         "total": trace.total,

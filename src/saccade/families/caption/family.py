@@ -29,24 +29,28 @@ DATA = {
         licence=origin.LICENCE,
         get=origin.GET,
         download=origin.DOWNLOAD,
+        shows="drawn digits",
     ),
     "flickr8k": DataEntry(
         kind="reader",
         description="Flickr8k: 8,000 photographs with five captions each, in its official layout or Karpathy's JSON",
         licence="pictures for non-commercial research and education only",
         get="ask for it on its page at Illinois, unpack both archives into one folder, name it flickr8k:FOLDER",
+        shows="photographs of people, dogs and sport",
     ),
     "flickr30k": DataEntry(
         kind="reader",
         description="Flickr30k: 31,000 photographs with five captions each, token file and lists or Karpathy's JSON",
         licence="pictures for non-commercial research and education only",
         get="ask for it on its page at Illinois, unpack it beside the lists or the JSON, name it flickr30k:FOLDER",
+        shows="photographs of people",
     ),
     "coco": DataEntry(
         kind="reader",
         description="COCO captions: 123,000 photographs with five captions each, Karpathy's splits or the annotations",
         licence="captions CC BY 4.0; pictures under the terms of Flickr",
         get="download train2014, val2014 and annotations (or dataset_coco.json), unpack, name it coco:FOLDER",
+        shows="photographs",
     ),
     **own_tables("image, caption; optional split"),
 }

@@ -49,6 +49,7 @@ from saccade.metrics import bleu, same_caption
 from saccade.models.io.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
+from saccade.tasks.held_out import HeldOut, spread_out
 from saccade.tasks.learned_data import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
 from saccade.tasks.losses import loss_name
 from saccade.tasks.picture_task import PictureTask
@@ -177,6 +178,14 @@ class CaptionTask(PictureTask):
             return {"images": images, "references": references}
         made = data.take(indices, augment_seed=varied)
         return {"images": made.images, "words": made.words}
+
+    def distinct_numbers(self, data: CaptionData, count: int) -> Tensor:
+        """Numbers of pictures, not of captions."""
+        return torch.arange(count) if data.picture_count is None else spread_out(data.picture_count, count)
+
+    def held_out_batch(self, data: CaptionData, numbers: Tensor) -> HeldOut:
+        """The pictures ``numbers`` (B,)."""
+        return HeldOut(data.pictures(numbers).images)
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Keyword arguments of ``forward_raw``."""

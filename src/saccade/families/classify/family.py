@@ -45,6 +45,7 @@ DATA = {
         description="discs with a mark of fine stripes; the class hangs on the stripes of one of them",
         licence="generated, no restrictions",
         get="generated on the fly",
+        shows="drawn pictures of small details",
     ),
     "cifar10": DataEntry(
         kind="collection",
@@ -52,12 +53,14 @@ DATA = {
         licence="none stated; free for research",
         get="run 'saccade data get cifar10', or name the official binary version cifar10:FOLDER",
         download="cifar10",
+        shows="small photographs of animals and vehicles",
     ),
     "cub": DataEntry(
         kind="reader",
         description="CUB-200-2011: 11,788 pictures of 200 kinds of birds, each with its box",
         licence="pictures for non-commercial research and education only",
         get="download CUB_200_2011.tgz from its page at Caltech, unpack it, name it cub:FOLDER",
+        shows="photographs of birds",
     ),
     **class_folders(),
     **own_tables("image, label; optional split, group, box, mask"),

@@ -35,6 +35,7 @@ from saccade.metrics.columns import Values
 from saccade.models.base import PictureModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.racnn import CROPS
+from saccade.tasks.held_out import HeldOut
 from saccade.tasks.learned_data import LEARNED, Entries, picture_entries, row_entries, word_entries
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch, in_batches
@@ -132,6 +133,11 @@ class ClassifyTask(PictureTask):
         crops = crops_round(self.model, made.evidence) if needs_evidence(self.model) else {}
         evidence = {"evidence": made.evidence} if self.evidence_weight else {}
         return {"images": made.images, "label": made.label, **crops, **evidence}
+
+    def held_out_batch(self, data: LabelData, numbers: Tensor) -> HeldOut:
+        """The pictures ``numbers`` (B,) with their labels."""
+        made = data.take(numbers)
+        return HeldOut(made.images, label=made.label)
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Keyword arguments of ``forward_raw``."""

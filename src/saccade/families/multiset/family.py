@@ -27,6 +27,7 @@ DATA = {
         licence=origin.LICENCE,
         get=origin.GET,
         download=origin.DOWNLOAD,
+        shows="drawn digits",
     ),
     "mnist-set": DataEntry(
         kind="generator",
@@ -34,6 +35,7 @@ DATA = {
         licence=origin.LICENCE,
         get=origin.GET,
         download=origin.DOWNLOAD,
+        shows="drawn digits",
     ),
     "mnist-single": DataEntry(
         kind="generator",
@@ -41,6 +43,7 @@ DATA = {
         licence=origin.LICENCE,
         get=origin.GET,
         download=origin.DOWNLOAD,
+        shows="drawn digits",
     ),
     "svhn": DataEntry(
         kind="reader",
@@ -48,6 +51,7 @@ DATA = {
         licence="pictures for non-commercial use only",
         get="download train.tar.gz and test.tar.gz (format 1) from its page at Stanford, unpack, name it svhn:FOLDER; "
         "to score a trained model, test.tar.gz is enough",
+        shows="photographs of house numbers",
     ),
     **class_folders(),
     **own_tables("image, labels: the multiset of labels on each picture; optional split, boxes"),

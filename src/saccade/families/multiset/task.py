@@ -75,6 +75,7 @@ from saccade.models.io.facts import ModelFacts
 from saccade.models.multiset_counts import MultisetCountsModel
 from saccade.models.multiset_reader import MultisetModel
 from saccade.tasks.forward_passes import answers_of
+from saccade.tasks.held_out import HeldOut
 from saccade.tasks.learned_data import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
 from saccade.tasks.losses import loss_name
 from saccade.tasks.picture_task import PictureTask
@@ -192,6 +193,10 @@ class MultisetTask(PictureTask):
         share = {"batch_size": batch_size, "rank": rank, "world_size": world_size}
         for batch in super().train_batches(start, **share, data=data, features=features):
             yield {**batch, "single": data == OBJECTS}
+
+    def held_out_batch(self, data: MultisetData, numbers: Tensor) -> HeldOut:
+        """The pictures ``numbers`` (B,), as the network sees them."""
+        return HeldOut(at_size(data.take(numbers).images, self.size))
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Keyword arguments of ``forward_raw``; where single objects are learnt, nothing is read."""

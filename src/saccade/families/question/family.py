@@ -71,6 +71,7 @@ DATA = {
         licence=origin.LICENCE,
         get=origin.GET,
         download=origin.DOWNLOAD,
+        shows="drawn digits",
     ),
     "mdist": DataEntry(
         kind="generator",
@@ -78,6 +79,7 @@ DATA = {
         licence=origin.LICENCE,
         get=origin.GET,
         download=origin.DOWNLOAD,
+        shows="drawn digits",
     ),
     "mbg": DataEntry(
         kind="generator",
@@ -86,18 +88,21 @@ DATA = {
         get="made on the fly; put photographs into backgrounds/ of the cache, or set data.backgrounds=FOLDER; records "
         "have BSDS500 (train and val of its page at Berkeley, short side 200 px)",
         download=origin.DOWNLOAD,
+        shows="drawn digits on photographs",
     ),
     "cub": DataEntry(
         kind="reader",
         description="CUB-200-2011: what colour is the crown of this bird? nine body parts, part clicks as evidence",
         licence="pictures for non-commercial research and education only",
         get="download CUB_200_2011.tgz from its page at Caltech, unpack it, name it cub:FOLDER",
+        shows="photographs of birds",
     ),
     "vg": DataEntry(
         kind="reader",
         description="Visual Genome: which attributes has the object asked for? several labels, boxes as evidence",
         licence="CC BY 4.0",
         get="download image_data, attributes and both picture archives of Visual Genome, unpack, name it vg:FOLDER",
+        shows="photographs",
     ),
     **own_tables(
         "image, query, label (or labels); optional split, box, point, mask; without query all are asked the same"

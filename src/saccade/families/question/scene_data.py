@@ -10,6 +10,8 @@ unlimited   training never ends: each scene is asked for ``asks`` of its digits,
 ========== ======================================================================================================
 
 In a finite split every digit of a scene is one triple, in order: the population of the published numbers.
+
+With ``absent`` some triples ask for a digit that the scene does not have; the answer is :data:`NOT_THERE`.
 """
 
 from __future__ import annotations
@@ -57,7 +59,10 @@ _SIZES: dict[str, dict[str, int | None]] = {
 }
 _AUTHORS_START = {"train": 0, "val": 30_000, "test": 40_000}
 _STREAMS = {"train": 0, "val": 1, "test": 2, "all": 3}
+NOT_THERE = "not there"
+"""The answer to a question for a digit that is absent; it comes behind the colours."""
 _ASKED, _OTHER, _OTHER_COLOUR, _TARGET_COLOUR = range(100, 104)  # draws on top of those that make a scene
+_IS_ABSENT, _WHICH_ABSENT = 104, 105
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,8 @@ class SceneDataConfig:
     """Sizes and splits, see the module."""
     asks: int = 1
     """Triples of each fresh training scene: what of it does not depend on the query is then computed once for all."""
+    absent: float = 0.0
+    """Share of the triples that ask for a digit which is not in the scene; above 0 there is one answer more."""
     augment: Augmentation | None = None
     """How the pictures of a finite training set are varied; None: not at all. Fresh scenes need no variation."""
     seed: int = 0
@@ -93,6 +100,8 @@ class SceneDataConfig:
         fewest = SPECS[self.name].count[0]
         if not 1 <= self.asks <= fewest:
             raise ConfigError(f"asks: every scene has {fewest} digits to ask for, so 1 .. {fewest}, found {self.asks}")
+        if not 0 <= self.absent <= 1:
+            raise ConfigError(f"absent: a share of the questions, so 0 .. 1, found {self.absent}")
         if not 0 <= self.seed < 1 << 63:
             raise ConfigError(f"seed: must lie in 0 .. 2^63 - 1, found {self.seed}")
 
@@ -205,7 +214,8 @@ class SceneData:
     """
 
     queries = tuple(str(digit) for digit in range(10))
-    answers = COLOURS
+    answers: tuple[str, ...] = COLOURS
+    """The colours; of data that has ``absent`` questions, also that a digit is not there."""
 
     def __init__(
         self,
@@ -215,7 +225,7 @@ class SceneData:
         *,
         allow_pack: bool = False,
     ) -> None:
-        self.config, self.split = config, split
+        self.config, self.split, self.answers = config, split, answers_of(config)
         background = BACKGROUNDS[config.name](config, split)
         self.spec = replace(SPECS[config.name], background=background, drawing=config.drawing)
         self.glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
@@ -262,7 +272,8 @@ class SceneData:
         obj = sent(obj, self.device)
         asked = obj.view(-1, together)
         query, label = (column.gather(1, asked).flatten() for column in (scenes.classes, scenes.colour))
-        return SceneBatch(as_float(images), query, label, obj, scenes)
+        made = SceneBatch(as_float(images), query, label, obj, scenes)
+        return made if not self.config.absent else _some_absent(made, self.config.absent)
 
     def one_per_scene(self, count: int) -> Tensor:
         """(count,) or fewer: numbers of triples that are all about different scenes, from the first on."""
@@ -301,3 +312,25 @@ class SceneData:
         counts = scene_counts(self.spec, self.seed, torch.arange(-(-triples // fewest)))
         ends = counts.cumsum(0)
         return ends[: int(torch.searchsorted(ends, triples)) + 1]
+
+
+def answers_of(config: SceneDataConfig) -> tuple[str, ...]:
+    """What is answered to questions about such scenes."""
+    return (*COLOURS, NOT_THERE) if config.absent else COLOURS
+
+
+def _some_absent(batch: SceneBatch, share: float) -> SceneBatch:
+    """The same triples, of which this share ask for a digit that their scene does not have; a function of the triple.
+
+    Their ``object`` stays that of the question that they replace: nothing in the scene is evidence for them.
+    """
+    chosen = batch._bits(_IS_ABSENT).double() / 2**32 < share  # (B,)
+    digits = torch.arange(len(SceneData.queries), device=batch.query.device)
+    there = (batch.layout.classes.unsqueeze(-1) == digits) & batch.layout.present.unsqueeze(-1)  # (B,N,10)
+    missing = ~there.any(1)  # (B,10)
+    number = missing.sum(1)  # (B,)
+    wanted = uniform_below(batch._bits(_WHICH_ABSENT), number.clamp(min=1))  # (B,) the how-manieth of them
+    absent = (missing.cumsum(1) <= wanted[:, None]).sum(1)  # (B,)
+    chosen = chosen & (number > 0)  # a scene may have all ten
+    query = torch.where(chosen, absent, batch.query)
+    return replace(batch, query=query, label=torch.where(chosen, len(COLOURS), batch.label))

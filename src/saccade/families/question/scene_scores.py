@@ -116,6 +116,19 @@ def score_scenes(
     return scores
 
 
+@torch.inference_mode()
+def accuracy_absent(model: QueryModel, data: SceneData, limit: int | None = None) -> float:
+    """How often ``model`` says that a digit is not there, asked for digits that are not: ``data`` has ``absent`` 1."""
+    if data.size is None:
+        raise DataError(f"split '{data.split}' has no end; score val or test")
+    right = []
+    for numbers in numbers_in_batches(min(limit or data.size, data.size), BATCH):
+        batch = data.take(numbers)
+        is_absent = batch.label == len(data.answers) - 1  # a scene may have all ten digits
+        right.append((in_parts(model, batch.images, batch.query)["logits"].argmax(-1) == batch.label)[is_absent])
+    return float(torch.cat(right).double().mean())
+
+
 def _scored(model: QueryModel, batch: SceneBatch, size: int) -> SceneScores:
     """All scores of a batch but deletion and insertion."""
     scores = SceneScores()

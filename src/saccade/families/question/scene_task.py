@@ -20,8 +20,8 @@ from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
 from saccade.families.question.losses import Loss
-from saccade.families.question.scene_data import SPECS, SceneBatch, SceneData, SceneDataConfig
-from saccade.families.question.scene_scores import score_scenes
+from saccade.families.question.scene_data import SPECS, SceneBatch, SceneData, SceneDataConfig, answers_of
+from saccade.families.question.scene_scores import accuracy_absent, score_scenes
 from saccade.families.question.task import QuestionTask
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
@@ -57,6 +57,11 @@ class SceneTask(QuestionTask):
     ) -> None:
         settings = dict(data) | ({"protocol": protocol} if protocol else {})
         self.data_config = from_dict(SceneDataConfig, settings, where="data")
+        labels = len(answers_of(self.data_config))
+        if self.data_config.absent:
+            if (found := model_config.get("answers", labels)) != labels:
+                raise ConfigError(f"model.config.answers: found {found}, but with data.absent there are {labels}")
+            model_config = {**model_config, "answers": labels}
         side = SPECS[self.data_config.name].size
         chosen = str(self.data_config.protocol)
         super().__init__(model=model, model_config=model_config, size=(side, side), protocol=chosen, seed=seed)
@@ -91,9 +96,10 @@ class SceneTask(QuestionTask):
         return found
 
     def data_parts(self) -> dict[str, Entries]:
-        """All that a run learns from; the drawing ``blend`` is left out, as older runs did not note theirs."""
+        """All that a run learns from; settings that older runs did not note are left out at their defaults."""
         parts = super().data_parts()
-        return {**parts, "settings": [entry for entry in parts["settings"] if entry != ("drawing", '"blend"')]}
+        unsaid = (("drawing", '"blend"'), ("absent", "0.0"))
+        return {**parts, "settings": [entry for entry in parts["settings"] if entry not in unsaid]}
 
     def make_split(self, name: str) -> SceneData:
         """One split of the scenes, on the device; fresh training scenes are drawn anew for each seed."""
@@ -126,6 +132,10 @@ class SceneTask(QuestionTask):
             return made
         return replace(made, images=made.images.contiguous(memory_format=torch.channels_last))
 
+    def distinct_numbers(self, data: SceneData, count: int) -> Tensor:
+        """One triple of each scene."""
+        return data.one_per_scene(count)
+
     @classmethod
     def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
         """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
@@ -146,13 +156,21 @@ class SceneTask(QuestionTask):
         allow_pack: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> dict[str, Any]:
-        """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``."""
+        """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
+
+        All are of questions for digits that are there. A model that learned to say that one is not there is also asked
+        for digits that are not: ``accuracy_absent``.
+        """
         config = from_dict(SceneDataConfig, data, where="data")
         device = next(model.parameters()).device
-        chosen = SceneData(config, cast(Split, split), device=device, allow_pack=allow_pack)
+        chosen = SceneData(replace(config, absent=0.0), cast(Split, split), device=device, allow_pack=allow_pack)
         if not isinstance(model, QueryModel):
             raise ConfigError("the family 'question' scores models that answer queries")
         scores = score_scenes(model, chosen, limit=limit, sweeps=sweeps, progress=progress)
+        summary = scores.summary()
+        if config.absent:
+            absent = SceneData(replace(config, absent=1.0), cast(Split, split), device=device, allow_pack=allow_pack)
+            summary["metrics"] |= {"accuracy_absent": accuracy_absent(model, absent, limit)}
         return {
             "data": config.name,
             "glyphs": chosen.glyphs.name,
@@ -161,5 +179,5 @@ class SceneTask(QuestionTask):
             "split": split,
             "protocol": config.protocol,
             "seed": config.seed,
-            **scores.summary(),
+            **summary,
         }

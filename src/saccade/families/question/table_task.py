@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
+import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict
@@ -31,6 +32,8 @@ from saccade.families.question.table_scores import SWEEPS, score_table
 from saccade.families.question.task import QuestionTask
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
+from saccade.tasks.forward_passes import distinct
+from saccade.tasks.held_out import spread_out
 from saccade.tasks.kept_features import rests
 from saccade.tasks.learned_data import LEARNED, Entries, picture_entries, row_entries, word_entries
 from saccade.tasks.task import Batch, in_batches
@@ -127,6 +130,13 @@ class TableTask(QuestionTask):
     def has_evidence(self) -> bool:
         """Whether a training row has a box, a point or a mask."""
         return any(row.split == "train" and (row.box or row.point or row.mask) for row in self.table.rows)
+
+    def distinct_numbers(self, data: TableData, count: int) -> Tensor:
+        """One question about each picture, of as many pictures."""
+        order = torch.randperm(data.size, generator=torch.Generator().manual_seed(0))  # or all would ask the same
+        _, _, picture = data.questions(order)  # (Q,)
+        first, _ = distinct(picture.cpu())
+        return order[first][spread_out(len(first), count)]
 
     def answers(self, model: QueryModel) -> Iterator[tuple[Tensor, Tensor]]:
         """Logits (B,K) and labels of the validation split; from kept features where the phase learns from such."""

@@ -14,6 +14,7 @@ from saccade.losses import binary_cross_entropy, cross_entropy, log_likelihood_o
 from saccade.metrics import weighted_map
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import in_parts
+from saccade.tasks.held_out import HeldOut
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch, in_batches
 
@@ -78,6 +79,11 @@ class QuestionTask(PictureTask):
         """The questions ``indices`` (B,) for training; ``number`` is that of this batch among those of all ranks."""
         batch: QueryBatch = data.take(indices)
         return batch
+
+    def held_out_batch(self, data: Any, numbers: Tensor) -> HeldOut:
+        """The questions ``numbers`` (B,) with their pictures and answers."""
+        made: QueryBatch = data.take(numbers)
+        return HeldOut(made.images, made.query, made.label)
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Keyword arguments of ``forward_raw``; of a picture that is asked several times there is one copy."""

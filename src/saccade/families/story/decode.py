@@ -7,7 +7,7 @@ from dataclasses import replace
 from torch import Tensor
 
 from saccade.answer import Answer
-from saccade.families.labels import ranked
+from saccade.families.labels import calibrated, ranked, with_raw
 from saccade.models.base import AttentionModel
 from saccade.models.io.facts import ModelFacts
 from saccade.trace import Output
@@ -21,13 +21,20 @@ def decode(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Ans
     """The answer to each example, from logits (B,V) or, said word by word, (B,A,V)."""
     words = tuple(word or NOTHING for word in facts.answers)
     shares = model.probabilities(output.logits.float()).cpu()  # (B,V) or (B,A,V)
+    if shares.dim() == 2 and facts.calibration is not None:
+        sure = model.probabilities(calibrated(output.logits, facts)).cpu()  # (B,V)
+        return [_first(with_raw(each, raw, words)) for each, raw in zip(sure, shares)]
     return [_one(each, words) if each.dim() == 1 else _said(each, words) for each in shares]
 
 
 def _one(shares: Tensor, words: tuple[str, ...]) -> Answer:
     """The likeliest entry, and a few others."""
-    found = ranked(shares, words)
-    return replace(found, alternatives=found.alternatives[:_OTHERS])
+    return _first(ranked(shares, words))
+
+
+def _first(found: Answer) -> Answer:
+    """The answer with its first few alternatives."""
+    return replace(found, alternatives=found.alternatives[:_OTHERS], raw=found.raw[: _OTHERS + 1])
 
 
 def _said(shares: Tensor, words: tuple[str, ...]) -> Answer:

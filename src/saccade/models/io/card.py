@@ -10,7 +10,7 @@ from typing import Any
 from saccade.errors import SaccadeError
 from saccade.families import families, model_spec
 from saccade.families.contract import load_target
-from saccade.models.io.facts import ModelFacts, Part, Score
+from saccade.models.io.facts import Calibration, InputsNote, ModelFacts, Part, Score
 
 _MARKUP = re.compile(r"[\\`*_\[\]|~#!>]")
 _ANY = "any question, in the words below"
@@ -46,6 +46,11 @@ def model_card(facts: ModelFacts) -> str:
         "## Scores",
         "",
         *_scores(facts.scores),
+        "",
+        "## How sure it is, and what it knows",
+        "",
+        *_calibration(facts.calibration),
+        *_inputs(facts.inputs),
         "",
         "## Training",
         "",
@@ -157,6 +162,33 @@ def _scores(scores: tuple[Score, ...]) -> list[str]:
             printed = "–" if published is None else f"{published:.4f}"
             told = f"{value:g} {score.units[metric]}{'s' * (value != 1)}" if metric in score.units else f"{value:.4f}"
             lines.append(f"{where} {n:,} | {_plain(score.seed)} | {metric} | {told} | {printed} |")
+    return lines
+
+
+def _calibration(found: Calibration | None) -> list[str]:
+    """The temperature of its confidences, and what that changed."""
+    if found is None:
+        return ["- confidences are not calibrated: they are as the network gives them"]
+    lines = [f"- confidences: softmax(logits / {found.temperature:g}), fitted on {found.n:,} answers ({found.data})"]
+    if found.error_before is not None and found.error_after is not None:
+        before, after = (f"{100 * each:.2f} %" for each in (found.error_before, found.error_after))
+        lines.append(f"- expected calibration error, test, n = {found.test_n:,}: {before} before, {after} after")
+    return lines
+
+
+def _inputs(found: InputsNote | None) -> list[str]:
+    """How it tells inputs that are none of its business."""
+    if found is None:
+        return ["- what its inputs look like is not known: it cannot tell when an input is foreign to it"]
+    lines = [
+        f"- trained on {found.of}; an input is called unlike these when p ≤ 0.01, by its `{found.features}` features, "
+        f"compared with {found.compared:,} held-out inputs ({found.data})"
+    ]
+    if found.false_alarms is not None:
+        lines.append(f"- false alarms on test inputs: {100 * found.false_alarms:.1f} %")
+    if found.found:
+        told = ", ".join(f"{kind} {100 * share:.1f} %" for kind, share in found.found.items())
+        lines.append(f"- foreign inputs that are found: {told}")
     return lines
 
 

@@ -31,6 +31,9 @@ WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "card.md"
 VOCABULARY = "vocab.json"
 """The words of a model that speaks in sentences, each at the place of its id."""
 VOCABULARY_SCHEMA = 1
+INPUTS = "inputs.safetensors"
+"""What the inputs of the model look like, see :mod:`saccade.likeness`."""
+INPUTS_SCHEMA = 1
 PICKLED = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy", ".npz"})
 """Suffixes of files whose usual readers unpickle, and so may run code."""
 StoredType = Literal["float32", "float16", "int8"]
@@ -76,6 +79,54 @@ class Beside:
     def __post_init__(self) -> None:
         if self.name in ("", ".", "..") or {"/", "\\"} & set(self.name):
             raise ValueError(f"name is that of a folder beside, not a path, found '{self.name}'")
+
+
+@dataclass(frozen=True)
+class InputsNote:
+    """What is known of the inputs that a model learned from; the statistics lie in :data:`INPUTS`."""
+
+    features: str
+    """Which of the model's features they are of, see :mod:`saccade.models.describing`."""
+    of: str
+    """What the inputs show, in a few words that go on after "trained on"."""
+    data: str
+    """Which held-out inputs the statistics are of."""
+    fitted: int
+    """How many gave the statistics."""
+    compared: int
+    """How many others gave the scores that a p-value counts."""
+    sha256: str
+    """Digest of the file."""
+    found: dict[str, float] = field(default_factory=dict)
+    """Share of foreign inputs of each kind that are called unlike, where it was measured."""
+    false_alarms: float | None = None
+    """Share of test inputs that are called unlike, where it was measured."""
+    schema_version: int = INPUTS_SCHEMA
+
+    def __post_init__(self) -> None:
+        if self.schema_version != INPUTS_SCHEMA:
+            raise ValueError(f"schema_version {self.schema_version}, this saccade reads {INPUTS_SCHEMA}; upgrade it")
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The temperature T that makes confidences true on held-out data: softmax(logits / T), Guo et al. 2017."""
+
+    temperature: float
+    data: str
+    """What it was fitted on."""
+    n: int
+    """Answers that it was fitted on."""
+    error_before: float | None = None
+    """Expected calibration error of test answers without it."""
+    error_after: float | None = None
+    """The same with it."""
+    test_n: int = 0
+    """Test answers of these two."""
+
+    def __post_init__(self) -> None:
+        if not 0.01 <= self.temperature <= 100:
+            raise ValueError(f"temperature lies between 0.01 and 100, found {self.temperature}")
 
 
 ON_GRIDS = ("centre_gaussian", "all_objects", "grid_oracle", "box_centre", "part_prior")
@@ -190,6 +241,10 @@ class ModelFacts:
     """Where it differs from the paper."""
     mean_of: tuple[Part, ...] = ()
     """The runs whose weights it is the mean of, the first of them the one whose recipe it has; () where it is one's."""
+    calibration: Calibration | None = None
+    """How confidences are put right; None: they are as the network gives them."""
+    inputs: InputsNote | None = None
+    """What its inputs look like; None: not known. Filled in when the model is saved."""
     licence: str = "Apache-2.0"
     dtype: StoredType = "float32"
     """In what type the weights file holds the parameters; a loaded model computes in float32 in any case."""

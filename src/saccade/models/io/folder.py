@@ -25,15 +25,19 @@ from saccade.devices import pick_device
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 from saccade.families import model_spec
 from saccade.geometry import Size
+from saccade.likeness import Likeness
 from saccade.models.base import AttentionModel
 from saccade.models.io.card import model_card
 from saccade.models.io.facts import (
     CARD,
     CONFIG,
+    INPUTS,
     VOCABULARY,
     VOCABULARY_SCHEMA,
     WEIGHTS,
     Beside,
+    Calibration,
+    InputsNote,
     ModelFacts,
     StoredType,
     checked_beside,
@@ -42,8 +46,10 @@ from saccade.models.io.facts import (
 )
 from saccade.models.io.sketch import Sketching, with_memory
 from saccade.models.io.stored import check_header, from_stored, to_stored
-from saccade.tensor_file import parse_tensors
+from saccade.tensor_file import parse_tensors, read_with_digest
 
+LARGEST_INPUTS = 2**20
+"""Bytes of the file that says what inputs look like."""
 MOST_NUMBERS = 2**26
 """In the map of one stage of one picture; 256 megabytes as float32, and four times as many before it is pooled."""
 
@@ -71,6 +77,7 @@ def save_model(
     data = save(stored.tensors)
     facts = dataclasses.replace(
         facts,
+        inputs=None,  # statistics of other weights; see `note_inputs`
         base=stored.base,
         beside=neighbour if stored.leaves_to_neighbour else None,
         sha256=hashlib.sha256(data).hexdigest(),
@@ -88,12 +95,54 @@ def save_model(
 def store_as(folder: Path | str, dtype: StoredType, *, whole: bool = False) -> ModelFacts:
     """Rewrite the model in ``folder`` with its parameters in another type, so that what is scored next is what ships.
 
-    Scores that it had were of other weights and are taken out. ``whole`` as in :func:`save_model`.
+    Scores and calibration that it had were of other weights and are taken out. ``whole`` as in :func:`save_model`.
     """
     model, facts = load_model(folder)
-    changed = dataclasses.replace(facts, dtype=dtype, scores=())
+    changed = dataclasses.replace(facts, dtype=dtype, scores=(), calibration=None)
     beside = None if facts.beside is None else facts.beside.name
     return save_model(model, folder, changed, beside=beside, whole=whole)
+
+
+def note_inputs(
+    folder: Path | str, likeness: Likeness | None, note: InputsNote | None, calibration: Calibration | None
+) -> ModelFacts:
+    """Write into a model folder what its inputs look like and how its confidences are put right; None: nothing known.
+
+    The digest in ``note`` is filled in. The weights stay as they are.
+    """
+    folder = Path(folder)
+    facts = read_facts(folder)
+    data = None
+    if likeness is not None and note is not None:
+        data = save(likeness.to_tensors())
+        note = dataclasses.replace(note, sha256=hashlib.sha256(data).hexdigest())
+    facts = dataclasses.replace(facts, inputs=None if data is None else note, calibration=calibration)
+    facts = from_dict(ModelFacts, to_dict(facts))
+    with folder_in_place(folder) as place:
+        for file in sorted(folder.iterdir()):
+            if file.is_file() and file.name not in (CONFIG, CARD, INPUTS, VOCABULARY):
+                write_bytes(place / file.name, file.read_bytes())
+        if data is not None:
+            write_bytes(place / INPUTS, data)
+        write_json(place / CONFIG, _apart(facts, place))
+        write_text(place / CARD, model_card(facts))
+    return facts
+
+
+def load_likeness(folder: Path | str, facts: ModelFacts) -> Likeness | None:
+    """What the inputs of the model in ``folder`` look like; None where its facts say that nothing is known."""
+    if facts.inputs is None:
+        return None
+    path = Path(folder) / INPUTS
+    try:
+        data, found = read_with_digest(path, most=LARGEST_INPUTS)
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read ({error.strerror or error}); get the folder again") from error
+    if found != facts.inputs.sha256:
+        raise CheckpointError(f"{path}: damaged, or of another model (SHA-256 {found[:12]}…); get the folder again")
+    if not isinstance(data, bytes):
+        raise CheckpointError(f"{path}: not a safetensors file ({data}); get the folder again")
+    return Likeness.from_tensors(_parsed(data, str(path)), str(path))
 
 
 def _neighbour(folder: Path, name: str) -> tuple[Beside, dict[str, Tensor]]:

@@ -32,6 +32,8 @@ export async function viewOfSavedLook(content, buffer) {
     answer: info.answer ?? "",
     kind: info.kind ?? (info.words ? "sentence" : info.labels ? "labels" : "label"),
     confidence: info.confidence ?? null,
+    calibrated: info.calibrated ?? false,
+    fit: info.fit ?? { verdict: "not known", p: null },
     alternatives: info.alternatives ?? [],
     labels: info.labels ?? null,
     words: info.words?.map(({ word }) => word) ?? null,

@@ -37,6 +37,7 @@ export class Lens {
     this.answer = element("p", { class: "answer", "aria-live": "polite" });
     this.said = element("p", { class: "said", hidden: true });
     this.notes = element("p", { class: "hint" });
+    this.fit = element("p", { class: "hint fit", role: "status" });
     this.confidences = element("div");
     this.scores = element("div", { class: "scores" });
     this.fitter = element("button", { type: "button", text: "Show one", onclick: on.fit });
@@ -44,7 +45,7 @@ export class Lens {
     this.advice = element("p", { class: "advice", "aria-live": "polite" }, this.advised, " ", this.fitter);
     this.strip = new Strip(on.act);
     this.slots = element("div", { class: "scroll" });
-    const words = element("div", {}, this.answer, this.said, this.advice, this.confidences, this.notes);
+    const words = element("div", {}, this.answer, this.said, this.fit, this.advice, this.confidences, this.notes);
     this.element = element(
       "article",
       { class: "lens" },
@@ -82,7 +83,7 @@ export class Lens {
   refuse(why) {
     Object.assign(this, { view: null, acts: [], evidence: null, shown: null });
     this.answer.replaceChildren(element("span", { class: "sure", text: why }));
-    for (const part of [this.said, this.confidences, this.scores, this.notes]) part.replaceChildren();
+    for (const part of [this.said, this.fit, this.confidences, this.scores, this.notes]) part.replaceChildren();
   }
 
   /** Take a new view; `masks` are those of all objects, where they are known, and `digits` what they are. */
@@ -100,7 +101,10 @@ export class Lens {
     );
     const ordered = shares.map(([label, value], rank) => ({ label, value, own: rank === 0 }));
     this.confidences.replaceChildren(...(view.alternatives.length ? [barList(ordered, "confidence")] : []));
-    this.notes.textContent = (view.notes ?? []).join("; ");
+    const warning = view.fit?.warning;
+    this.fit.classList.toggle("unlike", Boolean(warning));
+    this.fit.textContent = fitText(view.fit);
+    this.notes.textContent = (view.notes ?? []).filter((note) => note !== warning).join("; ");
     this.said.hidden = isSentence || spoken.length === 0;
     this.said.replaceChildren(...(isSentence ? [] : this.#lighting(spoken)));
   }
@@ -176,4 +180,11 @@ export class Lens {
     if (cell) return `${act.title} · ${place} of ${act.map.grid.join("×")} · weight ${weight(cell.value)}`;
     return [act.title, act.place, act.note, measuresOf(act)].filter(Boolean).join(" · ");
   }
+}
+
+/** Whether the input is like those that the model learned from, in words; no silence where it is not known. */
+function fitText(fit) {
+  if (!fit || fit.verdict === "not known") return "not known whether this is like what the model learned from";
+  const p = `p ${Number(fit.p).toPrecision(2)}`;
+  return fit.warning ? `${fit.warning} (${p})` : `like what the model learned from (${p})`;
 }

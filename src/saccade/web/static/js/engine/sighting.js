@@ -10,7 +10,7 @@ const VIEW_SCHEMA = "saccade.view/1";
 export function viewOf(facts, question, { logits, weights }) {
   const maps = facts.looks.map((look, number) => project(weights[number], look.grid, look.frame, facts.size));
   return {
-    ...said(facts, facts.queries[question], ranked(facts, softmax(logits))),
+    ...said(facts, facts.queries[question], ranked(facts, softmax(logits.map((logit) => logit / (facts.temperature ?? 1))))),
     picture: { name: null, width: facts.size[1], height: facts.size[0], png: null },
     looks: facts.looks.map((look, number) => ({ ...look, ...written(weights[number]), ...ONCE })),
     total: { grid: facts.size, frame: [[1, 0, 0], [0, 1, 0]], ...written(combine(maps, facts.total)) },
@@ -43,6 +43,8 @@ function said(facts, question, [best, ...others]) {
     answer: best[0],
     kind: "label",
     confidence: best[1],
+    calibrated: Boolean(facts.temperature),
+    fit: { verdict: "not known", p: null }, // the page computes no features to compare
     alternatives: others,
     labels: null,
     words: null,

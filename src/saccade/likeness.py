@@ -1,0 +1,184 @@
+"""Whether an input is like those that a model learned from: a distance of its own features, as a conformal p-value.
+
+Features are the mean and the maximum of each channel of a feature map. They are standardised, and where they are many,
+added up in :data:`LARGEST` groups with fixed signs. Their squared Mahalanobis distance from the mean of the held-out
+inputs is the score
+
+    s = ‖W z‖²,   WᵀW = ((1 − λ) C + λ I)⁻¹,
+
+with C the covariance of z on held-out inputs and λ the shrinkage. Further held-out inputs give n scores to compare
+with:
+
+    p = (1 + #{scores ≥ s}) / (n + 1)
+
+(Vovk et al. 2005, "Algorithmic Learning in a Random World"). An input of the same kind as the held-out ones has p ≤ α
+with probability α at most, whatever the features are; that is the share of false alarms. What share of foreign inputs
+is found follows from the features, and is measured (``docs/results.md``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.errors import CheckpointError, DataError
+
+LARGEST = 64
+"""Numbers that a distance is computed of."""
+SHRINKAGE = 0.05
+ALPHA = 0.01
+"""An input is called unlike when its p-value is at most this: so often an input of the right kind is called so too."""
+FEWEST = 99
+"""Scores to compare with: with fewer no p-value could be as small as :data:`ALPHA`."""
+_TAIL, _EVERY = 200, 20  # of the scores all the largest are kept, and every twentieth of the others
+_NAMES = ("centre", "spread", "whitening", "scores", "not_below")
+
+
+def pooled(features: Tensor) -> Tensor:
+    """Mean and maximum of each channel: (B,C,h,w) or (B,L,C) → (B,2C)."""
+    if features.dim() not in (3, 4):
+        raise DataError(f"features of a picture are (B,C,h,w) or (B,L,C), found {tuple(features.shape)}")
+    places = features.float().flatten(2) if features.dim() == 4 else features.float().transpose(1, 2)  # (B,C,P)
+    return torch.cat([places.mean(2), places.amax(2)], 1)
+
+
+def can_be_pooled(features: Any) -> bool:
+    """Whether :func:`pooled` takes ``features``."""
+    return isinstance(features, Tensor) and features.dim() in (3, 4) and features.is_floating_point()
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Whether an input is like those that the model learned from."""
+
+    p: float | None = None
+    """Its p-value among held-out inputs of that kind; None: not known."""
+    trained_on: str = ""
+    """What those show."""
+
+    @property
+    def unlike(self) -> bool | None:
+        """Whether it is called unlike them; None: not known."""
+        return None if self.p is None else self.p <= ALPHA
+
+    @property
+    def verdict(self) -> str:
+        """``like``, ``unlike`` or ``not known``."""
+        return {None: "not known", True: "unlike", False: "like"}[self.unlike]
+
+    @property
+    def warning(self) -> str:
+        """What to tell a person: something where the input is unlike, and empty otherwise."""
+        if not self.unlike:
+            return ""
+        return f"this model was trained on {self.trained_on}; its answer here means little"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        told = {"verdict": self.verdict, "p": None if self.p is None else round(self.p, 6), "level": ALPHA}
+        return told | ({"warning": self.warning} if self.unlike else {})
+
+
+@dataclass(frozen=True, eq=False)
+class Likeness:
+    """What the features of held-out inputs look like."""
+
+    centre: Tensor
+    """(D,) their means."""
+    spread: Tensor
+    """(D,) their standard deviations."""
+    whitening: Tensor
+    """(k,k) W, upper triangular."""
+    scores: Tensor
+    """(m,) scores of further held-out inputs, ascending: those that are kept."""
+    not_below: Tensor
+    """(m,) how many of all scores are at least as large as each of these."""
+
+    @property
+    def n(self) -> int:
+        """How many inputs gave scores to compare with."""
+        return int(self.not_below[0])
+
+    def p_values(self, features: Tensor) -> Tensor:
+        """The p-value (B,) of each input, from its features (B,D)."""
+        if features.shape[1:] != self.centre.shape:
+            raise DataError(f"likeness is of {len(self.centre)} features, found {tuple(features.shape)}")
+        score = self.score(features)
+        place = torch.searchsorted(self.scores.double(), score, right=True) - 1  # the last kept score that is ≤ s
+        larger = torch.where(place < 0, self.n, self.not_below[place.clamp(min=0)])
+        larger = torch.where(score > self.scores[-1].double(), 0, larger)
+        return (1 + larger.double()) / (self.n + 1)
+
+    def score(self, features: Tensor) -> Tensor:
+        """The squared distance (B,) of features (B,D); infinite where they are not finite."""
+        features = features.detach().double().cpu()
+        standard = _folded((features - self.centre.double()) / self.spread.double())  # (B,k)
+        distance = (standard @ self.whitening.double().T).square().sum(1)  # (B,)
+        return torch.where(distance.isfinite(), distance, torch.inf)
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """Its tensors by name, as they are stored; of the triangular matrix its upper part, row by row."""
+        rows, columns = torch.triu_indices(*self.whitening.shape)
+        stored = {name: getattr(self, name).contiguous() for name in _NAMES}
+        return stored | {"whitening": self.whitening[rows, columns].contiguous()}
+
+    @classmethod
+    def from_tensors(cls, tensors: dict[str, Tensor], where: str) -> Likeness:
+        """What :meth:`to_tensors` gave; a CheckpointError where it cannot be that."""
+        if set(tensors) != set(_NAMES):
+            raise CheckpointError(f"{where}: should hold {', '.join(_NAMES)}, found {', '.join(sorted(tensors))}")
+        width = min(tensors["centre"].numel(), LARGEST)
+        shapes = {"spread": tensors["centre"].shape, "whitening": (width * (width + 1) // 2,)}
+        for name, shape in (shapes | {"not_below": tensors["scores"].shape}).items():
+            if tuple(tensors[name].shape) != tuple(shape):
+                raise CheckpointError(f"{where}: '{name}' should be {tuple(shape)}, found {tuple(tensors[name].shape)}")
+        whitening = torch.zeros(width, width, dtype=tensors["whitening"].dtype)
+        rows, columns = torch.triu_indices(width, width)
+        whitening[rows, columns] = tensors["whitening"]
+        found = cls(**{**tensors, "whitening": whitening})
+        is_sound = found.centre.dim() == found.scores.dim() == 1 and len(found.centre) and len(found.scores)
+        finite = all(bool(tensor.isfinite().all()) for tensor in tensors.values() if tensor.is_floating_point())
+        if not is_sound or not finite or not bool((found.spread > 0).all()):
+            raise CheckpointError(f"{where}: no sound statistics of features; fit them again")
+        ordered = bool((found.scores.diff() >= 0).all()) and bool((found.not_below.diff() <= 0).all())
+        if found.not_below.is_floating_point() or not ordered or int(found.not_below[-1]) < 1:
+            raise CheckpointError(f"{where}: its scores are not in order; fit them again")
+        return found
+
+
+def fit_likeness(features: Tensor, held_out: Tensor) -> Likeness:
+    """Statistics of ``features`` (N,D), with p-values by the scores of ``held_out`` (n,D), which are other inputs."""
+    if len(held_out) < FEWEST or len(features) < FEWEST:
+        raise DataError(
+            f"at least {2 * FEWEST} held-out inputs are needed to tell what is unlike them, found "
+            f"{len(features) + len(held_out)}"
+        )
+    features = features.detach().double().cpu()
+    centre, spread = features.mean(0), features.std(0)  # (D,)
+    floor = 0.01 * float(spread.mean()) + 1e-6  # a channel that is silent here may speak elsewhere
+    stored = {"centre": centre.half(), "spread": spread.clamp(min=floor).float()}
+    standard = _folded((features - stored["centre"].double()) / stored["spread"].double())  # (N,k)
+    width = standard.shape[1]
+    covariance = (1 - SHRINKAGE) * torch.cov(standard.T).reshape(width, width) + SHRINKAGE * torch.eye(width).double()
+    whitening = torch.linalg.cholesky(torch.linalg.inv(covariance)).mH  # (k,k), WᵀW = the inverse
+    found = Likeness(**stored, whitening=whitening.half(), scores=torch.zeros(1), not_below=torch.ones(1).int())
+    scores = found.score(held_out).float().sort().values  # (n,)
+    count = len(scores)
+    kept = [at for at in range(count) if at >= count - _TAIL or at % _EVERY == 0]
+    not_below = torch.tensor([count - at for at in kept], dtype=torch.int32)
+    return Likeness(**stored, whitening=whitening.half(), scores=scores[kept], not_below=not_below)
+
+
+def _folded(standard: Tensor) -> Tensor:
+    """Features (B,D) as at most :data:`LARGEST` sums (B,k) of some of them, with signs that do not change."""
+    many = standard.shape[1]
+    if many <= LARGEST:
+        return standard
+    number = torch.arange(many)
+    sign = 1.0 - 2.0 * ((number * 2_654_435_761 >> 15) & 1).double()  # (D,)
+    sums = torch.zeros(len(standard), LARGEST, dtype=standard.dtype)
+    sums.index_add_(1, number % LARGEST, standard * sign)
+    return sums * (LARGEST / many) ** 0.5

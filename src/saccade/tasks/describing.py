@@ -1,0 +1,159 @@
+"""What a model's inputs look like and how sure it may be, measured on held-out examples once it is trained.
+
+A task says which examples (:meth:`~saccade.tasks.picture_task.PictureTask.held_out`). Half of them give the statistics
+of features, the others the scores that p-values count. Among the model's features
+(:mod:`saccade.models.describing`) those are taken that find most of a few foreign kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.data.pictures.foreign import CHOOSING
+from saccade.errors import DataError
+from saccade.families import family
+from saccade.likeness import ALPHA, FEWEST, Likeness, fit_likeness
+from saccade.metrics.answers.temperature import error_of, fitted_temperature
+from saccade.models.base import AttentionModel, Raw
+from saccade.models.describing import described, descriptions
+from saccade.models.io.facts import Calibration, InputsNote, ModelFacts
+from saccade.models.io.folder import load_model, note_inputs
+from saccade.tasks.held_out import HeldOut
+from saccade.tasks.picture_task import PictureTask
+
+HELD_OUT = 1000
+"""Examples that are used at most, after a training."""
+FOREIGN = 100
+"""Foreign pictures of each kind by which features are chosen."""
+AT_ONCE = 50
+FEWEST_ANSWERS = 100
+"""Answers without which no temperature is fitted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Features and answers of examples."""
+
+    features: dict[str, Tensor]
+    """By name: (N,D)."""
+    logits: Tensor | None
+    """(N,K)."""
+    labels: Tensor | None
+    """(N,) or (N,K)."""
+
+    def __len__(self) -> int:
+        return len(next(iter(self.features.values()), self.logits if self.logits is not None else ()))
+
+
+@torch.no_grad()
+def measured(model: AttentionModel, examples: Iterable[HeldOut]) -> Measured:
+    """Run ``model``, in eval mode, over ``examples``."""
+    features: dict[str, list[Tensor]] = {}
+    logits, labels = [], []
+    device = next(model.parameters()).device
+    for images, query, label in (part for batch in examples for part in _in_parts(batch)):
+        images = images.to(device)
+        encoding = model.encode(images)
+        for name in descriptions(model, encoding):
+            features.setdefault(name, []).append(described(model, name, images, encoding).cpu())
+        if label is not None:
+            raw: Raw = model.respond(encoding, None if query is None else query.to(device))
+            logits.append(raw["logits"].float().cpu())
+            labels.append(label.cpu())
+    joined = {name: torch.cat(parts) for name, parts in features.items()}
+    return Measured(joined, torch.cat(logits) if logits else None, torch.cat(labels) if labels else None)
+
+
+def _in_parts(batch: HeldOut) -> Iterator[HeldOut]:
+    """A batch, a few pictures at a time."""
+    parts = [[None] * len(batch.images) if each is None else torch.split(each, AT_ONCE) for each in batch]
+    yield from (HeldOut(*each) for each in zip(*parts))
+
+
+def halves(count: int) -> tuple[Tensor, Tensor]:
+    """Numbers of the examples that give statistics, and of those that give scores: drawn, as a split has an order."""
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(0))
+    return order[: count // 2], order[count // 2 :]
+
+
+def likeness_of(model: AttentionModel, found: Measured, images: Tensor) -> tuple[str, Likeness]:
+    """The features that tell foreign pictures best, and their statistics.
+
+    Args:
+        model: in eval mode.
+        found: of held-out examples, half of them for the statistics and half for the scores.
+        images: (B,3,H,W) some of their pictures, of which grey copies are made.
+    """
+    if not found.features:
+        raise DataError("the model has no features of pictures")
+    fitting, comparing = halves(len(found))
+    fitted = {name: fit_likeness(each[fitting], each[comparing]) for name, each in found.features.items()}
+    if len(fitted) == 1:
+        return next(iter(fitted.items()))
+    generator = torch.Generator().manual_seed(0)
+    some = images[:FOREIGN].cpu().float()
+    foreign = [measured(model, [HeldOut(make(some, generator))]).features for make in CHOOSING.values()]
+    caught = {
+        name: sum(float((each.p_values(kind[name]) <= ALPHA).double().mean()) for kind in foreign)
+        for name, each in fitted.items()
+    }
+    best = max(caught, key=lambda name: caught[name])  # of equals the first, which costs nothing
+    return best, fitted[best]
+
+
+def calibration_of(found: Measured, data: str, test: Measured | None = None) -> Calibration | None:
+    """The temperature of held-out answers, with the errors of ``test`` answers; None: nothing to calibrate."""
+    if found.logits is None or found.labels is None or len(found.labels) < FEWEST_ANSWERS or found.logits.dim() != 2:
+        return None
+    temperature = round(fitted_temperature(found.logits, found.labels), 4)
+    errors: dict[str, float] = {}
+    if test is not None and test.logits is not None and test.labels is not None:
+        before, after = (error_of(test.logits, test.labels, each) for each in (1.0, temperature))
+        errors = {"error_before": round(before, 6), "error_after": round(after, 6), "test_n": len(test.labels)}
+    return Calibration(temperature, data, len(found.labels), **errors)  # type: ignore[arg-type]
+
+
+def shown_by(facts: ModelFacts) -> str:
+    """What the data of a model shows, in words that go on after "trained on"."""
+    entry = family(facts.family).data.get(str(facts.data.get("name", "")).partition(":")[0])
+    return (entry.shows if entry is not None else "") or "other pictures"
+
+
+def describe_inputs(folder: Path, examples: Iterable[HeldOut], data: str, device: str | torch.device = "cpu") -> str:
+    """Write into the model ``folder`` what held-out ``examples`` show, and say in one line what was done.
+
+    Args:
+        folder: of the model.
+        examples: of the kind that it learned from, which it did not learn.
+        data: what they are called.
+        device: where the model is run.
+    """
+    model, facts = load_model(folder, device)
+    batches = list(examples)
+    found = measured(model, batches)
+    if len(found) < 2 * FEWEST or not found.features:
+        note_inputs(folder, None, None, calibration_of(found, data))
+        return f"what pictures it knows: not known, {len(found)} held-out examples are too few to tell"
+    name, likeness = likeness_of(model, found, batches[0].images)
+    fitting, comparing = map(len, halves(len(found)))
+    note = InputsNote(name, shown_by(facts), data, fitted=fitting, compared=comparing, sha256="")
+    calibration = calibration_of(found, data)
+    note_inputs(folder, likeness, note, calibration)
+    told = f"what pictures it knows: by '{name}' features of {len(found):,} held-out examples"
+    return told + ("" if calibration is None else f"; temperature of its confidences {calibration.temperature:g}")
+
+
+def describe_trained(task: Any, folder: Path) -> str:
+    """:func:`describe_inputs` with the validation split of ``task``, which trained the model in ``folder``."""
+    if not isinstance(task, PictureTask):
+        return "what inputs it knows: not known, it reads no pictures"
+    try:
+        return describe_inputs(folder, task.held_out("val", HELD_OUT), "validation split", task.device)
+    except DataError as error:
+        return f"what pictures it knows: not known ({error})"

@@ -1,0 +1,185 @@
+"""What describes the inputs of a trained model: fitted, kept in its folder, told with every look."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from typer.testing import CliRunner
+
+import saccade
+from saccade.cli import app
+from saccade.config import to_dict
+from saccade.data.pictures.foreign import CHOOSING
+from saccade.errors import CheckpointError
+from saccade.families.question.scene_task import SceneTask
+from saccade.metrics.answers.temperature import error_of, fitted_temperature
+from saccade.models.io.facts import INPUTS, Preprocessing, read_facts
+from saccade.models.io.folder import load_model, save_model, store_as
+from saccade.models.soft import SoftModel
+from saccade.tasks.describing import calibration_of, describe_inputs, describe_trained, measured
+from saccade.tasks.held_out import HeldOut
+from tiny_models import save_tiny, tiny_facts
+
+SIDE = 24
+
+
+def drawn(count: int, seed: int) -> torch.Tensor:
+    """Dark pictures (count,3,H,W) with one bright square of a colour."""
+    random = np.random.default_rng(seed)
+    images = torch.zeros(count, 3, SIDE, SIDE)
+    for image in images:
+        x, y = random.integers(0, SIDE - 8, 2)
+        image[:, y : y + 8, x : x + 8] = torch.tensor(random.uniform(0.6, 1, 3)).float()[:, None, None]
+    return images
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of three answers that knows what its inputs look like."""
+    place = tmp_path_factory.mktemp("models") / "tiny"
+    torch.manual_seed(0)
+    facts = tiny_facts(preprocessing=Preprocessing((SIDE, SIDE)), data={"name": "mref"})
+    save_model(SoftModel(SoftModel.tiny()), place, facts)
+    random = torch.Generator().manual_seed(0)
+    held = HeldOut(
+        drawn(400, 0), torch.randint(4, (400,), generator=random), torch.randint(3, (400,), generator=random)
+    )
+    told = describe_inputs(place, [held], "squares")
+    assert told.startswith("what pictures it knows: by")
+    return place
+
+
+def as_picture(images: torch.Tensor) -> list[np.ndarray]:
+    return list(images.mul(255).byte().permute(0, 2, 3, 1).numpy())
+
+
+def test_own_pictures_are_like_and_foreign_ones_are_unlike(folder: Path) -> None:
+    model = saccade.load(folder, "cpu")
+    own = [seen.fit for seen in model.look_many(as_picture(drawn(100, 1)), ask=0)]
+    noise = CHOOSING["noise"](drawn(20, 2), torch.Generator().manual_seed(1))
+    foreign = [seen for seen in model.look_many(as_picture(noise), ask=0)]
+    assert sum(fit.unlike is True for fit in own) <= 6
+    assert all(fit.p is not None for fit in own)
+    assert all(seen.unlike is True for seen in foreign)
+    told = foreign[0].to_json()
+    assert told["fit"]["verdict"] == "unlike"
+    assert told["fit"]["warning"] == "this model was trained on drawn digits; its answer here means little"
+    assert told["notes"][-1] == told["fit"]["warning"]
+    assert "means little" in foreign[0]._repr_html_()
+    all_asked = model.ask_all(model.encode(as_picture(noise)[0]))
+    assert {seen.fit.verdict for seen in all_asked} == {"unlike"}
+
+
+def test_nothing_fitted_is_said_to_be_not_known(tmp_path: Path) -> None:
+    seen = saccade.load(save_tiny(tmp_path / "plain"), "cpu").look(as_picture(drawn(1, 0))[0], ask=0)
+    assert seen.unlike is None
+    assert seen.to_json()["fit"]["verdict"] == "not known"
+    assert seen.to_json()["calibrated"] is False
+
+
+def test_confidences_are_calibrated_and_answers_and_logits_stay(folder: Path) -> None:
+    picture = as_picture(drawn(1, 5))[0]
+    model = saccade.load(folder, "cpu")
+    temperature = model.facts.calibration.temperature
+    assert temperature == 20  # random labels: the model may not be sure of anything
+    seen = model.look(picture, ask=1)
+    plain, facts = load_model(folder)
+    before = saccade.predict.Predictor(plain, dataclasses.replace(facts, calibration=None)).look(picture, ask=1)
+    assert (seen.answer, [word for word, _ in seen.alternatives]) == (
+        before.answer, [word for word, _ in before.alternatives]
+    )  # fmt: skip
+    assert seen.said.raw_confidence == before.confidence
+    assert seen.said.raw_alternatives == before.alternatives
+    images = torch.from_numpy(picture).permute(2, 0, 1)[None].float() / 255
+    logits = plain(images, torch.tensor([1])).logits[0]
+    assert seen.confidence == pytest.approx(float((logits / temperature).softmax(-1).max()))
+    told = seen.to_json()
+    assert (told["calibrated"], told["raw_confidence"]) == (True, pytest.approx(before.confidence, abs=1e-6))
+
+
+def test_the_terminal_the_json_and_the_table_tell_it(folder: Path, tmp_path: Path) -> None:
+    noise = CHOOSING["noise"](drawn(2, 0), torch.Generator().manual_seed(3))
+    (tmp_path / "in").mkdir()
+    for number, pixels in enumerate([*as_picture(noise), *as_picture(drawn(1, 7))]):
+        Image.fromarray(pixels).save(tmp_path / "in" / f"{number}.png")
+    (tmp_path / "in" / "a.heic").write_bytes(b"x")
+    (tmp_path / "in" / "b.HEIC").write_bytes(b"x")
+    (tmp_path / "in" / "notes.txt").write_text("x")
+    asked = ["look", str(tmp_path / "in"), "--model", str(folder), "--ask", "0", "--out", str(tmp_path / "out")]
+    found = CliRunner().invoke(app, asked, env={"COLUMNS": "400"})
+    assert found.exit_code == 0, found.output
+    assert found.stderr.count("this model was trained on drawn digits; its answer here means little") == 2
+    assert "fit: 2 of 3 pictures are unlike those that the model learned from" in found.stderr
+    assert "left out 3 files of other kinds: 2 HEIC, 1 TXT; save HEIC as JPEG or PNG" in found.stderr
+    assert found.stdout.count("unlike") == 2
+    assert "not calibrated" not in found.stderr
+    rows = (tmp_path / "out" / "looks.csv").read_text().splitlines()
+    assert rows[0].endswith("raw_confidence,fit,fit_p")
+    assert [row.split(",")[-2] for row in rows[1:]] == ["unlike", "unlike", "like"]
+    plain = CliRunner().invoke(app, [*asked[:3], str(save_tiny(tmp_path / "plain")), *asked[4:6]])
+    assert "it is not known whether these pictures are like those" in plain.stderr
+    assert "confidences are not calibrated" in plain.stderr
+    lines = CliRunner().invoke(app, [*asked[:6], "--json"]).stdout.splitlines()
+    assert [json.loads(line)["fit"]["verdict"] for line in lines] == ["unlike", "unlike", "like"]
+
+
+def test_statistics_of_other_weights_are_refused_or_dropped(folder: Path, tmp_path: Path) -> None:
+    model, facts = load_model(folder)
+    saved = save_model(model, tmp_path / "copy", facts)
+    assert saved.inputs is None
+    assert store_as(tmp_path / "copy", "float16").calibration is None
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    for file in folder.iterdir():
+        (damaged / file.name).write_bytes(file.read_bytes())
+    (damaged / INPUTS).write_bytes((folder / INPUTS).read_bytes()[:-1] + b"x")
+    with pytest.raises(CheckpointError, match=r"inputs\.safetensors: damaged"):
+        saccade.load(damaged, "cpu")
+    (damaged / INPUTS).unlink()
+    with pytest.raises(CheckpointError, match=r"inputs\.safetensors: cannot be read"):
+        saccade.load(damaged, "cpu")
+
+
+def test_the_card_says_how_sure_and_what_it_knows(folder: Path, tmp_path: Path) -> None:
+    card = (folder / "card.md").read_text()
+    assert "confidences: softmax(logits / 20), fitted on 400 answers (squares)" in card
+    assert "trained on drawn digits; an input is called unlike these when p ≤ 0.01" in card
+    plain = (save_tiny(tmp_path / "plain") / "card.md").read_text()
+    assert "confidences are not calibrated" in plain
+    assert "it cannot tell when an input is foreign to it" in plain
+
+
+def test_a_temperature_puts_confidences_right() -> None:
+    generator = torch.Generator().manual_seed(0)
+    truth = torch.randint(5, (4000,), generator=generator)
+    logits = torch.randn(4000, 5, generator=generator)
+    logits[torch.arange(4000), truth] += 1.5
+    overconfident = 4 * logits  # the logits that would be right, times four
+    temperature = fitted_temperature(overconfident, truth)
+    assert error_of(overconfident, truth) > 0.15
+    assert error_of(overconfident, truth, temperature) < 0.04
+    assert fitted_temperature(2 * overconfident, truth) == pytest.approx(2 * temperature, rel=1e-3)
+    holds = torch.nn.functional.one_hot(truth, 5)
+    assert fitted_temperature(overconfident, holds) > 1
+
+
+def test_a_task_gives_one_question_of_each_scene(tmp_path: Path) -> None:
+    config = to_dict(dataclasses.replace(SoftModel.tiny(), queries=10, answers=5))
+    task = SceneTask(model="soft", model_config=config, data={"name": "mref", "glyphs": "pack"})
+    (batch,) = task.held_out("val", 12)
+    assert batch.images.shape == (12, 3, 100, 100)
+    assert len({image.numpy().tobytes() for image in batch.images}) == 12
+    found = measured(task.model.eval(), [batch])
+    assert found.logits is not None
+    assert found.logits.shape == (12, 5)
+    assert set(found.features) == {"encoding", "first"}
+    assert calibration_of(found, "x") is None  # too few answers
+    task.save_model(task.model, tmp_path / "model", {})
+    assert describe_trained(object(), tmp_path / "model") == "what inputs it knows: not known, it reads no pictures"
+    assert read_facts(tmp_path / "model").inputs is None

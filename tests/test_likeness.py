@@ -1,0 +1,102 @@
+"""Likeness: p-values are true on the same kind, small on another, and what is stored is read back or refused."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from saccade.errors import CheckpointError, DataError
+from saccade.likeness import ALPHA, LARGEST, Fit, Likeness, fit_likeness, pooled
+
+
+def draws(count: int, many: int, seed: int, shift: float = 0.0) -> Tensor:
+    """Correlated features (count,many)."""
+    generator = torch.Generator().manual_seed(seed)
+    common = torch.randn(count, 1, generator=generator)
+    return common + torch.randn(count, many, generator=generator) + shift
+
+
+@pytest.mark.parametrize("many", [6, 3 * LARGEST + 1], ids=["few", "folded"])
+def test_false_alarms_are_as_rare_as_they_should_be_and_foreign_inputs_are_found(many: int) -> None:
+    found = fit_likeness(draws(1000, many, 0), draws(1000, many, 1))
+    own, foreign = found.p_values(draws(4000, many, 2)), found.p_values(draws(200, many, 3) * 4)
+    assert 0.004 < float((own <= ALPHA).double().mean()) < 0.02
+    assert float(own.mean()) == pytest.approx(0.5, abs=0.03)  # p-values of the right kind are even
+    assert float((foreign <= ALPHA).double().mean()) > 0.9
+
+
+def test_a_p_value_counts_the_scores_that_are_no_smaller_and_never_understates() -> None:
+    held_out = draws(999, 4, 1)
+    found = fit_likeness(draws(500, 4, 0), held_out)
+    scores = found.score(held_out)
+    asked = draws(300, 4, 2, shift=0.5)
+    exact = torch.tensor([(1 + int((scores >= score).sum())) / 1000 for score in found.score(asked)]).double()
+    told = found.p_values(asked)
+    assert (told >= exact - 0.0011).all()  # scores are stored in single precision
+    tail = exact <= 0.1  # where every score is kept
+    torch.testing.assert_close(told[tail], exact[tail], atol=0.0011, rtol=0)
+    assert float((told - exact).max()) <= 0.021  # every twentieth of the others is kept
+
+
+def test_what_is_beyond_all_scores_or_no_number_has_the_smallest_p_value() -> None:
+    found = fit_likeness(draws(200, 3, 0), draws(199, 3, 1))
+    strange = torch.tensor([[1e6, 0, 0], [float("nan"), 0, 0], [float("inf"), 0, 0]])
+    assert found.p_values(strange).tolist() == pytest.approx([1 / 200] * 3)
+
+
+def test_stored_and_read_back_it_says_the_same() -> None:
+    found = fit_likeness(draws(300, 80, 0), draws(300, 80, 1))
+    again = Likeness.from_tensors(found.to_tensors(), "file")
+    asked = draws(50, 80, 2)
+    assert torch.equal(found.p_values(asked), again.p_values(asked))
+    assert again.n == 300
+    assert sum(each.numel() * each.element_size() for each in found.to_tensors().values()) < 8_000
+
+
+def test_a_silent_channel_that_speaks_is_unlike() -> None:
+    quiet, loud = draws(400, 4, 0), draws(1, 4, 3)
+    quiet[:, 3], loud[:, 3] = 0, 1
+    found = fit_likeness(quiet[:200], quiet[200:])
+    assert float(found.p_values(loud)) <= ALPHA
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"scores": None}, "should hold"),
+        ({"spread": torch.zeros(5)}, "no sound statistics"),
+        ({"spread": torch.ones(4)}, "'spread' should be"),
+        ({"whitening": torch.zeros(3)}, "'whitening' should be"),
+        ({"centre": torch.full((5,), float("nan"))}, "no sound statistics"),
+        ({"scores": torch.linspace(9, 0, 205)}, "not in order"),
+    ],
+)
+def test_a_damaged_file_is_refused(change: dict[str, Tensor | None], why: str) -> None:
+    tensors = fit_likeness(draws(300, 5, 0), draws(300, 5, 1)).to_tensors()
+    tensors = {name: each for name, each in (tensors | change).items() if each is not None}
+    with pytest.raises(CheckpointError, match=why):
+        Likeness.from_tensors(tensors, "file")
+
+
+def test_too_few_examples_and_other_features_are_refused() -> None:
+    with pytest.raises(DataError, match="at least 198 held-out inputs"):
+        fit_likeness(draws(50, 3, 0), draws(50, 3, 1))
+    with pytest.raises(DataError, match="likeness is of 3 features"):
+        fit_likeness(draws(150, 3, 0), draws(150, 3, 1)).p_values(draws(2, 4, 0))
+
+
+def test_maps_and_rows_of_cells_are_pooled_alike() -> None:
+    maps = torch.rand(2, 3, 4, 5)
+    rows = maps.flatten(2).transpose(1, 2)
+    assert torch.equal(pooled(maps), pooled(rows))
+    torch.testing.assert_close(pooled(maps), torch.cat([maps.mean((2, 3)), maps.amax((2, 3))], 1))
+
+
+def test_a_verdict_is_never_silent() -> None:
+    assert Fit().to_json() == {"verdict": "not known", "p": None, "level": ALPHA}
+    assert Fit(0.5, "drawn digits").to_json() == {"verdict": "like", "p": 0.5, "level": ALPHA}
+    unlike = Fit(ALPHA, "drawn digits")
+    assert (unlike.unlike, unlike.to_json()["warning"]) == (
+        True, "this model was trained on drawn digits; its answer here means little"
+    )  # fmt: skip
