@@ -21,6 +21,7 @@ from saccade.show.acts import Act
 from saccade.show.colours import FAINT_INK, INK, PAPER, RULE, Rgb, legend_bar
 from saccade.show.lettering import Font, font, line_height, wrap
 from saccade.show.marks import Mark, draw_marks
+from saccade.show.nested_crops import is_nested
 from saccade.show.overlay import OPACITY, as_marks, let_through, paint
 from saccade.show.picture import PictureLike, as_picture, fit_panel
 from saccade.show.scaling import Scaled, Values, by_own_peak, by_shared_peak
@@ -47,6 +48,7 @@ def filmstrip(
     *,
     question: str = "",
     answer: str = "",
+    whole: str = "picture",
     captions: Captions | None = None,
     outline: Mark | Sequence[Mark] = (),
     scale: Scale = "own",
@@ -62,6 +64,7 @@ def filmstrip(
         trace: of one example (``trace[i]``); its looks on slots are drawn by :func:`slot_table` instead.
         question: what was asked; shown with the answer under the picture.
         answer: in words, with its confidence if there is one.
+        whole: title of the first panel, the whole picture; nested crops are framed in it.
         captions: titles by look name, one text or one per step (the words of a caption).
         outline: evidence, drawn on the picture itself and on every overlay, in pixels of ``picture``.
         scale: each map by its "own" peak, or all by a "shared" one.
@@ -88,7 +91,8 @@ def filmstrip(
     scaled = by_shared_peak([*maps, *totals]) if scale == "shared" else [by_own_peak(each) for each in [*maps, *totals]]
 
     titles = _titles(acts, captions or {})
-    strip = [_Column("picture", f"{original.width} × {original.height} px", _marked(shown, evidence, original), None)]
+    first = _framed(shown, trace, acts, evidence, original) if is_nested(trace) else _marked(shown, evidence, original)
+    strip = [_Column(whole, f"{original.width} × {original.height} px", first, None)]
     for act, title, each in zip(acts, titles, scaled):
         strip.append(_act_column(trace, act, title, each.values, shown, evidence, original, opacity))
     for each in scaled[len(acts) :]:
@@ -110,6 +114,15 @@ def _total_in_words(trace: AttentionTrace) -> str:
 def _total_says_more(trace: AttentionTrace, acts: Sequence[Act]) -> bool:
     """Whether the total is a picture that has not been shown yet."""
     return trace.total != "last" and len([act for act in acts if act.look.role != "input"]) > 1
+
+
+def _framed(
+    shown: Image.Image, trace: AttentionTrace, acts: Sequence[Act], evidence: Sequence[Mark], original: Image.Image
+) -> Image.Image:
+    """The whole picture with a frame round each crop."""
+    size = (shown.height, shown.width)
+    frames = [mark for act in acts for mark in drawing.act_marks(trace, act, size)]
+    return draw_marks(_marked(shown, evidence, original), frames, shown.size)
 
 
 def _marked(image: Image.Image, marks: Sequence[Mark], original: Image.Image) -> Image.Image:
@@ -190,7 +203,7 @@ class _Caption:
     def of(cls, entry: _Column, width: int) -> _Caption:
         """Name and note of a column, wrapped: under a narrow picture they need more than a line each."""
         title, small = font(_TITLE, bold=True), font(_SMALL)
-        named = [(line, title, INK) for line in wrap(entry.title, title, width, 2)]
+        named = [(line, title, INK) for line in wrap(entry.title, title, width, 3)]
         noted = [(line.removesuffix(" ·"), small, FAINT_INK) for line in wrap(entry.note, small, width, 3)]
         return cls([*named, *noted])
 
