@@ -115,6 +115,7 @@ class Sighting:
         """
         from saccade.show.nested_crops import is_nested, nested_crops
         from saccade.show.overlay import overlay
+        from saccade.show.scaling import by_own_ends
 
         image = self.picture.image
         if look == "total" and not self.has_places:
@@ -126,7 +127,9 @@ class Sighting:
             return nested_crops(image, self.trace, **{"said": self._said_at(), **hidden, **options})
         attention = self.total_map if look == "total" else self.trace.image_map(look)[0]  # (H,W) or (T,H,W)
         flat = attention if attention.dim() == 2 else attention.mean(0)  # (H,W)
-        return overlay(image, flat, colormap=colormap, alpha=alpha, **options)
+        shown = self.trace.looks_of_total if look == "total" else (self.trace.look(look),)
+        scaled = by_own_ends(flat) if all(each.base for each in shown) else flat
+        return overlay(image, scaled, colormap=colormap, alpha=alpha, **options)
 
     def filmstrip(self, **options: Any) -> Image.Image:
         """Every look side by side; options as in :func:`saccade.show.filmstrip.filmstrip`.

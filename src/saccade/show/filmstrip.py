@@ -7,7 +7,7 @@ of the act with the raw peak weight. Strips longer than a row wrap, and so does 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -24,7 +24,7 @@ from saccade.show.marks import Mark, draw_marks
 from saccade.show.nested_crops import is_nested
 from saccade.show.overlay import OPACITY, as_marks, let_through, paint
 from saccade.show.picture import PictureLike, as_picture, fit_panel
-from saccade.show.scaling import Scaled, Values, by_own_peak, by_shared_peak
+from saccade.show.scaling import Scaled, Values, by_own_ends, by_own_peak, by_shared_peak
 from saccade.trace import AttentionTrace
 
 Scale = Literal["own", "shared"]
@@ -88,13 +88,18 @@ def filmstrip(
 
     maps = [drawing.act_map(trace, act, size, cells=cells) for act in acts]
     totals = [drawing.total_map(trace, size)] if _total_says_more(trace, acts) else []
-    scaled = by_shared_peak([*maps, *totals]) if scale == "shared" else [by_own_peak(each) for each in [*maps, *totals]]
+    if scale == "shared":
+        scaled = by_shared_peak([*maps, *totals])
+    else:
+        adds = [bool(act.look.base) for act in acts] + [_adds(trace)] * len(totals)
+        scaled = [by_own_ends(each) if only else by_own_peak(each) for each, only in zip([*maps, *totals], adds)]
 
     titles = _titles(acts, captions or {})
     first = _framed(shown, trace, acts, evidence, original) if is_nested(trace) else _marked(shown, evidence, original)
     strip = [_Column(whole, f"{original.width} × {original.height} px", first, None)]
     for act, title, each in zip(acts, titles, scaled):
-        strip.append(_act_column(trace, act, title, each.values, shown, evidence, original, opacity))
+        column = _act_column(trace, act, title, each.values, shown, evidence, original, opacity)
+        strip.append(replace(column, note=f"least {each.least:.3f} · {column.note}") if each.least else column)
     for each in scaled[len(acts) :]:
         upper = _marked(paint(shown, each.values, opacity), evidence, original)
         strip.append(_Column("total", _total_in_words(trace), upper, let_through(shown, each.values)))
@@ -109,6 +114,11 @@ def _total_in_words(trace: AttentionTrace) -> str:
         if base != {0.0} and len(base) == 1
         else f"{trace.total} of all looks"
     )
+
+
+def _adds(trace: AttentionTrace) -> bool:
+    """Whether the total is one of masks that only add."""
+    return all(look.base for look in trace.looks_of_total)
 
 
 def _total_says_more(trace: AttentionTrace, acts: Sequence[Act]) -> bool:
@@ -189,7 +199,7 @@ def _legend(acts: Sequence[Act], scaled: Sequence[Scaled], scale: Scale) -> str:
         return ""  # nothing is painted
     if scale == "shared":
         return scaled[0].legend
-    rule = "0 … each panel's own peak"
+    rule = "each panel's least … its own peak" if any(each.least for each in scaled) else "0 … each panel's own peak"
     return f"{rule}; weights below 0 shown as 0" if any("below 0" in each.rule for each in scaled) else rule
 
 

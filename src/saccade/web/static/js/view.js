@@ -100,7 +100,8 @@ export class Lens {
     );
     const ordered = shares.map(([label, value], rank) => ({ label, value, own: rank === 0 }));
     this.confidences.replaceChildren(...(view.alternatives.length ? [barList(ordered, "confidence")] : []));
-    this.notes.textContent = (view.notes ?? []).join("; ");
+    const way = (view.on_the_way ?? []).map(([at, word, share]) => `${at} ${word} ${percent(share ?? 0)}`).join(", ");
+    this.notes.textContent = [way, ...(view.notes ?? [])].filter(Boolean).join("; ");
     this.said.hidden = isSentence || spoken.length === 0;
     this.said.replaceChildren(...(isSentence ? [] : this.#lighting(spoken)));
   }
