@@ -123,6 +123,7 @@ class Sighting:
         """
         from saccade.show.nested_crops import is_nested, nested_crops
         from saccade.show.overlay import overlay
+        from saccade.show.scaling import by_own_ends
 
         image = self.picture.image
         if look == "total" and not self.has_places:
@@ -134,7 +135,9 @@ class Sighting:
             return nested_crops(image, self.trace, **{"said": self._said_at(), **hidden, **options})
         attention = self.total_map if look == "total" else self.trace.image_map(look)[0]  # (H,W) or (T,H,W)
         flat = attention if attention.dim() == 2 else attention.mean(0)  # (H,W)
-        return overlay(image, flat, colormap=colormap, alpha=alpha, **options)
+        shown = self.trace.looks_of_total if look == "total" else (self.trace.look(look),)
+        scaled = by_own_ends(flat) if all(each.base for each in shown) else flat
+        return overlay(image, scaled, colormap=colormap, alpha=alpha, **options)
 
     def filmstrip(self, **options: Any) -> Image.Image:
         """Every look side by side; options as in :func:`saccade.show.filmstrip.filmstrip`.
@@ -160,7 +163,9 @@ class Sighting:
             return glimpse_strip(self.picture.image, self.trace, **{**read, **options})
         said = {"question": self.question or "", "answer": answer}
         told = {name: f"{name}: {text}" for name, text in self._said_at().items()}
-        titles = {"captions": told} if told else {}
+        titles: dict[str, Any] = {"captions": told} if told else {}
+        if apart := [f"{name}: {text} ({share:.0%})" for name, text, share in self.on_the_way if name not in told]:
+            titles["whole"] = "; ".join(apart)  # what was said before anything was cut out of the picture
         return filmstrip(self.picture.image, self.trace, **{**said, **titles, **options})
 
     def _said_at(self) -> dict[str, str]:
@@ -370,7 +375,7 @@ class Sighting:
             folder: made if it is not there; or the name of a picture file (.png, .jpg, .webp).
             stem: what the files are called; by default :attr:`stem`.
             filmstrip: every look side by side instead of the total over the picture; None: for what was said label by
-                label or word by word, and for masks that only add, whose total says little.
+                label or word by word, for masks that only add, whose total says little, and for nested crops.
             cells: paint the cells of a filmstrip flat instead of smooth; the total has none.
         """
         if stem is None and Path(folder).suffix.lower() in _FORMATS and not Path(folder).is_dir():
@@ -400,8 +405,10 @@ class Sighting:
     @property
     def _is_strip(self) -> bool:
         """Whether all looks are to be drawn side by side where nobody says so."""
+        from saccade.show.nested_crops import is_nested
+
         adds = self.has_places and any(look.base for look in self.trace.looks_of_total)
-        return self.labels is not None or not self.is_spatial or adds
+        return self.labels is not None or not self.is_spatial or adds or is_nested(self.trace)
 
     def __repr__(self) -> str:
         asked = "" if self.question is None else f", ask {self.question[:_SHOWN]}"
@@ -415,11 +422,12 @@ class Sighting:
         others = ", ".join(f"{html.escape(word)} {share:.0%}" for word, share in self.alternatives[:3])
         if not self.is_spatial:
             return self._slots_html(asked, others)
-        shown = self._shown()
-        shown.thumbnail((_INLINE, _INLINE))  # a photograph at full size would swell the notebook by megabytes
+        shown, room = self._shown(), "100%" if self._is_strip else "400px"
+        if not self._is_strip:
+            shown.thumbnail((_INLINE, _INLINE))  # a photograph at full size would swell the notebook by megabytes
         return (
             f'<figure style="margin:0"><img alt="where {html.escape(self.model)} looked" '
-            f'src="{data_url(png_bytes(shown))}" style="max-width:400px">'
+            f'src="{data_url(png_bytes(shown))}" style="max-width:{room}">'
             f"<figcaption>{asked}<b>{html.escape(self.answer)}</b> {self.confidence:.0%}"
             f"{f' <small>({others})</small>' if others else ''}"
             f"{f'<div><b>{html.escape(self.fit.warning)}</b></div>' if self.fit.warning else ''}</figcaption></figure>"

@@ -62,3 +62,18 @@ def test_only_several_crops_are_nested(trace: AttentionTrace) -> None:
     assert is_nested(trace)
     assert not is_nested(AttentionTrace(trace.looks[:1], answer=trace.answer))
     assert not is_nested(AttentionTrace((*trace.looks, soft), answer=trace.answer))
+
+
+def test_plates_do_not_cover_each_other_and_are_left_out_where_there_is_no_room(trace: AttentionTrace) -> None:
+    """On a low picture the second plate finds no place beside the first; on a narrow one neither fits."""
+    looks = (crop("scale2", (100, 0, 300, 30)), crop("scale3", (110, 0, 210, 30)))
+    low = AttentionTrace(looks, answer=torch.tensor([0]), total="mean")
+    said = {"scale2": "red", "scale3": "blue"}
+    picture = Image.new("RGB", (SIZE, 30), (120, 120, 120))
+    both = np.asarray(nested_crops(picture, low, said=said))
+    first = np.asarray(nested_crops(picture, low, said={"scale2": "red", "scale3": "blue" * 30}))
+    assert np.array_equal(both, first)
+    narrow = Image.new("RGB", (40, SIZE), (120, 120, 120))
+    shown = np.asarray(nested_crops(narrow, trace, said=said))
+    assert not (shown.min(-1) > 250).all(1).any()  # no plate from edge to edge
+    assert np.array_equal(shown, np.asarray(nested_crops(narrow, trace, said={"scale2": "a", "scale3": "b"})))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from saccade.errors import DataError, ShapeError
-from saccade.show.scaling import as_map, by_own_peak, by_shared_peak
+from saccade.show.scaling import as_map, by_own_ends, by_own_peak, by_shared_peak
 
 
 def test_own_peak_divides_by_the_maximum_and_says_so():
@@ -68,3 +68,11 @@ def test_values_lie_between_0_and_1_and_keep_the_place_of_the_peak(values):
     assert scaled.values.max() <= 1
     if values.max() > 0:
         assert scaled.values.flat[values.argmax()] == 1
+
+
+def test_masks_that_only_add_are_shown_from_their_least_unless_they_are_flat() -> None:
+    """Between 0.48 and 0.52 the whole range of colours; a mask that is 0.5 all over stays uniform, not empty."""
+    scaled = by_own_ends([[0.48, 0.5], [0.52, 0.5]])
+    assert scaled.values.tolist() == [[0, pytest.approx(0.5, abs=1e-5)], [1, pytest.approx(0.5, abs=1e-5)]]
+    assert (scaled.least, scaled.top) == (pytest.approx(0.48), pytest.approx(0.52))
+    assert by_own_ends([[0.5, 0.501]]).values.min() > 0.99

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,7 +38,7 @@ def look(
         typer.Option(
             "--filmstrip/--overlay",
             help="Save every look side by side, or the total over the picture.",
-            show_default="overlay; of captions and multisets the filmstrip",
+            show_default="overlay; of captions, multisets, masks that add and nested crops the filmstrip",
         ),
     ] = None,
     cells: Annotated[
@@ -79,6 +80,7 @@ def look(
     files = predictor.reads.find(paths)
     rows: list[tuple[object, ...]] = []
     tables: list[Sighting] = []
+    ways: list[Sighting] = []
     answered, told, skipped, only_error = 0, 0, 0, ""
     unlike, calibrated = 0, False
 
@@ -111,6 +113,7 @@ def look(
             elif unlike < WARNED:
                 _warn_of(seen)
             tables += [seen] if not seen.is_spatial and len(tables) < TABLES_SHOWN else []
+            ways += [seen] if seen.on_the_way and len(ways) < ROWS_SHOWN else []
             made = _rows(seen)
             rows += made[: max(0, ROWS_SHOWN - len(rows))]  # of a hundred thousand, those that are shown
             answered, told = answered + 1, told + len(made)
@@ -121,10 +124,12 @@ def look(
         raise DataError(only_error if skipped == 1 else none)
     if not json:
         looked_at = "looked at x, y" if predictor.facts.preprocessing is not None else "looked at"
-        columns = (predictor.reads.thing, "asked", "answer", "confidence", "next best", looked_at, "on the way", "fit")
+        columns = (predictor.reads.thing, "asked", "answer", "confidence", "next best", looked_at, "fit")
         used = [place for place in range(len(columns)) if any(row[place] is not None for row in rows)]
         shown = [[row[place] for place in used] for row in rows]
         print_table(f"{predictor.name} ({predictor.facts.architecture})", [columns[place] for place in used], shown)
+        if ways:
+            _print_ways(predictor.reads.thing, ways)
         for seen in tables:
             print_slots(f"{seen.source.name}: {seen.question or ''} → {seen.answer}", seen.slot_grid)
     if not quiet and not json:
@@ -138,19 +143,27 @@ def _rows(seen: Sighting) -> list[tuple[object, ...]]:
     """A row for the answer; of captions one for each, as each has words of its own."""
     if seen.is_caption:
         return [
-            (seen.source.name, None, each.answer, f"{each.confidence:.1%}", None, None, None, _fit(seen))
+            (seen.source.name, None, each.answer, f"{each.confidence:.1%}", None, None, _fit(seen))
             for each in (seen, *seen.others)
         ]
     second = f"{seen.alternatives[0][0]} {seen.alternatives[0][1]:.1%}" if seen.alternatives else None
     looked_at = places(seen.looked_at) if seen.looked_at else seen.top_slot
-    way = " → ".join(f"{name} {answer} {share:.0%}" for name, answer, share in seen.on_the_way) or None
-    said = (seen.answer, f"{seen.confidence:.1%}", second, looked_at, way, _fit(seen))
-    return [(seen.source.name, seen.question, *said)]
+    return [(seen.source.name, seen.question, seen.answer, f"{seen.confidence:.1%}", second, looked_at, _fit(seen))]
 
 
 def _fit(seen: Sighting) -> str:
     """Whether the input is like those that the model learned from, and its p-value."""
     return seen.fit.verdict if seen.fit.p is None else f"{seen.fit.verdict}, p {seen.fit.p:.2g}"
+
+
+def _print_ways(thing: str, ways: Sequence[Sighting]) -> None:
+    """What was said before all was seen, beside the answer: a row for each input."""
+    names = [name for name, _, _ in ways[0].on_the_way]
+    rows = [
+        [seen.source.name, *(f"{answer} {share:.0%}" for _, answer, share in seen.on_the_way), seen.answer]
+        for seen in ways
+    ]
+    print_table("what each step says", (thing, *names, "all together"), rows)
 
 
 def _warn_of(seen: Sighting) -> None:

@@ -7,7 +7,7 @@ of the act with the raw peak weight. Strips longer than a row wrap, and so does 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -21,9 +21,10 @@ from saccade.show.acts import Act
 from saccade.show.colours import FAINT_INK, INK, PAPER, RULE, Rgb, legend_bar
 from saccade.show.lettering import Font, font, line_height, wrap
 from saccade.show.marks import Mark, draw_marks
+from saccade.show.nested_crops import is_nested
 from saccade.show.overlay import OPACITY, as_marks, let_through, paint
 from saccade.show.picture import PictureLike, as_picture, fit_panel
-from saccade.show.scaling import Scaled, Values, by_own_peak, by_shared_peak
+from saccade.show.scaling import Scaled, Values, by_own_ends, by_own_peak, by_shared_peak
 from saccade.trace import AttentionTrace
 
 Scale = Literal["own", "shared"]
@@ -47,6 +48,7 @@ def filmstrip(
     *,
     question: str = "",
     answer: str = "",
+    whole: str = "picture",
     captions: Captions | None = None,
     outline: Mark | Sequence[Mark] = (),
     scale: Scale = "own",
@@ -62,6 +64,7 @@ def filmstrip(
         trace: of one example (``trace[i]``); its looks on slots are drawn by :func:`slot_table` instead.
         question: what was asked; shown with the answer under the picture.
         answer: in words, with its confidence if there is one.
+        whole: title of the first panel, the whole picture; nested crops are framed in it.
         captions: titles by look name, one text or one per step (the words of a caption).
         outline: evidence, drawn on the picture itself and on every overlay, in pixels of ``picture``.
         scale: each map by its "own" peak, or all by a "shared" one.
@@ -85,12 +88,18 @@ def filmstrip(
 
     maps = [drawing.act_map(trace, act, size, cells=cells) for act in acts]
     totals = [drawing.total_map(trace, size)] if _total_says_more(trace, acts) else []
-    scaled = by_shared_peak([*maps, *totals]) if scale == "shared" else [by_own_peak(each) for each in [*maps, *totals]]
+    if scale == "shared":
+        scaled = by_shared_peak([*maps, *totals])
+    else:
+        adds = [bool(act.look.base) for act in acts] + [_adds(trace)] * len(totals)
+        scaled = [by_own_ends(each) if only else by_own_peak(each) for each, only in zip([*maps, *totals], adds)]
 
     titles = _titles(acts, captions or {})
-    strip = [_Column("picture", f"{original.width} × {original.height} px", _marked(shown, evidence, original), None)]
+    first = _framed(shown, trace, acts, evidence, original) if is_nested(trace) else _marked(shown, evidence, original)
+    strip = [_Column(whole, f"{original.width} × {original.height} px", first, None)]
     for act, title, each in zip(acts, titles, scaled):
-        strip.append(_act_column(trace, act, title, each.values, shown, evidence, original, opacity))
+        column = _act_column(trace, act, title, each.values, shown, evidence, original, opacity)
+        strip.append(replace(column, note=f"least {each.least:.3f} · {column.note}") if each.least else column)
     for each in scaled[len(acts) :]:
         upper = _marked(paint(shown, each.values, opacity), evidence, original)
         strip.append(_Column("total", _total_in_words(trace), upper, let_through(shown, each.values)))
@@ -107,9 +116,23 @@ def _total_in_words(trace: AttentionTrace) -> str:
     )
 
 
+def _adds(trace: AttentionTrace) -> bool:
+    """Whether the total is one of masks that only add."""
+    return all(look.base for look in trace.looks_of_total)
+
+
 def _total_says_more(trace: AttentionTrace, acts: Sequence[Act]) -> bool:
     """Whether the total is a picture that has not been shown yet."""
     return trace.total != "last" and len([act for act in acts if act.look.role != "input"]) > 1
+
+
+def _framed(
+    shown: Image.Image, trace: AttentionTrace, acts: Sequence[Act], evidence: Sequence[Mark], original: Image.Image
+) -> Image.Image:
+    """The whole picture with a frame round each crop."""
+    size = (shown.height, shown.width)
+    frames = [mark for act in acts for mark in drawing.act_marks(trace, act, size)]
+    return draw_marks(_marked(shown, evidence, original), frames, shown.size)
 
 
 def _marked(image: Image.Image, marks: Sequence[Mark], original: Image.Image) -> Image.Image:
@@ -176,7 +199,7 @@ def _legend(acts: Sequence[Act], scaled: Sequence[Scaled], scale: Scale) -> str:
         return ""  # nothing is painted
     if scale == "shared":
         return scaled[0].legend
-    rule = "0 … each panel's own peak"
+    rule = "each panel's least … its own peak" if any(each.least for each in scaled) else "0 … each panel's own peak"
     return f"{rule}; weights below 0 shown as 0" if any("below 0" in each.rule for each in scaled) else rule
 
 
@@ -190,7 +213,7 @@ class _Caption:
     def of(cls, entry: _Column, width: int) -> _Caption:
         """Name and note of a column, wrapped: under a narrow picture they need more than a line each."""
         title, small = font(_TITLE, bold=True), font(_SMALL)
-        named = [(line, title, INK) for line in wrap(entry.title, title, width, 2)]
+        named = [(line, title, INK) for line in wrap(entry.title, title, width, 3)]
         noted = [(line.removesuffix(" ·"), small, FAINT_INK) for line in wrap(entry.note, small, width, 3)]
         return cls([*named, *noted])
 

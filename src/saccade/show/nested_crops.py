@@ -16,6 +16,7 @@ from saccade.show.picture import LEAST_SIDE, PictureLike, as_picture, enlarge
 from saccade.trace import AttentionTrace
 
 _PAD = 3
+_Plate = tuple[float, float, float, float]
 
 
 def is_nested(trace: AttentionTrace) -> bool:
@@ -52,19 +53,30 @@ def nested_crops(
     frames = [mark for act in acts for mark in drawing.act_marks(trace, act, size)]
     result = draw_marks(let_through(shown, 1 - opacity * (1 - inside)), as_marks(outline), original.size)
     result = draw_marks(result, frames, shown.size)
+    plates: list[_Plate] = []
     for act, frame in zip(acts, frames):
         if isinstance(frame, Polygon):
-            _tag(result, frame, " ".join(filter(None, (act.title, (said or {}).get(act.look.name)))))
+            text = " ".join(filter(None, (act.title, (said or {}).get(act.look.name))))
+            plates += _tag(result, frame, text, plates)
     return result
 
 
-def _tag(image: Image.Image, frame: Polygon, text: str) -> None:
-    """``text`` on a plate at the frame's upper left corner, inside the picture."""
+def _tag(image: Image.Image, frame: Polygon, text: str, taken: Sequence[_Plate]) -> list[_Plate]:
+    """``text`` on a plate above the frame, else below it, else inside it; none where a picture has no room for it."""
     face = font(max(11, round(0.032 * max(image.size))))
     width, height = face.getlength(text) + 2 * _PAD, line_height(face) + _PAD
-    x, y = min(point[0] for point in frame.points), min(point[1] for point in frame.points)
-    left = min(max(0.0, x), max(0.0, image.width - width))
-    top = min(max(0.0, y - height if y >= height else y), image.height - height)
-    pen = ImageDraw.Draw(image)
-    pen.rectangle([left, top, left + width, top + height], fill=PAPER)
-    pen.text((left + _PAD, top + 1), text, INK, font=face)
+    (x, y), bottom = (min(axis) for axis in zip(*frame.points)), max(point[1] for point in frame.points)
+    left = min(max(0.0, x), image.width - width)
+    for top in (y - height, bottom, y):
+        plate = (left, top, left + width, top + height)
+        fits = left >= 0 and 0 <= top <= image.height - height
+        if fits and not any(_overlap(plate, other) for other in taken):
+            pen = ImageDraw.Draw(image)
+            pen.rectangle(plate, fill=PAPER)
+            pen.text((left + _PAD, top + 1), text, INK, font=face)
+            return [plate]
+    return []
+
+
+def _overlap(first: _Plate, second: _Plate) -> bool:
+    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]

@@ -3,6 +3,9 @@
 A trace keeps the model's own weights. A screen shows 0 … 1. What lies between is one of two rules: each map by its
 own peak, or several maps by their common peak. Zero always stays zero: a map is never stretched from its minimum, so
 that a uniform map looks uniform and not empty.
+
+The exception are masks that only add (1 + M): their zero means nothing, and they often lie close about one half. Such
+a map is shown from its least to its peak, unless these are nearly the same.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from saccade.errors import DataError, ShapeError
 
 MapLike = Tensor | npt.ArrayLike
 Values = npt.NDArray[np.float32]
+FLAT = 0.005
+"""Of a mask whose least and peak differ by this share or less, nothing can be seen."""
 
 
 @dataclass(frozen=True)
@@ -30,17 +35,28 @@ class Scaled:
     """The weight that is shown as 1."""
     rule: str
     """In words, for a legend."""
+    least: float = 0.0
+    """The weight that is shown as 0."""
 
     @property
     def legend(self) -> str:
         """What the two ends of the colour bar mean: ``0 … 0.31, the map's own peak``."""
-        return f"0 … {self.top:.3g}, {self.rule}"
+        return f"{self.least:.3g} … {self.top:.3g}, {self.rule}"
 
 
 def by_own_peak(attention: MapLike) -> Scaled:
     """The map divided by its own maximum."""
     values = as_map(attention)
     return _scaled(values, float(values.max()), "the map's own peak")
+
+
+def by_own_ends(attention: MapLike) -> Scaled:
+    """A mask that only adds, from its least to its own peak; by its peak alone where it is the same all over."""
+    values = as_map(attention)
+    least, top = float(values.min()), float(values.max())
+    if top - least <= FLAT * max(abs(top), abs(least)):
+        return by_own_peak(values)
+    return Scaled((values - np.float32(least)) / np.float32(top - least), top, "the map's own peak", least)
 
 
 def by_shared_peak(maps: Sequence[MapLike]) -> list[Scaled]:

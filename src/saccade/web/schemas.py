@@ -203,6 +203,9 @@ class View(BaseModel):
     fit: dict[str, Any] = Field({}, description="whether the input is like those that the model learned from: verdict")
     alternatives: list[tuple[str, float | None]]
     labels: list[tuple[str, float | None]] | None
+    on_the_way: list[tuple[str, str, float | None]] = Field(
+        default=[], description="what it would have answered before it had seen all: where, the answer, its share"
+    )
     words: list[str] | None
     looks: list[dict[str, Any]]
     total: dict[str, Any] | None

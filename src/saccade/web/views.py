@@ -23,6 +23,7 @@ from PIL import Image
 from torch import Tensor
 
 from saccade import geometry
+from saccade.show.nested_crops import is_nested
 from saccade.show.png import data_url, png_bytes
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace, Look
@@ -70,6 +71,7 @@ def view_of(
         "fit": sighting.fit.to_json(),
         "alternatives": _shares(sighting.alternatives),
         "labels": None if sighting.labels is None else _shares(sighting.labels),
+        "on_the_way": [[name, word, _finite(share)] for name, word, share in sighting.on_the_way],
         "words": words,
         "looks": [_look(trace, look, size) for look in trace.looks],
         "total": _total(trace, size) if total and image is not None else None,
@@ -104,6 +106,7 @@ def _look(trace: AttentionTrace, look: Look, size: geometry.Size) -> Json:
         "kind": look.kind,
         "role": look.role,
         "norm": look.norm,
+        "base": look.base,
         "steps": look.steps,
         **_floats(weights),
         "active": [True] * look.steps if look.active is None else _steps(look.active.bool()),
@@ -142,14 +145,16 @@ def _box(frame: Tensor, grid: tuple[int, ...]) -> list[float]:
 
 
 def _total(trace: AttentionTrace, size: geometry.Size) -> Json | None:
-    """All looks together over the picture; None where no look lies on one."""
-    if not any(look.is_spatial for look in trace.looks):
+    """All looks together over the picture; None where no look lies on one, and of crops alone: they are frames."""
+    spatial = [look for look in trace.looks if look.is_spatial]
+    if not spatial or is_nested(trace):
         return None
     shrink = max(1.0, max(size) / TOTAL_SIDE)
     height, width = (max(1, round(side / shrink)) for side in size)
     frame = geometry.scale_shift((size[1] / width, size[0] / height), (0.0, 0.0))
     total = trace.image_map("total", (height, width))[0]  # (h,w)
-    return {"grid": [height, width], **_floats(total), "frame": frame.tolist()}
+    base = float(all(look.base for look in trace.looks_of_total))
+    return {"grid": [height, width], "base": base, **_floats(total), "frame": frame.tolist()}
 
 
 # ---------------------------------------------------------------- plain values

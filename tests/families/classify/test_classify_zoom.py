@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from typer.testing import CliRunner
 
 import saccade
+from saccade.cli import app
 from saccade.data.pictures import labelled
 from saccade.data.pictures.augment import Augmentation
 from saccade.engine.recipe import load_recipe
@@ -25,6 +27,7 @@ from saccade.families.classify.zooming import last_scale, wanted_regions, zoom_l
 from saccade.metrics.maps.crops import crop_boxes
 from saccade.models.racnn import RacnnConfig, RacnnModel
 from saccade.verbs.train import train
+from saccade.web.views import view_of
 
 TINY = {"through": "layer1", "hidden": 4, "coarse": [32, 32], "crop": [24, 24]}
 DETAILS = {"name": "details", "size": [224, 224]}
@@ -218,8 +221,16 @@ def test_recipe_trains_and_a_picture_shows_its_crops(tmp_path: Path) -> None:
     assert seen.peak == (int((x0 + x1) / 2), int((y0 + y1) / 2))
     shown = seen.overlay()
     assert shown.size == seen.overlay("scale2").size
-    assert any(path.suffix == ".png" for path in seen.save(tmp_path / "out"))
-    assert seen.filmstrip().width > shown.width
+    view = view_of(seen)  # the page draws frames, and says what each scale says
+    assert view["total"] is None
+    assert [entry[0] for entry in view["on_the_way"]] == ["scale1", "scale2", "scale3"]
+    strip = seen.filmstrip()
+    assert strip.width > shown.width
+    saved = next(path for path in seen.save(tmp_path / "out") if path.suffix == ".png")
+    assert Image.open(saved).size == strip.size  # every scale with its crop, not the frames alone
+    printed = CliRunner().invoke(app, ["look", str(saved), "--model", str(tmp_path / "run")], env={"COLUMNS": "200"})
+    heading = next(line for line in printed.stdout.splitlines() if "scale1" in line)
+    assert all(name in heading for name in ("scale2", "scale3", "all together"))
 
 
 def test_controls_are_recipes() -> None:

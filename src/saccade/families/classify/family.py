@@ -93,5 +93,7 @@ FAMILY = Family(
     tables=TABLES,
     coverage="saccade.families.classify.coverage:COVERAGE",
     published="saccade.families.classify.published:PUBLISHED",
+    tour="saccade.families.classify.tour:stop",
+    featured=("racnn-details", "ran-56-cifar10"),
     probing=Probing(read="saccade.families.classify.readers:read_labels", model="probe"),
 )

@@ -5,6 +5,7 @@ import { weight } from "./dom.js";
 import { IDENTITY } from "./frames.js";
 
 export const TOTAL = "total";
+const FLAT = 0.005; // as in saccade.show.scaling
 
 /** The little-endian floats of a base64 text. */
 export function decodeFloats(text, dtype) {
@@ -31,13 +32,24 @@ function decodeHalves(view) {
 export function actsOf(view) {
   const beats = beatsOf(view.looks);
   const acts = view.looks.flatMap((look) => actsOfLook(look, view, beats));
-  return [...(beats ? inTime(acts) : acts), ...totalOf(view)];
+  return [...(beats ? inTime(acts) : acts), ...totalOf(view), ...framesOf(acts)];
 }
 
 /** The raw peak of an act and the gate on it, in words; nothing for an act without a map. */
 export function measuresOf({ map, gain }) {
-  const words = [map && `peak ${weight(map.peak)}`, typeof gain === "number" && `gate β ${gain.toFixed(2)}`];
+  const words = [
+    map && map.least && `least ${weight(map.least)}`,
+    map && `peak ${weight(map.peak)}`,
+    typeof gain === "number" && `gate β ${gain.toFixed(2)}`,
+  ];
   return words.filter(Boolean).join(" · ");
+}
+
+/** Of nested crops and nothing else, all their frames at once. */
+function framesOf(acts) {
+  const boxes = acts.map(({ box }) => box);
+  if (boxes.length < 2 || boxes.some((box) => !box)) return [];
+  return [{ key: TOTAL, title: "total", note: "all crops, one inside the other", beat: null, map: null, boxes }];
 }
 
 function totalOf(view) {
@@ -80,8 +92,14 @@ function namesOf(look, step, view, filled) {
     const title = said === undefined ? name : `${said} · ${name}`;
     return { name, title, place: `step ${beat + 1} of ${count}` };
   }
-  if (look.steps === 1) return { title: look.name };
+  if (look.steps === 1) return { title: look.name, ...wayOf(view, look.name) };
   return { title: `${look.name} ${step + 1}${said === undefined ? "" : `: ${said}`}` };
+}
+
+/** {title} with what was said at a look before all was seen; nothing where nothing was. */
+function wayOf(view, name) {
+  const found = (view.on_the_way ?? []).find(([at]) => at === name);
+  return found ? { title: `${name}: ${found[1]}` } : {};
 }
 
 function noteOf(look) {
@@ -103,7 +121,8 @@ function mapOf(entry, step) {
   if (values.length !== rows * columns)
     throw new Error(`weights of '${entry.name ?? TOTAL}' do not fill ${rows}×${columns}`);
   const frame = entry.frame ?? IDENTITY;
-  return { values, grid: entry.grid, frame: Array.isArray(frame[0][0]) ? frame[step] : frame, peak: peakOf(values) };
+  const own = Array.isArray(frame[0][0]) ? frame[step] : frame;
+  return { values, grid: entry.grid, frame: own, peak: peakOf(values), least: entry.base ? leastOf(values) : 0 };
 }
 
 function slotsOf(look, step) {
@@ -124,6 +143,12 @@ function floatsOf(entry) {
   if (typeof entry.weights !== "string") return entry.weights;
   if (!decoded.has(entry)) decoded.set(entry, decodeFloats(entry.weights, entry.dtype ?? "float32"));
   return decoded.get(entry);
+}
+
+/** Where a mask that only adds begins to be shown, as in the PNG: at its least, unless it is the same all over. */
+function leastOf(values) {
+  const least = values.reduce((low, value) => Math.min(low, value), Infinity);
+  return peakOf(values) - least > FLAT * peakOf(values) ? least : 0;
 }
 
 function peakOf(values) {

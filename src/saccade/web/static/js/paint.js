@@ -18,7 +18,7 @@ export function paintAct(context, area, picture, act, style) {
   context.clip();
   context.drawImage(act?.map ? paled(picture, style.opacity) : picture.image, area.x, area.y, area.width, area.height);
   if (act?.map) drawMap(context, area, picture, act.map, style);
-  if (act?.box) drawBox(context, area, picture, act.box);
+  for (const box of act?.boxes ?? (act?.box ? [act.box] : [])) drawBox(context, area, picture, box);
   if (act?.map && act.choice !== undefined) drawChoice(context, area, picture, act);
   if (act?.map && act.path) drawPath(context, area, picture, act.map, act.path);
   context.restore();
@@ -61,11 +61,12 @@ function paled(picture, opacity) {
 }
 
 function drawMap(context, area, picture, map, style) {
-  const peak = map.peak || 1;
-  if (style.cells) return drawCells(context, area, picture, map, style, peak);
+  const least = map.least || 0;
+  const peak = map.peak - least || 1;
+  if (style.cells) return drawCells(context, area, picture, map, style, peak, least);
   const scale = Math.min(1, FINEST / Math.max(area.width, area.height));
   const [width, height] = [area.width, area.height].map((side) => Math.max(1, Math.round(side * scale)));
-  const laid = project(map, picture, width, height).map((value) => Math.min(1, Math.max(0, value / peak)));
+  const laid = project(map, picture, width, height).map((value) => Math.min(1, Math.max(0, (value - least) / peak)));
   const pixels = new ImageData(width, height);
   heat(laid, style.palette, style.opacity, pixels.data);
   const sheet = new OffscreenCanvas(width, height);
@@ -74,10 +75,10 @@ function drawMap(context, area, picture, map, style) {
 }
 
 /** The cells themselves, flat, where they lie on the picture; edge cells are not extended. */
-function drawCells(context, area, picture, map, style, peak) {
+function drawCells(context, area, picture, map, style, peak, least) {
   const [rows, columns] = map.grid;
   const pixels = new ImageData(columns, rows);
-  const values = map.values.map((value) => Math.min(1, Math.max(0, value / peak)));
+  const values = map.values.map((value) => Math.min(1, Math.max(0, (value - least) / peak)));
   heat(values, style.palette, style.opacity, pixels.data);
   const sheet = new OffscreenCanvas(columns, rows);
   sheet.getContext("2d").putImageData(pixels, 0, 0);

@@ -36,9 +36,10 @@ export async function viewOfSavedLook(content, buffer) {
     fit: info.fit ?? { verdict: "not known", p: null },
     alternatives: info.alternatives ?? [],
     labels: info.labels ?? null,
+    on_the_way: (info.on_the_way ?? []).map(({ at, answer, confidence }) => [at, answer, confidence]),
     words: info.words?.map(({ word }) => word) ?? null,
     looks: looks.map(written),
-    total: picture && written(totalOf(looks, content.total, picture)),
+    total: picture && !isNested(looks) ? written(totalOf(looks, content.total, picture)) : null,
     evidence: null,
     scores: null,
     notes: info.notes ?? [],
@@ -101,6 +102,12 @@ function frameOf({ values }) {
     [a, b, tx],
     [c, d, ty],
   ];
+}
+
+/** Whether a trace looks at its picture by several crops and by nothing else: these are drawn as frames. */
+function isNested(looks) {
+  const spatial = looks.filter(({ grid }) => grid);
+  return spatial.length > 1 && spatial.every(({ kind }) => kind === "crop");
 }
 
 /** A look (or the total) with its weights as text, as views have them. */

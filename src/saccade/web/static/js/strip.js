@@ -22,7 +22,7 @@ export class Strip {
     if (seen.every((value, number) => value === this.#painted[number])) return;
     const before = this.#painted.at(-1);
     this.#painted = seen;
-    const drawable = acts.filter((act) => act.map || act.box);
+    const drawable = acts.filter((act) => act.map || act.box || act.boxes);
     this.#build(drawable);
     drawable.forEach((act, number) => this.#paintThumbnail(this.thumbnails[number], act, picture, style, current));
     const lit = drawable.find(({ key }) => key === current)?.beat ?? null;

@@ -16,7 +16,7 @@ export function stripCanvas(lenses, { style, outline }) {
   const rows = painted.map(({ lens, picture }) => ({
     lens,
     picture,
-    acts: [null, ...lens.acts.filter((act) => act.map || act.box)],
+    acts: [null, ...lens.acts.filter((act) => act.map || act.box || act.boxes)],
   }));
   const heights = rows.map(({ picture }) => Math.round((PANEL * picture.height) / picture.width));
   const columns = Math.max(...rows.map(({ acts }) => acts.length));

@@ -104,7 +104,8 @@ export class Lens {
     const warning = view.fit?.warning;
     this.fit.classList.toggle("unlike", Boolean(warning));
     this.fit.textContent = fitText(view.fit);
-    this.notes.textContent = (view.notes ?? []).filter((note) => note !== warning).join("; ");
+    const way = (view.on_the_way ?? []).map(([at, word, share]) => `${at} ${word} ${percent(share ?? 0)}`).join(", ");
+    this.notes.textContent = [way, ...(view.notes ?? []).filter((note) => note !== warning)].filter(Boolean).join("; ");
     this.said.hidden = isSentence || spoken.length === 0;
     this.said.replaceChildren(...(isSentence ? [] : this.#lighting(spoken)));
   }
