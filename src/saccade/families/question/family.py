@@ -87,6 +87,12 @@ DATA = {
         "have BSDS500 (train and val of its page at Berkeley, short side 200 px)",
         download=origin.DOWNLOAD,
     ),
+    "causal": DataEntry(
+        kind="collection",
+        description="scenes of mref, mdist or mbg with seven twins each, one thing changed; masks, questions, answers",
+        licence=origin.LICENCE,
+        get="`saccade data make causal --out DIR`, no download; then name it causal:DIR. 10,000 scenes are causal-v1",
+    ),
     "cub": DataEntry(
         kind="reader",
         description="CUB-200-2011: what colour is the crown of this bird? nine body parts, part clicks as evidence",
