@@ -27,7 +27,8 @@ def look(
         ),
     ] = None,
     example: Annotated[
-        str | None, typer.Option("--example", help="A picture that ships with saccade; 'list' tells which.")
+        str | None,
+        typer.Option("--example", help="A shipped picture; 'list' names them.", show_default="none"),
     ] = None,
     model: Annotated[str, typer.Option("--model", "-m", help="Zoo name, model folder or run folder.")] = "soft-mref",
     ask: Ask = None,

@@ -13,11 +13,11 @@ from saccade.cli import app
 from saccade.data.causal import facts as causal_facts
 from saccade.data.causal import read, writing
 from saccade.data.causal.facts import V1, V1_COUNT, V1_DIGESTS
-from saccade.data.causal.rows import map_name
-from saccade.data.causal.scenes import TWINS
+from saccade.data.causal.truth import TWINS, map_name
 from saccade.data.tables.recognised import recognised
 from saccade.errors import ConfigError, DataError, MissingExtraError, OutputError
-from saccade.families.question.causal_set import CausalConfig, CausalOptions, read_causal, write_causal
+from saccade.families.question.causal_set import CausalConfig, write_causal
+from saccade.families.question.causal_table import CausalOptions, read_causal
 from saccade.families.question.table_data import TableData, TableDataConfig
 
 FIRST = min(V1_DIGESTS)

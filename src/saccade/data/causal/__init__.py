@@ -20,7 +20,7 @@ The folder:
 
 =================  =====================================================================================================
 causal.json         facts of the set: format, version, settings, counts, digest
-truth.jsonl         one scene a line, see :mod:`saccade.data.causal.rows`
+truth.jsonl         one scene a line, see :mod:`saccade.data.causal.truth`
 images/ID.png       the scene; ``images/ID-TWIN.png`` its twins
 masks/ID.png        grey values: 0 is background, k + 1 is object k of the scene; ``masks/ID-TWIN.png`` for twins in
                     which an object was moved or removed. ``truth.jsonl`` names the mask of every picture

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from saccade.data.causal.facts import CARD, FACTS, ROWS, V1, V1_COUNT, CausalFacts, is_frozen
-from saccade.data.causal.rows import map_name
-from saccade.data.causal.scenes import MASKED, TWINS
+from saccade.data.causal.truth import MASKED, TWINS, map_name
 
 _CHANGES = {
     "target_recoloured": "the target has another colour, drawn by the seed from the other four",

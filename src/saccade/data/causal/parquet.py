@@ -13,8 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from saccade.data.causal.facts import CausalFacts
-from saccade.data.causal.rows import picture_name
-from saccade.data.causal.scenes import MASKED, SCENE, TWINS
+from saccade.data.causal.truth import MASKED, SCENE, TWINS, picture_name
 from saccade.errors import MissingExtraError
 
 if TYPE_CHECKING:

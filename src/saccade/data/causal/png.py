@@ -10,7 +10,7 @@ import zlib
 
 import numpy as np
 
-from saccade.data.causal.scenes import Pixels
+from saccade.data.causal.truth import Pixels
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _GREY, _RGB = 0, 2

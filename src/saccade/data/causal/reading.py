@@ -18,8 +18,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from saccade.data.causal.facts import FACTS, ROWS, CausalFacts, facts_of
-from saccade.data.causal.rows import Row, SetDigest, map_name, scene_digest
-from saccade.data.causal.scenes import MASKED, SCENE, TWINS, Pixels
+from saccade.data.causal.truth import MASKED, SCENE, TWINS, Pixels, Row, SetDigest, map_name, scene_digest
 from saccade.errors import DataError, nearest
 from saccade.untrusted import open_regular, read_regular
 

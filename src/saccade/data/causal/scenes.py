@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from saccade.data.causal.truth import MASKED, SCENE, TWINS, Pixels
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout, SceneSpec, join_layouts
@@ -30,24 +29,10 @@ from saccade.data.scenes.twins import (
     other_colour,
 )
 
-SCENE = "scene"
-"""Stands for the scene itself among the names of its twins."""
-TWINS = (
-    "target_recoloured",
-    "target_moved",
-    "target_removed",
-    "other_recoloured",
-    "other_moved",
-    "other_removed",
-    "background_changed",
-)
-MASKED = (SCENE, "target_moved", "target_removed", "other_moved", "other_removed")
-"""Pictures with a mask of their own; the others have that of the scene."""
 AT_ONCE = 128
 """Scenes drawn together; their pictures take 37 MB. What is drawn does not depend on it."""
 
 _TARGET = 106  # a draw on top of those that make a scene and its twins
-Pixels = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)

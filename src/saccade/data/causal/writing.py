@@ -23,8 +23,9 @@ from saccade.data.causal.card import card
 from saccade.data.causal.facts import CARD, FACTS, ROWS, V1, V1_COUNT, CausalFacts, check_frozen, is_frozen
 from saccade.data.causal.parquet import ParquetShards
 from saccade.data.causal.png import png
-from saccade.data.causal.rows import Row, SetDigest, picture_name, rows_of, scene_digest
-from saccade.data.causal.scenes import MASKED, SCENE, TWINS, CausalBatch
+from saccade.data.causal.rows import rows_of
+from saccade.data.causal.scenes import CausalBatch
+from saccade.data.causal.truth import MASKED, SCENE, TWINS, Row, SetDigest, picture_name, scene_digest
 
 Format = Literal["png", "parquet", "both"]
 _AHEAD = 2

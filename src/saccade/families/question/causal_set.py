@@ -1,4 +1,4 @@
-"""Causal sets of questions about scenes: which scenes are drawn, and the set as a table of questions.
+"""Causal sets of questions about scenes: which scenes are drawn. As a table they are read by ``causal_table.py``.
 
 The folder and what is in it are those of :mod:`saccade.data.causal`.
 """
@@ -12,7 +12,6 @@ from typing import get_args
 
 from saccade.data.causal.facts import CausalFacts
 from saccade.data.causal.parquet import check_pyarrow
-from saccade.data.causal.reading import CausalPicture, read
 from saccade.data.causal.scenes import causal_batches
 from saccade.data.causal.writing import Format, write_set
 from saccade.data.pictures.export import check_request
@@ -24,10 +23,9 @@ from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.twins import other_background
 from saccade.data.tables.splits import SPLITS, Split
 from saccade.errors import ConfigError, nearest
+from saccade.families.question.causal_table import CAUSAL
 from saccade.families.question.scene_data import BACKGROUNDS, SPECS, SceneDataConfig
-from saccade.families.question.table import Question, QuestionTable, make_table
 
-CAUSAL = "causal"
 _STREAM = 107  # of scenes, beside those of training, validation and test
 _PHOTOGRAPHS = "; photographs: those of the background, see NOTICE for the ones that ship with saccade"
 
@@ -53,16 +51,6 @@ class CausalConfig:
             if (found := getattr(self, setting)) not in known:
                 raise ConfigError(f"{setting}: found '{found}'; {nearest(str(found), known)}")
         SceneDataConfig(self.scenes, self.glyphs, self.backgrounds, self.drawing, seed=self.seed)  # checks the others
-
-
-@dataclass(frozen=True)
-class CausalOptions:
-    """How a causal set is read as a table."""
-
-    twins: bool = False
-    """Ask the first question about the twins too, where it has an answer."""
-    check: bool = False
-    """Read all pictures first, and check their digests."""
 
 
 def write_causal(
@@ -103,34 +91,3 @@ def write_causal(
     stream = derive_seed(config.seed, _STREAM, SPLITS.index(split))
     write_set(causal_batches(spec, glyphs, stream, start, count), facts, out, form, progress)
     return out
-
-
-def read_causal(folder: Path, options: CausalOptions) -> QuestionTable:
-    """Both questions about each scene; the target's pixels are the evidence."""
-    causal = read(folder)
-    if options.check:
-        causal.verify()
-    found: list[tuple[str, Question]] = []
-    for scene in causal:
-        asked = [(scene, scene.question, scene.answer, scene.target)]
-        asked += [(scene, scene.other_question, scene.other_answer, scene.other)]
-        pictures: list[tuple[CausalPicture, str, str | None, int]] = list(asked)
-        if options.twins:
-            pictures += [(twin, scene.question, twin.answer, scene.target) for twin in scene.twins.values()]
-        found += [
-            (
-                f"scene {scene.id}",
-                Question(
-                    image=picture.image_path,
-                    query=query,
-                    labels=(answer,),
-                    split=causal.facts.split,
-                    mask=picture.mask_path,
-                    mask_grey=target + 1,
-                    group=scene.id,
-                ),
-            )
-            for picture, query, answer, target in pictures
-            if answer is not None
-        ]
-    return make_table(f"{CAUSAL}:{folder}", found, (), multi_label=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 from saccade.data.tables.references import Reader, read_reference
 from saccade.data.tables.wording import warn_of_spellings
-from saccade.families.question.causal_set import CausalOptions, read_causal
+from saccade.families.question.causal_table import CausalOptions, read_causal
 from saccade.families.question.cub import CubOptions, read_cub
 from saccade.families.question.rows import (
     TableOptions,
