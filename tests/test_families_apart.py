@@ -49,6 +49,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     "looks.py": {"soft": KIND_OF_LOOK, "hard": KIND_OF_LOOK},
     "cli/look.py": {"soft-mref": "the default of --model; any other name works the same"},
     "data/fetch.py": {"cifar10": "the list of all downloads by name"},
+    "data/tables/recognised.py": {"causal": "the reader of folders that hold causal.json"},
     "engine/recipe_versions.py": {
         "soft": "a loss of schema 1, not the model",
         "hard": "a loss of schema 1, not the model",

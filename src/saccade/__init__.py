@@ -26,6 +26,7 @@ from saccade.quick_imports import quick_imports
 if TYPE_CHECKING:
     from saccade.attention.scores import AdditiveScorer
     from saccade.attention.soft import SoftAttention
+    from saccade.data.gallery import example
     from saccade.data.pictures.reading import read_picture
     from saccade.predict import Predictor, load
     from saccade.record import Record, read_record, write_record
@@ -59,6 +60,7 @@ __all__ = [
     "average",
     "compare",
     "evaluate",
+    "example",
     "load",
     "read_picture",
     "read_record",
@@ -80,6 +82,7 @@ _HOMES = {
     "average": "verbs.average",
     "compare": "verbs.compare",
     "evaluate": "verbs.evaluate",
+    "example": "data.gallery",
     "load": "predict",
     "read_picture": "data.pictures.reading",
     "read_record": "record",

@@ -20,6 +20,8 @@ Split = Annotated[str, typer.Option("--split", help="train, val or test.")]
 Glyphs = Annotated[str | None, typer.Option("--glyphs", help="disjoint, merged, or pack (shipped, no download).")]
 Drawing = Annotated[str | None, typer.Option("--drawing", help="Of mref, mdist and mbg: blend, authors or both.")]
 Protocol = Annotated[str | None, typer.Option("--protocol", help="unlimited or authors.")]
+Scenes = Annotated[str | None, typer.Option("--scenes", help="Of causal: mref (default), mdist or mbg.")]
+Format = Annotated[str | None, typer.Option("--format", help="Of causal: png (default), parquet or both.")]
 Empty = Annotated[float | None, typer.Option("--empty", help="Share of empty scenes.", min=0, max=1)]
 SeedOrZero = Annotated[int, typer.Option("--seed", help="Of the scenes.", min=0)]
 
@@ -59,9 +61,15 @@ def make(
     protocol: Protocol = None,
     seed: SeedOrZero = 0,
     empty: Empty = None,
+    scenes: Scenes = None,
+    form: Format = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write scenes as PNGs, with one JSON line of truth for each."""
+    """Write scenes as PNGs, with one JSON line of truth for each.
+
+    causal: scenes with seven twins each, in which one thing is changed; masks, questions, answers and a data card. With
+    --count 10000 and nothing else this is the frozen test set causal-v1.
+    """
     from saccade.data.tables.splits import checked_split
     from saccade.data.tables.wording import counted
     from saccade.errors import DataError
@@ -73,7 +81,16 @@ def make(
     if write is None:
         why = "is read, not generated" if ":" in name else "can be trained on, but its family writes nothing to disk"
         raise DataError(f"'{name}' {why}; there is nothing to make")
-    settings = _settings(name, glyphs=glyphs, drawing=drawing, protocol=protocol, seed=seed, empty=empty)
+    settings = _settings(
+        name,
+        glyphs=glyphs,
+        drawing=drawing,
+        protocol=protocol,
+        seed=seed,
+        empty=empty,
+        scenes=scenes,
+        format=form,
+    )
     with bar("writing", count, shown=not quiet) as update:
         folder = write(settings, part, count, out, start=start, progress=update)
     if not quiet:

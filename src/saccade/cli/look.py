@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,9 +28,15 @@ WARNED = 20
 
 def look(
     paths: Annotated[
-        list[str],
-        typer.Argument(help="Pictures or stories (.txt), folders of them, or globs.", metavar="PATH…"),
-    ],
+        list[str] | None,
+        typer.Argument(
+            help="Pictures or stories (.txt), folders of them, or globs.", metavar="PATH…", show_default=False
+        ),
+    ] = None,
+    example: Annotated[
+        str | None,
+        typer.Option("--example", help="A shipped picture; 'list' names them.", show_default="none"),
+    ] = None,
     model: Annotated[str, typer.Option("--model", "-m", help="Zoo name, model folder or run folder.")] = "soft-mref",
     ask: Ask = None,
     out: OutFolder = None,
@@ -66,6 +73,10 @@ def look(
     from saccade.devices import wake_cuda
     from saccade.errors import DataError
 
+    if example == "list":
+        _list_examples(json)
+        return
+    paths = _wanted(paths or [], example)
     wake_cuda(device)  # both before torch is imported, which takes a second
     if not all(path.endswith(".txt") for path in paths):
         start_ahead()
@@ -137,6 +148,29 @@ def look(
         _of_fit(predictor.likeness is None, unlike, answered, several(predictor.reads.thing))
         if not calibrated:
             remark("confidences are not calibrated")
+
+
+def _wanted(paths: list[str], example: str | None) -> list[str]:
+    """What is to be looked at: the paths, and the picture that ships."""
+    from saccade.data.gallery import EXAMPLES
+    from saccade.data.gallery import example as shipped
+    from saccade.errors import DataError
+
+    wanted = [*paths, *([] if example is None else [str(shipped(example))])]
+    if not wanted:
+        raise DataError(f"nothing to look at: name pictures or stories, or --example with one of {', '.join(EXAMPLES)}")
+    return wanted
+
+
+def _list_examples(json: bool) -> None:
+    """The pictures that ship with saccade."""
+    from saccade.data.gallery import EXAMPLES
+
+    if json:
+        print_json({name: {**asdict(each), "path": str(each.path)} for name, each in EXAMPLES.items()})
+        return
+    rows = [(name, each.shows, each.ask or None, each.credit) for name, each in EXAMPLES.items()]
+    print_table("examples", ("name", "what", "--ask", "author and licence"), rows)
 
 
 def _rows(seen: Sighting) -> list[tuple[object, ...]]:

@@ -8,6 +8,7 @@ from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.sampler import scene_counts
 from saccade.data.scenes.stream import SceneStream
+from saccade.data.scenes.twins import other_object
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
 
@@ -146,7 +147,7 @@ def test_changing_another_digit_leaves_the_answer(batch, edit):
 
 def test_the_other_digit_is_drawn_from_all_others():
     batch = SceneData(UNLIMITED, "val").take(torch.arange(400))
-    other = batch._other_object()
+    other = other_object(batch.layout, batch.object)
     assert (other != batch.object).all()
     assert batch.layout.present[torch.arange(400), other].all()
     assert set(other.tolist()) == set(range(9))

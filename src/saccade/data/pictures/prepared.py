@@ -82,20 +82,24 @@ def cut_out(picture: Picture, box: Box, size: Size) -> tuple[Tensor, Tensor, Ten
     return pixels, canvas, torch.tensor(picture.size)
 
 
-def prepared_mask(path: Path, picture_size: Size, size: Size) -> Tensor:
+def prepared_mask(path: Path, picture_size: Size, size: Size, grey: int | None = None) -> Tensor:
     """The mask in ``path``, of a picture of ``picture_size``, as bytes 0 or 1 in a network input of ``size``: (H,W).
 
     It is resized as the picture is, and a pixel counts where it then is at least half white; of evidence so thin or
-    small that nothing would be left, every pixel counts that has some.
+    small that nothing would be left, every pixel counts that has some. With ``grey``, pixels of that value are the
+    evidence, else all that are not black.
 
     Raises:
-        DataError: not a picture, not of the picture's size, or black all over.
+        DataError: not a picture, not of the picture's size, or without evidence.
     """
     mask = read_picture(path)
     if mask.size != picture_size:
         (height, width), (found_height, found_width) = picture_size, mask.size
         raise DataError(f"{path}: {found_width}×{found_height} pixels for a picture of {width}×{height}; redraw it")
-    marked = np.asarray(mask.image).any(axis=-1)  # (H,W) bool
+    pixels = np.asarray(mask.image)  # (H,W,3)
+    marked = pixels.any(axis=-1) if grey is None else (pixels == grey).all(axis=-1)  # (H,W) bool
+    if not marked.any() and grey is not None:
+        raise DataError(f"{path}: no pixel of the grey value {grey}, which marks the evidence; make it again")
     if not marked.any():
         raise DataError(f"{path}: black all over, so it marks nothing; leave the cell empty where there is no evidence")
     share = prepare(Picture(Image.fromarray(marked).convert("RGB"), mask.name), size)[0][0]  # (h,w) in 0..1

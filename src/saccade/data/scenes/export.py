@@ -33,13 +33,16 @@ def write_stream(
 
 def object_facts(layout: SceneLayout, scene: int) -> list[dict[str, Any]]:
     """What is true of each digit of a scene."""
+    return objects_facts(layout[scene : scene + 1])[0]
+
+
+def objects_facts(layout: SceneLayout) -> list[list[dict[str, Any]]]:
+    """What is true of each digit of every scene."""
+    columns = (layout.classes, layout.colour, layout.rgb, layout.boxes, layout.scale)
     return [
-        {
-            "class": int(layout.classes[scene, slot]),
-            "colour": COLOURS[int(layout.colour[scene, slot])],
-            "rgb": layout.rgb[scene, slot].tolist(),
-            "box": layout.boxes[scene, slot].tolist(),
-            "scale": round(float(layout.scale[scene, slot]), 4),
-        }
-        for slot in range(int(layout.count[scene]))
+        [
+            {"class": digit, "colour": COLOURS[colour], "rgb": rgb, "box": box, "scale": round(scale, 4)}
+            for digit, colour, rgb, box, scale in list(zip(*scene))[:count]
+        ]
+        for count, *scene in zip(layout.count.tolist(), *(column.tolist() for column in columns))
     ]

@@ -49,6 +49,8 @@ def _has_reader(reference: str) -> bool:
 
 def _folder_reader(path: Path) -> str:
     """The reader of a folder, by what lies in it."""
+    if (path / "causal.json").is_file():
+        return "causal"
     if metadata_in(path):
         return "metadata"
     with os.scandir(path) as entries:

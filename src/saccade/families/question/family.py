@@ -90,6 +90,12 @@ DATA = {
         download=origin.DOWNLOAD,
         shows="drawn digits on photographs",
     ),
+    "causal": DataEntry(
+        kind="collection",
+        description="scenes of mref, mdist or mbg with seven twins each, one thing changed; masks, questions, answers",
+        licence=origin.LICENCE,
+        get="`saccade data make causal --out DIR`, no download; then name it causal:DIR. 10,000 scenes are causal-v1",
+    ),
     "cub": DataEntry(
         kind="reader",
         description="CUB-200-2011: what colour is the crown of this bird? nine body parts, part clicks as evidence",

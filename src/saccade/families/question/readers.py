@@ -7,6 +7,7 @@ from typing import Any
 
 from saccade.data.tables.references import Reader, read_reference
 from saccade.data.tables.wording import warn_of_spellings
+from saccade.families.question.causal_table import CausalOptions, read_causal
 from saccade.families.question.cub import CubOptions, read_cub
 from saccade.families.question.rows import (
     TableOptions,
@@ -27,6 +28,7 @@ READERS: dict[str, Reader[QuestionTable]] = {
     "coco": Reader(read_annotations, TableOptions),
     "metadata": Reader(read_metadata, TableOptions),
     "parquet": Reader(read_parquet, TableOptions),
+    "causal": Reader(read_causal, CausalOptions),
     "cub": Reader(read_cub, CubOptions),
     "vg": Reader(read_visual_genome, VisualGenomeOptions),
 }

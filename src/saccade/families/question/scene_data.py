@@ -37,6 +37,7 @@ from saccade.data.scenes.photographs import photographs_for
 from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import scene_counts
 from saccade.data.scenes.stream import SceneStream
+from saccade.data.scenes.twins import OTHER_COLOUR, TARGET_COLOUR, drawn_bits, other_colour, other_object
 from saccade.data.tables.numbered import checked_numbers, sent
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError, DataError, nearest
@@ -61,8 +62,7 @@ _AUTHORS_START = {"train": 0, "val": 30_000, "test": 40_000}
 _STREAMS = {"train": 0, "val": 1, "test": 2, "all": 3}
 NOT_THERE = "not there"
 """The answer to a question for a digit that is absent; it comes behind the colours."""
-_ASKED, _OTHER, _OTHER_COLOUR, _TARGET_COLOUR = range(100, 104)  # draws on top of those that make a scene
-_IS_ABSENT, _WHICH_ABSENT = 104, 105
+_ASKED, _IS_ABSENT, _WHICH_ABSENT = 100, 110, 111  # draws on top of those that make a scene; twins.py has 101 to 105
 
 
 @dataclass(frozen=True)
@@ -162,45 +162,30 @@ class SceneBatch:
             colour: (B,) the new colours, each unlike the old; drawn from the scene number if not given.
         """
         if colour is None:
-            colour = self._other_colour(self.label, _TARGET_COLOUR)
+            bits = drawn_bits(self.layout, self.object, TARGET_COLOUR)
+            colour = other_colour(self.layout, self.object, bits)
         elif bool((colour == self.label).any()):
             raise DataError("recolour_target: a new colour must differ from the old one in every scene")
         return self._edited(self.layout.recolour(self.object, colour), label=colour)
 
     def recolour_other(self) -> SceneBatch:
         """The same questions with some other digit in another colour; the answer stays."""
-        other = self._other_object()
-        old = self.layout.colour.gather(1, other[:, None]).squeeze(1)
-        return self._edited(self.layout.recolour(other, self._other_colour(old, _OTHER_COLOUR)))
+        other = other_object(self.layout, self.object)
+        colour = other_colour(self.layout, other, drawn_bits(self.layout, self.object, OTHER_COLOUR))
+        return self._edited(self.layout.recolour(other, colour))
 
     def remove_other(self) -> SceneBatch:
         """The same questions with some other digit gone; the answer stays."""
-        return self._edited(self.layout.remove(self._other_object()))
+        return self._edited(self.layout.remove(other_object(self.layout, self.object)))
 
     def other_query(self) -> Tensor:
         """(B,) a digit that is present and was not asked for: the one that the other edits change."""
-        return self.layout.classes.gather(1, self._other_object()[:, None]).squeeze(1)
+        return self.layout.classes.gather(1, other_object(self.layout, self.object)[:, None]).squeeze(1)
 
     def _edited(self, layout: SceneLayout, label: Tensor | None = None) -> SceneBatch:
         return replace(
             self, images=as_float(render(layout)), scenes=layout, label=self.label if label is None else label
         )
-
-    def _other_colour(self, old: Tensor, draw: int) -> Tensor:
-        step = 1 + uniform_below(self._bits(draw), len(COLOURS) - 1)
-        return (old + step) % len(COLOURS)
-
-    def _other_object(self) -> Tensor:
-        """(B,) a present object that is not the one asked for."""
-        others = self.layout.present.scatter(1, self.object[:, None], False)  # (B, N)
-        number = others.sum(dim=1)
-        if not bool((number > 0).all()):
-            raise DataError("a scene holds no other digit to change")
-        wanted = uniform_below(self._bits(_OTHER), number)  # (B,) the how-manieth of them
-        return (others.cumsum(dim=1) <= wanted[:, None]).sum(dim=1)
-
-    def _bits(self, draw: int) -> Tensor:
-        return hash_u32(self.layout.seed, self.scene, self.object, draw)
 
 
 class SceneData:

@@ -15,6 +15,8 @@ from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
+from saccade.families.question.causal_set import CausalConfig, write_causal
+from saccade.families.question.causal_table import CAUSAL
 from saccade.families.question.readers import read_questions
 from saccade.families.question.scene_data import SPECS, SceneData, SceneDataConfig
 from saccade.families.question.table_data import TableData, TableDataConfig
@@ -35,6 +37,8 @@ def open_split(
         settings, remark = (settings, "") if facts is None else pack_if_missing(settings, split)
         scenes = SceneData(config_of(SceneDataConfig, settings), split, allow_pack=True)
         return Opened(lambda many: scene_examples(scenes, many), remark)
+    if settings["name"] == CAUSAL:
+        raise DataError("'causal' is drawn by `saccade data make causal --out DIR`; then name it causal:DIR")
     config = config_of(TableDataConfig, settings)
     table = read_questions(config.name, config.options)
     words: dict[str, Any] = {} if facts is None else {"queries": facts.queries, "answers": facts.answers}
@@ -56,7 +60,10 @@ def write_split(
     """Write scenes as PNGs and ``scenes.jsonl``.
 
     Each line holds file, seed, split, index, glyphs, background, drawing and objects (class, colour, rgb, box, scale).
+    A causal set has a folder of its own kind, see :mod:`saccade.data.causal`.
     """
+    if settings["name"] == CAUSAL:
+        return write_causal(config_of(CausalConfig, settings), split, count, Path(out), start=start, progress=progress)
     if settings["name"] not in SPECS:
         raise DataError(f"{settings['name']} is read, not generated; there is nothing to make")
     check_request(count, start, out)

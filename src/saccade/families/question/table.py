@@ -37,6 +37,8 @@ class Question:
     """A picture of the same size; what is not black is evidence."""
     group: str = ""
     """What must not be torn apart by a split: by default the picture; a species, a patient."""
+    mask_grey: int | None = None
+    """Where a mask has several objects: the grey value of the one that is evidence."""
 
 
 @dataclass(frozen=True)

@@ -188,16 +188,17 @@ class TableData:
         """The pictures of the split; a question's ``picture`` is the number of one."""
         number_of = {path: number for number, path in enumerate(paths)}
         self._picture_of_row = [number_of[row.image] for row in rows]
-        masked = [(row.mask, picture) for row, picture in zip(rows, self._picture_of_row) if row.mask is not None]
+        placed = zip(rows, self._picture_of_row)
+        masked = [(row.mask, row.mask_grey, picture) for row, picture in placed if row.mask is not None]
         numbers = iter(range(len(masked)))
         self._mask_of_row = [-1 if row.mask is None else next(numbers) for row in rows]
         sizes = self.pictures.image_size.tolist()
 
         def decode_mask(number: int) -> Tensor:
-            path, picture = masked[number]
+            path, grey, picture = masked[number]
             if picture in self.pictures.unreadable:
                 return torch.zeros(size, dtype=torch.uint8)  # the picture is what is named
-            return prepared_mask(path, tuple(sizes[picture]), size)
+            return prepared_mask(path, tuple(sizes[picture]), size, grey)
 
         self._masks = ByteStore(len(masked), decode_mask, size, self.device, limit=limit)
 

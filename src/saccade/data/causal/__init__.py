@@ -1,0 +1,36 @@
+"""Scenes with their twins, for causal scores of anyone's maps: drawn, written, described and read back.
+
+``saccade data make causal --count 10000 --out DIR`` writes such a set, :func:`read` reads it:
+
+>>> from saccade.data.causal import read                       # doctest: +SKIP
+>>> for scene in read("DIR"):                                  # doctest: +SKIP
+...     scene.image, scene.question, scene.answer, scene.masks, scene.twins["target_moved"].image
+
+One question asks for the colour of a digit, the *target*. A second one asks for the *other* object: among those that
+can be moved, the one whose area is nearest to the target's. Each scene has seven twins:
+
+======================================  ================================================================================
+target_recoloured, other_recoloured      one of the other four colours, drawn by the seed
+target_moved, other_moved                onto free ground, 16 px or more away along x or y (see ``scenes/twins.py``)
+target_removed, other_removed            gone
+background_changed                       another background; for scenes on black, the distractors of MDIST
+======================================  ================================================================================
+
+The folder:
+
+=================  =====================================================================================================
+causal.json         facts of the set: format, version, settings, counts, digest
+truth.jsonl         one scene a line, see :mod:`saccade.data.causal.truth`
+images/ID.png       the scene; ``images/ID-TWIN.png`` its twins
+masks/ID.png        grey values: 0 is background, k + 1 is object k of the scene; ``masks/ID-TWIN.png`` for twins in
+                    which an object was moved or removed. ``truth.jsonl`` names the mask of every picture
+data/*.parquet      with ``--format parquet`` or ``both``: the same in one row for each scene
+README.md           the data card
+=================  =====================================================================================================
+
+A map is called ``PICTURE__QUERY``, as in ``00000012__7.npy`` or ``00000012-target_moved__7.npy``.
+"""
+
+from saccade.data.causal.reading import CausalScene, CausalSet, CausalTwin, read
+
+__all__ = ["CausalScene", "CausalSet", "CausalTwin", "read"]

@@ -1,0 +1,278 @@
+"""A causal set read back: scenes one after another, their pictures and masks when they are asked for.
+
+Files may come from strangers: lines are checked one by one, pictures are opened only inside the folder, and a digest
+that does not fit is an error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from saccade.data.causal.facts import FACTS, ROWS, CausalFacts, facts_of
+from saccade.data.causal.truth import MASKED, SCENE, TWINS, Pixels, Row, SetDigest, map_name, scene_digest
+from saccade.errors import DataError, nearest
+from saccade.untrusted import open_regular, read_regular
+
+_MOST_FACTS = 1 << 20
+Masks = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class CausalPicture:
+    """The picture of a scene or of a twin."""
+
+    folder: Path
+    size: int
+    """Side in pixels."""
+    objects: int
+    """How many objects the scene has."""
+    row: Mapping[str, Any]
+    """What ``truth.jsonl`` says of it."""
+
+    @property
+    def image_path(self) -> Path:
+        """The file of the picture."""
+        return self.folder / str(self.row["image"])
+
+    @property
+    def mask_path(self) -> Path:
+        """The file of its mask: 0 is background, k + 1 is object k."""
+        return self.folder / str(self.row["mask"])
+
+    @property
+    def image(self) -> Pixels:
+        """(H, W, 3) uint8, read now."""
+        return _decoded(self.image_path, "RGB", self.size)
+
+    @property
+    def label_map(self) -> Pixels:
+        """(H, W) uint8, read now: 0 is background, k + 1 is object k."""
+        found = _decoded(self.mask_path, "L", self.size)
+        if int(found.max()) > self.objects:
+            raise DataError(
+                f"{self.mask_path}: marks object {int(found.max()) - 1} of {self.objects}; make or copy the set again"
+            )
+        return found
+
+    @property
+    def masks(self) -> Masks:
+        """(N, H, W) bool: the visible pixels of each object; empty for one that was removed."""
+        numbers = np.arange(1, self.objects + 1, dtype=np.uint8)[:, None, None]
+        found: Masks = self.label_map == numbers
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class CausalTwin(CausalPicture):
+    """A scene with one thing changed."""
+
+    name: str = ""
+
+    @property
+    def object(self) -> int | None:
+        """Which object was changed; None for the background."""
+        found: int | None = self.row["object"]
+        return found
+
+    @property
+    def answer(self) -> str | None:
+        """To the first question; None where the target is gone."""
+        found: str | None = self.row["answers"][0]
+        return found
+
+    @property
+    def other_answer(self) -> str | None:
+        """To the second question; None where the other object is gone."""
+        found: str | None = self.row["answers"][1]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class CausalScene(CausalPicture):
+    """A scene with its questions and twins."""
+
+    @property
+    def id(self) -> str:
+        """Eight digits."""
+        return str(self.row["id"])
+
+    @property
+    def target(self) -> int:
+        """Which object the question asks about."""
+        return int(self.row["target"])
+
+    @property
+    def other(self) -> int:
+        """Which other object is changed, and asked about by the second question."""
+        return int(self.row["other"])
+
+    @property
+    def question(self) -> str:
+        """A digit: which colour has it?"""
+        return str(self.row["questions"][0]["query"])
+
+    @property
+    def answer(self) -> str:
+        """A colour."""
+        return str(self.row["questions"][0]["answer"])
+
+    @property
+    def other_question(self) -> str:
+        """The second question."""
+        return str(self.row["questions"][1]["query"])
+
+    @property
+    def other_answer(self) -> str:
+        """The answer to it."""
+        return str(self.row["questions"][1]["answer"])
+
+    @cached_property
+    def twins(self) -> dict[str, CausalTwin]:
+        """By name."""
+        return {
+            name: CausalTwin(self.folder, self.size, self.objects, row, name) for name, row in self.row["twins"].items()
+        }
+
+    def maps(self) -> dict[str, tuple[str, str]]:
+        """Every map that can be handed in, by its name: its picture (``scene`` or a twin) and its query."""
+        asked = [(SCENE, self.question), (SCENE, self.other_question), *((name, self.question) for name in TWINS)]
+        return {map_name(self.id, *each): each for each in asked}
+
+    def digest(self) -> str:
+        """Computed now, from what the files hold."""
+        images = {SCENE: self.image} | {name: self.twins[name].image for name in TWINS}
+        masks = {name: self.label_map if name == SCENE else self.twins[name].label_map for name in MASKED}
+        return scene_digest(self.row, images, masks)
+
+
+class CausalSet:
+    """A folder that ``saccade data make causal`` wrote."""
+
+    def __init__(self, folder: Path, facts: CausalFacts) -> None:
+        self.folder, self.facts = folder, facts
+
+    def __len__(self) -> int:
+        return self.facts.count
+
+    def __iter__(self) -> Iterator[CausalScene]:
+        """The scenes in their order; of a long set only one is in memory.
+
+        Raises:
+            DataError: a line that is none, or the wrong number of them, or digests of another set.
+        """
+        digest, found = SetDigest(), 0
+        for row in self._rows():
+            digest.add(row["digest"])
+            found += 1
+            yield CausalScene(self.folder, self.facts.size, len(row["objects"]), row)
+        where = self.folder / ROWS
+        if found != self.facts.count:
+            raise DataError(f"{where}: {found} scenes, but {FACTS} says {self.facts.count}; make or copy the set again")
+        if digest.hex() != self.facts.digest:
+            raise DataError(
+                f"{where}: the digest of its lines is {digest.hex()}, but {FACTS} says {self.facts.digest}; "
+                "make or copy the set again"
+            )
+
+    def verify(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Read every picture and mask, and check every digest.
+
+        Raises:
+            DataError: names the first scene that is not as it was written.
+        """
+        for done, scene in enumerate(self, start=1):
+            if (found := scene.digest()) != scene.row["digest"]:
+                raise DataError(
+                    f"{self.folder}: scene {scene.id} is not as it was written (digest {found}, its line says "
+                    f"{scene.row['digest']}); make or copy the set again"
+                )
+            if progress is not None:
+                progress(done, len(self))
+
+    def _rows(self) -> Iterator[Row]:
+        path = self.folder / ROWS
+        try:
+            with path.open(encoding="utf-8") as lines:
+                for number, line in enumerate(lines, start=1):
+                    try:
+                        row = json.loads(line)
+                        _check(row)
+                    except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+                        raise DataError(
+                            f"{path}: line {number} is not a scene ({_said(error)}); make or copy the set again"
+                        ) from error
+                    yield row
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataError(f"{path}: cannot be read ({error}); make or copy the set again") from error
+
+
+def read(folder: str | Path) -> CausalSet:
+    """The causal set in ``folder``, to be iterated: each scene has image, question, answer, masks and twins.
+
+    Raises:
+        DataError: no such set, or one without pictures.
+    """
+    folder = Path(folder).expanduser()
+    path = folder / FACTS
+    if not path.is_file():
+        raise DataError(
+            f"{folder}: no causal set, as {FACTS} is not there; `saccade data make causal --out DIR` writes one"
+        )
+    try:
+        told = json.loads(read_regular(path, _MOST_FACTS))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: cannot be read ({error}); make or copy the set again") from error
+    if not isinstance(told, dict):
+        raise DataError(f"{path}: expected a JSON object; make or copy the set again")
+    facts = facts_of(told, str(path))
+    if not facts.pictures:
+        raise DataError(f"{folder}: holds Parquet alone; name it parquet:{folder}, or make it with --format both")
+    return CausalSet(folder, facts)
+
+
+def _check(row: Any) -> None:
+    """Refuse a line that lacks something, or that leads out of its folder."""
+    objects, asked = row["objects"], row["questions"]
+    if not isinstance(row["id"], str) or len(bytes.fromhex(row["digest"])) != 16:
+        raise ValueError("id or digest")
+    if len(asked) != 2 or [each["object"] for each in asked] != [row["target"], row["other"]]:
+        raise ValueError("questions")
+    if not all(type(at) is int and 0 <= at < len(objects) for at in (row["target"], row["other"])):
+        raise ValueError("target or other")
+    if not all(isinstance(each[key], str) for each in asked for key in ("query", "answer")):
+        raise ValueError("query or answer")
+    if unknown := [name for name in row["twins"] if name not in TWINS]:
+        raise ValueError(f"twin '{unknown[0]}': {nearest(unknown[0], TWINS)}")
+    for name in (*TWINS, None):
+        each = row if name is None else row["twins"][name]
+        for key in ("image", "mask"):
+            path = PurePosixPath(each[key])
+            if path.is_absolute() or ".." in path.parts or "\\" in each[key]:
+                raise ValueError(f"{key} leads out of the folder")
+        if name is not None and len(each["answers"]) != 2:
+            raise ValueError(f"answers of {name}")
+
+
+def _said(error: Exception) -> str:
+    return f"no '{error.args[0]}'" if isinstance(error, KeyError) else str(error)[:100]
+
+
+def _decoded(path: Path, mode: str, size: int) -> Pixels:
+    """A small PNG of that mode and size."""
+    try:
+        with open_regular(path) as file, Image.open(file, formats=("PNG",)) as picture:
+            if picture.mode != mode or picture.size != (size, size):
+                raise ValueError(f"{picture.mode} {picture.width}×{picture.height}, not {mode} {size}×{size}")
+            return np.asarray(picture)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise DataError(f"{path}: cannot be read ({why}); make or copy the set again") from error

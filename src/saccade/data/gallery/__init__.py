@@ -1,0 +1,61 @@
+"""Pictures to try things with: two generated scenes and three photographs, shipped with saccade.
+
+The scenes lie here: ``digits`` is scene 136 of mref and ``clutter`` scene 40 of mdist (test split, shipped glyphs). The
+photographs are among those that ship as backgrounds; ``packs/backgrounds/attribution.json`` has their sources.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from saccade.errors import DataError, nearest
+
+_HERE = Path(__file__).parent
+_PHOTOGRAPHS = _HERE.parent / "scenes/packs/backgrounds"
+_GLYPHS = "MNIST glyphs CC BY-SA 3.0 (LeCun, Cortes, Burges)"
+
+
+@dataclass(frozen=True)
+class ShippedPicture:
+    """One picture to try things with."""
+
+    path: Path
+    shows: str
+    ask: str
+    """What a model of its kind can be asked; empty for a photograph."""
+    credit: str
+    """Author and licence."""
+
+
+EXAMPLES = {
+    "digits": ShippedPicture(_HERE / "digits.png", "seven coloured digits on black", "7", _GLYPHS),
+    "clutter": ShippedPicture(_HERE / "clutter.png", "seven coloured digits among bits of others", "7", _GLYPHS),
+    "cat": ShippedPicture(_PHOTOGRAPHS / "test" / "cat.jpg", "a cat", "", "Stefan van der Walt, CC0 1.0"),
+    "coffee": ShippedPicture(
+        _PHOTOGRAPHS / "train" / "coffee.jpg",
+        "a cup of coffee",
+        "",
+        "Rachel Michetti, courtesy of Pikolo Espresso Bar, CC0 1.0",
+    ),
+    "rocket": ShippedPicture(_PHOTOGRAPHS / "val" / "rocket.jpg", "a rocket takes off", "", "SpaceX, public domain"),
+}
+"""By name."""
+
+
+def example(name: str) -> Path:
+    """The file of a picture that ships with saccade: ``digits``, ``clutter``, ``cat``, ``coffee`` or ``rocket``.
+
+    Args:
+        name: with or without its suffix.
+
+    Raises:
+        DataError: no such picture; the message names those that there are.
+
+    >>> example("digits").name
+    'digits.png'
+    """
+    found = next((each for key, each in EXAMPLES.items() if name in (key, each.path.name)), None)
+    if found is None:
+        raise DataError(f"no example '{name}': {nearest(str(name), EXAMPLES)}")
+    return found.path

@@ -1,0 +1,93 @@
+"""Causal sets of questions about scenes: which scenes are drawn. As a table they are read by ``causal_table.py``.
+
+The folder and what is in it are those of :mod:`saccade.data.causal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import get_args
+
+from saccade.data.causal.facts import CausalFacts
+from saccade.data.causal.parquet import check_pyarrow
+from saccade.data.causal.scenes import causal_batches
+from saccade.data.causal.writing import Format, write_set
+from saccade.data.pictures.export import check_request
+from saccade.data.scenes import origin
+from saccade.data.scenes.drawing import Drawing
+from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
+from saccade.data.scenes.hashing import derive_seed
+from saccade.data.scenes.palette import COLOURS
+from saccade.data.scenes.twins import other_background
+from saccade.data.tables.splits import SPLITS, Split
+from saccade.errors import ConfigError, nearest
+from saccade.families.question.causal_table import CAUSAL
+from saccade.families.question.scene_data import BACKGROUNDS, SPECS, SceneDataConfig
+
+_STREAM = 107  # of scenes, beside those of training, validation and test
+_PHOTOGRAPHS = "; photographs: those of the background, see NOTICE for the ones that ship with saccade"
+
+
+@dataclass(frozen=True)
+class CausalConfig:
+    """Which scenes a causal set has."""
+
+    name: str = CAUSAL
+    scenes: str = "mref"
+    """mref, mdist or mbg."""
+    glyphs: GlyphPolicy = "pack"
+    """Which digits. By default those that ship with saccade, so that everyone can draw the set offline."""
+    backgrounds: str | None = None
+    """Folder of photographs for mbg."""
+    drawing: Drawing = "blend"
+    seed: int = 0
+    format: str = "png"
+    """png, parquet or both."""
+
+    def __post_init__(self) -> None:
+        for setting, known in (("scenes", SPECS), ("format", get_args(Format))):
+            if (found := getattr(self, setting)) not in known:
+                raise ConfigError(f"{setting}: found '{found}'; {nearest(str(found), known)}")
+        SceneDataConfig(self.scenes, self.glyphs, self.backgrounds, self.drawing, seed=self.seed)  # checks the others
+
+
+def write_causal(
+    config: CausalConfig,
+    split: Split,
+    count: int,
+    out: Path,
+    *,
+    start: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Path:
+    """Write the first ``count`` usable scenes from number ``start`` on, with their twins; returns the folder."""
+    check_request(count, start, out)
+    form: Format = config.format  # type: ignore[assignment]  # checked by the config
+    if form != "png":
+        check_pyarrow()
+    of_scenes = SceneDataConfig(config.scenes, config.glyphs, config.backgrounds, config.drawing)
+    background = BACKGROUNDS[config.scenes](of_scenes, split)
+    spec = replace(SPECS[config.scenes], background=background, drawing=config.drawing)
+    glyphs = glyphs_for(split, config.glyphs)
+    facts = CausalFacts(
+        scenes=config.scenes,
+        split=split,
+        seed=config.seed,
+        start=start,
+        glyphs=glyphs.name,
+        drawing=config.drawing,
+        background=background.name,
+        other_background=other_background(background, config.drawing).name,
+        count=count,
+        last=start,
+        digest="",
+        licence=origin.LICENCE + (_PHOTOGRAPHS if config.scenes == "mbg" else ""),
+        pictures=form != "parquet",
+        size=spec.size,
+        answers=COLOURS,
+    )
+    stream = derive_seed(config.seed, _STREAM, SPLITS.index(split))
+    write_set(causal_batches(spec, glyphs, stream, start, count), facts, out, form, progress)
+    return out

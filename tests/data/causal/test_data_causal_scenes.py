@@ -1,0 +1,111 @@
+"""Causal scenes in memory: twins are what rendering them whole gives, however many are drawn at once."""
+
+import io
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from saccade.data.causal import scenes as causal
+from saccade.data.causal.png import png
+from saccade.data.causal.rows import rows_of
+from saccade.data.causal.scenes import causal_batches
+from saccade.data.causal.truth import MASKED, SCENE, TWINS, scene_digest
+from saccade.data.scenes.distractors import Distractors
+from saccade.data.scenes.glyphs import glyphs_for
+from saccade.data.scenes.layout import SceneSpec
+from saccade.data.scenes.render import render
+from saccade.data.scenes.twins import CELL, free_places
+
+GLYPHS = glyphs_for("test", "pack")
+BACKGROUNDS = {"black": SceneSpec(), "distractors": SceneSpec(background=Distractors())}
+
+
+def drawn(spec=None, count=40, start=0):
+    return list(causal_batches(spec or SceneSpec(), GLYPHS, 3, start, count))
+
+
+@pytest.fixture(scope="module")
+def batch():
+    (made,) = drawn()
+    return made
+
+
+@pytest.mark.parametrize("spec", BACKGROUNDS.values(), ids=BACKGROUNDS)
+def test_twins_are_what_rendering_them_whole_gives(spec):
+    (made,) = drawn(spec, 12)
+    for name in (SCENE, *TWINS):
+        assert np.array_equal(made.images[name], render(made.layouts[name]).numpy()), name
+        number = torch.arange(1, spec.slots + 1)[:, None, None]
+        labels = (made.layouts[name].masks() * number).sum(1).numpy()
+        assert np.array_equal(made.masks[name if name in MASKED else SCENE], labels), name
+
+
+def test_twins_change_one_object_and_nothing_else(batch):
+    at = torch.arange(len(batch))
+    assert (batch.target != batch.other).all()
+    for name in TWINS[:-1]:
+        whose, _, what = name.partition("_")
+        obj = getattr(batch, whose)
+        scene, twin = batch.layouts[SCENE], batch.layouts[name]
+        changed = {
+            "recoloured": scene.colour != twin.colour,
+            "moved": ((scene.x - twin.x).abs() >= CELL) | ((scene.y - twin.y).abs() >= CELL),
+            "removed": scene.present != twin.present,
+        }[what]
+        assert changed[at, obj].all(), name
+        assert changed.sum() == len(batch), name
+        touched = (batch.images[SCENE] != batch.images[name]).any(1)
+        mine = (batch.masks[SCENE] == obj[:, None, None].numpy() + 1) | (
+            batch.masks[name if what == "moved" else SCENE] == obj[:, None, None].numpy() + 1
+        )
+        assert not (touched & ~mine).any(), name
+
+
+def test_the_other_object_is_the_one_of_nearest_area_that_can_be_moved(batch):
+    areas = batch.layouts[SCENE].masks().flatten(2).sum(-1)
+    found = free_places(batch.layouts[SCENE]).found
+    for at, (target, other) in enumerate(zip(batch.target.tolist(), batch.other.tolist())):
+        rivals = [slot for slot in found[at].nonzero().flatten().tolist() if slot != target]
+        assert other in rivals
+        nearest = min(abs(int(areas[at, slot] - areas[at, target])) for slot in rivals)
+        assert abs(int(areas[at, other] - areas[at, target])) == nearest
+
+
+def test_scenes_do_not_depend_on_how_many_are_drawn_at_once(batch, monkeypatch):
+    def digests(batches):
+        return [
+            (row["id"], scene_digest(row, *({k: v[at] for k, v in held.items()} for held in (each.images, each.masks))))
+            for each in batches
+            for at, row in enumerate(rows_of(each))
+        ]
+
+    whole = digests([batch])
+    assert len({digest for _, digest in whole}) == 40
+    monkeypatch.setattr(causal, "AT_ONCE", 7)
+    assert digests(drawn()) == whole
+    assert digests(drawn(count=5, start=int(whole[8][0]))) == whole[8:13]
+
+
+def test_scenes_with_nothing_to_move_are_passed_over(batch, monkeypatch):
+    numbers = batch.layouts[SCENE].index.tolist()
+    real = causal.free_places
+
+    def without_the_third(layout):
+        places = real(layout)
+        places.found[layout.index == numbers[2]] = False
+        return places
+
+    monkeypatch.setattr(causal, "free_places", without_the_third)
+    (made,) = drawn(count=39)
+    assert made.layouts[SCENE].index.tolist() == numbers[:2] + numbers[3:]
+
+
+@pytest.mark.parametrize("shape", [(7, 5, 3), (7, 5), (1, 1), (100, 100, 3)])
+def test_png_bytes_are_read_by_any_reader(shape):
+    pixels = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+    with Image.open(io.BytesIO(png(pixels)), formats=("PNG",)) as picture:
+        picture.load()
+        assert picture.mode == ("RGB" if len(shape) == 3 else "L")
+        assert np.array_equal(np.asarray(picture), pixels)

@@ -1,0 +1,91 @@
+"""Twins of scenes: objects that are moved land on free ground, far enough away, and nothing else changes."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from saccade.data.scenes.backgrounds import Black
+from saccade.data.scenes.distractors import Distractors
+from saccade.data.scenes.glyphs import glyphs_for
+from saccade.data.scenes.layout import SceneSpec
+from saccade.data.scenes.render import render
+from saccade.data.scenes.sampler import sample_layout
+from saccade.data.scenes.twins import CELL, free_places, move_to, on_other_background, other_background
+from saccade.errors import DataError
+
+GLYPHS = glyphs_for("test", "pack")
+
+
+@pytest.fixture(scope="module")
+def layout():
+    return sample_layout(SceneSpec(), GLYPHS, 5, torch.arange(120))
+
+
+@pytest.fixture(scope="module")
+def places(layout):
+    return free_places(layout)
+
+
+def movable(places, number=0):
+    """(B,) the slot of the first (or ``number``-th) object of each scene that can be moved."""
+    return (places.found.cumsum(1) <= number).sum(1)
+
+
+def test_most_objects_can_be_moved_and_absent_ones_cannot(layout, places):
+    assert places.found.sum(1).min() >= 2
+    assert 0.7 < places.found.sum() / layout.present.sum() < 0.9
+    assert not (places.found & ~layout.present).any()
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_moved_object_lies_on_free_ground_a_cell_away(layout, places, number):
+    obj = movable(places, number)
+    moved = move_to(layout, obj, places)
+    at = torch.arange(len(layout)), obj
+    dx, dy = (moved.x - layout.x)[at].abs(), (moved.y - layout.y)[at].abs()
+    assert (torch.maximum(dx, dy) >= CELL).all()
+    masks = moved.masks()
+    assert not (masks[at] & layout.all_objects()).any()  # not even its own old ink
+    assert torch.equal(masks[at].flatten(1).sum(1), layout.masks()[at].flatten(1).sum(1))
+    rest = torch.ones_like(layout.present)
+    rest[at] = False
+    assert torch.equal(masks[rest], layout.masks()[rest])
+    changed = (render(moved) != render(layout)).any(1)
+    assert not (changed & ~masks[at] & ~layout.mask_of(obj)).any()
+
+
+def test_a_moved_scene_renders_the_same_the_slow_way(layout, places):
+    moved = move_to(layout, movable(places), places)
+    assert torch.equal(render(moved), render(replace(moved, may_overlap=True)))
+
+
+def test_places_depend_on_the_scene_alone(layout, places):
+    rows = torch.tensor([7, 3, 90])
+    some = free_places(layout[rows])
+    assert torch.equal(some.x, places.x[rows])
+    assert torch.equal(some.found, places.found[rows])
+
+
+def test_an_object_without_a_place_is_not_moved(layout, places):
+    stuck = (layout.present & ~places.found).nonzero()[0]
+    scene, obj = layout[stuck[:1]], stuck[1:]
+    with pytest.raises(DataError, match=f"scene {int(stuck[0])}: no free place for object {int(obj)}"):
+        move_to(scene, obj, free_places(scene))
+
+
+def test_a_distance_that_no_place_has_is_never_found(layout):
+    assert not free_places(layout, least=100).found.any()
+
+
+@pytest.mark.parametrize("background", [Black(), Distractors()])
+def test_another_background_leaves_the_objects(layout, background):
+    scenes = replace(layout, spec=replace(layout.spec, background=background))
+    changed = on_other_background(scenes)
+    before, after = render(scenes), render(changed)
+    different = (before != after).any(1).flatten(1).any(1)
+    assert different.float().mean() > 0.95
+    assert torch.equal(changed.masks(), scenes.masks())
+    plain = other_background(background)(GLYPHS, layout.seed, layout.index, 100)
+    assert torch.equal(after.where(scenes.all_objects()[:, None], plain), after)
+    assert changed.spec.background.name != background.name

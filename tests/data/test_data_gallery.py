@@ -1,0 +1,67 @@
+"""Pictures that ship: they are what their names say, and the command line finds them."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from typer.testing import CliRunner
+
+import saccade
+from saccade.cli import app
+from saccade.data.gallery import EXAMPLES, example
+from saccade.data.scenes.photographs import SHIPPED
+from saccade.errors import DataError
+from saccade.families.question.scene_data import SceneData, SceneDataConfig
+from tiny_models import save_tiny
+
+
+def run(*args):
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def test_every_example_opens_by_name_and_by_file_name():
+    assert set(EXAMPLES) == {"digits", "clutter", "cat", "coffee", "rocket"}
+    for name, each in EXAMPLES.items():
+        assert saccade.example(name) == example(each.path.name) == each.path
+        with Image.open(each.path) as picture:
+            assert min(picture.size) >= 100
+    with pytest.raises(DataError, match=r"no example 'cta': did you mean 'cat'\? \(choices: cat, clutter"):
+        example("cta")
+
+
+@pytest.mark.parametrize(("name", "data", "number"), [("digits", "mref", 136), ("clutter", "mdist", 40)])
+def test_scenes_are_those_of_the_generator(name, data, number):
+    layout, images = SceneData(SceneDataConfig(data, glyphs="pack"), "test").stream.scenes(torch.tensor([number]))
+    assert np.array_equal(np.asarray(Image.open(example(name))), images[0].permute(1, 2, 0).numpy())
+    assert layout.count.item() == 7  # as its description says
+    assert int(EXAMPLES[name].ask) in layout.classes[layout.present].tolist()
+
+
+def test_photographs_are_credited_as_where_they_lie():
+    told = json.loads((SHIPPED / "attribution.json").read_text())["photographs"]
+    credit = {each["file"]: f"{each['author']}, {each['licence']}" for each in told}
+    photographs = [each for each in EXAMPLES.values() if each.path.suffix == ".jpg"]
+    assert len(photographs) == 3
+    for each in photographs:
+        assert each.credit == credit[each.path.relative_to(SHIPPED).as_posix()]
+        assert "CC BY" not in each.credit  # nothing to say wherever such a picture is shown
+
+
+def test_look_takes_an_example_beside_paths_and_lists_them(tmp_path):
+    model = save_tiny(tmp_path / "tiny")
+    Image.new("RGB", (20, 20)).save(tmp_path / "mine.png")
+    both = run("look", tmp_path / "mine.png", "--example", "cat", "--model", model, "--ask", 2, "--json")
+    assert both.exit_code == 0, both.output
+    seen = [json.loads(line)["picture"] for line in both.stdout.splitlines()]
+    assert [name.rpartition("/")[2] for name in seen] == ["mine.png", "cat.jpg"]
+    listed = run("look", "--example", "list")
+    assert listed.exit_code == 0
+    assert all(name in listed.output for name in EXAMPLES)
+    assert set(json.loads(run("look", "--example", "list", "--json").stdout)) == set(EXAMPLES)
+    for wrong, complaint in ((("--example", "dog"), "no example 'dog'"), ((), "nothing to look at")):
+        result = run("look", *wrong, "--model", model)
+        assert result.exit_code == 2
+        assert complaint in " ".join(result.output.split())
+        assert "rocket" in result.output

@@ -1,0 +1,275 @@
+"""Causal sets on disk: written, pinned, read back, refused where they are broken, and asked about as a table."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from saccade.cli import app
+from saccade.data.causal import facts as causal_facts
+from saccade.data.causal import read, writing
+from saccade.data.causal.facts import V1, V1_COUNT, V1_DIGESTS
+from saccade.data.causal.truth import TWINS, map_name
+from saccade.data.tables.recognised import recognised
+from saccade.errors import ConfigError, DataError, MissingExtraError, OutputError
+from saccade.families.question.causal_set import CausalConfig, write_causal
+from saccade.families.question.causal_table import CausalOptions, read_causal
+from saccade.families.question.table_data import TableData, TableDataConfig
+
+FIRST = min(V1_DIGESTS)
+
+
+def run(*args):
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def said(result):
+    return " ".join(result.output.split())
+
+
+@pytest.fixture(scope="module")
+def pinned(tmp_path_factory):
+    """The first scenes of causal-v1; for reading only."""
+    return write_causal(CausalConfig(), "test", FIRST, tmp_path_factory.mktemp("causal") / "set")
+
+
+@pytest.fixture
+def small(tmp_path, pinned):
+    """Three scenes that a test may break."""
+    write_causal(CausalConfig(seed=1), "test", 3, tmp_path / "set")
+    return tmp_path / "set"
+
+
+def test_the_first_scenes_of_the_frozen_set_are_pinned(pinned):
+    facts = read(pinned).facts
+    assert facts.digest == V1_DIGESTS[FIRST]
+    assert facts.version is None  # a part is not the set
+    assert f"The first {FIRST} scenes of {V1}" in (pinned / "README.md").read_text()
+    assert set(V1_DIGESTS) == {FIRST, V1_COUNT}
+
+
+def test_what_was_written_is_read_back_and_verified(pinned):
+    causal, seen = read(pinned), []
+    causal.verify(lambda *report: seen.append(report))
+    assert seen[-1] == (FIRST, FIRST) == (len(causal), len(list(causal)))
+    scene = next(iter(causal))
+    assert scene.image.shape == (100, 100, 3)
+    assert scene.masks.shape == (len(scene.row["objects"]), 100, 100)
+    assert scene.masks.any((1, 2)).all()
+    assert scene.row["objects"][scene.target]["class"] == int(scene.question)
+    assert scene.row["objects"][scene.target]["colour"] == scene.answer
+    assert set(scene.twins) == set(TWINS)
+    twins = scene.twins
+    assert twins["target_recoloured"].answer not in (scene.answer, None)
+    assert twins["target_removed"].answer is None
+    assert not twins["target_removed"].masks[scene.target].any()
+    assert (twins["other_removed"].answer, twins["other_removed"].other_answer) == (scene.answer, None)
+    assert twins["other_moved"].answer == twins["background_changed"].answer == scene.answer
+    x0, y0, x1, y1 = twins["target_moved"].row["box"]
+    ys, xs = np.nonzero(twins["target_moved"].masks[scene.target])
+    assert x0 <= xs.min() <= xs.max() < x1
+    assert y0 <= ys.min() <= ys.max() < y1
+    assert scene.maps()[map_name(scene.id, "target_moved", scene.question)] == ("target_moved", scene.question)
+    assert len(scene.maps()) == 2 + len(TWINS)
+
+
+def test_it_is_a_table_of_questions_with_the_target_as_evidence(pinned):
+    table = read_causal(pinned, CausalOptions(check=True))
+    assert (len(table.rows), table.count("test"), len(table.answers)) == (2 * FIRST, 2 * FIRST, 5)
+    with_twins = read_causal(pinned, CausalOptions(twins=True))
+    assert len(with_twins.rows) == 2 * FIRST + 6 * FIRST  # of seven twins one has no answer
+    assert recognised(str(pinned)) == f"causal:{pinned}"
+    some = table.some("test", 4)
+    data = TableData(TableDataConfig(f"causal:{pinned}", size=(100, 100)), "test", table=some)
+    batch = data.take(data.one_per_picture(4))
+    for scene, evidence, image in zip(read(pinned), batch.evidence(), batch.images):
+        assert np.array_equal(evidence.numpy(), scene.masks[scene.target])
+        assert np.array_equal((image.permute(1, 2, 0) * 255).round().byte().numpy(), scene.image)
+
+
+def test_the_command_writes_shows_and_refuses(tmp_path, pinned):
+    out = tmp_path / "new"
+    made = run("data", "make", "causal", "--count", 3, "--scenes", "mdist", "--seed", 4, "--out", out)
+    assert made.exit_code == 0, made.output
+    facts = json.loads((out / "causal.json").read_text())
+    assert (facts["count"], facts["seed"], facts["background"]) == (3, 4, "distractors-17")
+    assert facts["other_background"] == "distractors-17, drawn anew"
+    card = (out / "README.md").read_text()
+    for told in (facts["digest"], "cc-by-sa-3.0", "__QUERY", "settings of its own", *TWINS):
+        assert told in card
+    shown = run("data", "show", out, "--out", tmp_path / "sheet.png")
+    assert shown.exit_code == 0, shown.output
+    for wrong, complaint in (
+        (("--count", 0), "greater than or equal to"),
+        (("--count", -3), "greater than or equal to"),
+        (("--scenes", "mreff"), "did you mean 'mref'"),
+        (("--format", "jpeg"), "choices: both, parquet, png"),
+        (("--protocol", "authors"), "protocol: 'causal' has no such setting"),
+        (("--out", pinned), "not an empty folder"),
+    ):
+        given = {"--count": 2, "--out": tmp_path / "never"} | {wrong[0]: wrong[1]}
+        result = run("data", "make", "causal", *(each for pair in given.items() for each in pair))
+        assert result.exit_code == 2
+        assert complaint in said(result)
+    assert not (tmp_path / "never").exists()
+    alone = run("data", "show", "causal")
+    assert alone.exit_code == 2
+    assert "then name it causal:DIR" in said(alone)
+    other = run("data", "make", "mref", "--scenes", "mdist", "--count", 1, "--out", tmp_path / "never")
+    assert "scenes: 'mref' has no such setting" in said(other)
+
+
+def broken_line(folder):
+    lines = (folder / "truth.jsonl").read_text().splitlines()
+    (folder / "truth.jsonl").write_text("\n".join([lines[0], lines[1][:-20], lines[2]]))
+
+
+def lines_short(folder):
+    lines = (folder / "truth.jsonl").read_text().splitlines(keepends=True)
+    (folder / "truth.jsonl").write_text("".join(lines[:2]))
+
+
+def swapped_lines(folder):
+    lines = (folder / "truth.jsonl").read_text().splitlines(keepends=True)
+    (folder / "truth.jsonl").write_text("".join([lines[1], lines[0], lines[2]]))
+
+
+def edited(folder, **changes):
+    lines = [json.loads(line) for line in (folder / "truth.jsonl").read_text().splitlines()]
+    lines[0] |= changes
+    (folder / "truth.jsonl").write_text("\n".join(map(json.dumps, lines)))
+
+
+def other_facts(folder, **changes):
+    told = json.loads((folder / "causal.json").read_text())
+    (folder / "causal.json").write_text(json.dumps(told | changes))
+
+
+def first_twin(folder):
+    return next(iter(read(folder))).twins["other_moved"].image_path
+
+
+def one_pixel(folder):
+    pixels = np.asarray(Image.open(first_twin(folder))).copy()
+    pixels[3, 3, 0] ^= 1
+    Image.fromarray(pixels).save(first_twin(folder))
+
+
+BROKEN = {
+    "broken line": (broken_line, "line 2 is not a scene"),
+    "too few lines": (lines_short, "2 scenes, but causal.json says 3"),
+    "other order": (swapped_lines, "the digest of its lines is"),
+    "no questions": (lambda folder: edited(folder, questions=[]), "line 1 is not a scene (questions)"),
+    "leads out": (lambda folder: edited(folder, image="../../secret.png"), "leads out of the folder"),
+    "an object too far": (lambda folder: edited(folder, target=99), "line 1 is not a scene"),
+    "not utf-8": (lambda folder: (folder / "truth.jsonl").write_bytes(b"\xff\xfe"), "cannot be read"),
+    "no lines": (lambda folder: (folder / "truth.jsonl").unlink(), "No such file"),
+    "no facts": (lambda folder: (folder / "causal.json").unlink(), "causal.json is not there"),
+    "facts no json": (lambda folder: (folder / "causal.json").write_text("{"), "cannot be read"),
+    "facts a list": (lambda folder: (folder / "causal.json").write_text("[]"), "expected a JSON object"),
+    "facts of others": (lambda folder: (folder / "causal.json").write_text("{}"), "not the facts of a causal set"),
+    "a later format": (lambda folder: other_facts(folder, format=2), "format 2 is newer"),
+    "a false version": (lambda folder: other_facts(folder, version=V1), f"it says {V1}"),
+    "another version": (lambda folder: other_facts(folder, version="causal-v9"), "version 'causal-v9' is unknown"),
+    "parquet alone": (lambda folder: other_facts(folder, pictures=False), "holds Parquet alone"),
+    "another digest": (lambda folder: other_facts(folder, digest="00" * 32), f"causal.json says {'00' * 32}"),
+    "a pixel": (one_pixel, "is not as it was written"),
+    "a missing twin": (lambda folder: first_twin(folder).unlink(), "No such file"),
+    "no picture": (lambda folder: first_twin(folder).write_bytes(b"text"), "cannot be read"),
+    "another size": (lambda folder: Image.new("RGB", (9, 9)).save(first_twin(folder)), "not RGB 100×100"),
+    "an answer": (lambda folder: edited(folder, target=0, other=0), "questions"),
+}
+
+
+@pytest.mark.parametrize("damage", BROKEN)
+def test_a_broken_set_is_named(small, damage):
+    breaks, complaint = BROKEN[damage]
+    breaks(small)
+    with pytest.raises(DataError) as error:
+        read_causal(small, CausalOptions(check=True))
+    assert complaint in str(error.value)
+
+
+def test_a_missing_picture_of_a_question_ends_in_exit_code_2(small, tmp_path):
+    shutil.rmtree(small / "images")
+    result = run("data", "show", f"causal:{small}", "--out", tmp_path / "sheet.png")
+    assert result.exit_code == 2
+    assert "no question in split 'test' can be used" in said(result)
+    assert "unreadable picture" in said(result)
+
+
+def test_a_frozen_set_that_comes_out_otherwise_is_not_written(tmp_path, monkeypatch):
+    monkeypatch.setitem(causal_facts.V1_DIGESTS, 2, "11" * 32)
+    with pytest.raises(DataError, match="this version of saccade draws other scenes"):
+        write_causal(CausalConfig(), "test", 2, tmp_path / "set")
+    assert not list(tmp_path.iterdir())
+    write_causal(CausalConfig(seed=5), "test", 2, tmp_path / "set")  # other settings are not frozen
+
+
+def test_the_whole_frozen_set_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(writing, "V1_COUNT", 2)
+    monkeypatch.setattr(causal_facts, "V1_COUNT", 2)
+    write_causal(CausalConfig(), "test", 2, tmp_path / "set")
+    assert read(tmp_path / "set").facts.version == V1
+    assert f"This is **{V1}**" in (tmp_path / "set" / "README.md").read_text()
+
+
+def test_nothing_half_written_is_left(tmp_path, monkeypatch):
+    def fails(batch, row, at):
+        raise OSError(28, "no space")
+
+    monkeypatch.setattr(writing, "_encode", fails)
+    with pytest.raises(OutputError, match="disk is full"):
+        write_causal(CausalConfig(), "test", 5, tmp_path / "set")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_set_depends_on_its_seed_and_its_split(tmp_path, small):
+    digests = {read(small).facts.digest}
+    for name, config, split in (("seed", CausalConfig(seed=2), "test"), ("split", CausalConfig(seed=1), "val")):
+        write_causal(config, split, 3, tmp_path / name)
+        digests.add(read(tmp_path / name).facts.digest)
+    assert len(digests) == 3
+    with pytest.raises(ConfigError, match="seed"):
+        replace(CausalConfig(), seed=-1)
+
+
+def test_parquet_needs_its_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match="tables"):
+        write_causal(CausalConfig(format="parquet"), "test", 2, tmp_path / "set")
+    assert not list(tmp_path.iterdir())
+
+
+def test_parquet_holds_the_same_as_the_files(tmp_path, monkeypatch):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    from saccade.data.causal import parquet as shards
+    from saccade.families.question.readers import read_questions
+
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(shards, "SHARD", 2)
+    monkeypatch.setattr(shards, "_GROUP", 1)
+    out = write_causal(CausalConfig(seed=1, format="both"), "test", 3, tmp_path / "set")
+    files = sorted((out / "data").iterdir())
+    assert [file.name for file in files] == ["test-00000-of-00002.parquet", "test-00001-of-00002.parquet"]
+    rows = [row for file in files for row in parquet.read_table(file).to_pylist()]
+    features = json.loads(parquet.read_schema(files[0]).metadata[b"huggingface"])["info"]["features"]
+    assert features["image"] == features["target_moved"] == features["scene_mask"] == {"_type": "Image"}
+    assert set(features) == set(rows[0])
+    for row, scene in zip(rows, read(out)):
+        assert json.loads(row["truth"]) == scene.row
+        assert (row["query"], row["label"], row["id"]) == (scene.question, scene.answer, scene.id)
+        assert row["image"] == {"bytes": scene.image_path.read_bytes(), "path": f"{scene.id}.png"}
+        for name, twin in scene.twins.items():
+            assert row[name]["bytes"] == twin.image_path.read_bytes()
+            assert row[f"{name}_label"] == twin.answer
+        assert row["other_removed_mask"]["bytes"] == scene.twins["other_removed"].mask_path.read_bytes()
+    assert [question.labels for question in read_questions(f"parquet:{out}").rows] == [(row["label"],) for row in rows]
+    assert "data/test-*.parquet" in (out / "README.md").read_text()
+    alone = write_causal(CausalConfig(seed=1, format="parquet"), "test", 3, tmp_path / "alone")
+    assert {path.name for path in alone.iterdir()} == {"README.md", "causal.json", "truth.jsonl", "data"}
+    assert (alone / "data" / files[0].name).read_bytes() == files[0].read_bytes()
