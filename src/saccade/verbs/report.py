@@ -73,6 +73,9 @@ def _wrong_in(result: Mapping[str, Any]) -> str | None:
         wrong = _no_scores(result.get(name, {}), name, depth=3)
         if wrong is not None:
             return wrong
+    wrong = _wrong_interventions(result.get("interventions", {}))
+    if wrong is not None:
+        return wrong
     for group in (result.get("baselines", {}), result.get("attention", {}).get("by_look", {})):
         for name, scores in group.items() if isinstance(group, dict) else [("attention.by_look", group)]:
             if not isinstance(scores, dict):
@@ -88,6 +91,29 @@ def _wrong_in(result: Mapping[str, Any]) -> str | None:
             return f"counts.{name}"
     texts = [name for name in ("note", "protocol") if not isinstance(result.get(name), str | None)]
     return texts[0] if texts else None if isinstance(result["n"], int) else "n"
+
+
+def _wrong_interventions(found: Any) -> str | None:
+    """The first entry of the scores of re-rendered scenes that the tables cannot show."""
+    if not isinstance(found, dict):
+        return "interventions"
+    for group, held in found.items():
+        if _is_score(held):
+            continue
+        if not isinstance(held, dict):
+            return f"interventions.{group}"
+        for part, depth in (("scores", 1), ("baselines", 2), ("counts", 1)):
+            wrong = _no_scores(held.get(part, {}), f"interventions.{group}.{part}", depth)
+            if wrong is not None:
+                return wrong
+        if not all(isinstance(scores, dict) for scores in held.get("baselines", {}).values()):
+            return f"interventions.{group}.baselines"
+        intervals = held.get("intervals", {})
+        if not isinstance(intervals, dict) or not all(
+            isinstance(ends, list) and all(map(_is_score, ends)) for ends in intervals.values()
+        ):
+            return f"interventions.{group}.intervals"
+    return None
 
 
 def _no_scores(group: Any, name: str, depth: int) -> str | None:

@@ -269,6 +269,20 @@ class SceneData:
         step = self.config.asks if self._ends is None else self.spec.slots + 1  # farther apart than a scene has digits
         return torch.arange(count if self.size is None else min(count, -(-self.size // step))) * step
 
+    def by_scene(self, indices: Tensor, batch_size: int) -> list[Tensor]:
+        """The triples ``indices`` (B,), in order, in batches of at least ``batch_size`` that cut no scene in two."""
+        if not len(indices):
+            return []
+        scene = self._locate(indices)[0]  # (B,)
+        batches, start = [], 0
+        for end in [*(scene.diff().nonzero().flatten() + 1).tolist(), len(indices)]:
+            if end - start >= batch_size or end == len(indices):
+                batches.append(indices[start:end])
+                start = end
+        if len(batches) > 1 and len(batches[-1]) < batch_size:
+            batches[-2:] = [torch.cat(batches[-2:])]
+        return batches
+
     def _locate(self, indices: Tensor) -> tuple[Tensor, Tensor]:
         """Scene and slot of each triple; known from counts alone."""
         if self._ends is None:

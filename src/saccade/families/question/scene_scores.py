@@ -17,12 +17,14 @@ from torch import Tensor
 
 from saccade.errors import DataError
 from saccade.families.question.scene_data import SceneBatch, SceneData
+from saccade.families.question.scene_twins import twin_scores
 from saccade.families.question.sweeps import sweep_areas
 from saccade.geometry import Size
 from saccade.metrics import Interventions, accuracy_by_scale, causal_scores
 from saccade.metrics.columns import Columns, Values
 from saccade.metrics.maps.scorer import MapScorer, MapScores
-from saccade.metrics.summary import summarise
+from saccade.metrics.maps.twins import TwinScores
+from saccade.metrics.summary import summarise, without_nan
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import BATCH, SeenPictures, answers_of, distinct, in_parts, numbers_in_batches
 from saccade.tasks.side_by_side import side_by_side, thread_count
@@ -30,6 +32,11 @@ from saccade.trace import Output
 
 SWEPT = 25
 """Questions whose pictures a CPU alters together for deletion and insertion."""
+TWINS = 250
+"""Questions whose scenes are rendered again for scores of the maps; about 35 forward passes each."""
+TWINS_AT_ONCE = 25
+"""Of them together; what a model has seen of all their twins takes some 200 MB."""
+_TWIN_STEP = 3  # every third question is taken, so that there are many scenes: intervals count scenes
 ANSWER_SCORES = ("accuracy", "swapped_query", "accuracy_argmax_location")
 
 
@@ -42,12 +49,15 @@ class SceneScores:
     """Of the answers and of the causal tests."""
     columns: Columns = field(default_factory=Columns)
     """``answer``, ``label`` and ``scale`` of the digit asked for, of every question."""
+    twins: TwinScores = field(default_factory=TwinScores)
+    """Of the maps of scenes that were rendered again, of fewer questions."""
 
     def join(self, later: SceneScores) -> None:
         """Add what was measured of later questions."""
         self.maps.join(later.maps)
         self.causal.join(later.causal)
         self.columns.join(later.columns)
+        self.twins.join(later.twins)
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers, see :mod:`saccade.metrics.summary`."""
@@ -55,7 +65,7 @@ class SceneScores:
         bins = accuracy_by_scale(self.columns["answer"], self.columns["label"], self.columns["scale"])
         label = {scale: f"({scale.low:g},{scale.high:g}]" for scale in bins}
         answers = {name: means[name] for name in ANSWER_SCORES if name in means}
-        return summarise(
+        found = summarise(
             metrics={**answers, "accuracy_by_scale": {label[scale]: scale.accuracy for scale in bins}},
             maps=self.maps,
             measured=[(self.causal, self.maps.groups)],
@@ -63,6 +73,7 @@ class SceneScores:
             counts={"accuracy_by_scale": {label[scale]: scale.n for scale in bins}},
             keep_undefined=True,
         )
+        return found | ({"interventions": without_nan(self.twins.summary())} if len(self.twins) else {})
 
 
 def score_scenes(
@@ -71,6 +82,7 @@ def score_scenes(
     *,
     limit: int | None = None,
     sweeps: int = 200,
+    twins: int = 0,
     batch_size: int = BATCH,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> SceneScores:
@@ -81,6 +93,8 @@ def score_scenes(
         data: the split.
         limit: at most this many triples, from the first on.
         sweeps: pictures for deletion and insertion, which cost dozens of forward passes each.
+        twins: triples whose scenes are rendered again for scores of maps under intervention, see
+            :mod:`saccade.metrics.maps.twins`; from the first on.
         batch_size: triples at once; among them maps are exchanged for the shuffled baseline.
         progress: called with triples done and triples in all.
     """
@@ -104,6 +118,12 @@ def score_scenes(
             batch = data.take(numbers)
         return _swept(model, batch, data.spec.size)
 
+    @torch.inference_mode()
+    def twinned(numbers: Tensor) -> SceneScores:
+        with taking:
+            batch = data.take(numbers)
+        return SceneScores(twins=twin_scores(model, batch))
+
     threads = thread_count(data.device)
     for part in side_by_side(scored, numbers_in_batches(total, batch_size), threads):
         scores.join(part)
@@ -112,6 +132,10 @@ def score_scenes(
     few = SWEPT if data.device.type == "cpu" else BATCH
     altered = [torch.arange(start, min(start + few, sweeps, total)) for start in range(0, min(sweeps, total), few)]
     for part in side_by_side(swept, altered, threads):
+        scores.join(part)
+    wanted = min(twins, total)
+    numbers = torch.arange(wanted) * max(1, min(_TWIN_STEP, total // max(wanted, 1)))  # (n,)
+    for part in side_by_side(twinned, data.by_scene(numbers, TWINS_AT_ONCE), threads):
         scores.join(part)
     return scores
 

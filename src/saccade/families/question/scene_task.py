@@ -20,7 +20,7 @@ from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
 from saccade.families.question.scene_data import SPECS, SceneBatch, SceneData, SceneDataConfig
-from saccade.families.question.scene_scores import score_scenes
+from saccade.families.question.scene_scores import TWINS, score_scenes
 from saccade.families.question.task import QuestionTask
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
@@ -133,6 +133,7 @@ class SceneTask(QuestionTask):
         *,
         limit: int | None = None,
         sweeps: int = 200,
+        twins: int = TWINS,
         allow_pack: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> dict[str, Any]:
@@ -142,7 +143,7 @@ class SceneTask(QuestionTask):
         chosen = SceneData(config, cast(Split, split), device=device, allow_pack=allow_pack)
         if not isinstance(model, QueryModel):
             raise ConfigError("the family 'question' scores models that answer queries")
-        scores = score_scenes(model, chosen, limit=limit, sweeps=sweeps, progress=progress)
+        scores = score_scenes(model, chosen, limit=limit, sweeps=sweeps, twins=twins, progress=progress)
         return {
             "data": config.name,
             "glyphs": chosen.glyphs.name,
