@@ -122,6 +122,7 @@ GOOD = {"model": "m", "data": "d", "split": "test", "n": 5, "metrics": {"accurac
         ({"interventions": {"scene": {"scores": {"map_turn": "x"}}}}, r"scores\.map_turn"),
         ({"interventions": {"scene": {"baselines": {"uniform": 0.5}}}}, r"scene\.baselines"),
         ({"interventions": {"scene": {"intervals": {"map_turn": 1}}}}, r"scene\.intervals"),
+        ({"interventions": {"model": {"edits": {"changed": {"all": 1}}}}}, r"model\.edits"),
         ({"interventions": {"scene": []}}, r"interventions\.scene"),
         ({"counts": {"accuracy": None}}, r"'counts\.accuracy'"),
         ({"n": "5"}, "'n' is no score"),

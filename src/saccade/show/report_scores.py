@@ -31,6 +31,8 @@ ASKS = {
     "cause_top": "is the object with most of the map the one whose recolouring moves the answer most",
     "cause_pairs": "of two objects, has the one with more effect on the answer more of the map; ½ by chance",
     "misplaced": "which share of the map on objects lies on those without an effect on the answer",
+    "edit_necessity": "no weight on the target: answers that change ÷ those that change when it leaves the picture",
+    "edit_sufficiency": "weight on the target alone: answers that stay ÷ those that stay when all else is gone",
     "off_objects": "which share of the map lies on no object",
 }
 """Where a picture has no box, its diagonal is that of the picture."""
@@ -48,6 +50,8 @@ RIVALS = {
     "foreground": "the model's own map, cut to pixels brighter than 5 %",
     "target_mask": "the pixels of what is asked for: it knows the question and nothing of the model",
     "object_area": "objects ranked by their size",
+    "random_cells": "as many cells elsewhere, drawn at random",
+    "heaviest_cells": "as many cells elsewhere, the heaviest",
     "grid_oracle": "the best map that weights on the model's grids can make: a bound of the share on the evidence",
 }
 """What is called ``_exact`` is the same to the pixel, not on the model's grids."""

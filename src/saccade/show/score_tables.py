@@ -52,6 +52,9 @@ def _interventions(result: Scores, columns: int | None) -> list[Table]:
         tables.append(_one_by_one(f"maps of re-rendered scenes, {title}", held["scores"], held))
         rivals = {"model": held["scores"], **held.get("baselines", {})}
         tables += _side_by_side(f"{title}, beside baselines and bounds", "who", rivals, columns, first="model")
+        edits = held.get("edits", {})
+        for what, told in (("changed", "answers that change"), ("right", "answers that are right")):
+            tables += _side_by_side(f"{told} when attention is edited", "looks", edits.get(what, {}), columns)
     return tables
 
 

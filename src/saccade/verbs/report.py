@@ -108,6 +108,13 @@ def _wrong_interventions(found: Any) -> str | None:
                 return wrong
         if not all(isinstance(scores, dict) for scores in held.get("baselines", {}).values()):
             return f"interventions.{group}.baselines"
+        edits = held.get("edits", {})
+        wrong = _no_scores(edits, f"interventions.{group}.edits", 3)
+        if wrong is not None:
+            return wrong
+        for by_look in (edits.get("changed", {}), edits.get("right", {})):
+            if not isinstance(by_look, dict) or not all(isinstance(scores, dict) for scores in by_look.values()):
+                return f"interventions.{group}.edits"
         intervals = held.get("intervals", {})
         if not isinstance(intervals, dict) or not all(
             isinstance(ends, list) and all(map(_is_score, ends)) for ends in intervals.values()

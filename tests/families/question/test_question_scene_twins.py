@@ -17,7 +17,8 @@ from saccade.errors import ConfigError
 from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.scene_scores import score_scenes
 from saccade.families.question.scene_task import SceneTask
-from saccade.families.question.scene_twins import ALIKE, SceneTwins, coarsest_cell, twin_scores
+from saccade.families.question.scene_twin_scores import coarsest_cell, twin_scores
+from saccade.families.question.scene_twins import ALIKE, SceneTwins
 from saccade.families.question.table_task import TableTask
 from saccade.metrics.maps.baselines import seen_by_cells
 from saccade.metrics.maps.grids import Grid, Grids

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from saccade.errors import DataError
 from saccade.families.question.scene_data import SceneBatch, SceneData
-from saccade.families.question.scene_twins import twin_scores
+from saccade.families.question.scene_twin_scores import twin_scores
 from saccade.families.question.sweeps import sweep_areas
 from saccade.geometry import Size
 from saccade.metrics import Interventions, accuracy_by_scale, causal_scores
@@ -37,6 +37,7 @@ TWINS = 250
 TWINS_AT_ONCE = 25
 """Of them together; what a model has seen of all their twins takes some 200 MB."""
 _TWIN_STEP = 3  # every third question is taken, so that there are many scenes: intervals count scenes
+_EDIT_STEP = 2  # of every second batch of them attention is edited
 ANSWER_SCORES = ("accuracy", "swapped_query", "accuracy_argmax_location")
 
 
@@ -119,10 +120,10 @@ def score_scenes(
         return _swept(model, batch, data.spec.size)
 
     @torch.inference_mode()
-    def twinned(numbers: Tensor) -> SceneScores:
+    def twinned(part: tuple[int, Tensor]) -> SceneScores:
         with taking:
-            batch = data.take(numbers)
-        return SceneScores(twins=twin_scores(model, batch))
+            batch = data.take(part[1])
+        return SceneScores(twins=twin_scores(model, batch, edits=part[0] % _EDIT_STEP == 0))
 
     threads = thread_count(data.device)
     for part in side_by_side(scored, numbers_in_batches(total, batch_size), threads):
@@ -135,7 +136,7 @@ def score_scenes(
         scores.join(part)
     wanted = min(twins, total)
     numbers = torch.arange(wanted) * max(1, min(_TWIN_STEP, total // max(wanted, 1)))  # (n,)
-    for part in side_by_side(twinned, data.by_scene(numbers, TWINS_AT_ONCE), threads):
+    for part in side_by_side(twinned, enumerate(data.by_scene(numbers, TWINS_AT_ONCE)), threads):
         scores.join(part)
     return scores
 

@@ -1,10 +1,8 @@
-"""Scenes rendered again with one thing changed, and what a model looks at and answers then.
+"""Scenes rendered again with one thing changed.
 
 Every digit of a scene is moved, removed and recoloured in each other colour once; all questions about the scene share
 these twins. For each question, "other" is the digit whose area is most like that of the digit asked for, and which can
 be moved if that one can. Moves are at least as long as a cell of the coarsest grid, onto free ground.
-
-The maps are scored by :mod:`saccade.metrics.maps.twins`.
 
 Axes: B questions, S scenes, N slots, P digits present in all scenes, K other colours.
 """
@@ -24,18 +22,13 @@ from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.render import render
 from saccade.errors import DataError
 from saccade.families.question.scene_data import SceneBatch
-from saccade.metrics.maps.effects import object_effects
-from saccade.metrics.maps.grids import Grids, grids_of
-from saccade.metrics.maps.twins import TwinMaps, TwinScores, TwinTruth, foreground
-from saccade.models.base import QueryModel
-from saccade.tasks.forward_passes import SeenPictures, distinct
-from saccade.trace import AttentionTrace
+from saccade.metrics.maps.twins import TwinTruth
+from saccade.tasks.forward_passes import distinct
 
 ALIKE = 2.0
 """Areas are alike if neither is more than this many times the other."""
 LEAST = 10
 """Pixels that a digit moves at least, of a model without a grid."""
-_ASKS = 500  # answers without maps that are asked for at once
 _COLOUR = 201  # the draw of the colour of another digit, on top of those that make a scene
 
 
@@ -116,70 +109,6 @@ class SceneTwins:
         if not bool(others.any(1).all()):
             raise DataError("a scene holds no other digit to change")
         return (apart + 100.0 * stays).masked_fill(~others, torch.inf).argmin(1)
-
-
-def twin_scores(model: QueryModel, batch: SceneBatch) -> TwinScores:
-    """Every score of the model's maps under intervention, for the questions of a batch."""
-    size = (batch.images.shape[-2], batch.images.shape[-1])
-    first, scene = distinct(batch.scene)  # (S,), (B,)
-    seen = SeenPictures(model, batch.images[first])
-
-    def traced(pictures: SeenPictures, query: Tensor, which: Tensor) -> AttentionTrace:
-        return model.wrap(pictures.ask(query, which), size).trace
-
-    raw = seen.ask(batch.query, scene)
-    trace = model.wrap(raw, size).trace
-    grids = grids_of(trace, size)
-    twins = SceneTwins(batch, coarsest_cell(grids))
-    target, other = twins.number(twins.target), twins.number(twins.other)  # (B,)
-    moved, removed = SeenPictures(model, twins.moved), SeenPictures(model, twins.removed)
-    recoloured, colour = SeenPictures(model, twins.recoloured), twins.some_colour(twins.other)
-    asked = batch.layout.classes.gather(1, twins.other[:, None]).squeeze(1)  # (B,)
-    maps = TwinMaps(
-        first=trace.image_map("total"),
-        other_question=traced(seen, asked, scene).image_map("total"),
-        target_moved=traced(moved, batch.query, target).image_map("total"),
-        target_removed=traced(removed, batch.query, target).image_map("total"),
-        other_moved=traced(moved, batch.query, other).image_map("total"),
-        other_removed=traced(removed, batch.query, other).image_map("total"),
-        other_recoloured=traced(recoloured, batch.query, colour).image_map("total"),
-    )
-    bright = TwinMaps(
-        first=foreground(batch.images),
-        other_question=foreground(batch.images),
-        target_moved=foreground(twins.moved)[target],
-        target_removed=foreground(twins.removed)[target],
-        other_moved=foreground(twins.moved)[other],
-        other_removed=foreground(twins.removed)[other],
-        other_recoloured=foreground(twins.recoloured)[colour],
-    )
-    effects = _effects(model, twins, recoloured, model.probabilities(raw["logits"]))
-    scores = TwinScores()
-    scores.add(maps, twins.truth(), twins.masks[scene], effects, batch.scene, bright=bright, grids=grids)
-    return scores
-
-
-def coarsest_cell(grids: Grids | None) -> int:
-    """Pixels from one cell of the coarsest grid to the next, rounded up; :data:`LEAST` of a model without a grid."""
-    if grids is None:
-        return LEAST
-    steps = [frame[..., [0, 1], [0, 1]].abs().max() for frame, _ in grids.grids]
-    return max(1, int(torch.stack(steps).max().ceil()))
-
-
-def _effects(model: QueryModel, twins: SceneTwins, recoloured: SeenPictures, before: Tensor) -> Tensor:
-    """The effect (B,N) of each digit on the answer, whose probabilities ``before`` are (B,A)."""
-    present = twins.layout.present[twins.scene]  # (B,N)
-    question, obj = present.nonzero().unbind(1)  # (Q,), (Q,)
-    number = twins.numbers[twins.scene[question], obj]  # (Q,)
-    ways = torch.arange(twins.ways, device=obj.device)  # (K,)
-    picture = (number[:, None] * twins.ways + ways).flatten()  # (Q·K,)
-    query = twins.batch.query[question].repeat_interleave(twins.ways)  # (Q·K,)
-    parts = zip(torch.split(query, _ASKS), torch.split(picture, _ASKS))
-    logits = torch.cat([recoloured.ask(*part)["logits"] for part in parts])  # (Q·K,A)
-    after = before.new_zeros(*present.shape, twins.ways, before.shape[-1])  # (B,N,K,A)
-    after[question, obj] = model.probabilities(logits).view(-1, twins.ways, before.shape[-1])
-    return object_effects(before, after, present)
 
 
 def _drawn(layout: SceneLayout) -> Tensor:

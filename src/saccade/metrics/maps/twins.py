@@ -8,7 +8,8 @@ group       scores                                                              
 ``scene``   ``map_follow``, ``map_turn``, ``map_specific``, ``map_hold``                   does the map lie on what was
             (:mod:`saccade.metrics.maps.intervention`)                                     asked for?
 ``model``   ``cause_top``, ``cause_pairs``, ``misplaced``, ``off_objects``                 does the map say what the
-            (:mod:`saccade.metrics.maps.effects`), and what else the caller measures       answer rests on?
+            (:mod:`saccade.metrics.maps.effects`), ``edit_necessity``,                     answer rests on?
+            ``edit_sufficiency`` (:mod:`saccade.metrics.maps.edits`)
 ==========  =============================================================================  =============================
 
 Rivals have the same scores of other maps:
@@ -22,6 +23,8 @@ Rivals have the same scores of other maps:
 ``grid_oracle``      the best map of the model's grids: for ``scene`` on what is asked for, for ``model`` on the object
                      with the largest effect
 ``object_area``      for ``cause_top`` and ``cause_pairs`` alone: the areas of the objects in place of their masses
+``random_cells``     for edits alone: as many cells elsewhere, drawn at random
+``heaviest_cells``   for edits alone: as many cells elsewhere, the heaviest
 ===================  =============================================================================================
 
 Where nothing is left to look at (what is asked for was removed) an oracle and a mask are even maps.
@@ -31,7 +34,7 @@ Everything here is a function of maps: no model is needed. Axes: B questions, N 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -40,6 +43,7 @@ from torch import Tensor
 
 from saccade.metrics.columns import Columns, Values
 from saccade.metrics.maps import baselines
+from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.effects import cause_pairs, cause_top, misplaced, off_objects
 from saccade.metrics.maps.grids import Grids
 from saccade.metrics.maps.intervention import Moved, map_follow, map_hold, map_specific, map_turn
@@ -142,6 +146,8 @@ class TwinScores:
         """Of the maps, by group."""
         self.rivals: dict[str, dict[str, Values]] = {group: {} for group in GROUPS}
         """By group and by the name of the rival."""
+        self.edits = EditScores()
+        """Of answers to edited attention, where the model can be given any; of fewer questions."""
         self._kept = Columns()
 
     def __len__(self) -> int:
@@ -162,7 +168,6 @@ class TwinScores:
         *,
         bright: TwinMaps | None = None,
         grids: Grids | None = None,
-        also: Mapping[str, Tensor] | None = None,
     ) -> None:
         """Score a batch.
 
@@ -174,11 +179,10 @@ class TwinScores:
             groups: (B,) id of each question's picture.
             bright: :func:`foreground` of the pictures of all ``maps``.
             grids: those of the maps; None: pixels, and there is no oracle.
-            also: further scores (B,) of the group ``model``, by name.
         """
         self._kept.keep(group=groups)
         self.own["scene"].add_values(about_scene(maps, truth))
-        self.own["model"].add_values(about_model(maps.first, objects, effects) | dict(also or {}))
+        self.own["model"].add_values(about_model(maps.first, objects, effects))
         cause = _cause(objects, effects)  # (B,H,W)
         for name, (others, on_cause) in _rivals(maps, truth, cause, groups, bright, grids).items():
             self.rivals["scene"].setdefault(name, Values()).add_values(about_scene(others, truth))
@@ -191,6 +195,7 @@ class TwinScores:
     def join(self, later: TwinScores) -> None:
         """Add what was scored of later questions."""
         self._kept.join(later._kept)
+        self.edits.join(later.edits)
         for group in GROUPS:
             self.own[group].join(later.own[group])
             for name, held in later.rivals[group].items():
@@ -207,7 +212,20 @@ class TwinScores:
                 "intervals": {name: [each.low, each.high] for name, each in intervals.items()},
                 "counts": {name: each.n for name, each in intervals.items()},
             }
+        if len(self.edits):
+            _add_edits(found["model"], self.edits)
         return found
+
+
+def _add_edits(group: dict[str, Any], edits: EditScores) -> None:
+    """Add ``edit_necessity`` and ``edit_sufficiency`` to a group, and all edits one by one."""
+    for score, by in edits.scores().items():
+        own = by["model"]
+        group["scores"][score], group["intervals"][score], group["counts"][score] = own.mean, [own.low, own.high], own.n
+        for who, each in by.items():
+            if who != "model":
+                group["baselines"].setdefault(who, {})[score] = each.mean
+    group["edits"] = edits.summary()
 
 
 def _cause(objects: Tensor, effects: Tensor) -> Tensor:
