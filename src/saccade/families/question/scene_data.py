@@ -10,6 +10,16 @@ unlimited   training never ends: each scene is asked for ``asks`` of its digits,
 ========== ======================================================================================================
 
 In a finite split every digit of a scene is one triple, in order: the population of the published numbers.
+
+``planted`` makes sets on which a model can only learn to answer from something that is known, and that is not the digit
+asked for. A score that claims to say what an answer rests on must find it:
+
+======== ==========================================================================================================
+none     the answer is the colour of the digit asked for
+corner   the answer is the colour of a patch in the corner (``data/scenes/corner.py``), whatever is asked
+largest  the answer is the colour of the largest digit, whatever is asked
+blind    the answer is the colour of a digit, and the question names one of the ten at random: it tells nothing
+======== ==========================================================================================================
 """
 
 from __future__ import annotations
@@ -25,6 +35,7 @@ from torch import Tensor
 from saccade.data.pictures.augment import Augmentation
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.backgrounds import Background, Black
+from saccade.data.scenes.corner import Cornered
 from saccade.data.scenes.distractors import Distractors
 from saccade.data.scenes.drawing import Drawing
 from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
@@ -40,6 +51,7 @@ from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError, DataError, nearest
 
 SceneProtocol = Literal["authors", "unlimited"]
+Planted = Literal["none", "corner", "largest", "blind"]
 
 BACKGROUNDS: dict[str, Callable[[SceneDataConfig, Split], Background]] = {
     "mref": lambda config, split: Black(),
@@ -57,7 +69,7 @@ _SIZES: dict[str, dict[str, int | None]] = {
 }
 _AUTHORS_START = {"train": 0, "val": 30_000, "test": 40_000}
 _STREAMS = {"train": 0, "val": 1, "test": 2, "all": 3}
-_ASKED, _OTHER, _OTHER_COLOUR, _TARGET_COLOUR = range(100, 104)  # draws on top of those that make a scene
+_ASKED, _OTHER, _OTHER_COLOUR, _TARGET_COLOUR, _BLIND = range(100, 105)  # draws on top of those that make a scene
 
 
 @dataclass(frozen=True)
@@ -74,6 +86,8 @@ class SceneDataConfig:
     """How ink becomes colour, see ``drawing.py``: ``blend``, ``authors``, or ``both``, each for half of the scenes."""
     protocol: SceneProtocol = "unlimited"
     """Sizes and splits, see the module."""
+    planted: Planted = "none"
+    """What the answer rests on, see the module; ``none``: the digit asked for."""
     asks: int = 1
     """Triples of each fresh training scene: what of it does not depend on the query is then computed once for all."""
     augment: Augmentation | None = None
@@ -86,6 +100,7 @@ class SceneDataConfig:
             ("glyphs", get_args(GlyphPolicy)),
             ("drawing", get_args(Drawing)),
             ("protocol", get_args(SceneProtocol)),
+            ("planted", get_args(Planted)),
         )
         for setting, known in choices:
             if (found := getattr(self, setting)) not in known:
@@ -133,6 +148,10 @@ class SceneBatch:
         """(B,) scale of the digit asked for."""
         return self.layout.scale.gather(1, self.object[:, None]).squeeze(1)
 
+    def colour_of(self, obj: Tensor) -> Tensor:
+        """(B,) colour of the slot ``obj`` (B,) of each scene."""
+        return self.layout.colour.gather(1, obj[:, None]).squeeze(1)
+
     def evidence(self) -> Tensor:
         """(B, H, W) bool: the pixels of the digit asked for."""
         return self.layout.mask_of(self.object)
@@ -152,17 +171,18 @@ class SceneBatch:
         Args:
             colour: (B,) the new colours, each unlike the old; drawn from the scene number if not given.
         """
+        old = self.colour_of(self.object)  # (B,)
         if colour is None:
-            colour = self._other_colour(self.label, _TARGET_COLOUR)
-        elif bool((colour == self.label).any()):
+            colour = self._other_colour(old, _TARGET_COLOUR)
+        elif bool((colour == old).any()):
             raise DataError("recolour_target: a new colour must differ from the old one in every scene")
         return self._edited(self.layout.recolour(self.object, colour), label=colour)
 
     def recolour_other(self) -> SceneBatch:
         """The same questions with some other digit in another colour; the answer stays."""
         other = self._other_object()
-        old = self.layout.colour.gather(1, other[:, None]).squeeze(1)
-        return self._edited(self.layout.recolour(other, self._other_colour(old, _OTHER_COLOUR)))
+        colour = self._other_colour(self.colour_of(other), _OTHER_COLOUR)
+        return self._edited(self.layout.recolour(other, colour))
 
     def remove_other(self) -> SceneBatch:
         """The same questions with some other digit gone; the answer stays."""
@@ -217,6 +237,8 @@ class SceneData:
     ) -> None:
         self.config, self.split = config, split
         background = BACKGROUNDS[config.name](config, split)
+        if config.planted == "corner":
+            background = Cornered(background)
         self.spec = replace(SPECS[config.name], background=background, drawing=config.drawing)
         self.glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
         self.size = _SIZES[config.protocol][split]
@@ -262,7 +284,23 @@ class SceneData:
         obj = sent(obj, self.device)
         asked = obj.view(-1, together)
         query, label = (column.gather(1, asked).flatten() for column in (scenes.classes, scenes.colour))
+        if self.config.planted != "none":
+            query, label = self._planted(scenes, obj, query, label, together)
         return SceneBatch(as_float(images), query, label, obj, scenes)
+
+    def _planted(
+        self, scenes: SceneLayout, obj: Tensor, query: Tensor, label: Tensor, together: int
+    ) -> tuple[Tensor, Tensor]:
+        """Queries and answers (B,) of a planted cause, of ``together`` slots ``obj`` (B,) of each of the scenes."""
+        if self.config.planted == "blind":
+            scene = scenes.index.repeat_interleave(together)  # (B,)
+            return uniform_below(hash_u32(self.seed, scene, obj, _BLIND), len(self.queries)), label
+        if isinstance(background := self.spec.background, Cornered):
+            answer = background.colours(self.seed, scenes.index)  # (S,)
+        else:
+            largest = torch.where(scenes.present, scenes.extent, -1).argmax(1)  # (S,)
+            answer = scenes.colour.gather(1, largest[:, None]).squeeze(1)
+        return query, answer.repeat_interleave(together)
 
     def one_per_scene(self, count: int) -> Tensor:
         """(count,) or fewer: numbers of triples that are all about different scenes, from the first on."""

@@ -111,7 +111,7 @@ def score_scenes(
     def scored(numbers: Tensor) -> SceneScores:
         with taking:
             batch = data.take(numbers)
-        return _scored(model, batch, data.spec.size)
+        return _scored(model, batch, data.spec.size, is_planted=data.config.planted != "none")
 
     @torch.inference_mode()
     def swept(numbers: Tensor) -> SceneScores:
@@ -141,8 +141,8 @@ def score_scenes(
     return scores
 
 
-def _scored(model: QueryModel, batch: SceneBatch, size: int) -> SceneScores:
-    """All scores of a batch but deletion and insertion."""
+def _scored(model: QueryModel, batch: SceneBatch, size: int, *, is_planted: bool) -> SceneScores:
+    """All scores of a batch but deletion and insertion; of a planted cause no answer follows the target."""
     scores = SceneScores()
     first, scene = distinct(batch.scene)  # (S,), (B,): several questions share a scene
     seen = SeenPictures(model, batch.images[first])
@@ -151,7 +151,7 @@ def _scored(model: QueryModel, batch: SceneBatch, size: int) -> SceneScores:
     masks = batch.layout[first].masks()  # (S,N,H,W)
     _add_answers(scores, output, batch)
     scores.maps.add_trace(output.trace, masks[scene, batch.object], objects=masks.any(1)[scene], groups=batch.scene)
-    _add_causal(scores, model, batch, answers_of(output.trace), (other, swapped))
+    _add_causal(scores, model, batch, answers_of(output.trace), (other, swapped), is_planted)
     return scores
 
 
@@ -182,20 +182,25 @@ def _add_answers(scores: SceneScores, output: Output, batch: SceneBatch) -> None
 
 
 def _add_causal(
-    scores: SceneScores, model: QueryModel, batch: SceneBatch, answers: Tensor, other: tuple[Tensor, Tensor]
+    scores: SceneScores,
+    model: QueryModel,
+    batch: SceneBatch,
+    answers: Tensor,
+    other: tuple[Tensor, Tensor],
+    is_planted: bool,
 ) -> None:
     """Render each scene again with the target, or another object, changed.
 
     The ``answers`` (B,) to the unchanged scenes are known already, and so is what was answered about an ``other``
     object: its queries (B,) and answers (B,).
     """
-    changed = batch.recolour_target()
+    changed = None if is_planted else batch.recolour_target()
     scenes = Interventions(
         images=batch.images,
         queries=batch.query,
         truth=batch.label,
-        target_changed=changed.images,
-        new_truth=changed.label,
+        target_changed=None if changed is None else changed.images,
+        new_truth=None if changed is None else changed.label,
         others_changed={"recoloured": batch.recolour_other().images, "removed": batch.remove_other().images},
         other_queries=other[0],
         answers=answers,

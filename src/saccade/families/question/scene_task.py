@@ -31,6 +31,9 @@ FEW = "the nine photographs that ship: enough to try things out, too few to comp
 """Said of a run on MBG that had no others, in its log, its card and the tables."""
 
 
+_NOT_NOTED = (("drawing", '"blend"'), ("planted", '"none"'))
+
+
 class SceneTask(QuestionTask):
     """Trains one attribute model on generated scenes.
 
@@ -89,9 +92,9 @@ class SceneTask(QuestionTask):
         return found
 
     def data_parts(self) -> dict[str, Entries]:
-        """All that a run learns from; the drawing ``blend`` is left out, as older runs did not note theirs."""
+        """All that a run learns from; what older runs did not note is left out where it is as it was then."""
         parts = super().data_parts()
-        return {**parts, "settings": [entry for entry in parts["settings"] if entry != ("drawing", '"blend"')]}
+        return {**parts, "settings": [entry for entry in parts["settings"] if entry not in _NOT_NOTED]}
 
     def make_split(self, name: str) -> SceneData:
         """One split of the scenes, on the device; fresh training scenes are drawn anew for each seed."""

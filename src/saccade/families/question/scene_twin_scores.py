@@ -66,7 +66,7 @@ def twin_scores(model: QueryModel, batch: SceneBatch, *, edits: bool = True) -> 
     )
     effects = _effects(model, twins, recoloured, model.probabilities(raw["logits"]))
     scores = TwinScores()
-    scores.add(maps, twins.truth(), twins.masks[scene], effects, batch.scene, bright=bright, grids=grids)
+    scores.add(maps, twins.truth(), twins.objects(), effects, batch.scene, bright=bright, grids=grids)
     if edits and can_edit(model, trace):
         scores.edits.join(edit_scores(model, twins, trace, removed))
     return scores
@@ -81,7 +81,7 @@ def coarsest_cell(grids: Grids | None) -> int:
 
 
 def _effects(model: QueryModel, twins: SceneTwins, recoloured: SeenPictures, before: Tensor) -> Tensor:
-    """The effect (B,N) of each digit on the answer, whose probabilities ``before`` are (B,A)."""
+    """The effect (B,N) of each of :meth:`SceneTwins.objects` on the answers, which were ``before`` (B,A)."""
     present = twins.layout.present[twins.scene]  # (B,N)
     question, obj = present.nonzero().unbind(1)  # (Q,), (Q,)
     number = twins.numbers[twins.scene[question], obj]  # (Q,)
@@ -92,4 +92,11 @@ def _effects(model: QueryModel, twins: SceneTwins, recoloured: SeenPictures, bef
     logits = torch.cat([recoloured.ask(*part)["logits"] for part in parts])  # (Q·K,A)
     after = before.new_zeros(*present.shape, twins.ways, before.shape[-1])  # (B,N,K,A)
     after[question, obj] = model.probabilities(logits).view(-1, twins.ways, before.shape[-1])
-    return object_effects(before, after, present)
+    effects = object_effects(before, after, present)  # (B,N)
+    if twins.patch is None:
+        return effects
+    pictures = (twins.scene[:, None] * twins.ways + ways).flatten()  # (B·K,)
+    asked = twins.batch.query.repeat_interleave(twins.ways)  # (B·K,)
+    patched = SeenPictures(model, twins.patch_recoloured).ask(asked, pictures)["logits"]
+    changed = model.probabilities(patched).view(-1, 1, twins.ways, before.shape[-1])  # (B,1,K,A)
+    return torch.cat([effects, object_effects(before, changed, torch.ones_like(present[:, :1]))], 1)  # (B,N+1)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.pictures.reading import as_float
+from saccade.data.scenes.corner import Cornered
 from saccade.data.scenes.free_ground import FreePlaces, free_places
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout
@@ -65,6 +66,17 @@ class SceneTwins:
         often = torch.arange(len(obj), device=obj.device).repeat_interleave(len(steps))  # (P·K,)
         self.recoloured = _drawn(each[often].recolour(obj[often], colours.flatten()))
         """(P·K,3,H,W): digit by digit in each other colour."""
+        self.patch: Tensor | None = None
+        """(S,H,W) bool: a planted patch, where there is one and no digit lies over it."""
+        background = self.layout.spec.background
+        if isinstance(background, Cornered):
+            mask = background.mask(self.layout.spec.size, obj.device)
+            self.patch = mask & ~self.masks.any(1)
+            others = [replace(background, step=background.step + int(step)) for step in steps]
+            specs = [replace(self.layout.spec, background=each) for each in others]
+            drawn = torch.stack([_drawn(replace(self.layout, spec=spec)) for spec in specs], 1)  # (S,K,3,H,W)
+            self.patch_recoloured = drawn.flatten(0, 1)
+            """(S·K,3,H,W): the patch in each other colour, scene by scene."""
         self.target = batch.object
         """(B,) slot of the digit asked for."""
         self.other = self._likest()
@@ -83,6 +95,11 @@ class SceneTwins:
         """(B,): which of the pictures ``recoloured`` has slot ``obj`` (B,) in a colour that the scene's hash picks."""
         bits = hash_u32(self.layout.seed, self.batch.scene, obj, _COLOUR)
         return self.number(obj) * self.ways + uniform_below(bits, self.ways)
+
+    def objects(self) -> Tensor:
+        """(B,N,H,W) bool: all that can have an effect on each question: the digits, and last a planted patch."""
+        masks = self.masks if self.patch is None else torch.cat([self.masks, self.patch[:, None]], 1)
+        return masks[self.scene]
 
     def truth(self) -> TwinTruth:
         """Where things are, for each question."""
