@@ -40,7 +40,7 @@ def cases() -> dict[str, dict[str, Any]]:
             found[model] = {"model": model, "data": "stories", "limit": LIMIT, "sweeps": SWEEPS}
         elif model not in ON_PHOTOGRAPHS:
             scenes: dict[str, Any] = {"model": model, "glyphs": "pack", "limit": LIMIT}
-            scenes |= {} if model.startswith(("hsal", "sat")) else {"sweeps": SWEEPS}
+            scenes |= {} if model.startswith(("hsal", "sat")) else {"sweeps": SWEEPS, "twins": 0}
             scenes |= {"data": "mnist-multiset"} if model == "hsal-svhn-multiset" else {}
             found[model] = scenes
         if model in ON_FILES:

@@ -150,6 +150,37 @@ class Look(ShortRepr):
         context = torch.einsum("btn,bnc->btc" if self.has_steps else "bn,bnc->bc", weights, cells)
         return context if self.gain is None else context * self.gain.unsqueeze(-1)
 
+    def edit(self, cells: Tensor, *, onto: Tensor | None = None) -> Look:
+        """The look with its weights on ``cells`` taken away, or moved: to be given to a model in the place of its own.
+
+        ``model(images, query, attention={look.name: look.edit(cells).weights})`` runs the rest of the model on it.
+        Weights that a softmax made keep their sum: the others are scaled up, unless nothing is left. Gates are never
+        scaled.
+
+        Args:
+            cells: bool, shaped as the weights or without their leading axes: (H,W) or (S,) for all examples alike.
+            onto: bool, shaped so too: where the weights that are taken away go, in equal parts. None: nowhere.
+
+        >>> look = Look("gate", "gate", "multiplier", torch.tensor([[[0.5, 0.25]]]))
+        >>> first = torch.tensor([[True, False]])
+        >>> look.edit(first).weights.tolist(), look.edit(first, onto=~first).weights.tolist()
+        ([[[0.0, 0.25]]], [[[0.0, 0.75]]])
+        """
+        if self.weights is None or self.full is not None:
+            what = "a crop has a frame and no weights" if self.weights is None else "its weights are the mean of a mask"
+            raise DataError(f"look '{self.name}' cannot be edited: {what}; change what trace.as_given() has of it")
+        over = (-2, -1) if self.is_spatial else (-1,)
+        chosen = _cells("cells", cells, self.weights)  # (B[,T],…)
+        left = self.weights.masked_fill(chosen, 0)
+        if onto is not None:
+            places = _cells("onto", onto, self.weights).to(left)  # (B[,T],…)
+            taken = (self.weights - left).sum(over, keepdim=True)
+            left = left + taken * places / places.sum(over, keepdim=True).clamp(min=1)
+        elif self.norm == "softmax":
+            rest, before = left.sum(over, keepdim=True), self.weights.sum(over, keepdim=True)
+            left = left * torch.where(rest > 0, before / rest.clamp(min=1e-30), 1.0)
+        return dataclasses.replace(self, weights=left, norm="none", choice=None, log_prob=None)
+
     def validate(self) -> Look:
         """Check shapes and what ``norm`` promises; returns the look, raises :class:`DataError` or ShapeError."""
         for what, allowed in (("kind", get_args(Kind)), ("role", get_args(Role)), ("norm", get_args(Norm))):
@@ -218,6 +249,15 @@ class Look(ShortRepr):
             raise ShapeError(f"look '{self.name}'.frame", f"(2,3) or ({self.batch_size},2,3)", frame.shape)
         if not bool(frame.isfinite().all()) or bool((torch.linalg.det(frame[..., :2].double()) == 0).any()):
             raise DataError(f"look '{self.name}': its frame cannot be inverted")
+
+
+def _cells(name: str, cells: Tensor, weights: Tensor) -> Tensor:
+    """``cells`` in the shape of the weights, once they are known to be a mask of them."""
+    if cells.dtype != torch.bool:
+        raise DataError(f"{name}: expected a bool mask of cells, found {cells.dtype}; compare with a threshold first")
+    if tuple(cells.shape) != tuple(weights.shape[weights.dim() - cells.dim() :]):
+        raise ShapeError(name, f"{tuple(weights.shape)}, or its last axes", cells.shape)
+    return cells.to(weights.device).expand_as(weights)
 
 
 def as_slice(index: int | slice, length: int) -> slice:

@@ -35,6 +35,10 @@ def evaluate(
     limit: Annotated[
         int | None, typer.Option("--limit", help="At most N examples; of a table, a sample.", min=1, show_default="all")
     ] = None,
+    twins: Annotated[
+        int | None,
+        typer.Option("--twins", help="Of scenes: N questions are re-rendered.", min=0, show_default="250"),
+    ] = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
     json: Json = False,
@@ -60,6 +64,7 @@ def evaluate(
             glyphs=glyphs,
             drawing=drawing,
             limit=limit,
+            twins=twins,
             beam=beam,
             length_penalty=length_penalty,
             device=device,

@@ -22,6 +22,14 @@ from saccade.metrics.answers.multisets import (
 from saccade.metrics.intervals import Interval, Mean, jackknife_interval, mean_defined, mean_interval, paired_difference
 from saccade.metrics.maps import baselines
 from saccade.metrics.maps.causal import Interventions, causal_follow, causal_hold, causal_scores, swapped_query
+from saccade.metrics.maps.effects import (
+    answer_shift,
+    cause_pairs,
+    cause_top,
+    misplaced,
+    object_effects,
+    off_objects,
+)
 from saccade.metrics.maps.faithfulness import (
     Probability,
     SweepCurve,
@@ -34,7 +42,9 @@ from saccade.metrics.maps.faithfulness import (
 from saccade.metrics.maps.fixations import PointScorer, auc_judd, auc_shuffled, nss
 from saccade.metrics.maps.glimpses import at_glimpses, at_random, cells_in_boxes, most_salient
 from saccade.metrics.maps.grids import Grid, Grids, grids_of
+from saccade.metrics.maps.intervention import Moved, map_follow, map_hold, map_specific, map_turn
 from saccade.metrics.maps.localisation import iou, pointing, selectivity, true_positive_strength
+from saccade.metrics.maps.mass import mass_on, total_variation
 from saccade.metrics.maps.points import attention_near, distance, pointing_at
 from saccade.metrics.maps.precision_recall import PrCounts, PrCurve, no_counts, pr_auc, pr_counts, pr_curve
 from saccade.metrics.maps.scorer import Baseline, MapScorer, MapScores, Truth
@@ -62,6 +72,7 @@ __all__ = [
     "MapScores",
     "Mean",
     "MeteorWords",
+    "Moved",
     "NGramRarity",
     "PointScorer",
     "PrCounts",
@@ -74,6 +85,7 @@ __all__ = [
     "WordScores",
     "accuracy",
     "accuracy_by_scale",
+    "answer_shift",
     "at_glimpses",
     "at_random",
     "attention_near",
@@ -89,6 +101,8 @@ __all__ = [
     "causal_follow",
     "causal_hold",
     "causal_scores",
+    "cause_pairs",
+    "cause_top",
     "cells_in_boxes",
     "cider",
     "cider_each",
@@ -105,16 +119,24 @@ __all__ = [
     "macro_f1",
     "macro_f1_by_presence",
     "macro_f1_interval",
+    "map_follow",
+    "map_hold",
+    "map_specific",
+    "map_turn",
+    "mass_on",
     "mean_defined",
     "mean_interval",
     "meteor_jar",
     "meteor_lite",
     "meteor_missing",
     "meteor_of_words",
+    "misplaced",
     "most_salient",
     "multiset_counts",
     "no_counts",
     "nss",
+    "object_effects",
+    "off_objects",
     "paired_difference",
     "pointing",
     "pointing_at",
@@ -128,6 +150,7 @@ __all__ = [
     "selectivity",
     "summarise",
     "swapped_query",
+    "total_variation",
     "true_positive_strength",
     "uniform_word_strength",
     "weighted_map",

@@ -66,9 +66,13 @@ class Values(Columns):
         }
 
 
+ENDS: dict[str, Ends] = dict.fromkeys(("distance", "nss", "map_follow", "map_turn"))
+"""Of the scores that are no shares: they have none."""
+
+
 def ends_of(score: str) -> Ends:
-    """Between which values the score of that name lies: 0 and 1, but for those with units of their own."""
-    return None if score in ("distance", "nss") or score.endswith("_raw") else SHARE
+    """Between which values the score of that name lies: 0 and 1, but for :data:`ENDS` and what has units of its own."""
+    return None if score.endswith("_raw") else ENDS.get(score, SHARE)
 
 
 def _alone(part: Tensor) -> Tensor:

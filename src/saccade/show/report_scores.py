@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from saccade.show.answer_sections import classes_section, confusion_section, rests_on_section
 from saccade.show.report import Section, Table
-from saccade.show.score_tables import Scores, flat, score_tables
+from saccade.show.score_tables import Scores, flat, interventions, score_tables
 
 TITLE = "Is it right, and is its attention faithful?"
 
@@ -25,6 +25,16 @@ ASKS = {
     "insertion": "how much of it there is on average as pixels come back, most attended first",
     "causal_follow": "the target is rendered again with another answer: does the answer follow",
     "causal_hold": "another object is changed or removed: does the answer stay",
+    "map_follow": "the target is moved: how much of the map goes with it, more than with another object that is moved",
+    "map_turn": "another object is asked for: how much of the map turns to it",
+    "map_specific": "does it move more when the target is moved or removed than when another object is; ½ by chance",
+    "map_hold": "another object changes: how much of the map stays; an even map has all, so never alone",
+    "cause_top": "is the object with most of the map the one whose recolouring moves the answer most",
+    "cause_pairs": "of two objects, has the one with more effect on the answer more of the map; ½ by chance",
+    "misplaced": "which share of the map on objects lies on those without an effect on the answer",
+    "edit_necessity": "no weight on the target: answers that change ÷ those that change when it leaves the picture",
+    "edit_sufficiency": "weight on the target alone: answers that stay ÷ those that stay when all else is gone",
+    "off_objects": "which share of the map lies on no object",
 }
 """Where a picture has no box, its diagonal is that of the picture."""
 
@@ -38,6 +48,11 @@ RIVALS = {
     "all_objects": "every object alike, on the model's grids",
     "box_centre": "the middle of the object's box, on the model's grids",
     "part_prior": "where the part asked for mostly lies in its box in training, on the model's grids",
+    "foreground": "the model's own map, cut to pixels brighter than 5 %",
+    "target_mask": "the pixels of what is asked for: it knows the question and nothing of the model",
+    "object_area": "objects ranked by their size",
+    "random_cells": "as many cells elsewhere, drawn at random",
+    "heaviest_cells": "as many cells elsewhere, the heaviest",
     "grid_oracle": "the best map that weights on the model's grids can make: a bound of the share on the evidence",
 }
 """What is called ``_exact`` is the same to the pixel, not on the model's grids."""
@@ -47,6 +62,8 @@ def scores_section(result: Scores) -> Section:
     """Every table of ``result``, and in words what was asked and compared."""
     asked = {name.split(".")[-1] for group in ("metrics", "attention") for name in flat(result.get(group, {}))}
     rivals = {name.removesuffix("_exact") for name in result.get("baselines", {})}
+    for held in interventions(result).values():
+        asked, rivals = asked | set(held.get("scores", {})), rivals | set(held.get("baselines", {}))
     rows = [(name.replace("_", " "), told) for name, told in ASKS.items() if name in asked]
     rows += [(name.replace("_", " "), told) for name, told in RIVALS.items() if name in rivals]
     words = [Table(("in the tables", "asks, or is"), rows, caption="What the words mean")] if rows else []

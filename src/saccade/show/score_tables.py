@@ -9,7 +9,7 @@ from saccade.show.report_tables import Cell, Table, percent
 
 Scores = Mapping[str, Any]
 
-LOW_IS_GOOD = ("deletion", "distance", "swapped_query", "mean_error", "failed_tasks")
+LOW_IS_GOOD = ("deletion", "distance", "swapped_query", "mean_error", "failed_tasks", "misplaced", "off_objects")
 _LOW_NOTE = "↓ low is good"
 _OLD = "baselines and bound were made on the last grid alone, by an older version: evaluate again before comparing"
 
@@ -35,7 +35,29 @@ def score_tables(result: Scores, *, columns: int | None = None) -> list[Table]:
     for name, group in groups:
         rivals = {"model": group, **result.get("baselines", {})}
         tables += _side_by_side(f"{name} beside baselines and bounds", "who", rivals, columns, first="model")
-    return [table for table in tables if table.rows]
+    return [table for table in [*tables, *_interventions(result, columns)] if table.rows]
+
+
+def interventions(result: Scores) -> dict[str, Scores]:
+    """The groups of scores of maps under intervention, by name; none in results that are older.
+
+    About the scene: does the map lie on what was asked for? About the model: does it say what the answer rests on?
+    """
+    return {name: held for name, held in result.get("interventions", {}).items() if isinstance(held, Mapping)}
+
+
+def _interventions(result: Scores, columns: int | None) -> list[Table]:
+    """The scores of maps under intervention: two groups, which answer two questions, never in one table."""
+    tables: list[Table] = []
+    for group, held in interventions(result).items():
+        title = f"about the {group}"
+        tables.append(_one_by_one(f"maps of re-rendered scenes, {title}", held["scores"], held))
+        rivals = {"model": held["scores"], **held.get("baselines", {})}
+        tables += _side_by_side(f"{title}, beside baselines and bounds", "who", rivals, columns, first="model")
+        edits = held.get("edits", {})
+        for what, told in (("changed", "answers that change"), ("right", "answers that are right")):
+            tables += _side_by_side(f"{told} when attention is edited", "looks", edits.get(what, {}), columns)
+    return tables
 
 
 WAYS = {

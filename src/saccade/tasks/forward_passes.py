@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import DataError
-from saccade.models.base import PictureModel, QueryModel, Raw
+from saccade.models.base import Given, PictureModel, QueryModel, Raw
 from saccade.trace import AttentionTrace
 
 BATCH = 250
@@ -57,19 +57,26 @@ class SeenPictures:
         self.model, self.together = model, at_once(images)
         self.encoding = encoded(model.encode, images)  # (P,…)
 
-    def ask(self, query: Tensor, picture: Tensor | None = None) -> Raw:
+    def ask(self, query: Tensor, picture: Tensor | None = None, *, attention: Given | None = None) -> Raw:
         """What :func:`in_parts` gives for the queries (B,).
 
         Args:
             query: what is asked.
             picture: (B,) number of the picture that each query is about; None: each about one of its own, in order.
+            attention: weights (B,…) by the name of their look, in the place of the model's own.
         """
         queries = torch.split(query, self.together)
         if picture is None:
             parts = zip(torch.split(self.encoding, self.together), queries)
         else:
             parts = zip(map(self._of, torch.split(picture, self.together)), queries)
-        return joined(self.model.ask(seen, some) for seen, some in parts)
+        if attention is None:
+            return joined(self.model.ask(seen, some) for seen, some in parts)
+        given = [
+            {name: weights[start : start + self.together] for name, weights in attention.items()}
+            for start in range(0, len(query), self.together)
+        ]
+        return joined(self.model.ask(seen, some, attention=own) for (seen, some), own in zip(parts, given))
 
     def _of(self, picture: Tensor) -> Tensor:
         """The encodings (B,…) of the pictures (B,)."""

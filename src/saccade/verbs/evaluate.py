@@ -28,6 +28,7 @@ def evaluate(
     drawing: str | None = None,
     limit: int | None = None,
     sweeps: int | None = None,
+    twins: int | None = None,
     beam: int | None = None,
     length_penalty: float | None = None,
     device: str = "auto",
@@ -53,6 +54,8 @@ def evaluate(
         limit: at most this many examples; of a table, those about a sample of its pictures.
         sweeps: examples for what costs many passes, such as deletion and insertion of pictures or causal tests of
             stories; None: as many as the task thinks enough.
+        twins: for questions about generated scenes: how many of them are asked again about scenes that are rendered
+            with one thing changed, for scores of maps under intervention; None: 250, 0: none.
         beam: for a model that says captions: how many are followed side by side; 1 is greedy.
         length_penalty: for such a model: captions are ranked by log p / length^γ, 0 by default.
         device: auto, cpu, cuda, cuda:N or mps.
@@ -66,6 +69,8 @@ def evaluate(
         version of the rules for baselines and intervals, see :mod:`saccade.metrics.summary`. Of answers that are right
         or wrong there is a ``verdict`` in one line, ``against`` what it is, and, where boxes or masks are known, what
         the answers rest on (``rests_on``); of labels ``confusion``, ``per_class`` and the worst ``mistakes``.
+        ``interventions`` has the scores of maps of scenes that were rendered again, see
+        :mod:`saccade.metrics.maps.twins`.
     """
     data = None if data is None else recognised(data)
     folder = resolve(model)
@@ -76,7 +81,9 @@ def evaluate(
     task = load_target(own.task).for_data(data or str(facts.data.get("name", "")))
     wanted = Wanted(data=data, protocol=protocol, glyphs=glyphs, drawing=drawing, seed=seed, allow_pack=allow_pack)
     search: dict[str, Any] = {
-        name: each for name, each in (("beam", beam), ("length_penalty", length_penalty)) if each is not None
+        name: each
+        for name, each in (("beam", beam), ("length_penalty", length_penalty), ("twins", twins))
+        if each is not None
     }
     if unknown := [name for name in search if name not in own.options]:
         raise ConfigError(f"{', '.join(unknown)}: the family '{own.name}' has no such option; leave it out")

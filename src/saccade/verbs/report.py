@@ -77,6 +77,9 @@ def _wrong_in(result: Mapping[str, Any]) -> str | None:
         wrong = _no_scores(result.get(name, {}), name, depth=3)
         if wrong is not None:
             return wrong
+    wrong = _wrong_interventions(result.get("interventions", {}))
+    if wrong is not None:
+        return wrong
     for group in (result.get("baselines", {}), result.get("attention", {}).get("by_look", {})):
         for name, scores in group.items() if isinstance(group, dict) else [("attention.by_look", group)]:
             if not isinstance(scores, dict):
@@ -150,6 +153,36 @@ def _is_mistake(mistake: Any) -> bool:
         return False
     words = {type(mistake.get(key)) for key in ("picture", "true", "said")}
     return words == {str} and isinstance(mistake.get("confidence"), float)
+
+
+def _wrong_interventions(found: Any) -> str | None:
+    """The first entry of the scores of re-rendered scenes that the tables cannot show."""
+    if not isinstance(found, dict):
+        return "interventions"
+    for group, held in found.items():
+        if _is_score(held):
+            continue
+        if not isinstance(held, dict):
+            return f"interventions.{group}"
+        for part, depth in (("scores", 1), ("baselines", 2), ("counts", 1)):
+            wrong = _no_scores(held.get(part, {}), f"interventions.{group}.{part}", depth)
+            if wrong is not None:
+                return wrong
+        if not all(isinstance(scores, dict) for scores in held.get("baselines", {}).values()):
+            return f"interventions.{group}.baselines"
+        edits = held.get("edits", {})
+        wrong = _no_scores(edits, f"interventions.{group}.edits", 3)
+        if wrong is not None:
+            return wrong
+        for by_look in (edits.get("changed", {}), edits.get("right", {})):
+            if not isinstance(by_look, dict) or not all(isinstance(scores, dict) for scores in by_look.values()):
+                return f"interventions.{group}.edits"
+        intervals = held.get("intervals", {})
+        if not isinstance(intervals, dict) or not all(
+            isinstance(ends, list) and all(map(_is_score, ends)) for ends in intervals.values()
+        ):
+            return f"interventions.{group}.intervals"
+    return None
 
 
 def _no_scores(group: Any, name: str, depth: int) -> str | None:

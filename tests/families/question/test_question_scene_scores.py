@@ -179,7 +179,7 @@ def evaluated():
 def test_the_keys_are_exactly_these(evaluated):
     assert set(evaluated) == {
         "data", "glyphs", "backgrounds", "drawing", "split", "protocol", "seed", "n",
-        "definition", "metrics", "attention", "baselines", "intervals", "counts",
+        "definition", "metrics", "attention", "baselines", "intervals", "counts", "interventions",
     }  # fmt: skip
     assert set(evaluated["metrics"]) == {"accuracy", "swapped_query", "accuracy_by_scale"}
     assert set(evaluated["attention"]) == MAPS | SWEEPS | CAUSAL | {"by_look"}

@@ -135,6 +135,7 @@ FAMILY = Family(
     splits="saccade.families.question.splits",
     decode="saccade.families.labels:decode",
     headline=("accuracy", "weighted_map"),
+    options=("twins",),
     columns=(frozenset({"image", "query", "label"}), frozenset({"image", "query", "labels"})),
     tables=TABLES,
     coverage="saccade.families.question.coverage:COVERAGE",

@@ -12,6 +12,16 @@ unlimited   training never ends: each scene is asked for ``asks`` of its digits,
 In a finite split every digit of a scene is one triple, in order: the population of the published numbers.
 
 With ``absent`` some triples ask for a digit that the scene does not have; the answer is :data:`NOT_THERE`.
+
+``planted`` makes sets on which a model can only learn to answer from something that is known, and that is not the digit
+asked for. A score that claims to say what an answer rests on must find it:
+
+======== ==========================================================================================================
+none     the answer is the colour of the digit asked for
+corner   the answer is the colour of a patch in the corner (``data/scenes/corner.py``), whatever is asked
+largest  the answer is the colour of the largest digit, whatever is asked
+blind    the answer is the colour of a digit, and the question names one of the ten at random: it tells nothing
+======== ==========================================================================================================
 """
 
 from __future__ import annotations
@@ -27,6 +37,7 @@ from torch import Tensor
 from saccade.data.pictures.augment import Augmentation
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.backgrounds import Background, Black
+from saccade.data.scenes.corner import Cornered
 from saccade.data.scenes.distractors import Distractors
 from saccade.data.scenes.drawing import Drawing
 from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
@@ -43,6 +54,7 @@ from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError, DataError, nearest
 
 SceneProtocol = Literal["authors", "unlimited"]
+Planted = Literal["none", "corner", "largest", "blind"]
 
 BACKGROUNDS: dict[str, Callable[[SceneDataConfig, Split], Background]] = {
     "mref": lambda config, split: Black(),
@@ -62,7 +74,12 @@ _AUTHORS_START = {"train": 0, "val": 30_000, "test": 40_000}
 _STREAMS = {"train": 0, "val": 1, "test": 2, "all": 3}
 NOT_THERE = "not there"
 """The answer to a question for a digit that is absent; it comes behind the colours."""
-_ASKED, _IS_ABSENT, _WHICH_ABSENT = 100, 110, 111  # draws on top of those that make a scene; twins.py has 101 to 105
+_ASKED, _IS_ABSENT, _WHICH_ABSENT, _BLIND = (
+    100,
+    110,
+    111,
+    112,
+)  # draws on top of those that make a scene; twins.py has 101 to 105
 
 
 @dataclass(frozen=True)
@@ -79,6 +96,8 @@ class SceneDataConfig:
     """How ink becomes colour, see ``drawing.py``: ``blend``, ``authors``, or ``both``, each for half of the scenes."""
     protocol: SceneProtocol = "unlimited"
     """Sizes and splits, see the module."""
+    planted: Planted = "none"
+    """What the answer rests on, see the module; ``none``: the digit asked for."""
     asks: int = 1
     """Triples of each fresh training scene: what of it does not depend on the query is then computed once for all."""
     absent: float = 0.0
@@ -93,6 +112,7 @@ class SceneDataConfig:
             ("glyphs", get_args(GlyphPolicy)),
             ("drawing", get_args(Drawing)),
             ("protocol", get_args(SceneProtocol)),
+            ("planted", get_args(Planted)),
         )
         for setting, known in choices:
             if (found := getattr(self, setting)) not in known:
@@ -142,6 +162,10 @@ class SceneBatch:
         """(B,) scale of the digit asked for."""
         return self.layout.scale.gather(1, self.object[:, None]).squeeze(1)
 
+    def colour_of(self, obj: Tensor) -> Tensor:
+        """(B,) colour of the slot ``obj`` (B,) of each scene."""
+        return self.layout.colour.gather(1, obj[:, None]).squeeze(1)
+
     def evidence(self) -> Tensor:
         """(B, H, W) bool: the pixels of the digit asked for."""
         return self.layout.mask_of(self.object)
@@ -161,10 +185,11 @@ class SceneBatch:
         Args:
             colour: (B,) the new colours, each unlike the old; drawn from the scene number if not given.
         """
+        old = self.colour_of(self.object)  # (B,)
         if colour is None:
             bits = drawn_bits(self.layout, self.object, TARGET_COLOUR)
             colour = other_colour(self.layout, self.object, bits)
-        elif bool((colour == self.label).any()):
+        elif bool((colour == old).any()):
             raise DataError("recolour_target: a new colour must differ from the old one in every scene")
         return self._edited(self.layout.recolour(self.object, colour), label=colour)
 
@@ -212,6 +237,8 @@ class SceneData:
     ) -> None:
         self.config, self.split, self.answers = config, split, answers_of(config)
         background = BACKGROUNDS[config.name](config, split)
+        if config.planted == "corner":
+            background = Cornered(background)
         self.spec = replace(SPECS[config.name], background=background, drawing=config.drawing)
         self.glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
         self.size = _SIZES[config.protocol][split]
@@ -257,13 +284,43 @@ class SceneData:
         obj = sent(obj, self.device)
         asked = obj.view(-1, together)
         query, label = (column.gather(1, asked).flatten() for column in (scenes.classes, scenes.colour))
+        if self.config.planted != "none":
+            query, label = self._planted(scenes, obj, query, label, together)
         made = SceneBatch(as_float(images), query, label, obj, scenes)
         return made if not self.config.absent else _some_absent(made, self.config.absent)
+
+    def _planted(
+        self, scenes: SceneLayout, obj: Tensor, query: Tensor, label: Tensor, together: int
+    ) -> tuple[Tensor, Tensor]:
+        """Queries and answers (B,) of a planted cause, of ``together`` slots ``obj`` (B,) of each of the scenes."""
+        if self.config.planted == "blind":
+            scene = scenes.index.repeat_interleave(together)  # (B,)
+            return uniform_below(hash_u32(self.seed, scene, obj, _BLIND), len(self.queries)), label
+        if isinstance(background := self.spec.background, Cornered):
+            answer = background.colours(self.seed, scenes.index)  # (S,)
+        else:
+            largest = torch.where(scenes.present, scenes.extent, -1).argmax(1)  # (S,)
+            answer = scenes.colour.gather(1, largest[:, None]).squeeze(1)
+        return query, answer.repeat_interleave(together)
 
     def one_per_scene(self, count: int) -> Tensor:
         """(count,) or fewer: numbers of triples that are all about different scenes, from the first on."""
         step = self.config.asks if self._ends is None else self.spec.slots + 1  # farther apart than a scene has digits
         return torch.arange(count if self.size is None else min(count, -(-self.size // step))) * step
+
+    def by_scene(self, indices: Tensor, batch_size: int) -> list[Tensor]:
+        """The triples ``indices`` (B,), in order, in batches of at least ``batch_size`` that cut no scene in two."""
+        if not len(indices):
+            return []
+        scene = self._locate(indices)[0]  # (B,)
+        batches, start = [], 0
+        for end in [*(scene.diff().nonzero().flatten() + 1).tolist(), len(indices)]:
+            if end - start >= batch_size or end == len(indices):
+                batches.append(indices[start:end])
+                start = end
+        if len(batches) > 1 and len(batches[-1]) < batch_size:
+            batches[-2:] = [torch.cat(batches[-2:])]
+        return batches
 
     def _locate(self, indices: Tensor) -> tuple[Tensor, Tensor]:
         """Scene and slot of each triple; known from counts alone."""

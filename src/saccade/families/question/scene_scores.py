@@ -17,12 +17,14 @@ from torch import Tensor
 
 from saccade.errors import DataError
 from saccade.families.question.scene_data import SceneBatch, SceneData
+from saccade.families.question.scene_twin_scores import twin_scores
 from saccade.families.question.sweeps import sweep_areas
 from saccade.geometry import Size
 from saccade.metrics import Interventions, accuracy_by_scale, causal_scores
 from saccade.metrics.columns import Columns, Values
 from saccade.metrics.maps.scorer import MapScorer, MapScores
-from saccade.metrics.summary import summarise
+from saccade.metrics.maps.twins import TwinScores
+from saccade.metrics.summary import summarise, without_nan
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import BATCH, SeenPictures, answers_of, distinct, in_parts, numbers_in_batches
 from saccade.tasks.side_by_side import side_by_side, thread_count
@@ -30,6 +32,12 @@ from saccade.trace import Output
 
 SWEPT = 25
 """Questions whose pictures a CPU alters together for deletion and insertion."""
+TWINS = 250
+"""Questions whose scenes are rendered again for scores of the maps; about 35 forward passes each."""
+TWINS_AT_ONCE = 25
+"""Of them together; what a model has seen of all their twins takes some 200 MB."""
+_TWIN_STEP = 3  # every third question is taken, so that there are many scenes: intervals count scenes
+_EDIT_STEP = 2  # of every second batch of them attention is edited
 ANSWER_SCORES = ("accuracy", "swapped_query", "accuracy_argmax_location")
 
 
@@ -42,12 +50,15 @@ class SceneScores:
     """Of the answers and of the causal tests."""
     columns: Columns = field(default_factory=Columns)
     """``answer``, ``label`` and ``scale`` of the digit asked for, of every question."""
+    twins: TwinScores = field(default_factory=TwinScores)
+    """Of the maps of scenes that were rendered again, of fewer questions."""
 
     def join(self, later: SceneScores) -> None:
         """Add what was measured of later questions."""
         self.maps.join(later.maps)
         self.causal.join(later.causal)
         self.columns.join(later.columns)
+        self.twins.join(later.twins)
 
     def summary(self) -> dict[str, Any]:
         """Plain numbers, see :mod:`saccade.metrics.summary`."""
@@ -55,7 +66,7 @@ class SceneScores:
         bins = accuracy_by_scale(self.columns["answer"], self.columns["label"], self.columns["scale"])
         label = {scale: f"({scale.low:g},{scale.high:g}]" for scale in bins}
         answers = {name: means[name] for name in ANSWER_SCORES if name in means}
-        return summarise(
+        found = summarise(
             metrics={**answers, "accuracy_by_scale": {label[scale]: scale.accuracy for scale in bins}},
             maps=self.maps,
             measured=[(self.causal, self.maps.groups)],
@@ -63,6 +74,7 @@ class SceneScores:
             counts={"accuracy_by_scale": {label[scale]: scale.n for scale in bins}},
             keep_undefined=True,
         )
+        return found | ({"interventions": without_nan(self.twins.summary())} if len(self.twins) else {})
 
 
 def score_scenes(
@@ -71,6 +83,7 @@ def score_scenes(
     *,
     limit: int | None = None,
     sweeps: int = 200,
+    twins: int = 0,
     batch_size: int = BATCH,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> SceneScores:
@@ -81,6 +94,8 @@ def score_scenes(
         data: the split.
         limit: at most this many triples, from the first on.
         sweeps: pictures for deletion and insertion, which cost dozens of forward passes each.
+        twins: triples whose scenes are rendered again for scores of maps under intervention, see
+            :mod:`saccade.metrics.maps.twins`; from the first on.
         batch_size: triples at once; among them maps are exchanged for the shuffled baseline.
         progress: called with triples done and triples in all.
     """
@@ -96,13 +111,19 @@ def score_scenes(
     def scored(numbers: Tensor) -> SceneScores:
         with taking:
             batch = data.take(numbers)
-        return _scored(model, batch, data.spec.size)
+        return _scored(model, batch, data.spec.size, is_planted=data.config.planted != "none")
 
     @torch.inference_mode()
     def swept(numbers: Tensor) -> SceneScores:
         with taking:
             batch = data.take(numbers)
         return _swept(model, batch, data.spec.size)
+
+    @torch.inference_mode()
+    def twinned(part: tuple[int, Tensor]) -> SceneScores:
+        with taking:
+            batch = data.take(part[1])
+        return SceneScores(twins=twin_scores(model, batch, edits=part[0] % _EDIT_STEP == 0))
 
     threads = thread_count(data.device)
     for part in side_by_side(scored, numbers_in_batches(total, batch_size), threads):
@@ -112,6 +133,10 @@ def score_scenes(
     few = SWEPT if data.device.type == "cpu" else BATCH
     altered = [torch.arange(start, min(start + few, sweeps, total)) for start in range(0, min(sweeps, total), few)]
     for part in side_by_side(swept, altered, threads):
+        scores.join(part)
+    wanted = min(twins, total)
+    numbers = torch.arange(wanted) * max(1, min(_TWIN_STEP, total // max(wanted, 1)))  # (n,)
+    for part in side_by_side(twinned, enumerate(data.by_scene(numbers, TWINS_AT_ONCE)), threads):
         scores.join(part)
     return scores
 
@@ -129,8 +154,8 @@ def accuracy_absent(model: QueryModel, data: SceneData, limit: int | None = None
     return float(torch.cat(right).double().mean())
 
 
-def _scored(model: QueryModel, batch: SceneBatch, size: int) -> SceneScores:
-    """All scores of a batch but deletion and insertion."""
+def _scored(model: QueryModel, batch: SceneBatch, size: int, *, is_planted: bool) -> SceneScores:
+    """All scores of a batch but deletion and insertion; of a planted cause no answer follows the target."""
     scores = SceneScores()
     first, scene = distinct(batch.scene)  # (S,), (B,): several questions share a scene
     seen = SeenPictures(model, batch.images[first])
@@ -139,7 +164,7 @@ def _scored(model: QueryModel, batch: SceneBatch, size: int) -> SceneScores:
     masks = batch.layout[first].masks()  # (S,N,H,W)
     _add_answers(scores, output, batch)
     scores.maps.add_trace(output.trace, masks[scene, batch.object], objects=masks.any(1)[scene], groups=batch.scene)
-    _add_causal(scores, model, batch, answers_of(output.trace), (other, swapped))
+    _add_causal(scores, model, batch, answers_of(output.trace), (other, swapped), is_planted)
     return scores
 
 
@@ -170,20 +195,25 @@ def _add_answers(scores: SceneScores, output: Output, batch: SceneBatch) -> None
 
 
 def _add_causal(
-    scores: SceneScores, model: QueryModel, batch: SceneBatch, answers: Tensor, other: tuple[Tensor, Tensor]
+    scores: SceneScores,
+    model: QueryModel,
+    batch: SceneBatch,
+    answers: Tensor,
+    other: tuple[Tensor, Tensor],
+    is_planted: bool,
 ) -> None:
     """Render each scene again with the target, or another object, changed.
 
     The ``answers`` (B,) to the unchanged scenes are known already, and so is what was answered about an ``other``
     object: its queries (B,) and answers (B,).
     """
-    changed = batch.recolour_target()
+    changed = None if is_planted else batch.recolour_target()
     scenes = Interventions(
         images=batch.images,
         queries=batch.query,
         truth=batch.label,
-        target_changed=changed.images,
-        new_truth=changed.label,
+        target_changed=None if changed is None else changed.images,
+        new_truth=None if changed is None else changed.label,
         others_changed={"recoloured": batch.recolour_other().images, "removed": batch.remove_other().images},
         other_queries=other[0],
         answers=answers,

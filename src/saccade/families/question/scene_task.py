@@ -21,7 +21,7 @@ from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
 from saccade.families.question.losses import Loss
 from saccade.families.question.scene_data import SPECS, SceneBatch, SceneData, SceneDataConfig, answers_of
-from saccade.families.question.scene_scores import accuracy_absent, score_scenes
+from saccade.families.question.scene_scores import TWINS, accuracy_absent, score_scenes
 from saccade.families.question.task import QuestionTask
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
@@ -30,6 +30,9 @@ from saccade.tasks.wanted import Wanted
 
 FEW = "the nine photographs that ship: enough to try things out, too few to compare with any table"
 """Said of a run on MBG that had no others, in its log, its card and the tables."""
+
+
+_NOT_NOTED = (("drawing", '"blend"'), ("planted", '"none"'), ("absent", "0.0"))
 
 
 class SceneTask(QuestionTask):
@@ -96,10 +99,9 @@ class SceneTask(QuestionTask):
         return found
 
     def data_parts(self) -> dict[str, Entries]:
-        """All that a run learns from; settings that older runs did not note are left out at their defaults."""
+        """All that a run learns from; what older runs did not note is left out where it is as it was then."""
         parts = super().data_parts()
-        unsaid = (("drawing", '"blend"'), ("absent", "0.0"))
-        return {**parts, "settings": [entry for entry in parts["settings"] if entry not in unsaid]}
+        return {**parts, "settings": [entry for entry in parts["settings"] if entry not in _NOT_NOTED]}
 
     def make_split(self, name: str) -> SceneData:
         """One split of the scenes, on the device; fresh training scenes are drawn anew for each seed."""
@@ -153,6 +155,7 @@ class SceneTask(QuestionTask):
         *,
         limit: int | None = None,
         sweeps: int = 200,
+        twins: int = TWINS,
         allow_pack: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> dict[str, Any]:
@@ -166,7 +169,7 @@ class SceneTask(QuestionTask):
         chosen = SceneData(replace(config, absent=0.0), cast(Split, split), device=device, allow_pack=allow_pack)
         if not isinstance(model, QueryModel):
             raise ConfigError("the family 'question' scores models that answer queries")
-        scores = score_scenes(model, chosen, limit=limit, sweeps=sweeps, progress=progress)
+        scores = score_scenes(model, chosen, limit=limit, sweeps=sweeps, twins=twins, progress=progress)
         summary = scores.summary()
         if config.absent:
             absent = SceneData(replace(config, absent=1.0), cast(Split, split), device=device, allow_pack=allow_pack)

@@ -178,12 +178,15 @@ class TableTask(QuestionTask):
         answers: tuple[str, ...],
         limit: int | None = None,
         sweeps: int = SWEEPS,
+        twins: int = 0,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> dict[str, Any]:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
 
         ``queries`` and ``answers`` are the model's words; questions in other words are left out and counted.
         """
+        if twins:
+            raise ConfigError(f"twins: photographs cannot be rendered again with one thing changed; found {twins}")
         config = from_dict(TableDataConfig, data, where="data")
         if not isinstance(model, QueryModel):
             raise ConfigError("the family 'question' scores models that answer queries")

@@ -162,6 +162,8 @@ def _scores(scores: tuple[Score, ...]) -> list[str]:
             printed = "–" if published is None else f"{published:.4f}"
             told = f"{value:g} {score.units[metric]}{'s' * (value != 1)}" if metric in score.units else f"{value:.4f}"
             lines.append(f"{where} {n:,} | {_plain(score.seed)} | {metric} | {told} | {printed} |")
+    for score in scores:
+        lines += _interventions(score)
     return lines
 
 
@@ -190,6 +192,30 @@ def _inputs(found: InputsNote | None) -> list[str]:
         told = ", ".join(f"{kind} {100 * share:.1f} %" for kind, share in found.found.items())
         lines.append(f"- foreign inputs that are found: {told}")
     return lines
+
+
+def _interventions(score: Score) -> list[str]:
+    """One table for each group of scores of maps under intervention, with everyone that has them."""
+    lines: list[str] = []
+    rows_scored = score.interventions.get("n", 0)
+    for group, held in score.interventions.items():
+        if not isinstance(held, Mapping):
+            continue
+        names = list(_numbers(held.get("scores", {})))
+        rows = {"this model": held.get("scores", {}), **held.get("baselines", {})}
+        lines += [
+            "",
+            f"Maps of re-rendered scenes, about the {group} ({score.data} {score.split}, n {rows_scored:,}):",
+            "",
+            f"| who | {' | '.join(names)} |",
+            f"|---{'|---' * len(names)}|",
+            *(f"| {who} | {' | '.join(_told(values.get(name)) for name in names)} |" for who, values in rows.items()),
+        ]
+    return lines
+
+
+def _told(value: Any) -> str:
+    return f"{value:.4f}" if isinstance(value, (int, float)) else "–"
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:

@@ -151,6 +151,8 @@ class Score:
     """[low, high] by metric, as :mod:`saccade.metrics.intervals` gives them for 95 %, by picture."""
     counts: dict[str, Any] = field(default_factory=dict)
     """For how many examples each metric is defined."""
+    interventions: dict[str, Any] = field(default_factory=dict)
+    """Scores of the maps of re-rendered scenes, see ``saccade.metrics.maps.twins``; empty where there were none."""
     confusion: dict[str, Any] = field(default_factory=dict)
     """Of labels, where there is one for each example: what was taken for what, and how often."""
     per_class: dict[str, Any] = field(default_factory=dict)

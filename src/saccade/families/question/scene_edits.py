@@ -1,0 +1,151 @@
+"""A model's own attention, edited: the rest of the model runs on it and answers again.
+
+Weights are taken from the unedited pass. "all" gives every look its edited weights. A look alone is edited in two ways:
+those after it are computed again from the changed features ("recomputed"), or keep the weights of the unedited pass
+("frozen"). Gates are not scaled; a softmax keeps its sum (:meth:`saccade.looks.Look.edit`).
+
+==================  ====================================================================================
+``zero_target``     no weight on the target
+``zero_random``     no weight on as many cells elsewhere, drawn at random
+``zero_heaviest``   no weight on as many cells elsewhere, the heaviest ones
+``keep_target``     weight on the target alone
+``keep_random``     weight on as many cells elsewhere alone
+``move``            the weight on the target goes to the other digit; ``right`` is then that digit's colour
+``even``            the mean weight everywhere
+``permuted``        cells change places at random
+``exchanged``       the weights of another picture
+``target_removed``  no edit: the target is taken out of the picture
+``target_alone``    no edit: everything but the target is taken out of the picture
+==================  ====================================================================================
+
+Axes: B questions, h and w cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from saccade.data.pictures.reading import as_float
+from saccade.data.scenes.render import render
+from saccade.families.question.scene_twins import SceneTwins
+from saccade.looks import Look
+from saccade.metrics.maps import baselines
+from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_on, chosen_cells, evened, permuted
+from saccade.metrics.maps.scorer import can_exchange
+from saccade.models.base import QueryModel
+from saccade.tasks.forward_passes import SeenPictures
+from saccade.trace import AttentionTrace
+
+ONE_LOOK = ("zero_target", "even", "permuted", "exchanged")
+"""Edits of a look alone."""
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Which cells (B,h,w) of a look are which."""
+
+    target: Tensor
+    other: Tensor
+    random: Tensor
+    heaviest: Tensor
+    is_possible: Tensor
+    """(B,): there are as many cells elsewhere."""
+
+
+def can_edit(model: QueryModel, trace: AttentionTrace) -> bool:
+    """Whether every look of the total can be given, and is weights on a grid without steps."""
+    looks = trace.looks_of_total
+    return bool(looks) and all(
+        look.name in model.look_names and look.weights is not None and not look.has_steps and look.full is None
+        for look in looks
+    )
+
+
+def edit_scores(model: QueryModel, twins: SceneTwins, trace: AttentionTrace, removed: SeenPictures) -> EditScores:
+    """What becomes of the answers of ``model`` to the questions of ``twins``, of which ``trace`` is the unedited pass.
+
+    Args:
+        model: in eval mode; :func:`can_edit` holds.
+        twins: the questions, their scenes and twins.
+        trace: of the unedited pass.
+        removed: what the model saw of the pictures with one digit removed.
+    """
+    batch, looks = twins.batch, trace.looks_of_total
+    seen = SeenPictures(model, twins.images)
+    cells = {look.name: _cells(trace, look, twins) for look in looks}
+    possible = torch.stack([each.is_possible for each in cells.values()]).all(0)  # (B,)
+    other = baselines.derangement(batch.scene).to(batch.scene.device) if can_exchange(batch.scene) else None  # (B,)
+    own = {look.name: _weights(look) for look in looks}
+
+    edits: dict[str, Callable[[Look], Tensor]] = {
+        "zero_target": lambda look: _weights(look.edit(cells[look.name].target)),
+        "zero_random": lambda look: _weights(look.edit(cells[look.name].random)),
+        "zero_heaviest": lambda look: _weights(look.edit(cells[look.name].heaviest)),
+        "keep_target": lambda look: _weights(look.edit(~cells[look.name].target)),
+        "keep_random": lambda look: _weights(look.edit(~cells[look.name].random)),
+        "move": lambda look: _weights(look.edit(cells[look.name].target, onto=cells[look.name].other)),
+        "even": lambda look: evened(_weights(look)),
+        "permuted": lambda look: permuted(_weights(look)),
+    }
+    if other is not None:
+        edits["exchanged"] = lambda look: _weights(look)[other]
+
+    def answered(attention: dict[str, Tensor]) -> Tensor:
+        return seen.ask(batch.query, twins.scene, attention=attention)["logits"].argmax(-1)  # (B,)
+
+    alone = replace(
+        batch.layout, present=torch.zeros_like(batch.layout.present).scatter(1, batch.object[:, None], True)
+    )
+    before = answered(own)
+    pixels = {
+        REMOVED: removed.ask(batch.query, twins.number(twins.target))["logits"].argmax(-1),
+        ALONE: SeenPictures(model, as_float(render(alone))).ask(batch.query)["logits"].argmax(-1),
+    }
+    together = {name: answered({look.name: change(look) for look in looks}) for name, change in edits.items()} | pixels
+    found = {"all": {name: torch.where(possible, ids, -1) for name, ids in together.items()}}
+    names = [look.name for look in looks]
+    if len(looks) > 1:
+        for number, look in enumerate(looks):
+            earlier = {name: own[name] for name in names[:number]}
+            later = {name: own[name] for name in names[number + 1 :]}
+            for way, kept in (("recomputed", {}), ("frozen", later)):
+                if way == "frozen" and not later:
+                    continue  # there is nothing after the last one
+                found[f"{look.name}, later {way}" if later else look.name] = {
+                    name: answered({**earlier, look.name: edits[name](look), **kept})
+                    for name in ONE_LOOK
+                    if name in edits
+                }
+    truth = {"move": batch.layout.colour.gather(1, twins.other[:, None]).squeeze(1)}
+    scores = EditScores()
+    scores.add(before, batch.label, batch.scene, found, truths=truth)
+    return scores
+
+
+def _cells(trace: AttentionTrace, look: Look, twins: SceneTwins) -> _Cells:
+    """The cells of a look on the target, on the other digit, and as many elsewhere."""
+    weights = _weights(look)  # (B,h,w)
+    size, grid = (twins.masks.shape[-2], twins.masks.shape[-1]), (weights.shape[-2], weights.shape[-1])
+    frame = trace.frame_on(look, size).to(weights.device)
+    frame = frame[0] if frame.dim() == 3 and bool((frame == frame[:1]).all()) else frame
+    on = [cells_on(twins.masks[twins.scene, slot], frame, grid) for slot in (twins.target, twins.other)]
+    target, other = on[0], on[1] & ~on[0]  # (B,h,w)
+    count = target.sum(dim=(-2, -1))  # (B,)
+    chance = torch.rand(weights.shape, generator=torch.Generator().manual_seed(0)).to(weights.device)  # (B,h,w)
+    return _Cells(
+        target=target,
+        other=other,
+        random=chosen_cells(chance, ~target, count),
+        heaviest=chosen_cells(weights, ~target, count),
+        is_possible=2 * count <= grid[0] * grid[1],
+    )
+
+
+def _weights(look: Look) -> Tensor:
+    if look.weights is None:
+        raise ValueError(f"look '{look.name}' has no weights")  # can_edit has been asked
+    return look.weights

@@ -1,0 +1,133 @@
+"""Edited attention of two toys on real scenes: one whose answer is what its map weighs, one whose answer ignores it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade.data.scenes.palette import COLOURS, rgb
+from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.scene_twin_scores import twin_scores
+from saccade.models.base import Given, QueryModel, Raw
+from saccade.models.hattnet import HAttNetConfig, HAttNetModel
+from saccade.trace import Look
+
+CELL = 5
+
+
+class Weighing(QueryModel):
+    """Its answer is the colour nearest to Σ weights · pixels, so it rests on its map and on nothing else.
+
+    It looks at the cells of the digit asked for, where it recognises the scene; else evenly.
+    """
+
+    def __init__(self, batch: SceneBatch) -> None:
+        super().__init__()
+        self.anchor = nn.Parameter(torch.zeros(1))
+        masks = F.avg_pool2d(batch.layout.masks().float(), CELL)  # (B,N,20,20)
+        self.places = {_key(image): row for row, image in enumerate(batch.images)}
+        self.masks, self.classes = masks, batch.layout.classes.where(batch.layout.present, -1)
+        self.palette = F.normalize(rgb(torch.arange(len(COLOURS)), torch.zeros(5, dtype=torch.int64)).float(), dim=1)
+
+    @property
+    def look_names(self) -> tuple[str, ...]:
+        return ("cell",)
+
+    def encode(self, images: Tensor) -> Tensor:
+        return images
+
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+        features = F.avg_pool2d(encoding, CELL)  # (B,3,20,20)
+        own = torch.stack([self.aim(image, int(asked)) for image, asked in zip(encoding, query)])  # (B,20,20)
+        given = self.given(attention, "cell", own.shape)
+        weights = own if given is None else given
+        return {"logits": self.answer(features, weights), "cell.weights": weights}
+
+    def aim(self, image: Tensor, query: int) -> Tensor:
+        row = self.places.get(_key(image))
+        side = image.shape[-1] // CELL
+        if row is None or not bool((self.classes[row] == query).any()):
+            return torch.full((side, side), 1 / side**2)
+        mask = self.masks[row, int((self.classes[row] == query).nonzero()[0])]
+        mask = mask * (mask > min(0.25, 0.99 * float(mask.max())))  # cells that lie on the digit
+        return mask / mask.sum()
+
+    def answer(self, features: Tensor, weights: Tensor) -> Tensor:
+        context = torch.einsum("bchw,bhw->bc", features, weights)  # (B,3)
+        return 20 * F.normalize(context, dim=1) @ self.palette.T
+
+    def looks(self, raw: Raw) -> tuple[Look, ...]:
+        frame = torch.tensor([[CELL, 0.0, 0.0], [0.0, CELL, 0.0]], dtype=torch.float64)
+        return (Look("cell", "soft", "multiplier", raw["cell.weights"], norm="softmax", frame=frame),)
+
+
+class Ignoring(Weighing):
+    """Shows the same map and answers by all pixels alike."""
+
+    def answer(self, features: Tensor, weights: Tensor) -> Tensor:
+        return super().answer(features, torch.ones_like(weights))
+
+
+def _key(image: Tensor) -> bytes:
+    return image.contiguous().numpy().tobytes()
+
+
+@pytest.fixture(scope="module")
+def batch() -> SceneBatch:
+    return SceneData(SceneDataConfig(glyphs="pack"), "test").take(torch.arange(0, 90, 3))
+
+
+@torch.inference_mode()
+def found(model: QueryModel, batch: SceneBatch) -> dict:
+    return twin_scores(model.eval(), batch).summary()["model"]
+
+
+def test_an_answer_that_rests_on_its_map_goes_with_it(batch: SceneBatch):
+    model = found(Weighing(batch), batch)
+    changed, right = model["edits"]["changed"]["all"], model["edits"]["right"]["all"]
+    assert model["scores"]["edit_necessity"] > 0.8
+    assert model["scores"]["edit_sufficiency"] == pytest.approx(1, abs=0.1)
+    assert model["baselines"]["random_cells"]["edit_necessity"] < 0.05
+    assert model["baselines"]["random_cells"]["edit_sufficiency"] < 0.6
+    assert changed["keep_target"] == 0  # its weights lie there alone
+    assert right["move"] > 0.85  # it tells the colour of the digit that the weights went to
+    assert changed["exchanged"] > 0.5
+    assert model["counts"]["edit_necessity"] > 20
+
+
+def test_an_answer_that_ignores_its_map_stays(batch: SceneBatch):
+    model = found(Ignoring(batch), batch)
+    changed = model["edits"]["changed"]["all"]
+    edits = [name for name in changed if name not in ("target_removed", "target_alone")]
+    assert len(edits) == 9
+    assert all(changed[name] == 0 for name in edits)
+    assert model["scores"]["edit_necessity"] == 0
+    rival = model["baselines"]["random_cells"]["edit_sufficiency"]
+    assert model["scores"]["edit_sufficiency"] == rival  # any cells will do
+
+
+def test_looks_are_edited_together_and_alone():
+    torch.manual_seed(0)
+    few = SceneData(SceneDataConfig(glyphs="pack"), "test").take(torch.arange(0, 60, 6))
+    edits = found(HAttNetModel(HAttNetConfig(channels=4, hidden=4)), few)["edits"]
+    alone = [f"stage{n}, later {way}" for n in (1, 2, 3) for way in ("recomputed", "frozen")]
+    assert list(edits["changed"]) == ["all", *alone, "stage4"]
+    assert set(edits["changed"]["stage4"]) == {"zero_target", "even", "permuted", "exchanged"}
+
+
+def test_later_looks_are_computed_again_or_kept(batch: SceneBatch):
+    """Of one look that is edited, the later ones change if they are computed again, and not if they are frozen."""
+    torch.manual_seed(0)
+    model = HAttNetModel(HAttNetConfig(channels=4, hidden=4)).eval()
+    images, query = batch.images[:4], batch.query[:4]
+    with torch.inference_mode():
+        first = model(images, query).trace
+        shut = first.look("stage1").edit(torch.ones(49, 49, dtype=torch.bool)).weights
+        again = model(images, query, attention={"stage1": shut}).trace
+        later = {name: first.look(name).weights for name in ("stage2", "stage3", "stage4")}
+        frozen = model(images, query, attention={"stage1": shut, **later}).trace
+    assert not torch.allclose(again.look("stage4").weights, later["stage4"])
+    assert torch.equal(frozen.look("stage4").weights, later["stage4"])
+    assert again.look("stage1").weights.abs().sum() == 0  # a gate is not scaled

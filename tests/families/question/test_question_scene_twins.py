@@ -1,0 +1,314 @@
+"""Scenes rendered again, and the scores of maps of models whose truth is known: one that knows, noise, a blind one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+import torch.nn.functional as F
+from attribute_stubs import COLOURS, SIZE
+from torch import Tensor, nn
+
+from saccade.backbones import small_stack
+from saccade.data.scenes.free_ground import free_places
+from saccade.data.scenes.layout import SceneLayout
+from saccade.errors import ConfigError
+from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.scene_scores import score_scenes
+from saccade.families.question.scene_task import SceneTask
+from saccade.families.question.scene_twin_scores import coarsest_cell, twin_scores
+from saccade.families.question.scene_twins import ALIKE, SceneTwins
+from saccade.families.question.table_task import TableTask
+from saccade.metrics.maps.baselines import seen_by_cells
+from saccade.metrics.maps.grids import Grid, Grids
+from saccade.models.base import QueryModel, Raw
+from saccade.models.io.card import model_card
+from saccade.models.io.facts import ModelFacts, Score
+from saccade.models.soft import SoftConfig, SoftModel
+from saccade.show.score_tables import score_tables
+from saccade.trace import Look
+
+N, LEAST = 44, 16
+
+
+class Knowing(QueryModel):
+    """Recognises scenes and their twins by their pixels; names the colour asked for, looks at its best 4×4 cell."""
+
+    def __init__(self, batch: SceneBatch) -> None:
+        super().__init__()
+        self.anchor = nn.Parameter(torch.zeros(1))
+        stack = small_stack(channels=1)
+        self.frame, self.grid = stack.frames["stage4"], stack.grid(SIZE)["stage4"]
+        self.footprint = seen_by_cells(torch.ones(1, *SIZE, dtype=torch.bool), self.frame, self.grid)[0]  # (4,4)
+        twins = SceneTwins(batch, LEAST)
+        scene, obj = twins.layout.present.nonzero().unbind(1)
+        each = twins.layout[scene]
+        often = torch.arange(len(obj)).repeat_interleave(twins.ways)
+        steps = torch.arange(1, COLOURS).repeat(len(obj))
+        old = each.colour.gather(1, obj[:, None]).squeeze(1)
+        self.known: dict[bytes, tuple[Tensor, Tensor, Tensor]] = {}
+        self._learn(twins.images, twins.layout)
+        self._learn(twins.moved, each.move(obj, twins.places.x, twins.places.y))
+        self._learn(twins.removed, each.remove(obj))
+        self._learn(twins.recoloured, each[often].recolour(obj[often], (old[often] + steps) % COLOURS))
+
+    def _learn(self, images: Tensor, layout: SceneLayout) -> None:
+        classes = layout.classes.where(layout.present, -1)  # (P,N)
+        for image, *told in zip(images, layout.masks(), classes, layout.colour):
+            self.known[image.contiguous().numpy().tobytes()] = tuple(told)
+
+    def encode(self, images: Tensor) -> Tensor:
+        return images
+
+    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+        seen = [self.see(self.known[image.contiguous().numpy().tobytes()], int(q)) for image, q in zip(encoding, query)]
+        answer, weights = (torch.stack(column) for column in zip(*seen))
+        return {"logits": 30.0 * F.one_hot(answer, COLOURS), "cell.weights": weights}
+
+    def see(self, scene: tuple[Tensor, Tensor, Tensor], query: int) -> tuple[Tensor, Tensor]:
+        masks, classes, colour = scene
+        at = (classes == query).nonzero().flatten()
+        if not len(at):
+            return torch.tensor(0), torch.full(self.grid, 1 / 16)
+        seen = seen_by_cells(masks[at], self.frame, self.grid)[0] / self.footprint  # (4,4)
+        return colour[at[0]], F.one_hot(seen.flatten().argmax(), 16).float().view(self.grid)
+
+    def looks(self, raw: Raw) -> tuple[Look, ...]:
+        return (Look("cell", "soft", "multiplier", raw["cell.weights"], norm="softmax", frame=self.frame),)
+
+
+class Noisy(QueryModel):
+    """Answers as another model does, and shows noise for its map."""
+
+    def __init__(self, seer: Knowing) -> None:
+        super().__init__()
+        self.seer = seer
+
+    def encode(self, images: Tensor) -> Tensor:
+        return images
+
+    def looks(self, raw: Raw) -> tuple[Look, ...]:
+        return self.seer.looks(raw)
+
+    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+        raw = self.seer.ask(encoding, query)
+        return raw | {"cell.weights": torch.rand_like(raw["cell.weights"]).flatten(1).softmax(1).view(-1, 4, 4)}
+
+
+class Blind(QueryModel):
+    """Looks at what is bright and answers the channel that is brightest in all, whatever is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.anchor = nn.Parameter(torch.zeros(1))
+
+    def encode(self, images: Tensor) -> Tensor:
+        return images
+
+    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+        mean = encoding.mean(dim=(2, 3))  # (B,3)
+        weights = F.avg_pool2d(encoding.amax(1, keepdim=True), 10).squeeze(1)  # (B,10,10)
+        return {"logits": 20 * F.pad(mean, (0, 2)), "cell.weights": weights / weights.sum(dim=(1, 2), keepdim=True)}
+
+    def looks(self, raw: Raw) -> tuple[Look, ...]:
+        frame = torch.tensor([[10.0, 0.0, 0.0], [0.0, 10.0, 0.0]], dtype=torch.float64)
+        return (Look("cell", "soft", "multiplier", raw["cell.weights"], norm="softmax", frame=frame),)
+
+
+@pytest.fixture(scope="module")
+def data() -> SceneData:
+    return SceneData(SceneDataConfig(glyphs="pack"), "test")
+
+
+@pytest.fixture(scope="module")
+def batch(data: SceneData) -> SceneBatch:
+    return data.take(torch.arange(N))
+
+
+@pytest.fixture(scope="module")
+def twins(batch: SceneBatch) -> SceneTwins:
+    return SceneTwins(batch, LEAST)
+
+
+@pytest.fixture(scope="module")
+def seer(batch: SceneBatch) -> Knowing:
+    return Knowing(batch).eval()
+
+
+@pytest.fixture(scope="module")
+def knowing(seer: Knowing, batch: SceneBatch) -> dict:
+    return twin_scores(seer, batch).summary()
+
+
+# ---------------------------------------------------------------- twins
+
+
+def test_moved_digits_lie_on_free_ground_far_enough_away(twins: SceneTwins):
+    scene, obj = twins.layout.present.nonzero().unbind(1)
+    found = twins.places.found
+    assert 0.5 < found.double().mean() < 1
+    x, y = (column[scene, obj] for column in (twins.layout.x, twins.layout.y))
+    step = torch.maximum((twins.places.x - x).abs(), (twins.places.y - y).abs())
+    assert (step[found] >= LEAST).all()
+    assert (step[~found] == 0).all()
+    everything = twins.masks.any(1)[scene]  # (P,H,W), the old place included
+    assert not (everything & twins.moved_masks)[found].any()
+    old = twins.masks[scene, obj]
+    assert torch.equal(old.sum(dim=(1, 2)), twins.moved_masks.sum(dim=(1, 2)))  # the same digit, whole
+    where_changed = (twins.moved != twins.images[scene]).any(1)  # (P,H,W)
+    assert not (where_changed & ~(old | twins.moved_masks)).any()
+
+
+def test_no_free_place_is_overlooked(twins: SceneTwins):
+    """By trying: of three scenes, whether the first digit fits anywhere."""
+    layout = twins.layout[torch.arange(3)]
+    obj = torch.zeros(3, dtype=torch.int64)
+    for least in (LEAST, 60):
+        found = free_places(layout, obj, least).found
+        for row in range(3):
+            side, mask = int(layout.side[row, 0]), layout.mask_of(obj)[row]
+            x, y = int(layout.x[row, 0]), int(layout.y[row, 0])
+            patch, taken = mask[y : y + side, x : x + side], twins.masks[row].any(0)
+            fits = any(
+                not bool((taken[top : top + side, left : left + side] & patch).any())
+                for top in range(101 - side)
+                for left in range(101 - side)
+                if max(abs(top - y), abs(left - x)) >= least
+            )
+            assert bool(found[row]) == fits
+
+
+def test_every_digit_is_removed_and_gets_every_other_colour(twins: SceneTwins):
+    scene, obj = twins.layout.present.nonzero().unbind(1)
+    mask = twins.masks[scene, obj]
+    assert (twins.removed.amax(1)[mask] == 0).all()  # black
+    ways = twins.recoloured.unflatten(0, (-1, twins.ways))  # (P,K,3,H,W)
+    where_changed = (ways != twins.images[scene][:, None]).any(2)  # (P,K,H,W)
+    assert where_changed.flatten(2).any(2).all()
+    assert not (where_changed & ~mask[:, None]).any()
+    flat = ways.flatten(2)
+    assert all(not torch.equal(flat[:, one], flat[:, two]) for one in range(4) for two in range(one))
+
+
+def test_the_other_digit_is_another_one_of_like_area(twins: SceneTwins):
+    truth = twins.truth()
+    assert (twins.other != twins.target).all()
+    assert not (truth.target & truth.other).any()
+    area = [mask.sum(dim=(1, 2)).double() for mask in (truth.target, truth.other)]
+    ratio = (area[0] / area[1]).log().abs().exp()
+    assert torch.equal(truth.is_alike, ratio <= ALIKE)
+    assert truth.is_alike.double().mean() > 0.7
+    assert truth.has_moved.double().mean() > 0.6
+
+
+def test_moves_are_as_long_as_a_cell_of_the_coarsest_grid():
+    frames = [torch.tensor([[step, 0.0, 0.0], [0.0, step, 0.0]]) for step in (2.0, 15.5)]
+    assert coarsest_cell(Grids(tuple(Grid(frame, (4, 4)) for frame in frames), "product")) == 16
+    assert coarsest_cell(None) == 10
+
+
+def test_batches_cut_no_scene(data: SceneData):
+    parts = data.by_scene(torch.arange(0, 120, 2), 20)
+    assert torch.equal(torch.cat(parts), torch.arange(0, 120, 2))
+    assert all(len(part) >= 20 for part in parts)
+    scenes = [set(data.take(part).scene.tolist()) for part in parts]
+    assert not any(scenes[one] & scenes[two] for one in range(len(parts)) for two in range(one))
+    assert data.by_scene(torch.arange(0), 20) == []
+
+
+# ---------------------------------------------------------------- scores of models that are known
+
+
+def test_a_model_that_knows_has_what_its_grid_allows(knowing: dict):
+    scene, model = knowing["scene"], knowing["model"]
+    for name in ("map_follow", "map_turn", "map_specific", "map_hold"):
+        assert scene["scores"][name] == pytest.approx(scene["baselines"]["grid_oracle"][name], abs=1e-5)
+    assert scene["scores"]["map_follow"] > 0.1
+    assert scene["scores"]["map_hold"] == pytest.approx(1)
+    assert model["scores"]["cause_top"] == pytest.approx(model["baselines"]["grid_oracle"]["cause_top"])
+    assert model["scores"]["misplaced"] == pytest.approx(model["baselines"]["grid_oracle"]["misplaced"], abs=1e-5)
+    assert model["baselines"]["target_mask"]["cause_top"] == 1  # its answer rests on what is asked for
+    assert model["baselines"]["target_mask"]["misplaced"] == 0
+    assert scene["baselines"]["foreground"]["map_follow"] > 2 * scene["scores"]["map_follow"]
+    assert model["counts"]["cause_top"] == N
+    assert scene["counts"]["map_follow"] < N  # not every digit finds free ground
+
+
+def test_maps_that_never_move_say_nothing(knowing: dict):
+    for name in ("uniform", "centre_gaussian"):
+        found = knowing["scene"]["baselines"][name]
+        assert [found[score] for score in ("map_follow", "map_turn", "map_specific")] == pytest.approx([0, 0, 0.5])
+    assert knowing["model"]["baselines"]["object_area"]["cause_top"] < 0.4
+    assert abs(knowing["scene"]["baselines"]["shuffled"]["map_turn"]) < 0.05
+
+
+def test_with_noise_for_maps_the_scores_fall(seer: Knowing, batch: SceneBatch, knowing: dict):
+    torch.manual_seed(0)
+    noise = twin_scores(Noisy(seer).eval(), batch).summary()
+    found, model = noise["scene"], noise["model"]
+    for name, expected in (("map_follow", 0), ("map_turn", 0), ("map_specific", 0.5)):
+        low, high = found["intervals"][name]
+        assert low <= expected <= high, name
+        assert found["scores"][name] < knowing["scene"]["scores"][name] - 0.05
+    assert model["scores"]["cause_top"] < 0.4 < 0.8 < knowing["model"]["scores"]["cause_top"]
+    assert model["scores"]["misplaced"] > 0.5 > knowing["model"]["scores"]["misplaced"]
+
+
+def test_a_model_that_ignores_the_question_has_nothing_about_the_scene(batch: SceneBatch):
+    found = twin_scores(Blind().eval(), batch).summary()
+    scene, model = found["scene"]["scores"], found["model"]
+    assert scene["map_turn"] == 0
+    assert abs(scene["map_follow"]) < 0.05
+    low, high = found["scene"]["intervals"]["map_specific"]
+    assert low <= 0.5 <= high
+    assert found["scene"]["baselines"]["target_mask"]["map_turn"] == pytest.approx(1)
+    # what is large and bright moves its answer: the map says so, the mask of the target does not
+    assert model["scores"]["cause_pairs"] > 0.7 > model["baselines"]["target_mask"]["cause_pairs"]
+    assert model["scores"]["misplaced"] < model["baselines"]["target_mask"]["misplaced"]
+
+
+# ---------------------------------------------------------------- results, tables, cards
+
+
+@pytest.fixture(scope="module")
+def result() -> dict:
+    found = SceneTask.evaluate(Blind().eval(), {"glyphs": "pack"}, "test", limit=60, sweeps=0, twins=20)
+    return {"model": "m", **found}
+
+
+def test_the_result_keeps_the_two_groups_apart(result: dict):
+    held = json.loads(json.dumps(result, allow_nan=False))["interventions"]
+    assert held["n"] == 20
+    assert set(held) == {"n", "scene", "model"}
+    assert not set(held["scene"]["scores"]) & set(held["model"]["scores"])
+    assert not {"map_follow", "cause_top"} & set(result["attention"])
+    captions = [table.caption for table in score_tables(result)]
+    assert {"maps of re-rendered scenes, about the scene", "maps of re-rendered scenes, about the model"} < set(
+        captions
+    )
+    mixed = [table for table in score_tables(result) if {"map turn", "cause top"} <= set(table.columns)]
+    assert not mixed
+
+
+def test_old_results_without_them_have_tables_and_cards(result: dict):
+    old = {name: value for name, value in result.items() if name != "interventions"}
+    assert not any("re-rendered" in table.caption for table in score_tables(old))
+    facts = {"architecture": "soft", "model": {}, "family": "question", "queries": (), "answers": ("a",)}
+    kept = {name: value for name, value in old.items() if name in Score.__dataclass_fields__}
+    assert "re-rendered" not in model_card(ModelFacts(**facts, scores=(Score(**kept),)))
+    card = model_card(ModelFacts(**facts, scores=(Score(**kept, interventions=result["interventions"]),)))
+    assert "Maps of re-rendered scenes, about the scene (mref test, n 20):" in card
+    lines = card.splitlines()
+    at = next(number for number, line in enumerate(lines) if "about the model" in line)
+    assert lines[at + 2].startswith("| who | cause_top | cause_pairs | misplaced | off_objects")
+    assert lines[at + 4].startswith("| this model | ")
+    assert any(line.startswith("| object_area | ") and line.endswith("– |") for line in lines[at:])
+
+
+def test_twins_are_asked_for(data: SceneData):
+    model = SoftModel(SoftConfig(channels=4, hidden=4, dropout=0.0)).eval()
+    assert "interventions" not in score_scenes(model, data, limit=40, sweeps=0).summary()
+    assert "interventions" not in SceneTask.evaluate(model, {"glyphs": "pack"}, "test", limit=40, sweeps=0, twins=0)
+    with pytest.raises(ConfigError, match="twins: photographs"):
+        TableTask.evaluate(model, {}, "test", queries=(), answers=(), twins=5)
