@@ -12,7 +12,7 @@ import saccade
 from saccade.errors import DISTRIBUTION
 
 PUBLIC = {
-    "load", "compare", "evaluate", "train", "average", "tour", "Predictor", "Sighting", "read_picture",
+    "load", "trace_of", "compare", "evaluate", "train", "average", "tour", "Predictor", "Sighting", "read_picture",
     "AttentionTrace", "Look", "Output", "Record", "read_record", "write_record",
     "SoftAttention", "AdditiveScorer",
     "SaccadeError", "ConfigError", "DataError", "CheckpointError", "OutputError", "MissingExtraError", "ShapeError",

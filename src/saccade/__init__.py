@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from saccade.record import Record, read_record, write_record
     from saccade.sighting import Sighting
     from saccade.trace import AttentionTrace, Look, Output
+    from saccade.tracing.trace_of import trace_of
     from saccade.verbs.average import average
     from saccade.verbs.compare import compare
     from saccade.verbs.evaluate import evaluate
@@ -62,6 +63,7 @@ __all__ = [
     "read_picture",
     "read_record",
     "tour",
+    "trace_of",
     "train",
     "write_record",
 ]
@@ -82,6 +84,7 @@ _HOMES = {
     "read_picture": "data.pictures.reading",
     "read_record": "record",
     "tour": "verbs.tour",
+    "trace_of": "tracing.trace_of",
     "train": "verbs.train",
     "write_record": "record",
 }

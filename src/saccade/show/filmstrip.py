@@ -103,13 +103,14 @@ def _total_in_words(trace: AttentionTrace) -> str:
     return (
         f"{trace.total} of {next(iter(base)):g} + mask"
         if base != {0.0} and len(base) == 1
-        else f"{trace.total} of all looks"
+        else f"{trace.total} of {'all' if len(trace.looks_of_total) == len(trace.looks) else len(trace.looks_of_total)} looks"
     )
 
 
 def _total_says_more(trace: AttentionTrace, acts: Sequence[Act]) -> bool:
     """Whether the total is a picture that has not been shown yet."""
-    return trace.total != "last" and len([act for act in acts if act.look.role != "input"]) > 1
+    parts = {look.name for look in trace.looks_of_total}
+    return trace.total != "last" and len([act for act in acts if act.look.name in parts]) > 1
 
 
 def _marked(image: Image.Image, marks: Sequence[Mark], original: Image.Image) -> Image.Image:
