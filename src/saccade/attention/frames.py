@@ -59,13 +59,15 @@ def frame_of(network: nn.Module, input_size: Size, *, channels: int | None = Non
     """
     height, width = geometry.checked_size(input_size)
     weight = next(network.parameters(), torch.empty(0))
-    picture = torch.zeros(1, channels or _channels_of(network), height, width, dtype=weight.dtype, device=weight.device)
+    shape = (1, channels or _channels_of(network), height, width)
     was_training = [module for module in network.modules() if module.training]
     network.eval()
-    moves = GridMoves(picture)
     try:
-        with torch.no_grad(), moves:
-            made = network(picture)
+        with torch.inference_mode(False), torch.no_grad():  # in inference mode torch does not say what a layer does
+            picture = torch.zeros(shape, dtype=weight.dtype, device=weight.device)
+            moves = GridMoves(picture)
+            with moves:
+                made = network(picture)
     finally:
         for module in was_training:
             module.training = True

@@ -162,7 +162,7 @@ class Gathering:
         kept = self._readings if is_reading else [*self._layers, *self._readings]
         count = self.reading_count if is_reading else self.layer_count
         chosen = [each for each in kept if self.wanted.is_chosen(each.number, count)]
-        if kept and not chosen:
+        if count and not any(self.wanted.is_chosen(number, count) for number in range(1, count + 1)):
             raise ConfigError(f"layers: the model has layers 1 to {count}, found {self.wanted.layers}")
         looks = [look for each in chosen for look in self._looks_of(each, head_mean=head_mean)] + self._derived()
         if not looks:
@@ -174,7 +174,7 @@ class Gathering:
 
         A text has calls of its own. What pools last is the answer's own look, whatever was computed before it.
         """
-        is_text = self.wanted.reader == "cross" and self._readings
+        is_text = self.wanted.reader == "text" and self._readings
         if not self._others or is_text or (self._ends_reading and not self.wanted.rollout):
             return
         odd = next((call.lead for call in self._seen if call.heads(self._batch) is None), None)

@@ -60,7 +60,7 @@ def trace_of(model: nn.Module, image: Any, **options: Any) -> AttentionTrace:
 
     Returns:
         Looks ``layer1.head1`` …, the class token's rows; of a pooling head ``pool.head1`` …, of a text's words
-        ``cross1.head1`` … with a step for each; its total is their mean. The answer (B,) where the model has classes.
+        ``text1.head1`` … with a step for each; its total is their mean. The answer (B,) where the model has classes.
 
     Raises:
         ConfigError: there is no honest look, and why.
@@ -112,13 +112,16 @@ def traced(
         rollout=rollout,
         pools_patches=pools_patches(part),
         most_layers=layers_of_vision(part),
-        reader="cross" if inputs else "pool",
+        reader="text" if inputs else "pool",
     )
-    moves = GridMoves(pictures)
-    gathered = Gathering(wanted, batch, network_size, moves, grid or patch_grid(part, network_size))
-    with _as_it_is(part), torch.no_grad(), moves, AttentionCalls(gathered.visit):
-        named = {"pixel_values": pictures} if of_transformers(part) else {}
-        output = part(**named, **(inputs or {})) if named else part(pictures, **(inputs or {}))
+    told_grid = grid or patch_grid(part, network_size)
+    with torch.inference_mode(False), torch.no_grad():  # in inference mode torch does not say what a layer does
+        pictures = pictures.clone() if pictures.is_inference() else pictures
+        moves = GridMoves(pictures)
+        gathered = Gathering(wanted, batch, network_size, moves, told_grid)
+        with _as_it_is(part), moves, AttentionCalls(gathered.visit):
+            named = {"pixel_values": pictures} if of_transformers(part) else {}
+            output = part(**named, **(inputs or {})) if named else part(pictures, **(inputs or {}))
     logits = logits_of(part, output, batch)
     meta = {
         "traced": type(whole).__name__,
@@ -126,7 +129,10 @@ def traced(
         "prefix_tokens": wanted.tokens.prefix,
         "layers": gathered.layer_count,
     }
-    looks = gathered.looks(head_mean=heads == "mean")
+    try:
+        looks = gathered.looks(head_mean=heads == "mean")
+    except ConfigError as error:
+        raise ConfigError(f"{type(whole).__name__}: {error}") from error
     derived = [look.name for look in looks if look.role == "derived"]
     trace = AttentionTrace(
         looks,
