@@ -15,6 +15,7 @@ BENCHMARKS = (
     "bench_startup.py",
     "bench_evaluate.py",
     "bench_look.py",
+    "bench_trace_of.py",
     "bench_memory.py",
     "bench_captions.py",
     "bench_multisets.py",

@@ -72,6 +72,18 @@ def test_the_guide_puts_attention_into_a_network_of_ones_own():
     assert names["look"].frame.tolist() == [[16, 0, -7.5], [0, 16, -7.5]]
 
 
+def test_the_guide_traces_a_transformer():
+    text = (ROOT / "docs" / "guide.md").read_text().partition("### The attention of a transformer that you have")[2]
+    block = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+    names = {}
+    exec(compile(block, "guide.md", "exec"), names)
+    trace = names["trace"]
+    assert len(trace.looks) == 3 * 4 + 1
+    assert trace.look("layer3.head1").weights.shape == (1, 14, 14)
+    assert trace.image_map("layer3.head1").shape == (1, 224, 224)
+    assert trace.look("rollout").role == "derived"
+
+
 PAGES = ("README.md", "CONTRIBUTING.md", "TESTING.md", *(f"docs/{name}.md" for name in ("guide", "papers", "results")))
 
 
