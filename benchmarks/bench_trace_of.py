@@ -1,8 +1,8 @@
 """What ``saccade.trace_of`` costs on a ViT-S/14 of 224 pixels (random weights), beside keeping all weights.
 
-Four ways take turns in one process: a plain forward pass; ``trace_of`` with the class token's rows; ``trace_of`` with all
-rows; and the usual way, attention computed eagerly and every layer's weights kept. Printed are the least processor time
-of several rounds, the bytes of the weights that are kept, and the largest tensor that a pass makes.
+Four ways take turns in one process: a plain forward pass; ``trace_of`` with the class token's rows; ``trace_of`` with
+all rows; and the usual way, attention computed eagerly and every layer's weights kept. Printed are the least processor
+time of several rounds, the bytes of the weights that are kept, and the largest tensor that a pass makes.
 
 python benchmarks/bench_trace_of.py --rounds 5 --batch 4
 """
@@ -36,6 +36,7 @@ class Block(nn.Module):
         self.is_eager = False
 
     def forward(self, tokens: Tensor) -> Tensor:
+        """(B,N,D) → (B,N,D)."""
         batch, count, _ = tokens.shape
         q, k, v = self.qkv(self.norms[0](tokens)).reshape(batch, count, 3, HEADS, -1).permute(2, 0, 3, 1, 4)
         if self.is_eager:
@@ -58,6 +59,7 @@ class ViT(nn.Module):
         self.blocks, self.head = nn.Sequential(*(Block() for _ in range(LAYERS))), nn.Linear(WIDTH, 1000)
 
     def forward(self, images: Tensor) -> Tensor:
+        """(B,3,H,W) → logits (B,1000)."""
         tokens = self.patches(images).flatten(2).transpose(1, 2)
         tokens = torch.cat([self.cls_token.expand(len(tokens), -1, -1), tokens], 1)
         return self.head(self.blocks(tokens)[:, 0])
