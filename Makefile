@@ -20,7 +20,7 @@ test: $(DEV) lint  ## lint, types, every test (without ImageNet weights some are
 	  $(BIN)/pytest -n 2 --dist loadfile $(COVER)
 	$(if $(COVER),@$(BIN)/coverage report | awk 'NR <= 12 || /^TOTAL/')
 
-test-extras: $(DEV)  ## what needs timm, in an environment of its own; says why where timm cannot be had
+test-extras: $(DEV)  ## what needs timm or transformers, in an environment of its own; says why where they cannot be had
 	tools/test_extras.sh
 
 quick: $(DEV)  ## the tests that take seconds

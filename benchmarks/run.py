@@ -16,6 +16,7 @@ BENCHMARKS = (
     "bench_evaluate.py",
     "bench_look.py",
     "bench_score.py",
+    "bench_trace_of.py",
     "bench_memory.py",
     "bench_captions.py",
     "bench_multisets.py",

@@ -12,8 +12,8 @@ import saccade
 from saccade.errors import DISTRIBUTION
 
 PUBLIC = {
-    "load", "example", "compare", "evaluate", "train", "average", "score", "tour", "Predictor", "Sighting",
-    "read_picture",
+    "load", "example", "trace_of", "compare", "evaluate", "train", "average", "score", "tour",
+    "Predictor", "Sighting", "read_picture",
     "AttentionTrace", "Look", "Output", "Record", "read_record", "write_record",
     "SoftAttention", "AdditiveScorer",
     "SaccadeError", "ConfigError", "DataError", "CheckpointError", "OutputError", "MissingExtraError", "ShapeError",

@@ -86,6 +86,18 @@ def test_the_guide_puts_attention_into_a_network_of_ones_own():
     assert names["look"].frame.tolist() == [[16, 0, -7.5], [0, 16, -7.5]]
 
 
+def test_the_guide_traces_a_transformer():
+    text = (ROOT / "docs" / "guide.md").read_text().partition("### The attention of a transformer that you have")[2]
+    block = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+    names = {}
+    exec(compile(block, "guide.md", "exec"), names)
+    trace = names["trace"]
+    assert len(trace.looks) == 3 * 4 + 1
+    assert trace.look("layer3.head1").weights.shape == (1, 14, 14)
+    assert trace.image_map("layer3.head1").shape == (1, 224, 224)
+    assert trace.look("rollout").role == "derived"
+
+
 PAGES = ("README.md", "CONTRIBUTING.md", "TESTING.md", *(f"docs/{name}.md" for name in ("guide", "papers", "results")))
 
 
@@ -127,8 +139,9 @@ def test_commands_name_verbs_options_recipes_phases_and_models_that_there_are(pa
         for name in told["recipe"] or [] if words[0] == "train" else []:
             recipe = load_recipe(name, protocol=told["protocol"], overrides=told["overrides"] or [])
             assert {*(told["phases"] or [])} <= {phase.name for phase in recipe.phases}, words
+        elsewhere = ("runs/", "timm:", "hf:")  # what a reader trained, and models of other libraries
         models = [told.get("model"), told.get("start"), *(told.get("models") or [])]
-        named = {model for model in models if isinstance(model, str) and not model.startswith("runs/")}
+        named = {model for model in models if isinstance(model, str) and not model.startswith(elsewhere)}
         assert named <= {*shipped()}, words
 
 

@@ -47,6 +47,8 @@ ALLOWED: dict[str, dict[str, str]] = {
     "attention/hard.py": {"hard": KIND_OF_LOOK},
     "attention/soft.py": {"soft": KIND_OF_LOOK},
     "looks.py": {"soft": KIND_OF_LOOK, "hard": KIND_OF_LOOK},
+    "tracing/asking.py": {"soft": KIND_OF_LOOK},
+    "tracing/gathering.py": {"soft": KIND_OF_LOOK},
     "cli/look.py": {"soft-mref": "the default of --model; any other name works the same"},
     "data/fetch.py": {"cifar10": "the list of all downloads by name"},
     "data/tables/recognised.py": {"causal": "the reader of folders that hold causal.json"},

@@ -43,7 +43,7 @@ CORE = {
 NETWORKS = {"attention", "backbones", "models"}
 AROUND = {"data", "losses", "metrics", "show"}
 FAMILIES = {"families", "families/shared"}
-HELD = {"tasks", "engine", "zoo", "recorded", "sighting", "predict", "probing", "scoring"}
+HELD = {"tasks", "engine", "zoo", "recorded", "sighting", "predict", "probing", "scoring", "tracing"}
 TOP = {"tour", "scene_tour", "page", "query_model", "reproduction"}
 """Files and folders of a family that stand above the rest of it."""
 ALLOWED: dict[str, set[str]] = {
@@ -85,13 +85,15 @@ ALLOWED: dict[str, set[str]] = {
     "probing": CORE | NETWORKS | AROUND | {"tasks"},
     # maps of strangers and their truth: it knows no model at all
     "scoring": CORE | AROUND,
+    # transformers that others wrote, watched while they run
+    "tracing": CORE | NETWORKS | {"data"} | FAMILIES,
     # a family: its data, losses, scores, task
     "families/*": CORE | NETWORKS | AROUND | FAMILIES | {"tasks"},
     # what a user holds
     "zoo": CORE | NETWORKS | AROUND | {"tasks", "engine"},
     "recorded": CORE | {"models", "engine"},
     "sighting": CORE | AROUND | FAMILIES,
-    "predict": CORE | NETWORKS | AROUND | FAMILIES | {"zoo", "sighting"},
+    "predict": CORE | NETWORKS | AROUND | FAMILIES | {"zoo", "sighting", "tracing"},
     "web": CORE | NETWORKS | AROUND | FAMILIES | HELD,
     "verbs": CORE | NETWORKS | AROUND | FAMILIES | HELD | {"web"},
     # what a family adds to the tour, the page and the tables of papers uses all of that; nobody imports it by name

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from saccade.record import Record, read_record, write_record
     from saccade.sighting import Sighting
     from saccade.trace import AttentionTrace, Look, Output
+    from saccade.tracing.trace_of import trace_of
     from saccade.verbs.average import average
     from saccade.verbs.compare import compare
     from saccade.verbs.evaluate import evaluate
@@ -66,6 +67,7 @@ __all__ = [
     "read_record",
     "score",
     "tour",
+    "trace_of",
     "train",
     "write_record",
 ]
@@ -88,6 +90,7 @@ _HOMES = {
     "read_record": "record",
     "score": "verbs.score",
     "tour": "verbs.tour",
+    "trace_of": "tracing.trace_of",
     "train": "verbs.train",
     "write_record": "record",
 }

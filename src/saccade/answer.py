@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-AnswerKind = Literal["label", "labels", "sentence"]
+AnswerKind = Literal["label", "labels", "sentence", "none"]
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Answer:
 
     Calibrated where the model has a temperature, see ``raw``."""
     kind: AnswerKind = "label"
-    """One label; labels said one after the other; or the words of a sentence."""
+    """One label; labels said one after the other; the words of a sentence; none where the model has no head."""
     alternatives: tuple[tuple[str, float], ...] = ()
     """The other answers and their probabilities, likeliest first: all of them, or of very many the first few."""
     parts: tuple[tuple[str, float], ...] | None = None

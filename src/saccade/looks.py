@@ -19,7 +19,7 @@ from saccade.errors import DataError, ShapeError, nearest
 from saccade.short_repr import ShortRepr
 
 Kind = Literal["soft", "hard", "gate", "crop", "slots"]
-Role = Literal["multiplier", "mixture", "policy", "input", "crop"]
+Role = Literal["multiplier", "mixture", "policy", "input", "crop", "derived"]
 Norm = Literal["softmax", "sigmoid", "linear", "l2", "none"]
 
 
@@ -32,7 +32,8 @@ class Look(ShortRepr):
     kind: Kind
     """soft and hard attention over cells, a gate on a feature map, a crop, or slots of a memory."""
     role: Role
-    """What the weights do in the model: multiply features, mix predictions, choose, feed a layer, cut a region."""
+    """What the weights do in the model: multiply features, mix predictions, choose, feed a layer, cut a region. Derived
+    weights do nothing in it: they were computed from others, as attention rollout is."""
     weights: Tensor | None = None
     """(B,H,W) or (B,S); (B,T,H,W) or (B,T,S) when the act repeats. None for a crop: its map is its box."""
     norm: Norm = "none"
@@ -132,6 +133,8 @@ class Look(ShortRepr):
             (B,C) for soft, hard, mixture and slots, (B,T,C) with steps; (B,C,H,W) for a gate, (B,T,C,H,W) with steps;
             the crop (B,C,h,w) for a crop.
         """
+        if self.role == "derived":
+            raise DataError(f"look '{self.name}' was computed from other weights: it multiplied nothing in the model")
         if self.kind == "crop":
             if self.frame is None or self.grid is None:
                 raise ShapeError(f"crop '{self.name}'", "frame and grid", ())

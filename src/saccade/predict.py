@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from saccade.errors import CheckpointError, DataError
+from saccade.errors import CheckpointError, ConfigError, DataError
 from saccade.families import family
-from saccade.families.contract import load_target
+from saccade.families.contract import Family, load_target
 from saccade.families.reading import Item, Prepared, Reads
 from saccade.families.responder import Question, Responder, Response
 from saccade.likeness import Fit, Likeness
@@ -35,7 +35,16 @@ from saccade.zoo import resolve
 
 
 def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predictor:
-    """A trained model, from a zoo name, a model folder or a run folder."""
+    """A trained model, from a zoo name, a model folder or a run folder.
+
+    ``timm:NAME`` and ``hf:NAME`` are published vision transformers of other libraries, whose attention is traced.
+    """
+    if isinstance(name_or_path, str) and ":" in name_or_path:
+        from saccade.tracing.asking import is_published, published_parts
+
+        if is_published(name_or_path):
+            traced, told, reads, responder = published_parts(name_or_path, device)
+            return Predictor(traced, told, reads=reads, responder=responder)
     folder = resolve(name_or_path)
     model, facts = load_model(folder, device)
     own_name = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/
@@ -88,16 +97,35 @@ class Predictor:
         facts: what it may be asked, what it answers, and how inputs are prepared for it.
         name: what sightings call it.
         likeness: what the inputs that it learned from look like; None: not known.
+        reads: how inputs are read; by default as the family of the model does.
+        responder: who answers; by default that of the family.
     """
 
     def __init__(
-        self, model: AttentionModel, facts: ModelFacts, *, name: str = "", likeness: Likeness | None = None
+        self,
+        model: AttentionModel,
+        facts: ModelFacts,
+        *,
+        name: str = "",
+        likeness: Likeness | None = None,
+        reads: Reads | None = None,
+        responder: Responder | None = None,
     ) -> None:
         self.likeness = likeness
         self.model, self.facts, self.name = model.eval(), facts, name or facts.name or facts.architecture
-        self.family = family(facts.family)
-        self.reads: Reads = load_target(self.family.reads)
-        self.responder: Responder = load_target(self.family.responder)(self.family, self.model, facts, self.name)
+        self.reads: Reads = reads or load_target(self.family.reads)
+        self.responder: Responder = responder or self._own_responder()
+
+    def _own_responder(self) -> Responder:
+        made: Responder = load_target(self.family.responder)(self.family, self.model, self.facts, self.name)
+        return made
+
+    @cached_property
+    def family(self) -> Family:
+        """Of the model; a ConfigError where it is traced from another library and belongs to none."""
+        if not self.facts.family:
+            raise ConfigError(f"'{self.name}' comes from another library: saccade look shows it, and nothing else does")
+        return family(self.facts.family)
 
     @property
     def trained_on(self) -> str:

@@ -76,6 +76,11 @@ class Sighting:
         return self.said.text
 
     @property
+    def is_answered(self) -> bool:
+        """Whether there is an answer: a model without a head gives none."""
+        return self.said.kind != "none"
+
+    @property
     def confidence(self) -> float:
         """Probability of the answer, 0..1, calibrated where that is known; see :class:`~saccade.answer.Answer`."""
         return self.said.confidence
@@ -157,7 +162,7 @@ class Sighting:
         if self.is_caption:
             said = {"words": self.labels or (), "answer": self.answer}
             return word_strip(self.picture.image, self.trace, **{**said, **options})
-        answer = f"{self.answer} ({self.confidence:.0%})"
+        answer = f"{self.answer} ({self.confidence:.0%})" if self.is_answered else ""
         if has_glimpses(self.trace):
             read = {"labels": self.labels or (), "answer": answer}
             return glimpse_strip(self.picture.image, self.trace, **{**read, **options})
@@ -302,9 +307,9 @@ class Sighting:
             "model": self.model,
             **self._where(),
             "question": self.question,
-            "answer": self.answer,
+            "answer": self.answer if self.is_answered else None,
             **self._said(),
-            **self.said.how_sure(),
+            **(self.said.how_sure() if self.is_answered else {"confidence": None}),
             "fit": self.fit.to_json(),
             "alternatives": [[word, round(share, 6)] for word, share in self.alternatives],
             **self._on_the_way(),
@@ -415,20 +420,22 @@ class Sighting:
         name = self.source.name
         name = name if len(name) <= _SHOWN else f"…{name[-_SHOWN:]}"
         answer = self.answer if len(self.answer) <= _SHOWN else f"{self.answer[:_SHOWN]}…"
-        return f"Sighting({name}{asked}: {answer}, {self.confidence:.2f})"
+        said = f"{answer}, {self.confidence:.2f}" if self.is_answered else "no answer"
+        return f"Sighting({name}{asked}: {said})"
 
     def _repr_html_(self) -> str:
         asked = "" if self.question is None else f"{html.escape(self.question)} → "
         others = ", ".join(f"{html.escape(word)} {share:.0%}" for word, share in self.alternatives[:3])
         if not self.is_spatial:
             return self._slots_html(asked, others)
+        said = f"<b>{html.escape(self.answer)}</b> {self.confidence:.0%}" if self.is_answered else "no answer"
         shown, room = self._shown(), "100%" if self._is_strip else "400px"
         if not self._is_strip:
             shown.thumbnail((_INLINE, _INLINE))  # a photograph at full size would swell the notebook by megabytes
         return (
             f'<figure style="margin:0"><img alt="where {html.escape(self.model)} looked" '
             f'src="{data_url(png_bytes(shown))}" style="max-width:{room}">'
-            f"<figcaption>{asked}<b>{html.escape(self.answer)}</b> {self.confidence:.0%}"
+            f"<figcaption>{asked}{said}"
             f"{f' <small>({others})</small>' if others else ''}"
             f"{f'<div><b>{html.escape(self.fit.warning)}</b></div>' if self.fit.warning else ''}</figcaption></figure>"
         )

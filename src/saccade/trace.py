@@ -195,10 +195,11 @@ class AttentionTrace(ShortRepr):
     def looks_of_total(self) -> tuple[Look, ...]:
         """The looks on the picture that the total is made of, in order.
 
-        What was fed to a layer is left aside; so is what was drawn from, where there is something that was attended.
+        What was fed to a layer is left aside; so is what was drawn from or derived, where there is something that was
+        attended.
         """
         shown = [look for look in self.looks if look.is_spatial and look.role != "input"]
-        return tuple([look for look in shown if look.role != "policy"] or shown)
+        return tuple([look for look in shown if look.role not in ("policy", "derived")] or shown)
 
     def _total_map(self, size: geometry.Size, laid: Mapping[str, Tensor] | None = None) -> Tensor:
         """Every act that is active, in order, combined as ``total`` says; (B,H,W). ``laid``: maps that are known."""

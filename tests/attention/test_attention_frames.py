@@ -161,3 +161,10 @@ def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     names = runpy.run_path(str(example))
     assert names["where"].shape == (1, 224, 224)
     assert Image.open("own_network.png").size == (448, 448)  # small pictures are enlarged
+
+
+def test_a_frame_is_found_inside_inference_mode_too() -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 3, 2, 1), nn.ReLU(), nn.MaxPool2d(2))
+    with torch.inference_mode():
+        frame = frame_of(network, (32, 32))
+    assert frame[0].tolist() == [4.0, 0.0, -0.5]

@@ -59,13 +59,15 @@ def frame_of(network: nn.Module, input_size: Size, *, channels: int | None = Non
     """
     height, width = geometry.checked_size(input_size)
     weight = next(network.parameters(), torch.empty(0))
-    picture = torch.zeros(1, channels or _channels_of(network), height, width, dtype=weight.dtype, device=weight.device)
+    shape = (1, channels or _channels_of(network), height, width)
     was_training = [module for module in network.modules() if module.training]
     network.eval()
-    moves = _Moves(picture)
     try:
-        with torch.no_grad(), moves:
-            made = network(picture)
+        with torch.inference_mode(False), torch.no_grad():  # in inference mode torch does not say what a layer does
+            picture = torch.zeros(shape, dtype=weight.dtype, device=weight.device)
+            moves = GridMoves(picture)
+            with moves:
+                made = network(picture)
     finally:
         for module in was_training:
             module.training = True
@@ -90,13 +92,17 @@ def frame_of(network: nn.Module, input_size: Size, *, channels: int | None = Non
 # ---------------------------------------------------------------- what each operation does to the grid
 
 
-class _Moves(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class GridMoves(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Keeps for each tensor that came of ``picture`` its grid (h, w) and the frame of that."""
 
     def __init__(self, picture: Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         size = (picture.shape[-2], picture.shape[-1])
         self._known: dict[int, tuple[Tensor, Size, Tensor]] = {id(picture): (picture, size, geometry.identity())}
+
+    def stop(self) -> None:
+        """Keep nothing from here on, and forget what was kept: it holds every tensor since the picture."""
+        self._known.clear()
 
     def told(self, tensor: Tensor) -> tuple[Size, Tensor]:
         """Grid and frame of ``tensor``."""
@@ -110,6 +116,8 @@ class _Moves(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         """Run ``func``; what it makes has the grid of an input, of its own shape if there is one, moved by the step."""
         made = func(*args, **(kwargs or {}))
+        if not self._known:
+            return made
         inputs = [each for each in tree_flatten((args, kwargs))[0] if isinstance(each, Tensor)]
         known = [self._known[id(each)] for each in inputs if id(each) in self._known]
         if not known:

@@ -61,13 +61,13 @@ def timm_stages(name: str) -> Stages:
 def timm_weights(name: str) -> dict[str, Tensor]:
     """The published weights of the timm model ``name``, as timm's own client finds or downloads them."""
     with torch.random.fork_rng(devices=[]):  # building draws weights that are replaced at once
-        _checked(name)  # before the hub is asked
+        timm_with(name)  # before the hub is asked
         with from_hub(f"the weights of timm:{name}"):
             network = _features(name, pretrained=True)
         return dict(_as_stages(network, name).state_dict())
 
 
-def _checked(name: str) -> Any:
+def timm_with(name: str) -> Any:
     """The module timm, if it has the model ``name``."""
     timm = _timm()
     if not name:
@@ -81,7 +81,7 @@ def _checked(name: str) -> Any:
 
 def _features(name: str, *, pretrained: bool) -> Any:
     """The timm model ``name`` as a network that returns its feature maps."""
-    timm = _checked(name)
+    timm = timm_with(name)
     try:
         return timm.create_model(name, pretrained=pretrained, features_only=True)
     except (RuntimeError, AttributeError, AssertionError, TypeError, OSError) as error:
@@ -96,13 +96,13 @@ def _timm() -> Any:
         return importlib.import_module("timm")
     except ModuleNotFoundError as error:
         found = "it is not installed" if error.name == "timm" else f"timm does not load ({error})"
-        raise MissingExtraError("a timm backbone", "timm", found) from error
+        raise MissingExtraError("a timm model", "timm", found) from error
     except (ImportError, RuntimeError) as error:  # "operator torchvision::nms does not exist"
         found = (
             f"the torchvision here does not fit torch {torch.__version__} ({error}). Install the torchvision that was "
             "built for this torch, from the index that torch came from; then"
         )
-        raise MissingExtraError("a timm backbone", "timm", found) from error
+        raise MissingExtraError("a timm model", "timm", found) from error
 
 
 def _as_stages(network: Any, name: str) -> Stages:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.options import Ask, Beam, Device, Json, LengthPenalty, OutFolder, Quiet
+from saccade.cli.options import Ask, Beam, Device, Json, LengthPenalty, Offline, OutFolder, Quiet
 from saccade.cli.terminal import bar, places, print_json, print_slots, print_table, remark, warn
 from saccade.data.files import left_out, several
 
@@ -37,7 +37,9 @@ def look(
         str | None,
         typer.Option("--example", help="A shipped picture; 'list' names them.", show_default="none"),
     ] = None,
-    model: Annotated[str, typer.Option("--model", "-m", help="Zoo name, model folder or run folder.")] = "soft-mref",
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="Zoo name, model folder, run folder, timm:NAME or hf:NAME.")
+    ] = "soft-mref",
     ask: Ask = None,
     out: OutFolder = None,
     filmstrip: Annotated[
@@ -56,6 +58,17 @@ def look(
         int | None, typer.Option("--captions", help="Captions of each picture.", min=1, show_default="1")
     ] = None,
     length_penalty: LengthPenalty = None,
+    layers: Annotated[
+        str | None,
+        typer.Option(
+            "--layers", help="Of timm:NAME and hf:NAME: last, all, or numbers as 1,6,12.", show_default="last"
+        ),
+    ] = None,
+    rollout: Annotated[
+        bool | None,
+        typer.Option("--rollout", help="Of these, attention rollout too: derived, not used.", show_default="off"),
+    ] = None,
+    offline: Offline = False,
     batch: Annotated[int, typer.Option("--batch", help="How many go through the model together.", min=1)] = 32,
     json: Json = False,
     device: Device = "auto",
@@ -63,6 +76,8 @@ def look(
 ) -> None:
     """Answer, confidence, and where the model looked; a model that takes no question needs no --ask.
 
+    timm:NAME and hf:NAME are vision transformers of other libraries with their published weights: the heads of the last
+    layer show what its class token, or its pooling head, looked at. One without a head gives no answer.
     Of a story, a table says how much weight each look laid on each sentence.
     With --out, each picture gets its looks (PNG) and a record (JSON + safetensors). --json prints one object a line.
     Pictures that cannot be read, or take longer than a minute to decode, are reported on stderr and skipped; the exit
@@ -77,6 +92,11 @@ def look(
         _list_examples(json)
         return
     paths = _wanted(paths or [], example)
+    wanted = None if layers is None else layers_of(layers)
+    if offline:
+        from saccade.backbones.hub import work_offline
+
+        work_offline()
     wake_cuda(device)  # both before torch is imported, which takes a second
     if not all(path.endswith(".txt") for path in paths):
         start_ahead()
@@ -116,6 +136,8 @@ def look(
         beam=beam,
         captions=captions,
         length_penalty=length_penalty,
+        layers=wanted,
+        rollout=rollout,
     )
     with bar("looking", len(files), shown=not quiet and not json and len(files) > 1) as update:
         for seen in sightings:
@@ -182,7 +204,8 @@ def _rows(seen: Sighting) -> list[tuple[object, ...]]:
         ]
     second = f"{seen.alternatives[0][0]} {seen.alternatives[0][1]:.1%}" if seen.alternatives else None
     looked_at = places(seen.looked_at) if seen.looked_at else seen.top_slot
-    return [(seen.source.name, seen.question, seen.answer, f"{seen.confidence:.1%}", second, looked_at, _fit(seen))]
+    said = (seen.answer, f"{seen.confidence:.1%}") if seen.is_answered else (None, None)
+    return [(seen.source.name, seen.question, *said, second, looked_at, _fit(seen))]
 
 
 def _fit(seen: Sighting) -> str:
@@ -198,6 +221,22 @@ def _print_ways(thing: str, ways: Sequence[Sighting]) -> None:
         for seen in ways
     ]
     print_table("what each step says", (thing, *names, "all together"), rows)
+
+
+def layers_of(text: str) -> str | list[int]:
+    """Layers as ``trace_of`` takes them, of what the user wrote.
+
+    >>> layers_of("last"), layers_of("1,6,-1")
+    ('last', [1, 6, -1])
+    """
+    from saccade.errors import ConfigError
+
+    if text in ("last", "all"):
+        return text
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError as error:
+        raise ConfigError(f"--layers: expected last, all, or numbers as 1,6,12, found '{text}'") from error
 
 
 def _warn_of(seen: Sighting) -> None:

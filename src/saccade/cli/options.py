@@ -26,3 +26,4 @@ LengthPenalty = Annotated[
     float | None,
     typer.Option("--length-penalty", help="Captions are ranked by log p / length^this.", show_default="0"),
 ]
+Offline = Annotated[bool, typer.Option("--offline", help="Fetch no weights of timm and the like.", show_default="off")]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saccade.cli.named_data import named_data
-from saccade.cli.options import Device, Json, Quiet, Seed
+from saccade.cli.options import Device, Json, Offline, Quiet, Seed
 from saccade.cli.terminal import print_json, print_table, remark
 
 if TYPE_CHECKING:
@@ -98,9 +98,7 @@ def train(
     precision: Annotated[
         str | None, typer.Option("--precision", help="auto, 32-true or bf16-mixed.", show_default=_OF_RECIPE)
     ] = None,
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Fetch no weights of timm and the like.", show_default="off")
-    ] = False,
+    offline: Offline = False,
     json: Json = False,
     device: Device = "auto",
     seed: Seed = None,

@@ -33,7 +33,10 @@ class Act:
 
     @property
     def note(self) -> str:
-        """The weights in words: the raw peak as the model computed it, never the rescaled one. Empty for a crop."""
+        """The weights in words: the raw peak as the model computed it, never the rescaled one. Empty for a crop.
+
+        What is derived says so: no such weights are in the model.
+        """
         if self.look.weights is None:
             return ""
         weights = self.look.weights.detach().float()
@@ -42,6 +45,8 @@ class Act:
             parts.append(f"mean {_number(weights.mean())}")
         if self.look.gain is not None:
             parts.append(f"gain {_number(self.look.gain.float().mean())}")
+        if self.look.role == "derived":
+            parts.append("derived")
         return " · ".join(parts)
 
 

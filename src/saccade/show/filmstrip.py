@@ -108,12 +108,12 @@ def filmstrip(
 
 def _total_in_words(trace: AttentionTrace) -> str:
     """How the looks were combined: ``product of all looks``, of masks that only add ``product of 1 + mask``."""
-    base = {look.base for look in trace.looks_of_total}
-    return (
-        f"{trace.total} of {next(iter(base)):g} + mask"
-        if base != {0.0} and len(base) == 1
-        else f"{trace.total} of all looks"
-    )
+    parts = trace.looks_of_total
+    base = {look.base for look in parts}
+    if base != {0.0} and len(base) == 1:
+        return f"{trace.total} of {next(iter(base)):g} + mask"
+    has_derived = len(parts) < len(trace.looks) and any(look.role == "derived" for look in trace.looks)
+    return f"{trace.total} of the other looks" if has_derived else f"{trace.total} of all looks"
 
 
 def _adds(trace: AttentionTrace) -> bool:
@@ -123,7 +123,8 @@ def _adds(trace: AttentionTrace) -> bool:
 
 def _total_says_more(trace: AttentionTrace, acts: Sequence[Act]) -> bool:
     """Whether the total is a picture that has not been shown yet."""
-    return trace.total != "last" and len([act for act in acts if act.look.role != "input"]) > 1
+    parts = {look.name for look in trace.looks_of_total}
+    return trace.total != "last" and len([act for act in acts if act.look.name in parts]) > 1
 
 
 def _framed(

@@ -344,7 +344,8 @@ def _said(words: Any) -> str:
 
 
 def _looks_in_words(looks: Sequence[Any]) -> str:
-    named = ", ".join(f"{look.name} ({look.kind}, {look.norm})" for look in looks)
+    said = [(look.name, look.kind, look.norm, *(["derived"] if look.role == "derived" else [])) for look in looks]
+    named = ", ".join(f"{name} ({', '.join(words)})" for name, *words in said)
     return f"Looks in order: {named}. Colours are rescaled for display; the numbers are the model's own."
 
 

@@ -19,9 +19,9 @@ def row_of(seen: Sighting, stem: str) -> tuple[object, ...]:
     second = seen.alternatives[0] if seen.alternatives else ("", None)
     x, y = seen.peak if seen.has_places else ("", "")
     share = "" if second[1] is None else f"{second[1]:.6f}"
-    said = (seen.answer, f"{seen.confidence:.6f}", second[0], share)
+    said = (seen.answer, f"{seen.confidence:.6f}" if seen.is_answered else "", second[0], share)
     fit = (seen.fit.verdict, "" if seen.fit.p is None else f"{seen.fit.p:.6f}")
-    told = ("; ".join(seen.notes), f"{seen.said.raw_confidence:.6f}", *fit)
+    told = ("; ".join(seen.notes), f"{seen.said.raw_confidence:.6f}" if seen.is_answered else "", *fit)
     return (seen.source.name, seen.question or "", *said, x, y, stem, *told)
 
 

@@ -47,5 +47,9 @@ def resolve(name_or_path: str | Path) -> Path:
             one = next((run.parent for run in sorted(path.glob("**/model/"))), path / "RUN")
             raise CheckpointError(f"{path} holds several runs: name one of them, such as {one}")
         raise CheckpointError(f"{path}: neither a model folder (no {CONFIG}) nor a run folder (no model/)")
+    if str(name_or_path).startswith(("timm:", "hf:")):
+        raise CheckpointError(
+            f"'{name_or_path}' comes from another library: saccade look shows it, and no other command"
+        )
     zoo = nearest(str(name_or_path), shipped()) if shipped() else "(no models are shipped with this copy)"
     raise CheckpointError(f"no model '{name_or_path}' in the zoo and no such folder: {zoo}")

@@ -7,7 +7,7 @@ const FINEST = 128; // the longer side of a total in cells, as the server sends 
 /** The total ({grid, frame, weights}) of `looks` over a picture of `size`; null where no look lies on a picture. */
 export function totalOf(looks, how, size) {
   const spatial = looks.filter((look) => look.grid && look.role !== "input");
-  const attended = spatial.filter((look) => look.role !== "policy");
+  const attended = spatial.filter((look) => look.role !== "policy" && look.role !== "derived");
   const shrink = Math.max(1, Math.max(size.width, size.height) / FINEST);
   const [width, height] = [size.width, size.height].map((side) => Math.max(1, Math.round(side / shrink)));
   let [weights, count] = [null, 0];
