@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save
 
-from saccade.atomic import write_json
+from saccade.atomic import write_bytes, write_json
+from saccade.backbones.catalog import FEATURES, HF, TIMM, backbone_spec
+from saccade.backbones.feature_folder import FeatureFolder
+from saccade.backbones.hub import work_offline
+from saccade.backbones.levels import finer_stages
 from saccade.config import to_dict
 from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.errors import ConfigError, DataError, OutputError
@@ -19,13 +25,15 @@ from saccade.families import families, family_of_data
 from saccade.families.contract import Family, Probing, class_folders, load_target
 from saccade.models.io.facts import CONFIG, ModelFacts, Preprocessing
 from saccade.models.io.folder import save_model
-from saccade.models.probe import HEADS, HeadName, ProbeHead
+from saccade.models.probe import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead
 from saccade.probing.page import probe_page
-from saccade.probing.pictures import features_of, usable_pictures
-from saccade.probing.probe import Probed, checked_heads, probe
-from saccade.probing.trials import Plan
+from saccade.probing.pictures import features_of, folder_features, usable_pictures, with_maps
+from saccade.probing.probe import Kept, Probed, checked_heads, probe
+from saccade.probing.trials import CLASS_TOKEN, RIVALS, Plan
 
 RESULTS, PAGE = "results.json", "report.html"
+HEAD = "head.safetensors"
+"""The kept head of a probe that has no network: its tensors, and in their metadata what the answers mean."""
 
 
 @dataclass(frozen=True)
@@ -44,49 +52,75 @@ def probe_pictures(
     *,
     size: int = 224,
     through: str | None = None,
-    heads: Sequence[str] = HEADS,
+    heads: Sequence[str] | None = None,
     keep: str | None = None,
     plan: Plan | None = None,
     untrained: bool = False,
+    offline: bool = False,
     tell: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> Written:
     """Compare heads on the features of ``backbone``, and write model, results and page to ``out``.
 
     Args:
-        backbone: its name, as ``saccade list backbones`` tells it, or timm:NAME.
+        backbone: its name, as ``saccade list backbones`` tells it, timm:NAME, hf:NAME, or features:FOLDER for maps that
+            were computed elsewhere (:mod:`saccade.backbones.feature_folder`). Of the last no model can be made: page,
+            results and the head (:data:`HEAD`) are written.
         data: a folder with a folder for each class, or READER:PATH of labelled pictures.
         out: a new or empty folder, or one that a probe wrote.
         size: side of the network input, in pixels.
         through: the last stage of the backbone that is used; None: all stages.
-        heads: which heads are compared; the linear one is always among them.
+        heads: which rivals are compared; the linear head is always among them. None: all that the backbone allows.
         keep: the head of the model folder; None: the attention head with the best validation accuracy.
         plan: splits, seeds and settings.
         untrained: random weights in place of published ones; always so for a backbone without published weights.
+        offline: fetch no weights of timm or transformers.
         tell: called with what is going on, how far it is, and how far it goes.
     """
     began = time.monotonic()
-    wanted = checked_heads([*heads, *([keep] if keep else [])])
+    wanted = checked_heads([*(RIVALS if heads is None else heads), *([keep] if keep else [])])
+    if keep == CLASS_TOKEN:
+        raise ConfigError(f"keep: {CLASS_TOKEN} looks nowhere; keep one of {', '.join(HEADS)}")
     folder = _checked_folder(Path(out))
     plan = plan or Plan()
     if plan.splits < 3:
         raise ConfigError(f"splits: at least 3, to learn, to choose and to test; found {plan.splits}")
+    if offline:
+        work_offline()
+    maps = FeatureFolder(backbone.removeprefix(FEATURES)) if backbone.startswith(FEATURES) else None
     reference = as_reference(data)
     family, probing = _prober(reference)
     with warnings.catch_warnings():  # of labels and copies by the reader's own splits, which a probe does not use
         warnings.simplefilter("ignore", UserWarning)
         table = load_target(probing.read)(reference)
-    pictures = usable_pictures(table, (size, size), tell)
-    config = {"answers": len(pictures.classes), "backbone": backbone, "through": through, "hidden": plan.hidden}
+    remarks: list[str] = []
+    input_size = (size, size)
+    if maps is not None:
+        table, lost = with_maps(table, maps)
+        remarks += [lost] if lost else []
+        input_size = maps.note.input_size
+    config = {"answers": 2, "backbone": backbone, "through": through, "hidden": plan.hidden}
     config |= {"query_count": plan.queries, "pretrained": not untrained and _has_weights(backbone)}
-    make = _Maker(family, probing, config)
-    model = make.model(wanted[0])
-    model.check_input((size, size))
+    model = _Maker(family, probing, config).model(LINEAR)  # before pictures are read: what it lacks is said at once
+    model.check_input(input_size)
     if config["pretrained"]:
         model.start_pretrained()
     model.eval().requires_grad_(False)
+    pictures = usable_pictures(table, input_size, tell)
+    make = _Maker(family, probing, {**config, "answers": len(pictures.classes)})
     make.backbone = model.backbone
-    features = features_of(pictures, model, limit_mb=FEATURES_MB, tell=tell)
-    kept_name = next((head for head in wanted if head == keep), None)
+    finer = finer_stages(model.backbone, input_size) if maps is None and PYRAMID in wanted else ()
+    make.finer = finer
+    lacking = {CLASS_TOKEN: not model.backbone.has_class_token, PYRAMID: not finer}
+    if heads is None:
+        wanted = tuple(name for name in wanted if not lacking.get(name) or name == keep)
+        if lacking[PYRAMID]:
+            remarks.append("no pyramid: this backbone has one map, or maps that do not fit together at this size")
+    if maps is None:
+        features = features_of(pictures, model, finer, limit_mb=FEATURES_MB, tell=tell)
+    else:
+        features = folder_features(pictures, maps)
+    pictures = replace(pictures, remarks=(*remarks, *pictures.remarks), folder=maps)
+    kept_name = next((head for head in HEADS if head == keep), None)
     probed = probe(pictures, features, plan=plan, heads=wanted, keep=kept_name, tell=tell)
     kept = probed.kept
     facts = ModelFacts(
@@ -95,9 +129,9 @@ def probe_pictures(
         family=family.name,
         queries=(),
         answers=pictures.classes,
-        preprocessing=Preprocessing(size=(size, size)),
+        preprocessing=Preprocessing(size=input_size),
         name=folder.name,
-        data={"name": reference.partition(":")[0], "size": [size, size]},
+        data={"name": reference.partition(":")[0], "size": [*input_size]},
         seed=0,
         training={
             "minutes": round((time.monotonic() - began) / 60, 2),
@@ -106,8 +140,11 @@ def probe_pictures(
             "trained_on": "all pictures; the verdict is from splits of them",
         },
     )
-    save_model(make.filled(kept.name, kept.head, kept.centre, kept.spread), folder, facts)
-    results = {"backbone": backbone, "data": reference, "size": size, **probed.to_json()}
+    if maps is None:
+        save_model(make.filled(kept.name, kept.head, kept.centre, kept.spread), folder, facts)
+    else:
+        _save_head(folder, kept, facts)
+    results = {"backbone": backbone, "data": reference, "size": list(input_size), **probed.to_json()}
     results["seconds"] = round(time.monotonic() - began, 1)
     write_json(folder / RESULTS, results)
     trial = probed.trials[kept.name]
@@ -121,18 +158,29 @@ def probe_pictures(
     return Written(folder, probed, results)
 
 
+def _save_head(folder: Path, kept: Kept, facts: ModelFacts) -> None:
+    """The head alone: its tensors, the statistics of its features, and what its answers mean."""
+    tensors = {"centre": kept.centre, "spread": kept.spread, **kept.head.state_dict()}
+    said = {"head": kept.name, "answers": json.dumps(facts.answers), "model": json.dumps(facts.model)}
+    folder.mkdir(parents=True, exist_ok=True)
+    write_bytes(folder / HEAD, save({name: tensor.contiguous() for name, tensor in tensors.items()}, said))
+
+
 class _Maker:
     """Models that share one frozen backbone."""
 
     def __init__(self, family: Family, probing: Probing, config: dict[str, Any]) -> None:
         self._spec, self._config = family.models[probing.model], config
         self.backbone: torch.nn.Module | None = None
+        self.finer: tuple[str, ...] = ()
+        """Stages of a pyramid beside the last."""
 
     def model(self, head: HeadName) -> Any:
         """A fresh model with that head; its backbone is the shared one as soon as there is one."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            made: Any = self._spec.build({**self._config, "head": head})
+            stages = {"pyramid": list(self.finer)} if head == PYRAMID else {}
+            made: Any = self._spec.build({**self._config, "head": head, **stages})
         if self.backbone is not None:
             made.backbone = self.backbone
         return made
@@ -165,15 +213,15 @@ def _prober(reference: str) -> tuple[Family, Probing]:
 
 
 def _has_weights(backbone: str) -> bool:
-    from saccade.backbones.catalog import TIMM, backbone_spec
-
-    return backbone.startswith(TIMM) or backbone_spec(backbone).published is not None
+    if backbone.startswith(FEATURES):
+        return False
+    return backbone.startswith((TIMM, HF)) or backbone_spec(backbone).published is not None
 
 
 def _checked_folder(folder: Path) -> Path:
     """``folder``, if a probe may write to it."""
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder}: a file is in the way; name a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / CONFIG).is_file():
+    if folder.is_dir() and any(folder.iterdir()) and not any((folder / name).is_file() for name in (CONFIG, HEAD)):
         raise OutputError(f"{folder}: holds something that is not a model; choose a new or empty folder")
     return folder
