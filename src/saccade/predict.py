@@ -33,7 +33,7 @@ from saccade.zoo import resolve
 
 
 def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predictor:
-    """A trained model, from a zoo name, a model folder or a run folder."""
+    """A trained model, from a zoo name, a model folder, a run folder or ``hf://USER/NAME`` of the hub."""
     folder = resolve(name_or_path)
     model, facts = load_model(folder, device)
     own_name = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/

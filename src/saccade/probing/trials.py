@@ -35,7 +35,7 @@ NEIGHBOURS = (1, 5, 20)
 class Plan:
     """What is trained."""
 
-    rates: tuple[float, ...] = (3e-3, 1e-2, 3e-2, 1e-1)
+    rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2)
     """Learning rates of the grid."""
     linear_rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
     """Of the linear head, which costs next to nothing: the rival that others must beat is tuned the most."""
