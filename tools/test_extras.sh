@@ -21,8 +21,8 @@ if [[ ! -e $home/.installed || pyproject.toml -nt $home/.installed || constraint
   said=$(PYTHONPATH=$probe $python -c 'import torchvision' 2>&1) ||
     skip "torchvision $fitting does not load beside the torch here (${said##*$'\n'})"
   $python -m venv $home
-  timeout 1200 $home/bin/python -m pip install --quiet -c constraints.txt -e '.[dev,timm]' ||
-    skip "saccade-attention[dev,timm] could not be installed"
+  timeout 1200 $home/bin/python -m pip install --quiet -c constraints.txt -e '.[dev,timm,transformers]' ||
+    skip "saccade-attention[dev,timm,transformers] could not be installed"
   touch $home/.installed
 fi
 $home/bin/pytest -m extras

@@ -23,7 +23,9 @@ def look(
         list[str],
         typer.Argument(help="Pictures or stories (.txt), folders of them, or globs.", metavar="PATH…"),
     ],
-    model: Annotated[str, typer.Option("--model", "-m", help="Zoo name, model folder or run folder.")] = "soft-mref",
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="Zoo name, model folder, run or hf://USER/NAME.")
+    ] = "soft-mref",
     ask: Ask = None,
     out: OutFolder = None,
     filmstrip: Annotated[

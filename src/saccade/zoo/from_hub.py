@@ -1,7 +1,8 @@
 """Models that others share on the hub: ``hf://USER/NAME`` is fetched once, checked, and used from the cache after.
 
 A model folder of the hub is one that ``saccade train`` or ``saccade probe`` wrote. Nothing but its own files is fetched
-(:data:`FILES`), so no pickle and no code comes along. The digest of the weights is checked as for any folder. ``hf://USER/NAME@REVISION`` is a branch, tag or commit.
+(:data:`FILES`), so no pickle and no code comes along. The digest of the weights is checked
+as for any folder. ``hf://USER/NAME@REVISION`` is a branch, tag or commit.
 """
 
 from __future__ import annotations
