@@ -82,6 +82,30 @@ def write_bytes(path: Path, data: bytes) -> Path:
     return path
 
 
+@contextmanager
+def growing(path: Path) -> Iterator[Path]:
+    """A file that is written bit by bit beside ``path``, and takes its place in the end, whether that is good or bad.
+
+    Readers of ``path`` see the old file or the new one. Who deletes the file that is handed out keeps the old one.
+    """
+    make_folder(path.parent)
+    _sweep_once(path.parent)
+    with writing(path):
+        prefix = f".{path.name[:_NAME_SHOWN]}.{owner.own_tag()}-"
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=".part")
+        os.close(descriptor)
+        temporary = Path(name)
+        try:
+            yield temporary
+        finally:
+            if temporary.exists():
+                with temporary.open("rb+") as file:
+                    os.fsync(file.fileno())
+                os.chmod(temporary, 0o666 & ~_UMASK)
+                os.replace(temporary, path)
+                sync_folder(path.parent)
+
+
 def write_text(path: Path, text: str) -> Path:
     """Write ``text`` as UTF-8, whole or not at all."""
     return write_bytes(path, text.encode())

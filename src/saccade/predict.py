@@ -35,7 +35,7 @@ from saccade.zoo import resolve
 
 
 def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predictor:
-    """A trained model, from a zoo name, a model folder or a run folder.
+    """A trained model, from a zoo name, a model folder, a run folder or ``hf://USER/NAME`` of the hub.
 
     ``timm:NAME`` and ``hf:NAME`` are published vision transformers of other libraries, whose attention is traced.
     """

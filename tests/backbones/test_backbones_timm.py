@@ -77,6 +77,28 @@ def inseparable() -> nn.Module:
     return network
 
 
+class Transformer(nn.Module):
+    """What timm returns for a transformer: a wrapper whose model gives tokens before the grid beside the map."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = nn.Module()
+        self.model.patches = nn.Conv2d(3, 4, 8, 8)
+        self.model.cls_token = nn.Parameter(torch.ones(4))
+        self.model.forward_intermediates = self.intermediates
+        self.out_indices, self.norm = [1, 3], True
+        self.feature_info = SimpleNamespace(channels=lambda: [4, 4], reduction=lambda: [8, 8])
+
+    def intermediates(self, images: Tensor, *, indices: list[int], norm: bool, **options: object) -> list[object]:
+        assert (indices, norm) == ([3], True)
+        assert options == {"output_fmt": "NCHW", "return_prefix_tokens": True, "intermediates_only": True}
+        found = self.model.patches(images)
+        return [(found, torch.stack([found.mean((2, 3)), found.amax((2, 3))], 1))]
+
+    def forward(self, images: Tensor) -> list[Tensor]:
+        return [images, self.model.patches(images)]
+
+
 def channels_last() -> Features:
     network = patch_like()
     network.output_fmt = SimpleNamespace(value="NHWC")
@@ -91,6 +113,7 @@ MODELS = {
     "residual": residual_like,
     "patches": patch_like,
     "whole": inseparable,
+    "tokens": Transformer,
     "last": channels_last,
     "mapless": without_maps,
 }
@@ -156,6 +179,17 @@ def test_a_network_in_one_piece_has_one_stage(timm) -> None:
     assert backbone.channels == {"features": 8}
     assert backbone(torch.rand(2, 3, 64, 64)).shape == (2, 8, 8, 8)
     assert backbone.frames["features"].tolist()[0][0] == 8
+
+
+def test_the_class_token_is_the_first_before_the_grid(timm) -> None:
+    backbone = build_backbone("timm:tokens").eval()
+    images = torch.rand(2, 3, 16, 24)
+    packed, found = backbone.with_class_token(images), backbone(images)
+    assert (packed.shape, backbone.has_class_token) == ((2, 4, 3, 3), True)
+    assert torch.equal(packed[:, :, :2], found)
+    assert torch.allclose(packed[:, :, 2, 0], found.mean((2, 3)))
+    assert not bool(packed[:, :, 2, 1:].any())
+    assert not build_backbone("timm:whole").has_class_token
 
 
 def test_weights_come_from_timm(timm) -> None:
@@ -241,6 +275,19 @@ def test_models_of_timm_become_stages(name: str, stages: tuple[str, ...], cell: 
     assert features.shape == (1, backbone.channels[stages[-1]], *backbone.grid((224, 224))[stages[-1]])
     assert features.shape[-1] == 224 // cell
     assert features.isfinite().all()
+
+
+@with_timm
+def test_a_transformer_of_timm_gives_its_class_token() -> None:
+    backbone, images = build_backbone("timm:vit_tiny_patch16_224").eval(), torch.rand(1, 3, 224, 224)
+    assert backbone.has_class_token
+    with torch.no_grad():
+        packed = backbone.with_class_token(images)
+        assert torch.equal(packed[:, :, :-1], backbone(images))
+    assert packed.shape == (1, 192, 15, 14)
+    assert bool(packed[:, :, -1, 0].any())
+    assert not bool(packed[:, :, -1, 1:].any())
+    assert not build_backbone("timm:resnet18").has_class_token
 
 
 @with_timm

@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from saccade.backbones.levels import Level
 from saccade.models.probe import HEADS, HeadName, ProbeHead, new_head
 from saccade.probing.head_stack import (
     HeadStack,
@@ -28,8 +29,23 @@ def data() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(N, C, H, W, generator=generator), torch.randint(K, (N,), generator=generator)
 
 
+LEVELS = (Level("fine", 1, 2), Level("last", 1, 1))
+"""Of a pyramid whose folded map has C = 1·2² + 1 channels."""
+
+
 def heads_of(name: HeadName, seeds: list[int]) -> list[ProbeHead]:
-    return fresh_heads(lambda: new_head(name, C, K, hidden=4, queries=2), seeds)
+    return fresh_heads(lambda: new_head(name, C, K, hidden=4, queries=2, levels=LEVELS), seeds)
+
+
+def test_a_pyramid_pools_each_stage_by_its_own_map() -> None:
+    features, _ = data()
+    head = heads_of("pyramid", [0])[0]
+    logits, acts = head(features)
+    assert {name: tuple(act.weights.shape) for name, act in acts.items()} == {"fine": (N, 4, 6), "last": (N, 2, 3)}
+    fine = F.pixel_shuffle(features[:, :4], 2)  # (N,1,4,6)
+    weights = (fine * head.ask[0].weight).flatten(1).softmax(-1)
+    context = torch.stack([(fine.flatten(1) * weights).sum(1), acts["last"].context[:, 0]], 1)
+    torch.testing.assert_close(logits, head.classify(context))
 
 
 @pytest.mark.parametrize("name", HEADS)

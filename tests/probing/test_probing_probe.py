@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 import torch
+import torch.nn.functional as F
 
+from saccade.backbones.levels import Level
 from saccade.errors import ConfigError
 from saccade.models.probe import HEADS
 from saccade.probing.folds import Split, deal, splits_of
-from saccade.probing.pictures import Features, ProbedPictures
+from saccade.probing.pictures import Features, ProbedPictures, View
 from saccade.probing.probe import Probed, checked_heads, probe
-from saccade.probing.trials import Plan, head_trial, majority_trial, neighbour_trial
+from saccade.probing.trials import CLASS_TOKEN, Plan, head_trial, majority_trial, neighbour_trial
 from saccade.probing.verdict import sentence
 
 N, CHANNELS, SIDE = 120, 6, 4
@@ -137,3 +140,63 @@ def test_unknown_heads_are_refused() -> None:
         checked_heads(["softt"])
     with pytest.raises(ConfigError, match="at least one"):
         checked_heads(["linear"])
+
+
+def test_the_class_token_is_a_rival_of_its_own() -> None:
+    """The maps say nothing; the first cell of the row below them has the class."""
+    features, labels = planted("nowhere")
+    row = torch.zeros(N, CHANNELS, 1, SIDE)
+    row[:, 2, 0, 0] = 2.0 * labels - 1
+    held = Features(lambda numbers: torch.cat([features, row], 2)[numbers], N, token=True)
+    assert held.shape == (CHANNELS, SIDE, SIDE)
+    assert torch.equal(held.take(torch.arange(N)), features)  # no head sees the row
+    found = probe(pictures_of(labels), held, plan=PLAN, heads=("linear", "soft", CLASS_TOKEN))
+    rows = {each.name: each for each in found.rows}
+    assert rows[CLASS_TOKEN].test.mean == 1
+    assert rows["soft"].test.mean < 0.7
+    assert found.kept.name == "soft"  # a model looks somewhere
+    assert rows[CLASS_TOKEN].title == "linear on the class token"
+
+
+def test_a_pyramid_finds_what_a_finer_stage_has() -> None:
+    """One cell in sixteen of a finer map decides, and another cancels it in the mean."""
+    fine, labels = planted("cell")  # (N,C,4,4)
+    coarse = torch.randn(N, 3, 2, 2, generator=torch.Generator().manual_seed(1))
+    levels = (Level("fine", CHANNELS, 2), Level("last", 3, 1))
+    folded = F.pixel_unshuffle(fine, 2)
+    held = Features(lambda numbers: coarse[numbers], N, folded=lambda numbers: folded[numbers], levels=levels)
+    plan = replace(PLAN, steps=120, rates=(0.1, 0.3))
+    found = probe(pictures_of(labels), held, plan=plan, heads=("linear", "soft", "pyramid"))
+    rows = {each.name: each for each in found.rows}
+    assert rows["pyramid"].test.mean > 0.75
+    assert rows["soft"].test.mean < 0.6
+    assert found.kept.name == "pyramid"
+    assert held.encoded("pyramid", torch.tensor([3])).shape == (1, 4 * CHANNELS + 3, 2, 2)
+
+
+def test_rivals_that_the_features_cannot_have_are_refused() -> None:
+    features, labels = planted("mean")
+    held = Features(lambda numbers: features[numbers], N)
+    for name, said in ((CLASS_TOKEN, "no class token"), ("pyramid", "one stage only")):
+        with pytest.raises(ConfigError, match=said):
+            probe(pictures_of(labels), held, plan=PLAN, heads=("linear", "soft", name))
+
+
+def test_features_are_standardised_once_or_batch_by_batch_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, _ = planted("mean")
+    numbers = torch.tensor([5, 3, 5])
+    asked = []
+
+    def read(some: torch.Tensor) -> torch.Tensor:
+        asked.append(len(some))
+        return features[some]
+
+    once = View(read, (CHANNELS, SIDE, SIDE), N)
+    batch = once.batches(*once.statistics(torch.arange(9)))
+    asked.clear()
+    found = batch(numbers)
+    assert asked == []  # from memory
+    monkeypatch.setattr("saccade.probing.pictures.STANDARDISED", 0)
+    each = View(read, (CHANNELS, SIDE, SIDE), N)
+    torch.testing.assert_close(found, each.batches(*each.statistics(torch.arange(9)))(numbers))
+    assert asked[-1] == 3

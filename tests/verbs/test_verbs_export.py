@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ from saccade.config import to_dict
 from saccade.errors import CheckpointError, ConfigError, MissingExtraError, OutputError
 from saccade.families import family_of_model, models
 from saccade.models.base import Raw
+from saccade.models.caption_decoding import allowed
 from saccade.models.io.facts import Score
 from saccade.models.io.folder import load_model, save_model
 from saccade.predict import load
@@ -229,10 +231,54 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
         export("soft-mref", tmp_path, to="onx")
 
 
-def test_a_model_that_searches_for_its_answer_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    facts, model = tiny_facts(architecture="sat-soft"), SimpleNamespace(answers_in_one_pass=False)
+def test_a_captioner_is_two_graphs_and_the_search_is_the_callers(tmp_path: Path) -> None:
+    """Greedy search in a few lines of Python over onnxruntime finds the captions of torch."""
+    spec = models()["sat-soft"]
+    torch.manual_seed(0)
+    model = spec.resolve()(spec.tiny()).eval()
+    with torch.no_grad():
+        model.decoder.words.weight.mul_(30)  # so that words differ
+    facts = {"architecture": "sat-soft", "family": family_of_model("sat-soft").name, "model": to_dict(model.config)}
+    words = ("", "(unknown)", "red", "green", "blue")
+    save_model(model, tmp_path / "model", tiny_facts(**facts, queries=(), answers=words, sentences=True))
+    sidecar = export(tmp_path / "model", tmp_path / "out")
+    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == ["begin.onnx", "model.json", "step.onnx"]
+    assert sidecar["check"]["largest_difference"] <= 1e-4
+
+    images = torch.rand(5, 3, 31, 34, generator=torch.Generator().manual_seed(3))
+    expected = model.caption(model.encode(images), method="greedy")
+    first, step = (
+        onnxruntime.InferenceSession(tmp_path / "out" / name, providers=["CPUExecutionProvider"])
+        for name in ("begin.onnx", "step.onnx")
+    )
+    held = dict(zip([each.name for each in first.get_outputs()], first.run(None, {"images": images.numpy()})))
+    before = np.full(5, sidecar["search"]["start"])
+    for number in range(sidecar["search"]["longest"]):
+        found = dict(zip([each.name for each in step.get_outputs()], step.run(None, {**held, "before": before})))
+        held |= {"hidden": found["next_hidden"], "cell": found["next_cell"]}
+        said = allowed(torch.from_numpy(found["logits"])[:, None], first=number == 0)[:, 0].argmax(-1)
+        going = expected.words[:, 0, number] >= 0
+        assert torch.equal(said[going], expected.words[going, 0, number])
+        weights = torch.from_numpy(found["word.weights"])
+        torch.testing.assert_close(weights[going], expected.weights[going, 0, number], atol=1e-4, rtol=0)
+        before = said.numpy()
+    export(tmp_path / "model", tmp_path / "out")  # an earlier export is replaced
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (SimpleNamespace(answers_in_one_pass=False), "it searches for its answer"),
+        (SimpleNamespace(**dict.fromkeys(("begin", "say", "scene", "memory")), answers_in_one_pass=False,
+                         config=SimpleNamespace(pick="drawn")), "draws the cells that it sees"),
+    ],
+)  # fmt: skip
+def test_a_search_that_no_graph_can_hold_is_refused(
+    model: Any, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = tiny_facts(architecture="sat-soft")
     monkeypatch.setattr(verb, "load", lambda *_: SimpleNamespace(model=model, facts=facts, name="teller"))
-    with pytest.raises(CheckpointError, match=r"'teller' \(sat-soft\) cannot be exported yet"):
+    with pytest.raises(CheckpointError, match=f"'teller' .*{said}"):
         export("teller", tmp_path / "out")
 
 

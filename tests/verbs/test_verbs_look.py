@@ -81,6 +81,23 @@ def test_of_several_pictures_one_table_lies_beside_them(predictor: Predictor, tm
         assert (tmp_path / "out" / f"{row['files']}.json").is_file()
 
 
+def test_rows_of_the_table_are_written_as_they_come(predictor: Predictor, tmp_path: Path) -> None:
+    """After a while they are on the disk, not in memory; the table of the run before stays until the end."""
+    paths = [picture(tmp_path / "one.png", 1)] * 400
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "looks.csv").write_text("of the run before")
+    stream = look(predictor, paths, 1, out=out, batch_size=4, filmstrip=False)
+    for _ in range(390):
+        next(stream)
+    (draft,) = out.glob(".looks.csv*.part")
+    assert draft.read_text("utf-8").count("one.png") > 40  # but for what a buffer of the file holds
+    assert (out / "looks.csv").read_text() == "of the run before"
+    stream.close()
+    assert (out / "looks.csv").read_text("utf-8").count("one.png") == 390
+    assert not draft.exists()
+
+
 def test_one_picture_needs_no_table_and_a_stopped_look_keeps_what_it_has(predictor: Predictor, tmp_path: Path) -> None:
     paths = [picture(tmp_path / f"{number}.png", number) for number in range(4)]
     list(look(predictor, paths[:1], 1, out=tmp_path / "one"))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from safetensors import safe_open
 from typer.testing import CliRunner
 
 import saccade
@@ -41,6 +42,8 @@ CLASSES = ("blue", "green", "red")
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SACCADE_HOME", str(tmp_path_factory.mktemp("home")))
+    for switch in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.setenv(switch, "")  # --offline sets them, and they are put back
 
 
 def write_pictures(folder: Path, count: int, classes: tuple[str, ...] = CLASSES) -> Path:
@@ -97,6 +100,63 @@ def test_a_second_run_replaces_the_first_and_says_the_same(tmp_path: Path) -> No
     first.pop("seconds"), second.pop("seconds")
     assert first == second
     assert first["kept"]["head"] == "linear"
+
+
+def test_a_pyramid_is_a_model_that_looks_at_every_stage(tmp_path: Path) -> None:
+    photos, out = write_pictures(tmp_path / "photos", 18), tmp_path / "out"
+    done = run("--data", photos, "--out", out, "--heads", "pyramid", "--keep", "pyramid", *QUICK)
+    assert done.exit_code == 0, done.output
+    seen = saccade.load(out).look(photos / "red" / "2.png")
+    assert [look.name for look in seen.trace.looks] == ["layer1", "layer2"]
+    fine, last = (look.weights for look in seen.trace.looks)
+    assert fine.shape[-1] == 2 * last.shape[-1]
+    assert seen.map().shape == (32, 32)
+
+
+def test_maps_of_a_folder_take_the_place_of_a_network(tmp_path: Path) -> None:
+    """The cell that each map marks is the class; the head finds it without any weights of ours."""
+    photos, maps = write_pictures(tmp_path / "photos", 33), tmp_path / "maps"
+    generator = np.random.default_rng(1)
+    for picture in sorted(photos.rglob("*.png")):
+        values = generator.normal(size=(5, 2, 2)).astype(np.float32)
+        values[CLASSES.index(picture.parent.name), 0, 1] += 9
+        (maps / picture.parent.name).mkdir(parents=True, exist_ok=True)
+        np.savez(maps / picture.parent.name / f"{picture.stem}.npz", map=values, token=values.max((1, 2)))
+    (maps / "red" / "2.npz").unlink()
+    words = ("--data", photos, "--out", tmp_path / "out", "--heads", "soft,class-token", "--json", *QUICK[4:])
+    done = run("--backbone", f"features:{maps}", *[word for word in words if word not in ("--size", "32")])
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.stdout)
+    assert list(result["rivals"]) == ["majority", "knn", "linear", "soft", "class-token"]
+    assert result["rivals"]["linear"]["accuracy"] > 0.9
+    assert "1 picture left out without a map: 2.png" in result["remarks"]
+    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == [
+        "head.safetensors",
+        "report.html",
+        "results.json",
+    ]
+    with safe_open(tmp_path / "out" / "head.safetensors", "pt") as head:
+        assert json.loads(head.metadata()["answers"]) == [*CLASSES]
+        assert tuple(head.get_tensor("classify.weight").shape) == (3, 5)
+    again = run("--backbone", f"features:{maps}", *[word for word in words if word not in ("--size", "32")])
+    assert again.exit_code == 0  # the folder is one that a probe wrote
+
+
+def test_what_a_backbone_lacks_is_said_before_pictures_are_read(tmp_path: Path, monkeypatch: Any) -> None:
+    photos = write_pictures(tmp_path / "photos", 9)
+    monkeypatch.setattr("saccade.verbs.probe.usable_pictures", lambda *_: pytest.fail("pictures were read"))
+    done = run("--data", photos, "--out", tmp_path / "out", "--backbone", "vgg16", "--offline")
+    assert done.exit_code == 2
+    assert "ImageNet weights of 'vgg16' are not on this machine" in " ".join(done.output.split())
+
+
+def test_a_class_token_needs_a_transformer(tmp_path: Path) -> None:
+    photos = write_pictures(tmp_path / "photos", 18)
+    done = run("--data", photos, "--out", tmp_path / "out", "--heads", "soft,class-token", *QUICK)
+    assert done.exit_code == 2
+    assert "this backbone has no class token" in " ".join(done.output.split())
+    done = run("--data", photos, "--out", tmp_path / "out", "--keep", "class-token", *QUICK)
+    assert "class-token looks nowhere" in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 TIMM = "timm:"
 """What names of timm's models start with."""
+HF = "hf:"
+"""What names of models of the transformers library start with."""
+FEATURES = "features:"
+"""What the folder of feature maps that somebody else computed is named with."""
 
 
 @dataclass(frozen=True)
@@ -163,27 +167,39 @@ BACKBONES: dict[str, BackboneSpec] = {
 def backbone_spec(name: str) -> BackboneSpec:
     """The entry called ``name``, or a ConfigError that names the nearest."""
     if name not in BACKBONES:
-        raise ConfigError(f"no backbone '{name}': {nearest(name, BACKBONES)}; a model of timm is timm:NAME")
+        raise ConfigError(
+            f"no backbone '{name}': {nearest(name, BACKBONES)}; a model of timm is timm:NAME, one "
+            "of transformers hf:NAME"
+        )
     return BACKBONES[name]
 
 
 def build_backbone(name: str, *, channels: int = 32, depth: int = 4, through: str | None = None) -> Stages:
-    """The backbone ``name`` with fresh weights; nothing is read or downloaded.
+    """The backbone ``name`` with fresh weights. Nothing is downloaded, but for the configuration of an ``hf:`` model.
 
     Args:
-        name: a key of :data:`BACKBONES`, or ``timm:NAME`` (extra ``timm``).
+        name: a key of :data:`BACKBONES`, ``timm:NAME`` (extra ``timm``) or ``hf:NAME`` (extra ``transformers``), or
+            ``features:FOLDER``, whose maps can be read and not computed.
         channels: of every stage of "small"; the other backbones have their own.
         depth: stages of "small"; the other backbones have their own.
         through: the last stage to keep; None: all.
 
     Raises:
         ConfigError: there is no such backbone or stage; the message names the nearest.
-        MissingExtraError: timm is asked for and cannot be used.
+        MissingExtraError: timm or transformers is asked for and cannot be used.
     """
     if name.startswith(TIMM):
         from saccade.backbones.timm_adapter import timm_stages
 
         stages = timm_stages(name.removeprefix(TIMM))
+    elif name.startswith(HF):
+        from saccade.backbones.transformers_adapter import transformers_stages
+
+        stages = transformers_stages(name.removeprefix(HF))
+    elif name.startswith(FEATURES):
+        from saccade.backbones.feature_folder import feature_stages
+
+        stages = feature_stages(name.removeprefix(FEATURES))
     elif name == "small":
         stages = BACKBONES[name].build(channels=channels, depth=depth)
     else:

@@ -19,7 +19,7 @@ import safetensors
 from safetensors.torch import load_file
 from torch import Tensor
 
-from saccade.backbones.catalog import TIMM, BackboneSpec, backbone_spec
+from saccade.backbones.catalog import HF, TIMM, BackboneSpec, backbone_spec
 from saccade.backbones.published_weights import (
     Tensors,
     from_normalised_vgg19,
@@ -56,12 +56,16 @@ def imagenet_weights(name: str) -> dict[str, Tensor]:
     Raises:
         ConfigError: there is no such backbone.
         DataError: no weights are there, or they are damaged or another network's; the message says how to get them.
-        MissingExtraError: the weights of a timm model are asked for and timm cannot be used.
+        MissingExtraError: the weights of a model of timm or transformers are asked for and that cannot be used.
     """
     if name.startswith(TIMM):
         from saccade.backbones.timm_adapter import timm_weights
 
         return timm_weights(name.removeprefix(TIMM))
+    if name.startswith(HF):
+        from saccade.backbones.transformers_adapter import transformers_weights
+
+        return transformers_weights(name.removeprefix(HF))
     spec = backbone_spec(name)
     if spec.published is None:
         raise DataError(f"no ImageNet weights were ever published for '{name}'; train it with pretrained: false")

@@ -59,6 +59,22 @@ class Stages(nn.Module):
         """(B,3,H,W) → the last stage's features (B,C,h,w)."""
         return self.between(images)
 
+    @property
+    def has_class_token(self) -> bool:
+        """Whether the last stage has a vector of the whole picture beside its map, as many transformers do."""
+        last = self.stages[self.names[-1]]
+        return bool(getattr(last, "has_class_token", False))
+
+    def with_class_token(self, images: Tensor) -> Tensor:
+        """(B,3,H,W) → (B,C,h+1,w): the last map, and below it a row whose first cell is the class token, then zeros."""
+        features = images
+        for name in self.names[:-1]:
+            features = self.stages[name](features)
+        found, token = self.stages[self.names[-1]].with_class_token(features)  # type: ignore[operator]
+        row = torch.zeros_like(found[:, :, :1])  # (B,C,1,w)
+        row[:, :, 0, 0] = token
+        return torch.cat([found, row], 2)
+
     def grid(self, size: geometry.Size) -> dict[str, geometry.Size]:
         """(h, w) of every stage's output for a picture of ``size``; a DataError when the picture is too small."""
         sizes, cells, channels = {}, size, self.in_channels
@@ -76,7 +92,7 @@ class Stages(nn.Module):
     @property
     def in_channels(self) -> int:
         """Channels of the picture that the first convolution takes."""
-        return next(module for module in self.modules() if isinstance(module, nn.Conv2d)).in_channels
+        return next((module.in_channels for module in self.modules() if isinstance(module, nn.Conv2d)), 3)
 
 
 def _by_running(stage: nn.Module, channels: int, size: geometry.Size) -> geometry.Size:

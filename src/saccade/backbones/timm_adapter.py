@@ -27,7 +27,10 @@ from saccade.errors import ConfigError, MissingExtraError, nearest
 
 
 class Chain(nn.Sequential):
-    """Layers of another library in a row, which move the grid by ``reduction``."""
+    """Layers of another library in a row, which move the grid by ``reduction``.
+
+    Where the last of them has a class token, so has the chain.
+    """
 
     def __init__(self, layers: Iterable[nn.Module], reduction: int) -> None:
         super().__init__(*layers)
@@ -38,6 +41,19 @@ class Chain(nn.Sequential):
         """Output cells → input cells."""
         shift = 0.0 if _cuts_patches(self) else (1 - self.reduction) / 2
         return geometry.scale_shift((self.reduction, self.reduction), (shift, shift))
+
+    @property
+    def has_class_token(self) -> bool:
+        """Whether the last layer gives one."""
+        return bool(getattr(self[-1], "has_class_token", False))
+
+    def with_class_token(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """The map (B,C,h,w) and the class token (B,C)."""
+        *before, last = self.children()
+        for layer in before:
+            images = layer(images)
+        found: tuple[Tensor, Tensor] = last.with_class_token(images)  # type: ignore[operator]
+        return found
 
 
 class LastMap(nn.Module):
@@ -51,6 +67,26 @@ class LastMap(nn.Module):
         """(B,3,H,W) → (B,C,h,w)."""
         last: Tensor = self.network(images)[-1]
         return last
+
+    @property
+    def has_class_token(self) -> bool:
+        """Whether the network is a transformer with one, which timm then gives beside the map."""
+        inner = getattr(self.network, "model", None)
+        has = getattr(inner, "cls_token", None) is not None or bool(getattr(inner, "has_class_token", False))
+        return has and hasattr(inner, "forward_intermediates")
+
+    def with_class_token(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """(B,3,H,W) → the last map (B,C,h,w) and the class token (B,C) of the same layer."""
+        network: Any = self.network
+        ((found, prefix),) = network.model.forward_intermediates(
+            images,
+            indices=[network.out_indices[-1]],
+            norm=network.norm,
+            output_fmt="NCHW",
+            return_prefix_tokens=True,
+            intermediates_only=True,
+        )
+        return found, prefix[:, 0]
 
 
 def timm_stages(name: str) -> Stages:
@@ -136,7 +172,9 @@ def _cuts_patches(network: nn.Module) -> bool:
         if isinstance(layer, nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d) and _as_pair(layer.stride) != (1, 1)
     ]
     return all(
-        _as_pair(layer.kernel_size) == _as_pair(layer.stride) and _as_pair(layer.padding) == (0, 0) for layer in strided
+        _as_pair(layer.kernel_size) == _as_pair(layer.stride)
+        and _as_pair(layer.padding) in ((0, 0), ("valid", "valid"))
+        for layer in strided
     )
 
 

@@ -33,4 +33,5 @@ def export(
     ]
     print_table(f"{sidecar['model']} as ONNX", ("output", "type", "shape", "off from torch by"), rows)
     if not quiet:
-        remark(f"wrote {out / GRAPH} and {out / SIDECAR}; checked with {sidecar['check']['runtime']}")
+        files = ", ".join(str(out / file) for file in sidecar.get("graphs", (GRAPH,)))
+        remark(f"wrote {files} and {out / SIDECAR}; checked with {sidecar['check']['runtime']}")

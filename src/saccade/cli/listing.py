@@ -76,7 +76,7 @@ def models() -> dict[str, dict[str, Any]]:
 
 def backbones() -> dict[str, dict[str, Any]]:
     """The networks that models can stand on, and the stages that attention can follow."""
-    from saccade.backbones.catalog import BACKBONES, TIMM
+    from saccade.backbones.catalog import BACKBONES, HF, TIMM
     from saccade.cache import WEIGHTS
 
     entries = {}
@@ -92,6 +92,12 @@ def backbones() -> dict[str, dict[str, Any]]:
         "summary": "a model of the timm library (extra timm)",
         "stages": "its feature maps",
         "weights": "timm's hub",
+        "paper": "–",
+    }
+    entries[f"{HF}NAME"] = {
+        "summary": "a vision model of the transformers library (extra transformers)",
+        "stages": "features",
+        "weights": "the hub",
         "paper": "–",
     }
     return entries

@@ -38,7 +38,7 @@ def look(
         typer.Option("--example", help="A shipped picture; 'list' names them.", show_default="none"),
     ] = None,
     model: Annotated[
-        str, typer.Option("--model", "-m", help="Zoo name, model folder, run folder, timm:NAME or hf:NAME.")
+        str, typer.Option("--model", "-m", help="Zoo name, folder, hf://USER/NAME, timm:NAME or hf:NAME.")
     ] = "soft-mref",
     ask: Ask = None,
     out: OutFolder = None,

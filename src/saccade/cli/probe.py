@@ -17,7 +17,7 @@ def probe(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model, the page and results.json.")],
     backbone: Annotated[
-        str, typer.Option("--backbone", help="mobilenetv2, efficientnet-lite0, compact, timm:NAME …")
+        str, typer.Option("--backbone", help="mobilenetv2, compact …, timm:NAME, hf:NAME, features:FOLDER.")
     ] = "mobilenetv2",
     through: Annotated[
         str | None, typer.Option("--through", help="Last stage of the backbone.", show_default="all stages")
@@ -44,29 +44,33 @@ def probe(
         float,
         typer.Option("--evidence-weight", help="Teach attention heads to look at boxes and masks.", min=0),
     ] = 0.0,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Fetch no weights of timm and the like.", show_default="off")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Is attention worth it on your pictures? Train small heads on a frozen backbone and compare them with linear.
 
-    Writes a model folder for look, serve and export, a page with the verdict, and results.json.
+    Writes a model folder for look, serve and export, a page with the verdict, and results.json. Of features:FOLDER,
+    which has no network, it writes the head in place of a model.
     """
     from saccade.probing.trials import Plan
-    from saccade.verbs.probe import PAGE, probe_pictures
+    from saccade.verbs.probe import HEAD, PAGE, probe_pictures
 
     with stages(shown=not quiet and not json) as tell:
-        named = {} if heads is None else {"heads": [name.strip() for name in heads.split(",") if name.strip()]}
         written = probe_pictures(
             backbone,
             data,
             out,
             size=size,
             through=through,
+            heads=None if heads is None else [name.strip() for name in heads.split(",") if name.strip()],
             keep=keep,
             plan=Plan(splits=splits, seeds=seeds, steps=steps, evidence_weight=evidence_weight),
             untrained=untrained,
+            offline=offline,
             tell=tell,
-            **named,
         )
     if json:
         print_json(written.results)
@@ -84,4 +88,5 @@ def probe(
     if not quiet:
         for said in written.probed.remarks:
             remark(said)
-        remark(f"wrote {out / PAGE} and the model {out}")
+        made = f"the head {out / HEAD}" if (out / HEAD).is_file() else f"the model {out}"
+        remark(f"wrote {out / PAGE} and {made}")

@@ -16,12 +16,14 @@ from torch.func import functional_call, vmap
 
 from saccade.engine.learner import Learner
 from saccade.engine.protocol import Trainable
+from saccade.errors import ConfigError
 
 
 class ReplicaStack(Learner):
     """Several models of one architecture, trained side by side."""
 
     def __init__(self, models: list[nn.Module]) -> None:
+        _refuse_recurrent(models[0])
         super().__init__(_stacked(models))
         self.replicas = len(models)
         # Hidden from registration in a tuple: it lends its structure and flags, its own tensors are never used.
@@ -70,6 +72,16 @@ class ReplicaStack(Learner):
         for name, tensor in _tensors(model).items():
             tensor.data = stacked[name][index].detach().clone()
         return model
+
+
+def _refuse_recurrent(model: nn.Module) -> None:
+    """Refuse layers that torch cannot run under ``vmap``."""
+    found = next((layer for layer in model.modules() if isinstance(layer, (nn.RNNBase, nn.LSTMCell))), None)
+    if found is not None:
+        raise ConfigError(
+            f"replicas: {type(model).__name__} has a layer {type(found).__name__}, which torch cannot train as a "
+            "stack; set replicas: 1, and train several seeds with --seeds"
+        )
 
 
 class _RawCall(nn.Module):

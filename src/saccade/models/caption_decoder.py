@@ -313,12 +313,17 @@ class CaptionDecoder(nn.Module):
     def _scored_in_blocks(self, scene: Scene, memory: Memory) -> Tensor:
         """The same as :meth:`scored`, a few pictures at a time where that is faster."""
         seen = scene.seen
-        if self.scorer is None or seen is None or seen.device.type != "cpu" or torch.is_grad_enabled():
+        if self.scorer is None or seen is None or seen.device.type != "cpu" or torch.is_grad_enabled() or _captured():
             return self.scored(scene, memory)
         asked = self.scorer.ask(memory.hidden)  # (B,K,A)
         pictures = max(1, BLOCK // (asked.shape[1] * math.prod(seen.shape[1:])))
         parts = zip(torch.split(seen, pictures), torch.split(asked, pictures))
         return torch.cat([self.scorer.meet(*part) for part in parts])
+
+
+def _captured() -> bool:
+    """Whether this becomes a graph, which holds for any number of pictures."""
+    return torch.compiler.is_compiling()
 
 
 def in_a_row(looks: list[Looked]) -> Looked:

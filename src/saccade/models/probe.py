@@ -1,6 +1,6 @@
-"""A probe: one small head on the last map of a frozen backbone, which says what the features hold.
+"""A probe: one small head on the maps of a frozen backbone, which says what the features hold.
 
-Every head reads the same standardised features and ends in one linear layer. They differ in how cells are pooled:
+Every head reads standardised features and ends in one linear layer. They differ in how cells are pooled:
 
 ==========  ====================================================================================================
 ``linear``  the mean of all cells: the usual linear probe
@@ -9,12 +9,16 @@ Every head reads the same standardised features and ends in one linear layer. Th
 ``cross``   one dot-product query (Vaswani et al. 2017, Eq. 1), :class:`saccade.attention.CrossAttention`
 ``queries`` several dot-product queries, each with its own map and its own part of the classifier, after the attentive
             probes of Psomas et al. 2025 (arXiv:2506.10178)
+``pyramid`` one dot-product query on each of several stages; the classifier reads what they pooled, side by side
 ==========  ====================================================================================================
 
 Nothing is asked, so the query of an attention is a constant 1: its weights are the query.
 
 Deviations from the papers: the values are the features themselves, without a projection. ``queries`` therefore has no
-value matrix and no blocks of channels; each query pools all channels.
+value matrix and no blocks of channels; each query pools all channels. ``pyramid`` is no HAttNet: its maps change
+nothing that a later stage sees.
+
+A pyramid reads its maps as one (:mod:`saccade.backbones.levels`): finer ones lie folded onto the cells of the last.
 
 Many heads of one kind can be computed side by side (:meth:`ProbeHead.stacked`): their weights have a leading axis M,
 and the features are read once for all of them.
@@ -25,7 +29,7 @@ Axes: M heads, B pictures, C channels, D hidden units, K classes, Q queries, H a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -37,6 +41,7 @@ from saccade.attention.given import grid_of
 from saccade.attention.hard import HardAttention, hard_look, log_marginal
 from saccade.attention.soft import Attended, SoftAttention, attend_alike, attend_by, soft_look
 from saccade.backbones import build_backbone, pretrained
+from saccade.backbones.levels import Level, folded, folded_channels, levels_of, unfolded
 from saccade.backbones.stages import Stages
 from saccade.config import check_range
 from saccade.models.base import Given, PictureModel, Raw
@@ -45,16 +50,19 @@ from saccade.models.quadrants import square_batch
 from saccade.models.ranges import MOST_GLIMPSES, MOST_UNITS, MOST_WORDS
 from saccade.trace import Look
 
-HeadName = Literal["linear", "soft", "hard", "cross", "queries"]
+HeadName = Literal["linear", "soft", "hard", "cross", "queries", "pyramid"]
 HEADS: tuple[HeadName, ...] = get_args(HeadName)
 LINEAR: HeadName = "linear"
 """The rival that every other head is compared with."""
+PYRAMID: HeadName = "pyramid"
+"""The head on several stages."""
 TITLES: dict[str, str] = {
     "linear": "linear",
     "soft": "soft attention",
     "hard": "hard attention",
     "cross": "cross attention",
     "queries": "attentive probe",
+    "pyramid": "pyramid of attention",
 }
 """What the heads are called in sentences."""
 
@@ -88,7 +96,7 @@ class ProbeHead(nn.Module, ABC):
 class LinearHead(ProbeHead):
     """The mean of all cells, then one linear layer."""
 
-    def __init__(self, channels: int, answers: int, **sizes: int) -> None:
+    def __init__(self, channels: int, answers: int, **sizes: Any) -> None:
         super().__init__()
         self.classify = nn.Linear(channels, answers)
 
@@ -112,7 +120,7 @@ class SoftHead(ProbeHead):
 
     attention: SoftAttention | CrossAttention
 
-    def __init__(self, channels: int, answers: int, *, hidden: int, **sizes: int) -> None:
+    def __init__(self, channels: int, answers: int, *, hidden: int, **sizes: Any) -> None:
         super().__init__()
         self.hidden = hidden
         self.attention = SoftAttention(channels, 1, hidden=hidden)
@@ -143,7 +151,7 @@ class SoftHead(ProbeHead):
 class CrossHead(SoftHead):
     """One dot-product query, then one linear layer."""
 
-    def __init__(self, channels: int, answers: int, *, hidden: int, **sizes: int) -> None:
+    def __init__(self, channels: int, answers: int, *, hidden: int, **sizes: Any) -> None:
         super().__init__(channels, answers, hidden=hidden)
         self.attention = CrossAttention(channels, 1, hidden=hidden)
 
@@ -161,7 +169,7 @@ class CrossHead(SoftHead):
 class HardHead(ProbeHead):
     """Every cell answers; attention is the prior over cells, and the logits are the log of the mixture."""
 
-    def __init__(self, channels: int, answers: int, *, hidden: int, **sizes: int) -> None:
+    def __init__(self, channels: int, answers: int, *, hidden: int, **sizes: Any) -> None:
         super().__init__()
         self.hidden = hidden
         self.attention = HardAttention(channels, 1, hidden=hidden)
@@ -197,7 +205,7 @@ class HardHead(ProbeHead):
 class QueriesHead(ProbeHead):
     """Several dot-product queries; the classifier reads all that they pooled, side by side."""
 
-    def __init__(self, channels: int, answers: int, *, queries: int, **sizes: int) -> None:
+    def __init__(self, channels: int, answers: int, *, queries: int, **sizes: Any) -> None:
         super().__init__()
         self.look_names = tuple(f"query{number}" for number in range(1, queries + 1))
         self.ask = nn.Conv2d(channels, queries, 1, bias=False)  # a bias would add the same to all cells
@@ -237,19 +245,60 @@ class QueriesHead(ProbeHead):
         return len(self.look_names) * (3 * cells + 2 * channels) + 2 * answers
 
 
+class PyramidHead(ProbeHead):
+    """One dot-product query on each level; the classifier reads all that they pooled, side by side.
+
+    Args:
+        channels: of the folded map, all levels together.
+        answers: how many labels there are.
+        levels: the maps in it, the finest first; without them it is one map.
+    """
+
+    def __init__(self, channels: int, answers: int, *, levels: Sequence[Level] = (), **sizes: Any) -> None:
+        super().__init__()
+        self.levels = tuple(levels) or (Level("cells", channels, 1),)
+        self.look_names = tuple(level.name for level in self.levels)
+        self.ask = nn.ModuleList(nn.Conv2d(level.channels, 1, 1, bias=False) for level in self.levels)
+        self.classify = nn.Linear(sum(level.channels for level in self.levels), answers)
+
+    def forward(self, features: Tensor, given: Given | None = None) -> tuple[Tensor, dict[str, Attended]]:
+        """What was attended on each level, classified."""
+        acts = {}
+        for level, ask, values in zip(self.levels, self.ask, unfolded(features, self.levels)):
+            scores = ask(values).squeeze(1) * level.channels**-0.5  # (B,H,W)
+            acts[level.name] = attend_by(scores, values, _of(given, level.name))
+        return self.classify(torch.cat([act.context for act in acts.values()], 1)), acts
+
+    def stacked(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
+        """(M,B,K)."""
+        contexts = []
+        for number, (level, values) in enumerate(zip(self.levels, unfolded(features, self.levels))):
+            vector = weights[f"ask.{number}.weight"].flatten(2) * level.channels**-0.5  # (M,1,C)
+            contexts.append(_pooled(_products(values, vector)[..., 0].permute(2, 0, 1), values))  # (M,B,C)
+        return _classified(weights, torch.cat(contexts, -1))
+
+    def numbers(self, channels: int, cells: int, answers: int) -> int:
+        """Weights and the context of each level, and the logits."""
+        finest = cells * sum(level.factor**2 for level in self.levels)
+        return 3 * finest + 2 * sum(level.channels for level in self.levels) + 2 * answers
+
+
 _CLASSES: dict[str, type[ProbeHead]] = {
     "linear": LinearHead,
     "soft": SoftHead,
     "hard": HardHead,
     "cross": CrossHead,
     "queries": QueriesHead,
+    "pyramid": PyramidHead,
 }
 
 
-def new_head(name: HeadName, channels: int, answers: int, *, hidden: int, queries: int) -> ProbeHead:
-    """A fresh head."""
+def new_head(
+    name: HeadName, channels: int, answers: int, *, hidden: int, queries: int, levels: Sequence[Level] = ()
+) -> ProbeHead:
+    """A fresh head; ``levels`` are those of a pyramid."""
     made: Any = _CLASSES[name]
-    head: ProbeHead = made(channels, answers, hidden=hidden, queries=queries)
+    head: ProbeHead = made(channels, answers, hidden=hidden, queries=queries, levels=levels)
     return head
 
 
@@ -305,7 +354,7 @@ class ProbeConfig:
     answers: int = 10
     """How many labels there are."""
     backbone: str = "mobilenetv2"
-    """Which network sees the picture: mobilenetv2, efficientnet-lite0, compact, timm:NAME …"""
+    """Which network sees the picture: mobilenetv2, efficientnet-lite0, compact, timm:NAME, hf:NAME …"""
     pretrained: bool = False
     """Whether training starts from the backbone's ImageNet weights."""
     through: str | None = None
@@ -316,6 +365,8 @@ class ProbeConfig:
     """Units of the score of ``soft`` and ``hard``, width of the keys of ``cross``."""
     query_count: int = 4
     """How many queries ``queries`` has."""
+    pyramid: tuple[str, ...] = ()
+    """The stages that ``pyramid`` attends to, beside the last; the finest first."""
 
     def __post_init__(self) -> None:
         check_range(self, 1, MOST_WORDS, "answers")
@@ -323,10 +374,12 @@ class ProbeConfig:
         check_range(self, 1, MOST_GLIMPSES, "query_count")
         if self.pretrained and self.backbone.startswith(("small", "compact")):
             raise ValueError(f"pretrained: '{self.backbone}' has no ImageNet weights; choose another backbone")
+        if (self.head == PYRAMID) != bool(self.pyramid):
+            raise ValueError("pyramid: names the finer stages of head: pyramid, and of no other head")
 
 
 class ProbeModel(PictureModel):
-    """Pictures (B,3,H,W) → logits (B,K); one look on the last map, or one for each query."""
+    """Pictures (B,3,H,W) → logits (B,K); one look on the last map, or one for each query or stage."""
 
     Config = ProbeConfig
     config: ProbeConfig
@@ -340,9 +393,15 @@ class ProbeModel(PictureModel):
         self.config = config
         self.backbone = build_backbone(config.backbone, through=config.through)
         self.stage = self.backbone.names[-1]
-        self.channels = self.backbone.channels[self.stage]
+        self.levels = levels_of(self.backbone, config.pyramid)
+        self.channels = folded_channels(self.levels)
         self.head = new_head(
-            config.head, self.channels, config.answers, hidden=config.hidden, queries=config.query_count
+            config.head,
+            self.channels,
+            config.answers,
+            hidden=config.hidden,
+            queries=config.query_count,
+            levels=self.levels,
         )
         self.register_buffer("centre", torch.zeros(self.channels))
         self.register_buffer("spread", torch.ones(self.channels))
@@ -367,21 +426,29 @@ class ProbeModel(PictureModel):
         return self.backbone
 
     def encode(self, images: Tensor) -> Tensor:
-        """(B,3,H,W) → features (B,C,h,w)."""
-        features: Tensor = self.backbone(images)
-        return features
+        """(B,3,H,W) → features (B,C,h,w); those of a pyramid folded."""
+        if not self.config.pyramid:
+            features: Tensor = self.backbone(images)
+            return features
+        return folded(self.backbone, images, self.levels)
 
     def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
         """Standardise the features, attend, classify."""
         values = standardised(encoding, self.centre, self.spread)  # (B,C,h,w)
-        grid = grid_of(values)
-        found = {name: self.given(attention, name, grid) for name in self.look_names}
+        maps = self._maps(values)
+        found = {name: self.given(attention, name, grid_of(maps[name])) for name in self.look_names}
         given = {name: weights for name, weights in found.items() if weights is not None}
         logits, acts = self.head(values, given or None)
         raw: Raw = {"logits": logits}
         for name, attended in acts.items():
-            raw |= act(name, values, attended)
+            raw |= act(name, maps[name], attended)
         return raw
+
+    def _maps(self, values: Tensor) -> dict[str, Tensor]:
+        """The map (B,C,h,w) that each look lies on."""
+        if not self.config.pyramid:
+            return dict.fromkeys(self.look_names, values)
+        return dict(zip(self.look_names, unfolded(values, self.levels)))
 
     @property
     def look_names(self) -> tuple[str, ...]:
@@ -391,9 +458,10 @@ class ProbeModel(PictureModel):
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """One look for each act."""
-        frame = self.backbone.frames[self.stage]
+        frames = self.backbone.frames
         return tuple(
-            self.head.look(name, raw[f"{name}.weights"], raw[f"{name}.scores"], frame) for name in self.look_names
+            self.head.look(name, raw[f"{name}.weights"], raw[f"{name}.scores"], frames.get(name, frames[self.stage]))
+            for name in self.look_names
         )
 
 

@@ -293,6 +293,14 @@ class SatModel(ImageModel):
         self._check(encoding)
         return self.decoder.begin(encoding, self.grid)
 
+    def scene(self, features: Tensor, seen: Tensor | None) -> Scene:
+        """The scene of :meth:`begin` from its tensors (B,D,h,w) and (B,h,w,A)."""
+        return Scene(features, seen)
+
+    def memory(self, hidden: Tensor, cell: Tensor) -> Memory:
+        """The memory of :meth:`begin` from its tensors (B,K,n)."""
+        return Memory(hidden, cell)
+
     def say(
         self,
         scene: Scene,

@@ -114,7 +114,7 @@ def _map_scores(probed: Probed, features: Features, model_of: HeadModel) -> MapS
         for part in _mixed(split.test[chosen[split.test]]):
             evidence = pictures.evidence_of(part)
             if evidence is not None and bool(evidence.any()):
-                trace = model.wrap(model.respond(features.take(part)), size).trace
+                trace = model.wrap(model.respond(features.encoded(probed.kept.name, part)), size).trace
                 scorer.add_trace(trace, evidence, groups=part, beside=_blind(pictures, part, place, trace))
     return scorer
 

@@ -103,11 +103,10 @@ def _mistakes(probed: Probed, features: Features, model_of: HeadModel) -> Sectio
 
 def _map(probed: Probed, features: Features, model: PictureModel, picture: int, size: tuple[int, int]) -> Tensor:
     """Where the head looked, on the picture shown at ``size``: (h,w)."""
-    number = torch.tensor([picture])
-    store, place = probed.pictures.store, probed.pictures.places[number]
+    encoded = features.encoded(probed.kept.name, torch.tensor([picture]))  # (1,C,H,W)
     with torch.no_grad():
-        output = model.wrap(model.respond(features.take(number)), store.size)
-    placed = output.trace.placed(store.canvas[place], store.image_size[place])
+        output = model.wrap(model.respond(encoded), probed.pictures.store.size)
+    placed = output.trace.placed(*probed.pictures.canvas(torch.tensor([picture])))
     return placed.image_map("total", size)[0]
 
 

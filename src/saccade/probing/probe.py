@@ -21,7 +21,18 @@ from saccade.models.probe import HEADS, LINEAR, HeadName, ProbeHead
 from saccade.probing.folds import Split, deal, splits_of
 from saccade.probing.head_stack import Places
 from saccade.probing.pictures import Features, ProbedPictures, Tell
-from saccade.probing.trials import Plan, Setting, Training, Trial, head_trial, majority_trial, neighbour_trial
+from saccade.probing.trials import (
+    CLASS_TOKEN,
+    RIVALS,
+    Plan,
+    Setting,
+    Training,
+    Trial,
+    head_trial,
+    majority_trial,
+    neighbour_trial,
+    view_of,
+)
 from saccade.probing.verdict import Compared, choose, compare, sentence
 
 
@@ -111,14 +122,14 @@ def _known(value: float) -> float | None:
     return value if value == value else None
 
 
-def checked_heads(names: Sequence[str]) -> tuple[HeadName, ...]:
-    """The heads called so, the linear one among them in any case."""
+def checked_heads(names: Sequence[str]) -> tuple[str, ...]:
+    """The rivals called so, the linear head among them in any case."""
     for name in names:
-        if name not in HEADS:
-            raise ConfigError(f"heads: no head '{name}': {nearest(name, HEADS)}")
-    wanted = tuple(head for head in HEADS if head in names or head == LINEAR)
-    if len(wanted) < 2:
-        raise ConfigError(f"heads: name at least one beside {LINEAR}: {', '.join(HEADS[1:])}")
+        if name not in RIVALS:
+            raise ConfigError(f"heads: no head '{name}': {nearest(name, RIVALS)}")
+    wanted = tuple(head for head in RIVALS if head in names or head == LINEAR)
+    if not {*wanted} - {LINEAR, CLASS_TOKEN}:
+        raise ConfigError(f"heads: name at least one that attends: {', '.join(HEADS[1:])}")
     return wanted
 
 
@@ -127,7 +138,7 @@ def probe(
     features: Features,
     *,
     plan: Plan,
-    heads: Sequence[HeadName],
+    heads: Sequence[str],
     keep: HeadName | None = None,
     places: Places | None = None,
     tell: Tell = lambda what, done, total: None,
@@ -157,7 +168,7 @@ def probe(
         trials[head] = head_trial(head, features, labels, answers, splits, plan, told, places)
     rows = compare(trials, splits)
     name = keep or choose(rows)
-    own = next(head for head in heads if head == name)
+    own = next(head for head in HEADS if head == name)
     kept = _kept(own, trials[name], features, labels, answers, plan, places)
     probabilities = trials[name].probabilities
     if probabilities is None:
@@ -197,7 +208,7 @@ def _kept(
     """The head with the setting chosen most often, trained on all pictures."""
     setting = Counter(each for each in trial.settings if isinstance(each, Setting)).most_common(1)[0][0]
     every = torch.arange(len(labels))
-    centre, spread = features.statistics(every)
+    centre, spread = view_of(name, features).statistics(every)
     training = Training(name, features, labels, answers, plan, (centre, spread), len(trial.settings), places)
     (head,) = training.run([0], [every], [setting])
     return Kept(name, head, centre, spread, setting)

@@ -17,12 +17,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.models.probe import LINEAR, HeadName, ProbeHead, new_head
+from saccade.errors import ConfigError
+from saccade.models.probe import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead, new_head
 from saccade.probing.folds import Split, some_of
 from saccade.probing.head_stack import Batch, Places, fresh_heads, logits_of, members_at_once, train_heads
-from saccade.probing.pictures import Features
+from saccade.probing.pictures import Features, View
 from saccade.tasks.losses import check_weight
 
+CLASS_TOKEN = "class-token"  # noqa: S105
+"""A linear head on the class token of a transformer: a rival that looks nowhere, so no model is made of it."""
+RIVALS: tuple[str, ...] = (*HEADS, CLASS_TOKEN)
+"""All rivals that are trained."""
 NEIGHBOURS = (1, 5, 20)
 """How many neighbours vote; validation chooses."""
 
@@ -31,7 +36,7 @@ NEIGHBOURS = (1, 5, 20)
 class Plan:
     """What is trained."""
 
-    rates: tuple[float, ...] = (3e-3, 1e-2, 3e-2, 1e-1)
+    rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2)
     """Learning rates of the grid."""
     linear_rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
     """Of the linear head, which costs next to nothing: the rival that others must beat is tuned the most."""
@@ -92,7 +97,7 @@ class Trial:
 
 
 def head_trial(
-    name: HeadName,
+    name: str,
     features: Features,
     labels: Tensor,
     answers: int,
@@ -101,13 +106,13 @@ def head_trial(
     told: Callable[[int], None] = lambda done: None,
     places: Places | None = None,
 ) -> Trial:
-    """Train one kind of head on all splits; ``told`` is called with the number of splits done."""
+    """Train one of :data:`RIVALS` on all splits; ``told`` is called with the number of splits done."""
     trial = Trial(name, shares={share: [] for share in plan.shares})
     trial.probabilities = torch.zeros(len(labels), answers)
-    rates = plan.linear_rates if name == LINEAR else plan.rates
+    rates = plan.linear_rates if name in (LINEAR, CLASS_TOKEN) else plan.rates
     grid = [Setting(rate, decay) for rate in rates for decay in plan.decays]
     for number, split in enumerate(splits):
-        centre, spread = features.statistics(split.train)
+        centre, spread = view_of(name, features).statistics(split.train)
         training = Training(name, features, labels, answers, plan, (centre, spread), number, places)
         first = training.run([0] * len(grid), [split.train] * len(grid), grid)
         scores = training.logits(first, split.val)  # (M,n,K)
@@ -131,12 +136,21 @@ def head_trial(
     return trial
 
 
+def view_of(name: str, features: Features) -> View:
+    """What a rival reads."""
+    found = {LINEAR: features.mean, PYRAMID: features.pyramid, CLASS_TOKEN: features.token}.get(name, features.map)
+    if found is None:
+        lacks = "no class token" if name == CLASS_TOKEN else "one stage only at this size"
+        raise ConfigError(f"heads: '{name}' cannot be trained: this backbone has {lacks}; leave it out")
+    return found
+
+
 class Training:
     """Heads of one kind on one set of standardised features."""
 
     def __init__(
         self,
-        name: HeadName,
+        name: str,
         features: Features,
         labels: Tensor,
         answers: int,
@@ -145,18 +159,19 @@ class Training:
         seed: int,
         places: Places | None = None,
     ) -> None:
-        self._name, self._labels, self._answers, self._plan, self._seed = name, labels, answers, plan, seed
-        self._places = places
-        self._channels = features.shape[0]
-        # The mean of standardised cells is the standardised mean: a linear head needs one cell.
-        pooled = name == LINEAR
-        self._batch: Batch = (features.pooled_batches if pooled else features.batches)(*statistics)
-        shape = (features.shape[0], 1, 1) if pooled else features.shape
-        self._at_once = members_at_once(self._new(), shape, answers, plan.batch_size)
+        self._labels, self._answers, self._plan, self._seed = labels, answers, plan, seed
+        self._name: HeadName = LINEAR if name == CLASS_TOKEN else next(head for head in HEADS if head == name)
+        self._levels = features.levels
+        view = view_of(name, features)
+        self._channels = view.shape[0]
+        self._batch: Batch = view.batches(*statistics)
+        self._at_once = members_at_once(self._new(), view.shape, answers, plan.batch_size)
+        self._places = None if name == PYRAMID else places  # those are of one grid
 
     def _new(self) -> ProbeHead:
         plan = self._plan
-        return new_head(self._name, self._channels, self._answers, hidden=plan.hidden, queries=plan.queries)
+        sizes = {"hidden": plan.hidden, "queries": plan.queries}
+        return new_head(self._name, self._channels, self._answers, **sizes, levels=self._levels)
 
     def run(self, seeds: Sequence[int], sets: Sequence[Tensor], settings: Sequence[Setting]) -> list[ProbeHead]:
         """A trained head for each seed, set of training pictures and setting."""

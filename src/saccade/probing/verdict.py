@@ -17,10 +17,14 @@ from torch import Tensor
 from saccade.metrics.resplits import Resplit, resplit_interval
 from saccade.models.probe import LINEAR, TITLES
 from saccade.probing.folds import Split
-from saccade.probing.trials import Trial
+from saccade.probing.trials import CLASS_TOKEN, Trial
 
-SIMPLE = {"majority": "commonest class", "knn": "nearest neighbours"}
-"""Rivals that are not heads, in words."""
+SIMPLE = {
+    "majority": "commonest class",
+    "knn": "nearest neighbours",
+    CLASS_TOKEN: "linear on the class token",
+}
+"""Rivals that are not heads of a model, in words."""
 BASE, GUESS = LINEAR, "majority"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -19,11 +20,23 @@ from saccade.cache import cache_home
 from saccade.data.pictures.content_digest import files_digest
 from saccade.data.pictures.feature_cache import FeatureCache, feature_key, weights_digest
 from saccade.errors import ConfigError
-from saccade.models.base import ImageModel
 from saccade.tasks.forward_passes import at_once, encoded
 
 FOLDER = "features"
 """Where in the cache folder they are."""
+
+
+class Encodes(Protocol):
+    """What of a model is needed: every model of pictures is such."""
+
+    config: Any
+
+    @property
+    def encoder(self) -> Stages | None:
+        """The encoder; None where its output depends on more than the picture."""
+
+    def encode(self, images: Tensor) -> Tensor:
+        """(B,3,H,W) → (B,…)."""
 
 
 class KeptFeatures:
@@ -34,6 +47,7 @@ class KeptFeatures:
         images: numbers (B,) → those pictures as the network sees them (B,3,H,W).
         model: its encoder as it is now; what later becomes of it is not noticed.
         limit_mb: what kept features may take on disk, those of other trainings among them.
+        what: a name for what is kept, where it is not the last map of the encoder alone.
         tell: called with "features", pictures behind us and pictures in all while they are computed.
 
     Raises:
@@ -44,9 +58,10 @@ class KeptFeatures:
         self,
         files: Sequence[Path],
         images: Callable[[Tensor], Tensor],
-        model: ImageModel,
+        model: Encodes,
         *,
         limit_mb: int,
+        what: str | None = None,
         tell: Callable[[str, int, int], None] = lambda what, done, total: None,
     ) -> None:
         encoder = model.encoder
@@ -64,7 +79,7 @@ class KeptFeatures:
                 pictures=files_digest(files),
                 backbone=model.config.backbone,
                 weights=weights_digest(encoder.state_dict()),
-                stage=encoder.names[-1],
+                stage=what or encoder.names[-1],
                 size=(first.shape[-2], first.shape[-1]),
             ),
             limit_bytes=limit_mb << 20,
@@ -92,7 +107,7 @@ def _differs_in_training(layer: nn.Module) -> bool:
     return isinstance(layer, _NormBase) or (isinstance(layer, _DropoutNd) and layer.p > 0)
 
 
-def _as_it_answers(model: ImageModel, encoder: Stages) -> Callable[[Tensor], Tensor]:
+def _as_it_answers(model: Encodes, encoder: Stages) -> Callable[[Tensor], Tensor]:
     """``model.encode`` without gradients, dropout or moving statistics; the encoder is left in the mode it was in."""
 
     @torch.no_grad()

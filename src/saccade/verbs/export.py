@@ -16,17 +16,19 @@ import torch
 from torch import Tensor
 
 from saccade.atomic import folder_in_place, write_bytes, write_json
-from saccade.errors import CheckpointError, ConfigError, OutputError, nearest
-from saccade.models.base import AttentionModel
+from saccade.errors import ConfigError, OutputError, nearest
 from saccade.models.io.facts import ModelFacts
 from saccade.predict import Predictor, load
 from saccade.trace import Look
 from saccade.verbs.onnx_check import check
 from saccade.verbs.onnx_graph import AnswerAndLooks, FreeSizes, look_outputs, onnx_bytes, require_onnx
+from saccade.verbs.onnx_steps import NOTHING, Begin, Step, check_steps, step_inputs
 
 FORMATS = ("onnx",)
 SCHEMA = "saccade.onnx/1"
 GRAPH, SIDECAR = "model.onnx", "model.json"
+BEGIN, STEP = "begin.onnx", "step.onnx"
+"""Of a model that says its answer word by word."""
 
 
 def export(model: str | Path, out: str | Path, *, to: str = "onnx") -> dict[str, Any]:
@@ -47,7 +49,9 @@ def export(model: str | Path, out: str | Path, *, to: str = "onnx") -> dict[str,
     out = Path(out)
     _check_place(out)
     predictor = load(model, "cpu")
-    graph = AnswerAndLooks(_exportable(predictor))
+    if not predictor.model.answers_in_one_pass:
+        return _export_steps(predictor, out)
+    graph = AnswerAndLooks(predictor.model)
     examples = partial(example_inputs, predictor)
     free = {**predictor.reads.free_sizes(), **predictor.responder.free_sizes()}
     data = onnx_bytes(graph, examples(2, 0), free)
@@ -63,18 +67,63 @@ def _check_place(out: Path) -> None:
     """Refuse a place that holds something else, before any work is done."""
     if out.exists() and not out.is_dir():
         raise OutputError(f"{out}: a file is in the way; name a folder")
-    if out.is_dir() and any(out.iterdir()) and not (out / GRAPH).is_file():
+    if out.is_dir() and any(out.iterdir()) and not any((out / name).is_file() for name in (GRAPH, BEGIN)):
         raise OutputError(f"{out}: holds something that is not an export; choose a new or empty folder")
 
 
-def _exportable(predictor: Predictor) -> AttentionModel:
-    """The model, where its answer is one pass of plain tensors."""
-    if not predictor.model.answers_in_one_pass:
-        raise CheckpointError(
-            f"'{predictor.name}' ({predictor.facts.architecture}) cannot be exported yet: it searches for its answer "
-            "step by step; use it through saccade"
-        )
-    return predictor.model
+def _export_steps(predictor: Predictor, out: Path) -> dict[str, Any]:
+    """Write a captioner as two graphs (:mod:`saccade.verbs.onnx_steps`); returns the sidecar."""
+    check_steps(predictor.model, predictor.name)
+    facts, begin = predictor.facts, Begin(predictor.model)
+
+    def pictures(count: int, seed: int) -> dict[str, Tensor]:
+        return dict(predictor.reads.examples(count, facts, seed))
+
+    def held(count: int, seed: int) -> dict[str, Tensor]:
+        (images,) = pictures(count, seed).values()
+        return step_inputs(begin, images, len(facts.answers), seed)
+
+    step = Step(predictor.model, tuple(held(1, 0))[:-1])
+    parts: dict[str, Any] = {}
+    data: dict[str, bytes] = {}
+    for file, graph, examples in ((BEGIN, begin, pictures), (STEP, step, held)):
+        data[file] = onnx_bytes(graph, examples(2, 0))
+        with torch.inference_mode():
+            outputs = graph(*examples(2, 0).values())
+        parts[file] = {
+            "sha256": hashlib.sha256(data[file]).hexdigest(),
+            "opset": _opset(data[file]),
+            "inputs": {name: _tensor(tensor) for name, tensor in examples(2, 0).items()},
+            "outputs": {name: _tensor(tensor) for name, tensor in outputs.items()},
+            "check": check(data[file], graph, examples),
+        }
+    steps = [part["check"] for part in parts.values()]
+    sidecar = {
+        "schema": SCHEMA,
+        "model": predictor.name,
+        "architecture": facts.architecture,
+        "family": facts.family,
+        "weights_sha256": facts.sha256,
+        "preprocessing": predictor.reads.described(facts),
+        "answers": list(facts.answers),
+        "graphs": parts,
+        "search": {"start": NOTHING, "end": 0, "longest": int(predictor.model.config.longest)},
+        "outputs": {f"{file} {name}": shape for file, part in parts.items() for name, shape in part["outputs"].items()},
+        "check": {
+            **steps[0],
+            "largest_difference": max(each["largest_difference"] for each in steps),
+            "differences": {
+                f"{file} {name}": off
+                for file, part in parts.items()
+                for name, off in part["check"]["differences"].items()
+            },
+        },
+    }
+    with folder_in_place(out) as place:
+        for file, found in data.items():
+            write_bytes(place / file, found)
+        write_json(place / SIDECAR, sidecar)
+    return sidecar
 
 
 def example_inputs(predictor: Predictor, count: int, seed: int) -> dict[str, Tensor]:

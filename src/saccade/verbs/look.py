@@ -13,7 +13,7 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.responder import Question
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
-from saccade.verbs.looks_table import row_of, write_looks
+from saccade.verbs.looks_table import looks_table
 
 SAVED_AT_ONCE = 2
 """Sightings that are drawn and written while the next ones are answered."""
@@ -68,16 +68,15 @@ def _kept(sightings: Iterable[Sighting], folder: Path, *, filmstrip: bool | None
     """The sightings, each saved under a name of its own: a/1.png and b/1.png must not overwrite each other."""
     taken: Counter[str] = Counter()
     waiting: deque[tuple[Sighting, str, Future[Any]]] = deque()
-    rows: list[tuple[object, ...]] = []
+    with looks_table(folder) as add_row, ThreadPoolExecutor(SAVED_AT_ONCE, "saving") as saving:
 
-    def saved_first() -> Sighting:
-        """The first that waits, once its files are written, or the error that kept them from it."""
-        seen, stem, saved = waiting.popleft()
-        saved.result()
-        rows.append(row_of(seen, stem))
-        return seen
+        def saved_first() -> Sighting:
+            """The first that waits, once its files are written, or the error that kept them from it."""
+            seen, stem, saved = waiting.popleft()
+            saved.result()
+            add_row(seen, stem)
+            return seen
 
-    with ThreadPoolExecutor(SAVED_AT_ONCE, "saving") as saving:
         try:
             for seen in sightings:
                 stem = seen.stem
@@ -92,5 +91,3 @@ def _kept(sightings: Iterable[Sighting], folder: Path, *, filmstrip: bool | None
                 yield saved_first()
         finally:
             saving.shutdown(cancel_futures=True)
-            if len(rows) > 1:  # also of what was answered before somebody stopped it
-                write_looks(folder, rows)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
-import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol, TextIO
 
-from saccade.atomic import write_bytes
+from saccade.atomic import growing
 from saccade.sighting import Sighting
 
 NAME = "looks.csv"
@@ -25,10 +27,34 @@ def row_of(seen: Sighting, stem: str) -> tuple[object, ...]:
     return (seen.source.name, seen.question or "", *said, x, y, stem, *told)
 
 
-def write_looks(folder: Path, rows: list[tuple[object, ...]]) -> Path:
-    """Write the table into ``folder``; one of an earlier call is replaced."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(COLUMNS)
-    writer.writerows(rows)
-    return write_bytes(folder / NAME, text.getvalue().encode("utf-8", "replace"))
+class AddRow(Protocol):
+    """Adds one row to the table."""
+
+    def __call__(self, seen: Sighting, stem: str) -> None:
+        """The row of a sighting, whose files are called ``stem``."""
+
+
+@contextmanager
+def looks_table(folder: Path) -> Iterator[AddRow]:
+    """A table into which rows are written as they come; none is kept in memory.
+
+    It takes its place in ``folder``, and that of an earlier one, when this ends, whether well or not: what was answered
+    before somebody stopped it is in it. With fewer than two rows there is no table.
+    """
+    rows = 0
+    with growing(folder / NAME) as draft:
+        file: TextIO = draft.open("w", newline="", encoding="utf-8", errors="replace")
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+
+        def add(seen: Sighting, stem: str) -> None:
+            nonlocal rows
+            rows += 1
+            writer.writerow(row_of(seen, stem))
+
+        try:
+            yield add
+        finally:
+            file.close()
+            if rows < 2:
+                draft.unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import logging
 import warnings
 from collections.abc import Iterator, Mapping
@@ -54,7 +55,7 @@ def look_outputs(look: Look) -> dict[str, Tensor]:
     return {f"{look.name}.{name}": tensor for name, tensor in held.items()}
 
 
-def onnx_bytes(graph: AnswerAndLooks, example: Mapping[str, Tensor], free: FreeSizes | None = None) -> bytes:
+def onnx_bytes(graph: Any, example: Mapping[str, Tensor], free: FreeSizes | None = None) -> bytes:
     """The graph as the bytes of an ONNX file, for any batch size.
 
     Args:
@@ -74,7 +75,7 @@ def onnx_bytes(graph: AnswerAndLooks, example: Mapping[str, Tensor], free: FreeS
                 args=tuple(example.values()),
                 input_names=list(example),
                 output_names=names,
-                dynamic_shapes=tuple({0: "batch", **(free or {}).get(name, {})} for name in example),
+                dynamic_shapes=_free_axes(graph, [{0: "batch", **(free or {}).get(name, {})} for name in example]),
                 dynamo=True,
                 verbose=False,
             )
@@ -91,6 +92,12 @@ def onnx_bytes(graph: AnswerAndLooks, example: Mapping[str, Tensor], free: FreeS
     _forget(proto.graph)
     data: bytes = proto.SerializeToString()
     return data
+
+
+def _free_axes(graph: nn.Module, axes: list[dict[int, str]]) -> tuple[Any, ...]:
+    """As torch wants them: one for each argument of ``forward``, where ``*given`` is one argument."""
+    names = inspect.signature(graph.forward).parameters.values()
+    return (tuple(axes),) if any(name.kind is name.VAR_POSITIONAL for name in names) else tuple(axes)
 
 
 def _forget(graph: Any) -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save
 
-from saccade.atomic import write_json
+from saccade.atomic import write_bytes, write_json
+from saccade.backbones.catalog import FEATURES, HF, TIMM, backbone_spec
+from saccade.backbones.feature_folder import FeatureFolder
+from saccade.backbones.hub import work_offline
+from saccade.backbones.levels import finer_stages
 from saccade.config import to_dict
 from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.tables.wording import counted
@@ -22,17 +28,19 @@ from saccade.likeness import FEWEST, fit_likeness, pooled
 from saccade.models.describing import ENCODING
 from saccade.models.io.facts import CONFIG, InputsNote, ModelFacts, Preprocessing
 from saccade.models.io.folder import note_inputs, save_model
-from saccade.models.probe import HEADS, LINEAR, HeadName, ProbeHead
+from saccade.models.probe import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead
 from saccade.probing.evidence import places_of, with_evidence
 from saccade.probing.page import probe_page
-from saccade.probing.pictures import Features, features_of, usable_pictures
-from saccade.probing.probe import Probed, checked_heads, probe
-from saccade.probing.trials import Plan
+from saccade.probing.pictures import Features, features_of, folder_features, usable_pictures, with_maps
+from saccade.probing.probe import Kept, Probed, checked_heads, probe
+from saccade.probing.trials import CLASS_TOKEN, RIVALS, Plan
 from saccade.tasks.describing import halves, shown_by
 from saccade.tasks.held_out import spread_out
 
 RESULTS, PAGE = "results.json", "report.html"
 MOST_DESCRIBED, DESCRIBED_AT_ONCE = 2000, 100
+HEAD = "head.safetensors"
+"""The kept head of a probe that has no network: its tensors, and in their metadata what the answers mean."""
 
 
 @dataclass(frozen=True)
@@ -51,49 +59,75 @@ def probe_pictures(
     *,
     size: int = 224,
     through: str | None = None,
-    heads: Sequence[str] = HEADS,
+    heads: Sequence[str] | None = None,
     keep: str | None = None,
     plan: Plan | None = None,
     untrained: bool = False,
+    offline: bool = False,
     tell: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> Written:
     """Compare heads on the features of ``backbone``, and write model, results and page to ``out``.
 
     Args:
-        backbone: its name, as ``saccade list backbones`` tells it, or timm:NAME.
+        backbone: its name, as ``saccade list backbones`` tells it, timm:NAME, hf:NAME, or features:FOLDER for maps that
+            were computed elsewhere (:mod:`saccade.backbones.feature_folder`). Of the last no model can be made: page,
+            results and the head (:data:`HEAD`) are written.
         data: a folder with a folder for each class, or READER:PATH of labelled pictures.
         out: a new or empty folder, or one that a probe wrote.
         size: side of the network input, in pixels.
         through: the last stage of the backbone that is used; None: all stages.
-        heads: which heads are compared; the linear one is always among them.
+        heads: which rivals are compared; the linear head is always among them. None: all that the backbone allows.
         keep: the head of the model folder; None: the attention head with the best validation accuracy.
         plan: splits, seeds and settings.
         untrained: random weights in place of published ones; always so for a backbone without published weights.
+        offline: fetch no weights of timm or transformers.
         tell: called with what is going on, how far it is, and how far it goes.
     """
     began = time.monotonic()
-    wanted = checked_heads([*heads, *([keep] if keep else [])])
+    wanted = checked_heads([*(RIVALS if heads is None else heads), *([keep] if keep else [])])
+    if keep == CLASS_TOKEN:
+        raise ConfigError(f"keep: {CLASS_TOKEN} looks nowhere; keep one of {', '.join(HEADS)}")
     folder = _checked_folder(Path(out))
     plan = plan or Plan()
     if plan.splits < 3:
         raise ConfigError(f"splits: at least 3, to learn, to choose and to test; found {plan.splits}")
+    if offline:
+        work_offline()
+    maps = FeatureFolder(backbone.removeprefix(FEATURES)) if backbone.startswith(FEATURES) else None
     reference = as_reference(data)
     family, probing = _prober(reference)
     with warnings.catch_warnings():  # of labels and copies by the reader's own splits, which a probe does not use
         warnings.simplefilter("ignore", UserWarning)
         table = load_target(probing.read)(reference)
-    pictures = usable_pictures(table, (size, size), tell)
-    config = {"answers": len(pictures.classes), "backbone": backbone, "through": through, "hidden": plan.hidden}
+    remarks: list[str] = []
+    input_size = (size, size)
+    if maps is not None:
+        table, lost = with_maps(table, maps)
+        remarks += [lost] if lost else []
+        input_size = maps.note.input_size
+    config = {"answers": 2, "backbone": backbone, "through": through, "hidden": plan.hidden}
     config |= {"query_count": plan.queries, "pretrained": not untrained and _has_weights(backbone)}
-    make = _Maker(family, probing, config)
-    model = make.model(wanted[0])
-    model.check_input((size, size))
+    model = _Maker(family, probing, config).model(LINEAR)  # before pictures are read: what it lacks is said at once
+    model.check_input(input_size)
     if config["pretrained"]:
         model.start_pretrained()
     model.eval().requires_grad_(False)
+    pictures = usable_pictures(table, input_size, tell)
+    make = _Maker(family, probing, {**config, "answers": len(pictures.classes)})
     make.backbone = model.backbone
-    features = features_of(pictures, model, limit_mb=FEATURES_MB, tell=tell)
-    kept_name = next((head for head in wanted if head == keep), None)
+    finer = finer_stages(model.backbone, input_size) if maps is None and PYRAMID in wanted else ()
+    make.finer = finer
+    lacking = {CLASS_TOKEN: not model.backbone.has_class_token, PYRAMID: not finer}
+    if heads is None:
+        wanted = tuple(name for name in wanted if not lacking.get(name) or name == keep)
+        if lacking[PYRAMID]:
+            remarks.append("no pyramid: this backbone has one map, or maps that do not fit together at this size")
+    if maps is None:
+        features = features_of(pictures, model, finer, limit_mb=FEATURES_MB, tell=tell)
+    else:
+        features = folder_features(pictures, maps)
+    pictures = replace(pictures, remarks=(*remarks, *pictures.remarks), folder=maps)
+    kept_name = next((head for head in HEADS if head == keep), None)
     grid = (features.shape[1], features.shape[2])
     places = places_of(pictures, model.backbone.frames[model.stage], grid, plan.evidence_weight)
     probed = probe(pictures, features, plan=plan, heads=wanted, keep=kept_name, places=places, tell=tell)
@@ -103,17 +137,18 @@ def probe_pictures(
     def model_of(split: int) -> Any:
         return make.filled(kept.name, trial.heads[split], *trial.statistics[split])
 
-    probed = with_evidence(probed, features, model_of, tell)
-    is_taught = plan.evidence_weight > 0 and kept.name != LINEAR
+    if maps is None:  # without a network nobody can see a changed picture
+        probed = with_evidence(probed, features, model_of, tell)
+    is_taught = plan.evidence_weight > 0 and kept.name not in (LINEAR, PYRAMID)
     facts = ModelFacts(
         architecture=probing.model,
         model=to_dict(make.model(kept.name).config),
         family=family.name,
         queries=(),
         answers=pictures.classes,
-        preprocessing=Preprocessing(size=(size, size)),
+        preprocessing=Preprocessing(size=input_size),
         name=folder.name,
-        data={"name": reference.partition(":")[0], "size": [size, size]},
+        data={"name": reference.partition(":")[0], "size": [*input_size]},
         seed=0,
         training={
             "minutes": round((time.monotonic() - began) / 60, 2),
@@ -123,9 +158,14 @@ def probe_pictures(
             **({"maps_supervised": f"by evidence, with weight {plan.evidence_weight:g}"} if is_taught else {}),
         },
     )
-    save_model(make.filled(kept.name, kept.head, kept.centre, kept.spread), folder, facts)
-    described = _describe(folder, facts, features, len(pictures))
-    results = {"backbone": backbone, "data": reference, "size": size, "inputs": described, **probed.to_json()}
+    described = None
+    if maps is None:
+        save_model(make.filled(kept.name, kept.head, kept.centre, kept.spread), folder, facts)
+        described = _describe(folder, facts, features, kept.name, len(pictures))
+    else:
+        _save_head(folder, kept, facts)
+    results = {"backbone": backbone, "data": reference, "size": list(input_size), **probed.to_json()}
+    results |= {"inputs": described} if described is not None else {}
     results |= {"maps_supervised": facts.training["maps_supervised"]} if is_taught else {}
     results["seconds"] = round(time.monotonic() - began, 1)
     write_json(folder / RESULTS, results)
@@ -134,7 +174,7 @@ def probe_pictures(
     return Written(folder, probed, results)
 
 
-def _describe(folder: Path, facts: ModelFacts, features: Features, count: int) -> str:
+def _describe(folder: Path, facts: ModelFacts, features: Features, head: str, count: int) -> str:
     """Let the model know what the features of its pictures look like; what was done, in one line.
 
     The backbone is frozen, so that features of pictures that the head learned are like those of any others.
@@ -142,12 +182,22 @@ def _describe(folder: Path, facts: ModelFacts, features: Features, count: int) -
     numbers = spread_out(count, MOST_DESCRIBED)
     if len(numbers) < 2 * FEWEST:
         return f"what pictures it knows: not known, {counted(count, 'picture')} are too few to tell"
-    held = torch.cat([pooled(features.take(part)) for part in torch.split(numbers, DESCRIBED_AT_ONCE)])  # (N,2C)
+    held = torch.cat(
+        [pooled(features.encoded(head, part)) for part in torch.split(numbers, DESCRIBED_AT_ONCE)]
+    )  # (N,2C)
     fitting, comparing = halves(len(held))
     likeness = fit_likeness(held[fitting], held[comparing])
     note = InputsNote(ENCODING, shown_by(facts), "pictures of the probe", len(fitting), len(comparing), sha256="")
     note_inputs(folder, likeness, note, None)
     return f"what pictures it knows: by features of {len(held):,} of its pictures"
+
+
+def _save_head(folder: Path, kept: Kept, facts: ModelFacts) -> None:
+    """The head alone: its tensors, the statistics of its features, and what its answers mean."""
+    tensors = {"centre": kept.centre, "spread": kept.spread, **kept.head.state_dict()}
+    said = {"head": kept.name, "answers": json.dumps(facts.answers), "model": json.dumps(facts.model)}
+    folder.mkdir(parents=True, exist_ok=True)
+    write_bytes(folder / HEAD, save({name: tensor.contiguous() for name, tensor in tensors.items()}, said))
 
 
 class _Maker:
@@ -156,12 +206,15 @@ class _Maker:
     def __init__(self, family: Family, probing: Probing, config: dict[str, Any]) -> None:
         self._spec, self._config = family.models[probing.model], config
         self.backbone: torch.nn.Module | None = None
+        self.finer: tuple[str, ...] = ()
+        """Stages of a pyramid beside the last."""
 
     def model(self, head: HeadName) -> Any:
         """A fresh model with that head; its backbone is the shared one as soon as there is one."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            made: Any = self._spec.build({**self._config, "head": head})
+            stages = {"pyramid": list(self.finer)} if head == PYRAMID else {}
+            made: Any = self._spec.build({**self._config, "head": head, **stages})
         if self.backbone is not None:
             made.backbone = self.backbone
         return made
@@ -194,15 +247,15 @@ def _prober(reference: str) -> tuple[Family, Probing]:
 
 
 def _has_weights(backbone: str) -> bool:
-    from saccade.backbones.catalog import TIMM, backbone_spec
-
-    return backbone.startswith(TIMM) or backbone_spec(backbone).published is not None
+    if backbone.startswith(FEATURES):
+        return False
+    return backbone.startswith((TIMM, HF)) or backbone_spec(backbone).published is not None
 
 
 def _checked_folder(folder: Path) -> Path:
     """``folder``, if a probe may write to it."""
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{folder}: a file is in the way; name a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / CONFIG).is_file():
+    if folder.is_dir() and any(folder.iterdir()) and not any((folder / name).is_file() for name in (CONFIG, HEAD)):
         raise OutputError(f"{folder}: holds something that is not a model; choose a new or empty folder")
     return folder

@@ -11,6 +11,8 @@ from saccade.errors import CheckpointError, nearest
 from saccade.models.io.facts import CONFIG, refuse_foreign
 
 ZOO = Path(__file__).parent
+HUB = "hf://"
+"""What the address of a model on the hub starts with."""
 
 
 def shipped() -> dict[str, Path]:
@@ -19,12 +21,16 @@ def shipped() -> dict[str, Path]:
 
 
 def resolve(name_or_path: str | Path) -> Path:
-    """The model folder meant by a zoo name, a model folder or a run folder (its ``model/``).
+    """The model folder meant by a zoo name, a model folder, a run folder (its ``model/``) or ``hf://USER/NAME``.
 
     A zoo name wins over a model in a folder of the same name here, and says so: write ``./name`` for the latter.
     """
     if not isinstance(name_or_path, (str, os.PathLike)):
         raise CheckpointError(f"a model is named by text or a path, found {name_or_path!r}; {nearest('', shipped())}")
+    if str(name_or_path).startswith(HUB):
+        from saccade.zoo.from_hub import hub_folder
+
+        return hub_folder(str(name_or_path))
     path = Path(name_or_path)
     for folder in (path, path / "model"):
         recover(folder)  # a writer may have been killed while it replaced the folder

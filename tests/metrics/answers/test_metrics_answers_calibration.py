@@ -24,6 +24,11 @@ def test_equal_logits_are_no_gain() -> None:
     assert among_first(torch.zeros(4, 4), torch.arange(4), 2).tolist() == [1, 1, 0, 0]
 
 
+def test_what_is_not_a_number_is_not_right() -> None:
+    logits = torch.tensor([[math.nan, math.nan], [math.nan, 1.0], [2.0, math.nan], [2.0, 1.0]])
+    assert among_first(logits, torch.tensor([0, 1, 0, 0]), 2).tolist() == [0, 0, 0, 1]
+
+
 def test_calibration_by_hand() -> None:
     """Bins (0.8, 0.867] with two answers, one right, and (0.533, 0.6] with one that is wrong."""
     confidence, right = torch.tensor([0.85, 0.83, 0.6]), torch.tensor([1.0, 0.0, 0.0])

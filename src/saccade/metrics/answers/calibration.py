@@ -18,13 +18,14 @@ BINS = 15
 def among_first(logits: Tensor, truth: Tensor, count: int) -> Tensor:
     """1.0 where the true id is among the ``count`` likeliest: (B,) from logits (B,K) and truth (B,).
 
-    Of equal logits the ones before the true class come first, so that a constant answer gains nothing.
+    Of equal logits the ones before the true class come first, so that a constant answer gains nothing. Logits that are
+    not numbers answer nothing: 0.
     """
     truth = check_ids("truth", truth, logits[:, 0])
     own = logits.gather(1, truth[:, None])  # (B,1)
     before = torch.arange(logits.shape[1], device=logits.device) < truth[:, None]  # (B,K)
     better = (logits > own) | ((logits == own) & before)  # (B,K)
-    return (better.sum(1) < count).float()
+    return ((better.sum(1) < count) & ~logits.isnan().any(1)).float()
 
 
 def calibration_error(confidence: Tensor, right: Tensor, bins: int = BINS) -> float:

@@ -1,0 +1,215 @@
+"""``features:FOLDER``: maps that somebody else computed, one file for each picture, in place of a network.
+
+The file of ``photos/cat/1.jpg`` is ``cat/1.npy`` or ``1.npy`` in the folder, or the same with ``.npz`` or
+``.safetensors``. It holds one map. A file with several arrays calls the map ``map``, and may have a vector ``token`` of
+the whole picture (C,), the class token of a transformer.
+
+``features.json`` in the folder says what cannot be seen; all of it is optional:
+
+==============  =====================================================================================================
+``layout``      ``chw`` (default) or ``hwc``: the order of the axes
+``fit``         which part of a picture the map covers: ``whole`` (default), all of it; ``inside``, the picture laid
+                undistorted into the middle of a square or rectangle, as saccade does it; ``centre``, the middle of it
+``input_size``  [height, width] in pixels of what the network saw; default [224, 224]
+``crop``        of ``centre``: the share of the shorter side that was cut out; default 0.875, as 224 of 256
+``frame``       [[a, b, c], [d, e, f]]: cells → pixels of what the network saw; by default the cells tile it
+==============  =====================================================================================================
+
+Arrays are read without unpickling anything.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import safetensors
+import torch
+from safetensors.numpy import load_file
+from torch import Tensor, nn
+
+from saccade import geometry
+from saccade.backbones.stages import Stages
+from saccade.config import from_dict
+from saccade.errors import ConfigError, DataError
+from saccade.untrusted import parse_json
+
+NOTE = "features.json"
+MAP, TOKEN = "map", "token"
+SUFFIXES = (".npy", ".npz", ".safetensors")
+
+
+@dataclass(frozen=True)
+class FolderNote:
+    """What ``features.json`` says."""
+
+    layout: Literal["chw", "hwc"] = "chw"
+    fit: Literal["whole", "inside", "centre"] = "whole"
+    input_size: tuple[int, int] = (224, 224)
+    crop: float = 0.875
+    frame: tuple[tuple[float, float, float], tuple[float, float, float]] | None = None
+
+    def __post_init__(self) -> None:
+        if min(self.input_size) < 1:
+            raise ValueError(f"input_size: pixels, found {list(self.input_size)}")
+        if not 0 < self.crop <= 1:
+            raise ValueError(f"crop: a share of the shorter side, found {self.crop}")
+
+
+class FeatureFolder:
+    """The maps in a folder, by picture.
+
+    Args:
+        folder: as the module says.
+
+    Raises:
+        DataError: there is no such folder, or no map in it, or its note is wrong.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder).expanduser()
+        if not self.folder.is_dir():
+            raise DataError(f"features:{folder}: no such folder; name one with a map for each picture")
+        self.note = _note(self.folder / NOTE)
+        self._files = {
+            path.relative_to(self.folder).with_suffix("").as_posix(): path
+            for path in sorted(self.folder.rglob("*"))
+            if path.suffix in SUFFIXES and path.is_file()
+        }
+        if not self._files:
+            raise DataError(f"{self.folder}: no map in it; expected files such as NAME{SUFFIXES[0]}")
+        first, token = self._read(next(iter(self._files.values())))
+        self.shape: tuple[int, int, int] = (first.shape[0], first.shape[1], first.shape[2])
+        """(C,H,W), the same for all maps."""
+        self.has_class_token = token is not None
+
+    @property
+    def frame(self) -> Tensor:
+        """(2,3): cells → pixels of what the network saw."""
+        if self.note.frame is not None:
+            return torch.tensor(self.note.frame, dtype=torch.float64)
+        (height, width), (_, rows, columns) = self.note.input_size, self.shape
+        return geometry.scale_shift((width / columns, height / rows), (0.0, 0.0))
+
+    def file_of(self, picture: Path) -> Path | None:
+        """The file with the map of ``picture``."""
+        return self._files.get(f"{picture.parent.name}/{picture.stem}") or self._files.get(picture.stem)
+
+    def check_apart(self, pictures: Sequence[Path]) -> None:
+        """Refuse two pictures that have one and the same map by their names."""
+        owner: dict[Path, Path] = {}
+        for picture in pictures:
+            file = self.file_of(picture)
+            if file is not None and owner.setdefault(file, picture) != picture:
+                raise DataError(
+                    f"{file}: the map of both {owner[file]} and {picture}; put maps into folders named as those of the "
+                    "pictures"
+                )
+
+    def take(self, pictures: Sequence[Path]) -> Tensor:
+        """The maps (B,C,H,W) of pictures that have one; with class tokens (B,C,H+1,W), a row below for each.
+
+        Raises:
+            DataError: a file is missing, cannot be read, or is not like the others.
+        """
+        return torch.stack([self._one(picture) for picture in pictures])
+
+    def canvas(self, image_size: Tensor) -> Tensor:
+        """(N,2,3): pixels of what the network saw → pixels of pictures of size (N,2), height and width."""
+        return torch.stack([_canvas(self.note, *each) for each in image_size.tolist()])
+
+    def _one(self, picture: Path) -> Tensor:
+        file = self.file_of(picture)
+        if file is None:
+            raise DataError(f"{self.folder}: no map of {picture}; expected {picture.stem}{SUFFIXES[0]}")
+        found, token = self._read(file)
+        if tuple(found.shape) != self.shape or (token is not None) != self.has_class_token:
+            raise DataError(
+                f"{file}: a map of {tuple(found.shape)} {'with' if token is not None else 'without'} a class token; "
+                f"the first file has {self.shape} {'with' if self.has_class_token else 'without'}; all must be alike"
+            )
+        if token is None:
+            return found
+        row = torch.zeros_like(found[:, :1])  # (C,1,W)
+        row[:, 0, 0] = token
+        return torch.cat([found, row], 1)
+
+    def _read(self, file: Path) -> tuple[Tensor, Tensor | None]:
+        """The map (C,H,W) of a file, and its class token (C,)."""
+        arrays = _arrays(file)
+        if MAP not in arrays and len(arrays) == 1:
+            arrays = {MAP: next(iter(arrays.values()))}
+        if MAP not in arrays:
+            raise DataError(f"{file}: holds {', '.join(sorted(arrays)) or 'nothing'}; call the map '{MAP}'")
+        found = arrays[MAP]
+        if found.ndim != 3 or 0 in found.shape or found.dtype.kind != "f":
+            raise DataError(f"{file}: a map has three axes and floating point, found {found.dtype} {found.shape}")
+        if self.note.layout == "hwc":
+            found = found.transpose(2, 0, 1)
+        values = torch.from_numpy(np.ascontiguousarray(found, dtype=np.float32))
+        token = arrays.get(TOKEN)
+        if token is not None and token.shape != (found.shape[0],):
+            raise DataError(f"{file}: '{TOKEN}' should have {found.shape[0]} numbers, found {token.shape}")
+        if not bool(values.isfinite().all()):
+            raise DataError(f"{file}: holds NaN or infinity; compute it again")
+        return values, None if token is None else torch.from_numpy(np.array(token, dtype=np.float32))
+
+
+class GivenMaps(nn.Module):
+    """In the place of a network: it knows where its cells lie, and cannot see."""
+
+    def __init__(self, folder: FeatureFolder) -> None:
+        super().__init__()
+        self.frame_step, self.has_class_token, self._where = folder.frame, folder.has_class_token, str(folder.folder)
+        self._cells = folder.shape[1:]
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Refused, unless it is asked for shapes alone."""
+        if images.device.type == "meta":
+            return images.new_zeros(images.shape[0], 1, *self._cells)
+        raise ConfigError(f"features:{self._where} has maps of its own pictures and no network; use another backbone")
+
+
+def feature_stages(folder: str) -> Stages:
+    """The folder as a backbone with the one stage "features", whose frame and channels are those of the maps."""
+    found = FeatureFolder(folder)
+    stages: OrderedDict[str, nn.Module] = OrderedDict(features=GivenMaps(found))
+    return Stages(stages, {"features": found.shape[0]})
+
+
+def _note(path: Path) -> FolderNote:
+    if not path.is_file():
+        return FolderNote()
+    try:
+        note: FolderNote = from_dict(FolderNote, parse_json(path.read_text("utf-8")))
+    except (OSError, ValueError, ConfigError) as error:
+        raise DataError(f"{path}: {error}") from error
+    return note
+
+
+def _arrays(file: Path) -> dict[str, Any]:
+    """Name → array of a file; nothing is unpickled."""
+    try:
+        if file.suffix == ".safetensors":
+            return dict(load_file(file))
+        loaded = np.load(file, allow_pickle=False)
+        return {MAP: loaded} if file.suffix == ".npy" else {name: loaded[name] for name in loaded.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, safetensors.SafetensorError) as error:
+        raise DataError(f"{file}: cannot be read ({error}); write it again") from error
+
+
+def _canvas(note: FolderNote, height: int, width: int) -> Tensor:
+    """(2,3) for one picture of height × width."""
+    rows, columns = note.input_size
+    if note.fit == "whole":
+        return geometry.scale_shift((width / columns, height / rows), (0.0, 0.0))
+    if note.fit == "inside":  # one scale for both axes, the borders of equal width
+        scale = max(width / columns, height / rows)
+    else:  # the middle part, as large as the shorter side times crop
+        scale = min(width / columns, height / rows) * note.crop
+    return geometry.scale_shift((scale, scale), ((width - scale * columns) / 2, (height - scale * rows) / 2))

@@ -1,0 +1,192 @@
+"""Vision models of the transformers library as backbones (extra ``transformers``): their token grids become one stage.
+
+``hf:NAME`` is a model of the hub, or a folder that transformers wrote. Its stage is "features", the last hidden state
+as a map (B,C,h,w). Tokens in front of the grid (class, distillation, registers) are taken off; the first of them, where
+the model has a class token, is kept beside the map. Of a model of pictures and words the part that sees is used.
+
+The configuration is needed before a model can be built, so it is fetched where it is not on this machine; no code of a
+repository is ever run. Pictures of another size than the model was trained with are taken where it can interpolate its
+position embeddings.
+
+Frames: a transformer cuts the picture into patches, so its cells tile the picture; the strided layers of another model
+tell, as in :mod:`saccade.backbones.timm_adapter`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from saccade.backbones.hub import from_hub
+from saccade.backbones.layers import IMAGENET_MEAN, IMAGENET_STD, Normalise
+from saccade.backbones.stages import Stages
+from saccade.backbones.timm_adapter import Chain
+from saccade.errors import ConfigError, MissingExtraError, ShapeError
+
+MOST_PREFIX = 16
+"""Tokens in front of a grid at most."""
+
+
+class TokenGrid(nn.Module):
+    """A network whose last hidden state is tokens (B,T,C) or a map (B,C,h,w), as one that returns a map.
+
+    Args:
+        network: of transformers.
+        reduction: pixels along a side of a cell.
+        has_class_token: whether its first token is one.
+    """
+
+    def __init__(self, network: nn.Module, reduction: int, has_class_token: bool) -> None:
+        super().__init__()
+        self.network, self.reduction, self.has_class_token = network, reduction, has_class_token
+        takes = inspect.signature(network.forward).parameters
+        self._options: dict[str, Any] = dict.fromkeys({"interpolate_pos_encoding"} & takes.keys(), True)
+        self._shuffles = "noise" in takes  # a masked autoencoder sorts its patches by noise
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(B,3,H,W) → (B,C,h,w)."""
+        return self._split(images)[0]
+
+    def with_class_token(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """The map (B,C,h,w) and the class token (B,C)."""
+        found, prefix = self._split(images)
+        return found, prefix[:, 0]
+
+    def _split(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """The map (B,C,h,w) and the tokens before it (B,P,C)."""
+        height, width = images.shape[-2:]
+        grid = (height // self.reduction, width // self.reduction)
+        options = dict(self._options)
+        if self._shuffles:
+            order = torch.arange(grid[0] * grid[1], dtype=images.dtype, device=images.device)
+            options["noise"] = order.expand(images.shape[0], -1)  # (B,h·w): as they lie
+        try:
+            hidden = self.network(pixel_values=images, **options).last_hidden_state
+        except ValueError as error:  # such as: input image size doesn't match model
+            raise ConfigError(
+                f"this model cannot take pictures of {height}×{width} pixels: {error}; set size"
+            ) from error
+        if hidden.dim() == 4:
+            return hidden, hidden.new_zeros(hidden.shape[0], 0, hidden.shape[1])
+        before = hidden.shape[1] - grid[0] * grid[1]
+        if not 0 <= before <= MOST_PREFIX:
+            raise ShapeError("tokens", f"(B,{grid[0]}·{grid[1]} and at most {MOST_PREFIX} before them,C)", hidden.shape)
+        cells = hidden[:, before:].transpose(1, 2)  # (B,C,h·w)
+        return cells.reshape(cells.shape[0], cells.shape[1], *grid), hidden[:, :before]
+
+
+def transformers_stages(name: str) -> Stages:
+    """The model ``name`` with fresh weights as one stage; its configuration alone is fetched."""
+    config = _config(name)
+    with torch.random.fork_rng(devices=[]):
+        return _as_stages(_built(name, lambda library: library.AutoModel.from_config(config)), config, name)
+
+
+def transformers_weights(name: str) -> dict[str, Tensor]:
+    """The published weights of the model ``name``, as the library's own client finds or downloads them."""
+    config = _config(name)
+    with torch.random.fork_rng(devices=[]), from_hub(f"the weights of hf:{name}"):
+        network = _built(
+            name, lambda library: library.AutoModel.from_pretrained(name, use_safetensors=True, trust_remote_code=False)
+        )
+    return dict(_as_stages(network, config, name).state_dict())
+
+
+def _built(name: str, build: Any) -> Any:
+    try:
+        return build(_transformers())
+    except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
+        raise ConfigError(
+            f"transformers cannot build hf:{name} ({type(error).__name__}: {_short(error)}); choose another model"
+        ) from error
+
+
+def _config(name: str) -> Any:
+    """The configuration of the model ``name``."""
+    library = _transformers()
+    if not name:
+        raise ConfigError("hf: names no model; write for example hf:facebook/dinov2-small")
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return _built(name, lambda library: library.AutoConfig.from_pretrained(folder, trust_remote_code=False))
+    with from_hub(f"the settings of hf:{name}"):
+        try:
+            return library.AutoConfig.from_pretrained(name, trust_remote_code=False)
+        except (OSError, ValueError, KeyError) as error:
+            raise ConfigError(f"hf:{name} cannot be used ({_short(error)}); choose another model") from error
+
+
+def _as_stages(network: Any, config: Any, name: str) -> Stages:
+    config = getattr(config, "vision_config", config)
+    network = getattr(network, "vision_model", network)
+    if "pixel_values" not in inspect.signature(network.forward).parameters:
+        raise ConfigError(f"hf:{name} ({type(network).__name__}) takes no pictures; choose a vision model")
+    if hasattr(config, "mask_ratio"):
+        network.config.mask_ratio = 0.0
+    network.eval()
+    mean, std = _colours(name)
+    reduction, channels, has_token = _probed(network, config, name)
+    grid = TokenGrid(network, reduction, has_token)
+    stages: OrderedDict[str, nn.Module] = OrderedDict(
+        features=Chain([Normalise(mean, std), grid], reduction),
+    )
+    return Stages(stages, {"features": channels})
+
+
+def _probed(network: Any, config: Any, name: str) -> tuple[int, int, bool]:
+    """Pixels along a cell, channels, and whether there is a class token."""
+    patch, depths = getattr(config, "patch_size", None), getattr(config, "depths", None)
+    sizes = getattr(config, "hidden_sizes", None)
+    if sizes:  # a network in stages: its stem makes the grid 4 times coarser, then by 2 from stage to stage
+        return 4 * 2 ** (len(sizes) - 1), int(sizes[-1]), False
+    if patch is None:
+        kind = type(network).__name__
+        raise ConfigError(f"hf:{name} ({kind}) tells no size of its patches; choose another model")
+    side = int(patch[0] if isinstance(patch, list | tuple) else patch)
+    if depths:  # patches are merged from stage to stage
+        return side * 2 ** (len(depths) - 1), int(config.hidden_size), False
+    names = {key.rpartition(".")[2] for key, _ in network.named_parameters()}
+    return side, int(config.hidden_size), bool(names & {"cls_token", "class_embedding"})
+
+
+def _colours(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation of each colour that the model wants, ImageNet's where it does not say."""
+    folder = Path(name).expanduser()
+    path: str | Path | None = folder / "preprocessor_config.json"
+    if not folder.is_dir():
+        try:
+            find = importlib.import_module("transformers.utils").cached_file
+            path = find(name, "preprocessor_config.json", _raise_exceptions_for_missing_entries=False)
+        except (OSError, ValueError):
+            path = None
+    if path is None or not Path(path).is_file():
+        return IMAGENET_MEAN, IMAGENET_STD
+    try:
+        said = json.loads(Path(path).read_text("utf-8"))
+        mean, std = (tuple(float(each) for each in said[key]) for key in ("image_mean", "image_std"))
+    except (ValueError, KeyError, TypeError):
+        return IMAGENET_MEAN, IMAGENET_STD
+    return (mean, std) if len(mean) == len(std) == 3 and all(std) else (IMAGENET_MEAN, IMAGENET_STD)
+
+
+def _transformers() -> Any:
+    try:
+        library = importlib.import_module("transformers")
+        importlib.import_module("transformers.utils.logging").disable_progress_bar()
+        return library
+    except ModuleNotFoundError as error:
+        found = "it is not installed" if error.name == "transformers" else f"transformers does not load ({error})"
+        raise MissingExtraError("an hf: backbone", "transformers", found) from error
+    except (ImportError, RuntimeError) as error:
+        raise MissingExtraError("an hf: backbone", "transformers", f"transformers does not load ({error})") from error
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
