@@ -18,6 +18,7 @@ is found follows from the features, and is measured (``docs/results.md``).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -181,4 +182,4 @@ def _folded(standard: Tensor) -> Tensor:
     sign = 1.0 - 2.0 * ((number * 2_654_435_761 >> 15) & 1).double()  # (D,)
     sums = torch.zeros(len(standard), LARGEST, dtype=standard.dtype)
     sums.index_add_(1, number % LARGEST, standard * sign)
-    return sums * (LARGEST / many) ** 0.5
+    return sums * math.sqrt(LARGEST / many)

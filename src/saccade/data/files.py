@@ -43,7 +43,7 @@ def left_out(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[str])
     A kind is the ending of the names in capitals, such as HEIC, or "no ending".
     """
     found: Counter[str] = Counter()
-    for folder in (Path(text) for text in map(os.fspath, paths) if text and Path(text).is_dir()):
+    for folder in (Path(path) for path in paths if str(path) and Path(path).is_dir()):
         for file in folder.rglob("*"):
             hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
             if not hidden and file.is_file() and file.suffix.lower() not in suffixes:

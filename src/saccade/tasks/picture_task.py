@@ -85,7 +85,7 @@ class PictureTask(Task):
         A split without end gives its first ones.
         """
         data = self.split(split)
-        for numbers in self.distinct_numbers(data, count).split(HELD_OUT_AT_ONCE):
+        for numbers in torch.split(self.distinct_numbers(data, count), HELD_OUT_AT_ONCE):
             yield self.held_out_batch(data, numbers)
 
     def distinct_numbers(self, data: Any, count: int) -> Tensor:

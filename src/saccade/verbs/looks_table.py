@@ -12,8 +12,8 @@ from saccade.atomic import growing
 from saccade.sighting import Sighting
 
 NAME = "looks.csv"
-COLUMNS = ("source", "asked", "answer", "confidence", "next_best", "next_confidence", "x", "y", "files", "notes")
-COLUMNS += ("raw_confidence", "fit", "fit_p")  # behind the others: programs may count columns
+_FIRST = ("source", "asked", "answer", "confidence", "next_best", "next_confidence", "x", "y", "files", "notes")
+COLUMNS = (*_FIRST, "raw_confidence", "fit", "fit_p")  # new ones come last: programs may count columns
 
 
 def row_of(seen: Sighting, stem: str) -> tuple[object, ...]:

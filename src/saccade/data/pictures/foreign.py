@@ -25,7 +25,8 @@ def gradients(images: Tensor, generator: torch.Generator) -> Tensor:
     across = torch.linspace(0, 1, width).expand(height, width)
     down = torch.linspace(0, 1, height)[:, None].expand(height, width)
     is_across = torch.rand(count, 1, 1, 1, generator=generator) < 0.5
-    return first + (last - first) * torch.where(is_across, across, down)
+    made: Tensor = first + (last - first) * torch.where(is_across, across, down)
+    return made
 
 
 def grey_copies(images: Tensor, generator: torch.Generator) -> Tensor:

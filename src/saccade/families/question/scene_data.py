@@ -366,12 +366,14 @@ def _some_absent(batch: SceneBatch, share: float) -> SceneBatch:
 
     Their ``object`` stays that of the question that they replace: nothing in the scene is evidence for them.
     """
-    chosen = batch._bits(_IS_ABSENT).double() / 2**32 < share  # (B,)
+    chosen = drawn_bits(batch.layout, batch.object, _IS_ABSENT).double() / 2**32 < share  # (B,)
     digits = torch.arange(len(SceneData.queries), device=batch.query.device)
     there = (batch.layout.classes.unsqueeze(-1) == digits) & batch.layout.present.unsqueeze(-1)  # (B,N,10)
     missing = ~there.any(1)  # (B,10)
     number = missing.sum(1)  # (B,)
-    wanted = uniform_below(batch._bits(_WHICH_ABSENT), number.clamp(min=1))  # (B,) the how-manieth of them
+    wanted = uniform_below(
+        drawn_bits(batch.layout, batch.object, _WHICH_ABSENT), number.clamp(min=1)
+    )  # (B,) the how-manieth of them
     absent = (missing.cumsum(1) <= wanted[:, None]).sum(1)  # (B,)
     chosen = chosen & (number > 0)  # a scene may have all ten
     query = torch.where(chosen, absent, batch.query)
