@@ -14,7 +14,7 @@ import time
 
 import torch
 
-from saccade.models.probe import HEADS, HeadName, new_head
+from saccade.models.probe_heads import HEADS, HeadName, new_head
 from saccade.probing.head_stack import fresh_heads, train_heads
 from saccade.probing.trials import Plan
 

@@ -19,6 +19,7 @@ import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -408,3 +409,12 @@ def _interval_share(start: Tensor, stop: Tensor, pixels: int) -> Tensor:
     low, high = torch.minimum(start, stop).unsqueeze(-1), torch.maximum(start, stop).unsqueeze(-1)
     left = torch.arange(pixels, dtype=start.dtype, device=start.device)
     return (torch.minimum(left + 1, high) - torch.maximum(left, low)).clamp(0, 1)
+
+
+def peak(attention: Tensor) -> tuple[int, int]:
+    """(x, y) of the largest value of a map (H,W); of equal ones, the nearest to the middle."""
+    held = attention.numpy()
+    places = np.argwhere(held == held.max())  # (N,2) as (y, x); torch takes ten times as long
+    middle = (np.array(held.shape) - 1) / 2
+    y, x = places[np.square(places - middle).sum(-1).argmin()].tolist()
+    return x, y

@@ -245,7 +245,7 @@ class Sighting:
             raise DataError(f"{self.source.name} is no picture: it has no peak; see slot_grid and top_slot")
         if is_nested(self.trace):
             return self._middle_of(self.trace.looks[-1])
-        return _peak(self.total_map)
+        return geometry.peak(self.total_map)
 
     def _middle_of(self, look: Look) -> tuple[int, int]:
         """(x, y) of the picture's pixel in the middle of a crop; all of a crop weighs the same, so it has no peak."""
@@ -298,7 +298,7 @@ class Sighting:
             act = look.step(step)
             entry |= {} if act.gain is None else {"gate": round(float(act.gain), 6)}
             entry |= {} if act.weights is None else {"peak_weight": round(float(act.weights.max()), 6)}
-            found.append({**entry, "peak": list(_peak(self.trace.image_map(act)[0]))})
+            found.append({**entry, "peak": list(geometry.peak(self.trace.image_map(act)[0]))})
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -424,10 +424,13 @@ class Sighting:
         return f"Sighting({name}{asked}: {said})"
 
     def _repr_html_(self) -> str:
+        from saccade.show.slot_html import slot_figure
+
         asked = "" if self.question is None else f"{html.escape(self.question)} → "
         others = ", ".join(f"{html.escape(word)} {share:.0%}" for word, share in self.alternatives[:3])
         if not self.is_spatial:
-            return self._slots_html(asked, others)
+            said = f"{asked}<b>{html.escape(self.answer)}</b> {self.confidence:.0%}"
+            return slot_figure(said, others, self.slot_grid, self.notes)
         said = f"<b>{html.escape(self.answer)}</b> {self.confidence:.0%}" if self.is_answered else "no answer"
         shown, room = self._shown(), "100%" if self._is_strip else "400px"
         if not self._is_strip:
@@ -440,26 +443,7 @@ class Sighting:
             f"{f'<div><b>{html.escape(self.fit.warning)}</b></div>' if self.fit.warning else ''}</figcaption></figure>"
         )
 
-    def _slots_html(self, asked: str, others: str) -> str:
-        """The table of a notebook; its texts stay texts."""
-        from saccade.show.slot_html import slot_html
-
-        notes = "".join(f"<div><small>{html.escape(note)}</small></div>" for note in self.notes)
-        return (
-            f'<figure style="margin:0"><figcaption>{asked}<b>{html.escape(self.answer)}</b> {self.confidence:.0%}'
-            f"{f' <small>({others})</small>' if others else ''}</figcaption>{slot_html(self.slot_grid)}{notes}</figure>"
-        )
-
 
 def _rounded(values: Tensor) -> Any:
     """Numbers as nested lists, or one number, with six digits after the point."""
     return torch.round(values, decimals=6).tolist()
-
-
-def _peak(attention: Tensor) -> tuple[int, int]:
-    """(x, y) of the largest value of a map (H,W); of equal ones, the nearest to the middle."""
-    held = attention.numpy()
-    places = np.argwhere(held == held.max())  # (N,2) as (y, x); torch takes ten times as long
-    middle = (np.array(held.shape) - 1) / 2
-    y, x = places[np.square(places - middle).sum(-1).argmin()].tolist()
-    return x, y

@@ -19,6 +19,7 @@ from PIL import Image
 from saccade.geometry import scale_shift
 from saccade.record import Record, write_record
 from saccade.show.report import Report
+from saccade.show.report_scores import answer_sections, scores_section
 from saccade.show.report_sources import read_metrics
 from saccade.trace import AttentionTrace, Look
 from saccade.verbs.report import _scores, report
@@ -153,7 +154,8 @@ class Records(Target):
     def run(self, case: Files) -> None:
         place = self.lay(case)
         if SCORES in case:
-            Report("t", "l", [_scores(place / SCORES)]).save(place / "out.html")
+            result = _scores(place / SCORES)
+            Report("t", "l", [scores_section(result), *answer_sections(result)]).save(place / "out.html")
         elif METRICS in case:
             read_metrics(place / METRICS)
         else:

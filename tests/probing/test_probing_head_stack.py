@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from saccade.backbones.levels import Level
-from saccade.models.probe import HEADS, HeadName, ProbeHead, new_head
+from saccade.models.probe_heads import HEADS, HeadName, ProbeHead, new_head
 from saccade.probing.head_stack import (
     HeadStack,
     Places,
@@ -61,14 +61,14 @@ def test_a_stack_looks_as_its_members_do(name: HeadName) -> None:
     features, _ = data()
     heads = heads_of(name, [0, 1, 2])
     found = HeadStack(heads).maps(features)
-    if name == "linear":
+    if name in ("linear", "pyramid"):  # no place; several grids
         assert found is None
         return
     each = [torch.stack([act.weights for act in head(features)[1].values()]).mean(0) for head in heads]  # (B,H,W)
     torch.testing.assert_close(found, torch.stack(each))
 
 
-@pytest.mark.parametrize("name", HEADS[1:])
+@pytest.mark.parametrize("name", [name for name in HEADS if name not in ("linear", "pyramid")])
 def test_heads_are_taught_where_to_look(name: HeadName) -> None:
     """Evidence is the first cell, which channel 0 marks."""
     features, labels = data()

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 from saccade.backbones.levels import Level
 from saccade.errors import ConfigError
-from saccade.models.probe import HEADS
+from saccade.models.probe_heads import HEADS
 from saccade.probing.folds import Split, deal, splits_of
 from saccade.probing.pictures import Features, ProbedPictures, View
 from saccade.probing.probe import Probed, checked_heads, probe

@@ -15,7 +15,7 @@ from tiny_models import save_tiny
 CONTRACT = [
     "model", "data", "glyphs", "backgrounds", "drawing", "split", "protocol", "seed", "n",
     "metrics", "attention", "baselines", "intervals",
-    "counts", "definition", "seconds",
+    "counts", "definition", "interventions", "seconds",
 ]  # fmt: skip
 
 

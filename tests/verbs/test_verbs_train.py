@@ -78,6 +78,8 @@ def test_the_kept_model_knows_its_run(run: Path) -> None:
         "protocol": "unlimited",
         "asks": 4,
         "drawing": "blend",
+        "planted": "none",
+        "absent": 0.0,
     }
     assert facts.data == expected | {"augment": None, "seed": 0}
     best = max(values["accuracy"] for _, values in metrics(run, "validation"))

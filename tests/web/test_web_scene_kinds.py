@@ -83,6 +83,8 @@ def test_the_models_that_ship_tell_of_theirs() -> None:
         "hsal-svhn-multiset",
         "memn2n-babi",
         "memn2n-stories",
+        "racnn-details",
+        "ran-56-cifar10",
         "sat-soft-photos",
     ]
 

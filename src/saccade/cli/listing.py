@@ -48,7 +48,7 @@ def overview() -> list[str]:
     scored, lines = zoo(), []
     held: dict[str, list[str]] = {}
     for name in shipped():
-        if scored[name]["architecture"] == "damaged":
+        if scored[name]["parameters"] is None:
             lines.append(f"  {name:30} damaged: {scored[name]['scored on']}")
             continue
         facts = read_facts(shipped()[name])

@@ -25,7 +25,7 @@ from saccade.metrics.maps.scorer import Baseline, MapScorer
 from saccade.metrics.summary import without_nan
 from saccade.metrics.verdict import against_chance, joined
 from saccade.models.base import PictureModel
-from saccade.models.probe import LINEAR
+from saccade.models.probe_heads import LINEAR
 from saccade.probing.head_stack import Places
 from saccade.probing.pictures import Features, ProbedPictures, Tell
 from saccade.probing.probe import Probed

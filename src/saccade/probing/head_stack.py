@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.losses.evidence import evidence_loss
-from saccade.models.probe import ProbeHead
+from saccade.models.probe_heads import ProbeHead
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 BUDGET = 64 << 20

@@ -27,7 +27,8 @@ from saccade.data.tables.wording import counted, first_few, summarised
 from saccade.errors import ConfigError, DataError
 from saccade.geometry import Size
 from saccade.models.base import ImageModel
-from saccade.models.probe import PYRAMID, standardised
+from saccade.models.probe import standardised
+from saccade.models.probe_heads import PYRAMID
 from saccade.probing.folds import LEAST_GROUPS, groups_of_class
 from saccade.tasks.kept_features import KeptFeatures
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from saccade.errors import ConfigError, nearest
 from saccade.metrics.answers.details import Details, details_of
-from saccade.models.probe import HEADS, LINEAR, HeadName, ProbeHead
+from saccade.models.probe_heads import HEADS, LINEAR, HeadName, ProbeHead
 from saccade.probing.folds import Split, deal, splits_of
 from saccade.probing.head_stack import Places
 from saccade.probing.pictures import Features, ProbedPictures, Tell

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.errors import ConfigError
-from saccade.models.probe import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead, new_head
+from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead, new_head
 from saccade.probing.folds import Split, some_of
 from saccade.probing.head_stack import Batch, Places, fresh_heads, logits_of, members_at_once, train_heads
 from saccade.probing.pictures import Features, View

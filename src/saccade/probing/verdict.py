@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from saccade.metrics.resplits import Resplit, resplit_interval
-from saccade.models.probe import LINEAR, TITLES
+from saccade.models.probe_heads import LINEAR, TITLES
 from saccade.probing.folds import Split
 from saccade.probing.trials import CLASS_TOKEN, Trial
 

@@ -6,7 +6,7 @@ notebook has no style sheet, so cells there carry their colours themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,3 +89,10 @@ def _paint(fill: Rgb) -> str:
 def _hex(colour: Rgb) -> str:
     red, green, blue = colour
     return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+def slot_figure(caption: str, others: str, grid: SlotGrid, notes: Sequence[str]) -> str:
+    """The table of a notebook under ``caption`` and ``others`` (HTML); the texts of ``notes`` stay texts."""
+    remarks = "".join(f"<div><small>{escaped(note)}</small></div>" for note in notes)
+    beside = f" <small>({others})</small>" if others else ""
+    return f'<figure style="margin:0"><figcaption>{caption}{beside}</figcaption>{slot_html(grid)}{remarks}</figure>'

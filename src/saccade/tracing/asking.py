@@ -37,7 +37,7 @@ def is_published(name: object) -> bool:
     >>> is_published("timm:vit_tiny_patch16_224"), is_published("soft-mref")
     (True, False)
     """
-    return isinstance(name, str) and name.partition(":")[0] in SOURCES and ":" in name
+    return isinstance(name, str) and name.partition(":")[0] in SOURCES and ":" in name and "://" not in name
 
 
 class TracedTransformer(AttentionModel):

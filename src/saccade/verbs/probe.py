@@ -28,7 +28,7 @@ from saccade.likeness import FEWEST, fit_likeness, pooled
 from saccade.models.describing import ENCODING
 from saccade.models.io.facts import CONFIG, InputsNote, ModelFacts, Preprocessing
 from saccade.models.io.folder import note_inputs, save_model
-from saccade.models.probe import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead
+from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead
 from saccade.probing.evidence import places_of, with_evidence
 from saccade.probing.page import probe_page
 from saccade.probing.pictures import Features, features_of, folder_features, usable_pictures, with_maps

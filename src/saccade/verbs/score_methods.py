@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -32,7 +32,7 @@ from saccade.data.maps.named import by_short_name, picture_of
 from saccade.data.pictures.decoding import SUFFIXES
 from saccade.errors import ConfigError, DataError, MissingExtraError, SaccadeError, nearest
 from saccade.metrics.maps.gradient_maps import hirescam
-from saccade.models.base import ImageModel, QueryModel
+from saccade.models.base import ImageModel
 from saccade.predict import Predictor
 from saccade.scoring.maps import Chunk, as_tensor
 from saccade.scoring.truths import Truths
@@ -150,14 +150,14 @@ class _Method:
         self._method, self._predictor = method, predictor
         if method == "own":
             return
-        if not isinstance(predictor.model, ImageModel):
+        if predictor.facts.preprocessing is None:
             raise ConfigError(f"--method {method}: '{predictor.name}' reads no picture")
         if method == "rollout":
             raise ConfigError(
                 f"--method rollout multiplies the attention of self-attention layers, and '{predictor.name}' has none; "
                 "its own attention is --method own"
             )
-        self._model: ImageModel = predictor.model
+        self._model = cast(ImageModel, predictor.model)
         self._stages = next((part for part in self._model.children() if isinstance(part, Stages)), None)
         if method in CAMS and self._stages is None:
             raise ConfigError(f"--method {method}: '{predictor.name}' has no feature map of the whole picture")
@@ -211,9 +211,8 @@ class _Method:
         return hirescam(held[-1].detach(), gradient)  # (1,h,w)
 
     def _raw(self, images: Tensor, query: Any) -> dict[str, Tensor]:
-        if isinstance(self._model, QueryModel):
-            return self._model.forward_raw(images, torch.full((len(images),), int(query), device=images.device))
-        return self._model.forward_raw(images)
+        asked = [torch.full((len(images),), int(query), device=images.device)] if self._predictor.facts.queries else []
+        return self._model.forward_raw(images, *asked)
 
 
 def _input_map(method: str, images: Tensor, logit: Callable[[Tensor], Tensor], size: geometry.Size) -> Tensor:

@@ -71,7 +71,7 @@ def view_of(
         "fit": sighting.fit.to_json(),
         "alternatives": _shares(sighting.alternatives),
         "labels": None if sighting.labels is None else _shares(sighting.labels),
-        "on_the_way": [[name, word, _finite(share)] for name, word, share in sighting.on_the_way],
+        **_on_the_way(sighting),
         "words": words,
         "looks": [_look(trace, look, size) for look in trace.looks],
         "total": _total(trace, size) if total and image is not None else None,
@@ -79,6 +79,12 @@ def view_of(
         "scores": None if scores is None else dict(scores),
         "notes": list(sighting.notes),
     }
+
+
+def _on_the_way(sighting: Sighting) -> dict[str, Any]:
+    """What was said before all was seen, of models that say something then."""
+    said = [[name, word, _finite(share)] for name, word, share in sighting.on_the_way]
+    return {"on_the_way": said} if said else {}
 
 
 def _picture(name: str, size: geometry.Size, png: str | None) -> Json:

@@ -157,7 +157,7 @@ def test_a_wide_beam_is_taken_for_many_captions(teller: Predictor) -> None:
 
 def test_models_that_say_no_captions_refuse_the_options(tmp_path: Path) -> None:
     tiny = saccade.load(save_tiny(tmp_path / "tiny"), "cpu")
-    with pytest.raises(DataError, match="'tiny' has no beam: its family 'question' takes no options; leave it out"):
+    with pytest.raises(DataError, match="'tiny' has no beam: its family 'question' takes twins; leave it out"):
         tiny.look(PICTURE, ask=1, beam=3)
     with pytest.raises(DataError, match="'tiny' has no captions, length_penalty: its family"):
         list(tiny.look_many([PICTURE], ask=1, captions=2, length_penalty=0.0))

@@ -335,7 +335,10 @@ def test_wrong_settings_are_named(settings, words):
         ({"loss": {"name": "reinforce", "entrpy": 1}}, "unknown setting 'loss.entrpy': did you mean 'entropy'"),
         ({"loss": {"name": "reinforce", "entropy": -1}}, "entropy: a weight is 0 or more and finite, found -1"),
         ({"loss": {"name": "reinforce", "entropy": "much"}}, "loss.entropy: expected float, found str 'much'"),
-        ({"loss": {"name": "cross_entropy", "entropy": 1}}, "loss 'cross_entropy' has no settings, found entropy"),
+        (
+            {"loss": {"name": "cross_entropy", "entropy": 1}},
+            "unknown setting 'loss.entropy': choose from evidence_weight",
+        ),
         ({"loss": "reinforce:0.1"}, r"did you mean 'reinforce'.* as in {name: reinforce, entropy: …}"),
         ({"data": "objects"}, "data 'objects': choose from default"),
     ],
@@ -380,7 +383,7 @@ def test_the_model_folder_says_how_it_was_made(tmp_path):
     model, facts = load_model(tmp_path / "m")
     assert all(torch.equal(value, task.model.state_dict()[name]) for name, value in model.state_dict().items())
     expected = {"name": "mref", "glyphs": "pack", "backgrounds": None, "protocol": "unlimited", "asks": 1}
-    assert facts.data == expected | {"drawing": "blend", "augment": None, "seed": 0}
+    assert facts.data == expected | {"planted": "none", "absent": 0.0, "drawing": "blend", "augment": None, "seed": 0}
     assert (facts.architecture, facts.family, facts.seed, facts.protocol) == ("soft", "question", 2, "unlimited")
     assert facts.model["channels"] == 4
     assert (facts.recipe, facts.revision) == ({"name": "r"}, "abc")

@@ -161,7 +161,11 @@ class ClassifyTask(PictureTask):
         """What a step leaves out: scales that a loss does not need; masks, where it reads the logits alone."""
         if isinstance(loss, ZoomLoss):
             return {"last": last_scale(loss)}
-        can = isinstance(self.model, PictureModel) and self.model.can_leave_out_looks and not loss.evidence_weight
+        can = (
+            isinstance(self.model, PictureModel)
+            and self.model.can_leave_out_looks
+            and not getattr(loss, "evidence_weight", 0)
+        )
         return {"logits_only": True} if can else {}
 
     def loss(self, raw: dict[str, Tensor], batch: Batch, loss: Any) -> dict[str, Tensor]:

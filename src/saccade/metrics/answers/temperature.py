@@ -20,6 +20,7 @@ _STEPS = 60  # golden-section steps; each leaves 62 % of the range
 def fitted_temperature(logits: Tensor, labels: Tensor) -> float:
     """T for logits (N,K) and labels (N,), or (N,K) where several answers may hold.
 
+    >>> import torch
     >>> logits = torch.tensor([[4.0, 0.0]] * 3 + [[4.0, 0.0]])
     >>> round(fitted_temperature(logits, torch.tensor([0, 0, 0, 1])), 2)  # 75 % right: 4 / T = log 3
     3.64
