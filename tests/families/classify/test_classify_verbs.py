@@ -1,8 +1,7 @@
-"""Classifiers through every verb: trained on folders, scored, looked at, reported, exported; and the papers' table."""
+"""Classifiers through every verb: trained on folders, scored, looked at, reported; and the papers' table."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -14,18 +13,14 @@ from typer.testing import CliRunner
 import saccade
 from labelled_files import class_folders, picture, small_cifar, write_binary
 from saccade.cli import app
-from saccade.config import to_dict
 from saccade.engine.recipe import load_recipe
 from saccade.errors import ConfigError
 from saccade.families.classify.reproduction.residual_table import ROWS, ResidualTable
 from saccade.families.classify.task import ClassifyTask
-from saccade.models.io.facts import ModelFacts, Preprocessing, Score
-from saccade.models.io.folder import save_model
-from saccade.models.ran import RanConfig, RanModel
+from saccade.models.io.facts import Score
 from saccade.record import read_record
 from saccade.recorded import RecordedRun, keep
 
-HAS_ONNX = all(importlib.util.find_spec(name) for name in ("onnx", "onnxscript", "onnxruntime"))
 TINY = ["model.config.stem=large", "model.config.widths=[8,8,16,16]", "model.config.modules=[1,0,1]",
         "model.config.pools=[2,1,1]", "data.size=[32,32]", "batch_size=12", "phases.0.schedule.warmup=0",
         "phases.0.optimizer.lr=0.05", "phases.0.epochs=14", "phases.0.validate_every=14", "compile=false"]  # fmt: skip
@@ -155,18 +150,6 @@ def test_masks_can_be_taught_where_to_look(tmp_path: Path, folders: Path) -> Non
     assert "by evidence, with weight 0.5" in (run / "model" / "card.md").read_text("utf-8")
     rows = [json.loads(line)["values"] for line in (run / "metrics.jsonl").read_text("utf-8").splitlines()]
     assert any(0 < row.get("evidence_loss", 0) < 5 for row in rows)
-
-
-@pytest.mark.skipif(not HAS_ONNX, reason="needs onnx and onnxruntime")
-def test_it_is_exported(tmp_path: Path) -> None:
-    config = RanConfig(answers=2, stem="large", widths=(8, 8, 8, 8), modules=(1, 0, 0), pools=(1, 1, 1), last=1)
-    words: dict[str, Any] = {"family": "classify", "queries": (), "answers": ("cat", "dog")}
-    facts = ModelFacts(architecture="ran", model=to_dict(config), preprocessing=Preprocessing((32, 32)), **words)
-    save_model(RanModel(config), tmp_path / "model", facts)
-    invoke("export", str(tmp_path / "model"), "--out", str(tmp_path / "onnx"))
-    assert next((tmp_path / "onnx").glob("*.onnx")).stat().st_size > 10_000
-    described = json.loads(next((tmp_path / "onnx").glob("*.json")).read_text("utf-8"))
-    assert [(look["name"], look["base"]) for look in described["looks"]] == [("stage1", 1.0)]
 
 
 def test_masks_are_scored_beside_gradients_where_the_evidence_is_known(run: Path, tmp_path: Path) -> None:
