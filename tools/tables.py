@@ -154,6 +154,21 @@ def masks() -> str:
     return titled(*tables)
 
 
+def marks() -> str:
+    """How right a scale is by what its crop holds, for the models that tools/crops_and_marks.py was run on."""
+    tables = []
+    for path in sorted((RESULTS / "crops").glob("*.json")):
+        found = json.loads(path.read_text())
+        rows = []
+        for scale, shares in found["right"].items():
+            told = (f"{100 * right / n:.1f} of {n:,}" if n else "none" for right, n in shares.values())
+            rows.append([scale, *told])
+            columns = ("crop of", *(f"it holds {share} of the mark" for share in shares))
+        where = f"{found['model']}, first {found['n']:,} {found['split']} pictures of {found['data']}"
+        tables.append(PlainTable(f"{where}: right, %, by what the crop holds", columns, rows))
+    return titled(*tables)
+
+
 def zoom() -> str:
     """RA-CNN and controls of its zoom: what each scale says, and where the crops lie."""
     table = ZoomTable(recorded_runs(RESULTS))
@@ -275,6 +290,7 @@ TABLES = {
     "residual": residual,
     "masks": masks,
     "zoom": zoom,
+    "marks": marks,
     "runs": runs,
     "projections": projections,
     "readings": readings,
