@@ -11,11 +11,16 @@ import re
 import sys
 from pathlib import Path
 
+import torch
 from gpu_tables import gpu_figures, gpu_kernels, recorded
 
 from saccade import families
 from saccade.config import from_dict
 from saccade.families.caption.reproduction.table1 import DEV, CaptionTable
+from saccade.families.classify.reproduction.residual_table import LEGEND as RESIDUAL_LEGEND
+from saccade.families.classify.reproduction.residual_table import ResidualTable
+from saccade.families.classify.reproduction.zoom_table import LEGEND as ZOOM_LEGEND
+from saccade.families.classify.reproduction.zoom_table import ZoomTable
 from saccade.families.multiset.reproduction.table1 import LEGEND as MULTISET_LEGEND
 from saccade.families.multiset.reproduction.table1 import MultisetTable
 from saccade.families.question.reproduction.ablations import ablation_table, penalty_curve, penalty_table
@@ -24,6 +29,7 @@ from saccade.families.question.reproduction.readings import reading_table, recor
 from saccade.families.question.reproduction.table1 import LEGEND, Table1
 from saccade.families.story.reproduction.memory_table import MemoryTable
 from saccade.families.story.reproduction.systems import LEGEND as MEMORY_LEGEND
+from saccade.metrics.intervals import mean_interval
 from saccade.models.io.facts import ON_GRIDS
 from saccade.recorded import RecordedRun, recorded_runs, superseded_runs
 from saccade.verbs.plain_table import PlainTable
@@ -123,6 +129,51 @@ def memories() -> str:
     tasks.append(table.carried_over())
     found = [*map(table.overview, table.settings), *tasks, table.looking(), *table.changing(), table.cost()]
     return titled(*(each for each in found if each is not None)) + f"\n{MEMORY_LEGEND}\n"
+
+
+def residual() -> str:
+    """Residual attention networks on CIFAR-10: errors and differences."""
+    table = ResidualTable(recorded_runs(RESULTS))
+    return titled(table.errors(), table.differences()) + f"\n{RESIDUAL_LEGEND}\n"
+
+
+def masks() -> str:
+    """What the masks of a residual attention network do, for the models that tools/given_masks.py was run on."""
+    tables = []
+    for path in sorted((RESULTS / "masks").glob("*.json")):
+        found = json.loads(path.read_text())
+        n, rows = found["n"], []
+        for kind, right in found["right"].items():
+            held = mean_interval((torch.arange(n) < right).double())
+            rows.append([kind, f"{100 * held.mean:.2f} [{100 * held.low:.2f}, {100 * held.high:.2f}]"])
+        where = f"{found['model']}, first {n:,} {found['split']} pictures of {found['data']}"
+        tables.append(PlainTable(f"{where}: which masks were used", ("masks", "accuracy % [95 %]"), rows))
+        varied = [[look, *(f"{value:.4f}" for value in values)] for look, values in found["varies"].items()]
+        columns = ("module", "a channel of the mask", "its mean over channels, which is drawn")
+        tables.append(PlainTable("standard deviation of its own masks over the cells", columns, varied))
+    return titled(*tables)
+
+
+def marks() -> str:
+    """How right a scale is by what its crop holds, for the models that tools/crops_and_marks.py was run on."""
+    tables = []
+    for path in sorted((RESULTS / "crops").glob("*.json")):
+        found = json.loads(path.read_text())
+        rows = []
+        for scale, shares in found["right"].items():
+            told = (f"{100 * right / n:.1f} of {n:,}" if n else "none" for right, n in shares.values())
+            rows.append([scale, *told])
+            columns = ("crop of", *(f"it holds {share} of the mark" for share in shares))
+        where = f"{found['model']}, first {found['n']:,} {found['split']} pictures of {found['data']}"
+        tables.append(PlainTable(f"{where}: right, %, by what the crop holds", columns, rows))
+    return titled(*tables)
+
+
+def zoom() -> str:
+    """RA-CNN and controls of its zoom: what each scale says, and where the crops lie."""
+    table = ZoomTable(recorded_runs(RESULTS))
+    crops = [found for data in table.names if (found := table.crops(data)).rows]
+    return titled(*(table.answers(data) for data in table.names), *crops) + f"\n{ZOOM_LEGEND}\n"
 
 
 def _percent(value: float | None) -> str:
@@ -236,6 +287,10 @@ TABLES = {
     "captions": captions,
     "multisets": multisets,
     "memories": memories,
+    "residual": residual,
+    "masks": masks,
+    "zoom": zoom,
+    "marks": marks,
     "runs": runs,
     "projections": projections,
     "readings": readings,

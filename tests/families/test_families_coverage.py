@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from saccade import families
 from saccade.cli import app
 from saccade.engine.recipe import packaged_recipes
+from saccade.families.classify.reproduction.residual_table import ResidualTable
 from saccade.families.contract import PaperItem
 from saccade.families.question.published import PUBLISHED
 from saccade.families.question.reproduction.table1 import SETTINGS, Table1
@@ -75,6 +76,24 @@ def test_strengths_that_are_called_different_are() -> None:
     cells = [table.cell("true_positive_strength", "hattnet-ctx", data, SETTINGS[0]) for data in ("mref", "mdist")]
     short = all(cell.difference is not None and cell.difference.value < -0.05 for cell in cells)
     assert state("Table 1b, MREF and MDIST") == ("differs" if short else "reproduced")
+
+
+def test_classifiers_are_called_what_their_records_say() -> None:
+    """Attention-56 errs no more than published; what has a run is not called "no data", and the other way round."""
+    said = {item.item: item.state for item in items() if item.paper in ("Wang et al. 2017", "Fu et al. 2017")}
+    runs = recorded_runs()
+    apart = ResidualTable(runs).cell("ran-56").difference
+    assert apart is not None
+    assert said["Attention-56 on CIFAR-10"] == ("reproduced" if apart.value >= 0 else "differs")
+    systems = {(run.system, run.on) for run in runs}
+    other_masks = {("ran-56-naive", "cifar10"), ("ran-56-channel", "cifar10"), ("ran-56-spatial", "cifar10")}
+    wanted = {
+        "Attention-92 on CIFAR-10": {("ran-92", "cifar10")},
+        "other masks, naive learning": other_masks,
+        "accuracy on CUB-200-2011": {("racnn", "cub")},
+    }
+    for item, needed in wanted.items():
+        assert (said[item] == "no data") == (not needed & systems), item
 
 
 def test_the_command_lists_them_by_family() -> None:

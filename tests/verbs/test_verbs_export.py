@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,6 +27,7 @@ from saccade.models.caption_decoding import allowed
 from saccade.models.io.facts import Score
 from saccade.models.io.folder import load_model, save_model
 from saccade.predict import load
+from saccade.trace import Output
 from saccade.verbs import export as verb
 from saccade.verbs.export import example_inputs, export
 from saccade.verbs.onnx_check import check
@@ -38,11 +40,13 @@ pytest.importorskip("onnxscript", reason="needs the extra 'export'")
 SCORE = Score("mref", "test", 10_000, seed=0, protocol="unlimited", metrics={"accuracy": 0.9})
 
 
-def saved(folder: Path, name: str, **changes: Any) -> Path:
-    """A small model of the catalog, its norms moved from their start, in a folder."""
+def saved(folder: Path, name: str, prepare: Callable[[Any], None] = lambda model: None, **changes: Any) -> Path:
+    """A small model of the catalog, its norms moved from their start, in a folder; ``prepare`` may change it."""
     spec = models()[name]
     torch.manual_seed(0)
     model = spec.resolve()(dataclasses.replace(spec.tiny(), **changes))
+    with torch.no_grad():
+        prepare(model)
     inputs, _ = spec.resolve().example_batch(8, 0)
     model.train()(**inputs)
     asked = {} if "query" in inputs else {"queries": ()}
@@ -108,7 +112,44 @@ def test_a_model_that_reads_step_by_step_is_exported_as_it_answers(tmp_path: Pat
     )
 
 
-def assert_same_as_torch(folder: Path, out: Path) -> None:
+def test_masks_of_a_classifier_are_torchs(tmp_path: Path) -> None:
+    small = {"widths": (8, 8, 8, 8), "modules": (1, 0, 0), "pools": (1, 1, 1)}
+    folder = saved(tmp_path / "model", "ran", prepare=uneven_masks, **small)
+    sidecar = export(folder, tmp_path / "out")
+    assert list(sidecar["inputs"]) == ["images"]
+    assert list(sidecar["outputs"]) == ["answer", "probabilities", "logits", "stage1.weights"]
+    (told,) = sidecar["looks"]
+    assert (told["kind"], told["role"], told["base"]) == ("gate", "multiplier", 1.0)  # the multiplier is 1 + M
+    (look,) = assert_same_as_torch(folder, tmp_path / "out").trace.looks
+    assert look.weights.flatten(1).std(1).min() > 1e-2  # equal masks would hide a difference of places
+
+
+def uneven_masks(model: Any) -> None:
+    """Untrained masks are nearly flat: make them differ from cell to cell."""
+    for module in model.attention.values():
+        for layer in module.mask.modules():
+            if isinstance(layer, torch.nn.Conv2d):
+                layer.weight.mul_(1.5)
+
+
+def test_crops_of_a_classifier_that_zooms_are_torchs(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "model", "racnn", prepare=proposals_that_move)
+    sidecar = export(folder, tmp_path / "out")
+    looks = [f"{scale}.{part}" for scale in ("scale2", "scale3") for part in ("emits", "frame")]
+    assert list(sidecar["outputs"]) == ["answer", "probabilities", "logits", *looks]
+    assert sidecar["outputs"]["scale2.frame"]["shape"] == ["batch", 2, 3]
+    expected = assert_same_as_torch(folder, tmp_path / "out")
+    for look in expected.trace.looks:
+        assert look.frame.flatten(1).std(0).max() > 0.1  # pixels: crops of six pictures lie apart
+
+
+def proposals_that_move(model: Any) -> None:
+    """Untrained proposals are in the middle of every picture: make them follow what is seen."""
+    for proposal in model.proposals.values():
+        torch.nn.init.normal_(proposal.propose.weight, std=2)
+
+
+def assert_same_as_torch(folder: Path, out: Path) -> Output:
     """On a number of pictures that was not tried at export."""
     model, _ = load_model(folder)
     inputs = example_inputs(load(folder, "cpu"), 6, 9)
@@ -122,8 +163,10 @@ def assert_same_as_torch(folder: Path, out: Path) -> None:
         wanted |= (
             {f"{look.name}.weights": look.weights} if look.weights is not None else {f"{look.name}.frame": look.frame}
         )
+        wanted |= {} if look.emits is None else {f"{look.name}.emits": look.emits}
     for name, tensor in wanted.items():
         torch.testing.assert_close(named[name].double(), tensor.double(), atol=1e-4, rtol=0)
+    return expected
 
 
 # ---------------------------------------------------------------- the sidecar

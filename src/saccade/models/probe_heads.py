@@ -73,9 +73,7 @@ class ProbeHead(nn.Module, ABC):
         """Logits (M,B,K) of many heads of this kind and size; ``weights`` are theirs by name, each (M,…)."""
 
     def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor | None:
-        """The total maps (M,B,H,W) of such heads, each of sum 1; None for a head without places, or with several
-        grids.
-        """
+        """The total maps (M,B,H,W) of such heads, each of sum 1; None without a place, or with several grids."""
         return None
 
     @abstractmethod

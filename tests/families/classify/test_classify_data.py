@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image
+from typer.testing import CliRunner
 
 from labelled_files import COLOURS, class_folders, picture, small_cifar, write_binary, write_package
+from saccade.cli import app
 from saccade.config import from_dict
 from saccade.errors import ConfigError, DataError
 from saccade.families import family_of_data
@@ -168,6 +171,22 @@ def test_damaged_batches_are_refused(
     (folder / file).write_bytes(content)
     with pytest.raises(DataError, match=message):
         LabelData(config(f"cifar10:{folder}"), "train")
+
+
+@pytest.mark.parametrize("damage", ["cut short", "one bit"])
+def test_a_damaged_png_of_pictures_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+    """By the command too: one line, exit code 2. A bit that changes pixels must not go unseen."""
+    small_cifar(monkeypatch)
+    file = write_package(tmp_path) / "test_batch.png"
+    content = bytearray(file.read_bytes())
+    if damage == "cut short":
+        del content[len(content) // 2 :]
+    else:
+        content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    told = CliRunner().invoke(app, ["evaluate", "ran-56-cifar10", "--data", f"cifar10:{tmp_path}", "--device", "cpu"])
+    assert told.exit_code == 2
+    assert re.match(r"error: .*test_batch\.png: damaged or cut short .*; fetch or export it again\n$", told.stderr)
 
 
 def test_rows_of_another_width_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

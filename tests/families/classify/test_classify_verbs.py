@@ -1,31 +1,27 @@
-"""Classifiers through every verb: trained on folders, scored, looked at, reported, exported; and the papers' table."""
+"""Classifiers through every verb: trained on folders, scored, looked at, reported; and the papers' table."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 from typer.testing import CliRunner
 
 import saccade
 from labelled_files import class_folders, picture, small_cifar, write_binary
 from saccade.cli import app
-from saccade.config import to_dict
 from saccade.engine.recipe import load_recipe
 from saccade.errors import ConfigError
 from saccade.families.classify.reproduction.residual_table import ROWS, ResidualTable
 from saccade.families.classify.task import ClassifyTask
-from saccade.models.io.facts import ModelFacts, Preprocessing, Score
-from saccade.models.io.folder import save_model
-from saccade.models.ran import RanConfig, RanModel
+from saccade.models.io.facts import Score
 from saccade.record import read_record
 from saccade.recorded import RecordedRun, keep
 
-HAS_ONNX = all(importlib.util.find_spec(name) for name in ("onnx", "onnxscript", "onnxruntime"))
 TINY = ["model.config.stem=large", "model.config.widths=[8,8,16,16]", "model.config.modules=[1,0,1]",
         "model.config.pools=[2,1,1]", "data.size=[32,32]", "batch_size=12", "phases.0.schedule.warmup=0",
         "phases.0.optimizer.lr=0.05", "phases.0.epochs=14", "phases.0.validate_every=14", "compile=false"]  # fmt: skip
@@ -94,6 +90,28 @@ def test_a_look_says_the_class_and_shows_every_mask(run: Path, folders: Path, tm
     assert seen.save(tmp_path / "again")[0].stat().st_size > 2000
 
 
+@pytest.mark.parametrize("model", ["ran-56-cifar10", "racnn-details"])
+def test_the_shipped_models_look_at_pictures_of_every_shape(model: str, tmp_path: Path) -> None:
+    pictures = {
+        "wide": picture(0, 1, (16, 200)),
+        "dot": Image.new("RGB", (1, 1), (200, 30, 30)),
+        "grey": picture(0, 2).convert("L"),
+        "huge": Image.new("RGB", (2500, 1200), (20, 90, 20)),
+    }
+    for name, image in pictures.items():
+        image.save(tmp_path / f"{name}.png")
+    files = [str(tmp_path / f"{name}.png") for name in pictures]
+    invoke("look", *files, "--model", model, "--out", str(tmp_path / "out"), "--device", "cpu")
+    for name, image in pictures.items():
+        told = json.loads((tmp_path / "out" / f"{name}.json").read_text("utf-8"))["info"]
+        assert told["answer"]
+        x, y = told["peak"]
+        assert 0 <= x < image.width
+        assert 0 <= y < image.height
+        with Image.open(tmp_path / "out" / f"{name}.png") as drawn:
+            assert min(drawn.size) > 50
+
+
 def test_masks_of_channels_are_not_drawn_as_places(tmp_path: Path, folders: Path) -> None:
     run = trained(tmp_path / "run", folders, "model.config.mask_type=channel", "phases.0.epochs=1")
     seen = saccade.load(run, device="cpu").look(str(folders / "test" / "red" / "0.png"))
@@ -155,18 +173,6 @@ def test_masks_can_be_taught_where_to_look(tmp_path: Path, folders: Path) -> Non
     assert "by evidence, with weight 0.5" in (run / "model" / "card.md").read_text("utf-8")
     rows = [json.loads(line)["values"] for line in (run / "metrics.jsonl").read_text("utf-8").splitlines()]
     assert any(0 < row.get("evidence_loss", 0) < 5 for row in rows)
-
-
-@pytest.mark.skipif(not HAS_ONNX, reason="needs onnx and onnxruntime")
-def test_it_is_exported(tmp_path: Path) -> None:
-    config = RanConfig(answers=2, stem="large", widths=(8, 8, 8, 8), modules=(1, 0, 0), pools=(1, 1, 1), last=1)
-    words: dict[str, Any] = {"family": "classify", "queries": (), "answers": ("cat", "dog")}
-    facts = ModelFacts(architecture="ran", model=to_dict(config), preprocessing=Preprocessing((32, 32)), **words)
-    save_model(RanModel(config), tmp_path / "model", facts)
-    invoke("export", str(tmp_path / "model"), "--out", str(tmp_path / "onnx"))
-    assert next((tmp_path / "onnx").glob("*.onnx")).stat().st_size > 10_000
-    described = json.loads(next((tmp_path / "onnx").glob("*.json")).read_text("utf-8"))
-    assert [(look["name"], look["base"]) for look in described["looks"]] == [("stage1", 1.0)]
 
 
 def test_masks_are_scored_beside_gradients_where_the_evidence_is_known(run: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from saccade.families.classify.splits import write_split
 from saccade.families.classify.task import ClassifyTask
 from saccade.families.classify.zooming import last_scale, wanted_regions, zoom_loss
 from saccade.metrics.maps.crops import crop_boxes
-from saccade.models.racnn import RacnnConfig, RacnnModel
+from saccade.models.racnn import SCALES, RacnnConfig, RacnnModel
 from saccade.verbs.train import train
 from saccade.web.views import view_of
 
@@ -231,6 +232,28 @@ def test_recipe_trains_and_a_picture_shows_its_crops(tmp_path: Path) -> None:
     printed = CliRunner().invoke(app, ["look", str(saved), "--model", str(tmp_path / "run")], env={"COLUMNS": "200"})
     heading = next(line for line in printed.stdout.splitlines() if "scale1" in line)
     assert all(name in heading for name in ("scale2", "scale3", "all together"))
+
+
+@pytest.mark.parametrize("name", ["racnn", "racnn-details"])
+def test_a_network_that_taught_proposals_read_is_trained_no_more(name: str) -> None:
+    """Its features would move, and the crops with them."""
+    model = RacnnModel(RacnnModel.tiny())
+    parts = [key for key, _ in model.named_parameters()]
+    taught: set[str] = set()
+    for phase in load_recipe(name).phases:
+        chosen = [part for part in parts if any(fnmatch(part, pattern) for pattern in phase.train)]
+        moved = {part.split(".")[1] for part in chosen if part.startswith("nets.")}
+        read = {SCALES[SCALES.index(scale) - 1] for scale in taught}
+        assert not moved & read, phase.name
+        taught |= {part.split(".")[1] for part in chosen if part.startswith("proposals.")}
+    assert taught == {"scale2", "scale3"}
+
+
+def test_each_network_of_the_zoom_has_the_epochs_of_its_controls() -> None:
+    (control,) = load_recipe("racnn-centre").phases
+    for scale in SCALES:
+        phases = [phase for phase in load_recipe("racnn").phases if f"nets.{scale}.*" in phase.train]
+        assert sum(phase.epochs or 0 for phase in phases) == control.epochs, scale
 
 
 def test_controls_are_recipes() -> None:
