@@ -7,13 +7,16 @@ with code 2; the Python API raises it. Anything else that escapes is a bug in sa
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 DISTRIBUTION = "saccade-attention"
 """What pip calls this package; ``saccade`` on the package index is another project."""
 
 _LONGEST_WORD = 100
 """Characters that are compared: the time grows with their square."""
+_NEAREST_NAMED = 3
+"""Names in a hint that does not list all choices."""
 
 
 class SaccadeError(Exception):
@@ -52,17 +55,48 @@ class ShapeError(SaccadeError):
         super().__init__(f"{name}: expected shape {expected}, got {self.actual}")
 
 
-def nearest(word: str, choices: Iterable[str]) -> str:
+@contextmanager
+def prefix_errors(name: str) -> Iterator[None]:
+    """Put ``name`` before the message of an error that is raised inside, unless the message has it already.
+
+    >>> with prefix_errors("soft-mref"):
+    ...     raise ConfigError("batch_size: must be above 0")
+    Traceback (most recent call last):
+    saccade.errors.ConfigError: soft-mref: batch_size: must be above 0
+    """
+    try:
+        yield
+    except SaccadeError as error:
+        if name not in str(error):
+            error.args = (f"{name}: {error}",)
+        raise
+
+
+def nearest(word: str, choices: Iterable[str], *, listed_by: str = "") -> str:
     """A ready-made hint: ``did you mean 'x'?`` with the choices behind it, or the choices alone.
+
+    Args:
+        word: what was written.
+        choices: what could have been written.
+        listed_by: the command that prints the choices, where they are too many for a message. The hint then names the
+            nearest three and this command.
 
     >>> nearest("sfot", ["soft", "hard"])
     "did you mean 'soft'? (choices: hard, soft)"
     >>> nearest("7", ["soft", "hard"])
     'choose from hard, soft'
+    >>> nearest("sfot", ["soft", "softer", "hard"], listed_by="saccade list")
+    "did you mean 'soft' or 'softer'? 'saccade list' prints all names"
+    >>> nearest("7", ["soft", "hard"], listed_by="saccade list")
+    "'saccade list' prints all names"
     """
     known = sorted(str(choice) for choice in choices)
     if not known:
         return "there is nothing to choose from"
-    close = difflib.get_close_matches(str(word)[:_LONGEST_WORD], known, n=1, cutoff=0.5)
+    count = _NEAREST_NAMED if listed_by else 1
+    close = [f"'{name}'" for name in difflib.get_close_matches(str(word)[:_LONGEST_WORD], known, n=count, cutoff=0.5)]
+    if listed_by:
+        named = " or ".join(filter(None, [", ".join(close[:-1]), *close[-1:]]))
+        return (f"did you mean {named}? " if close else "") + f"'{listed_by}' prints all names"
     listed = ", ".join(known)
-    return f"did you mean '{close[0]}'? (choices: {listed})" if close else f"choose from {listed}"
+    return f"did you mean {close[0]}? (choices: {listed})" if close else f"choose from {listed}"

@@ -250,3 +250,27 @@ def test_a_closed_pipe_is_quiet(model: str, album: Path) -> None:
     os.close(writer)
     assert result.returncode != 0
     assert result.stderr == ""
+
+
+def test_a_story_for_a_picture_model_and_a_picture_for_a_story_model(album: Path, tmp_path: Path) -> None:
+    """Each names what the file is, what the model reads, and models that read such a file."""
+    story = tmp_path / "story.txt"
+    story.write_text("Mary went to the kitchen.\n")
+    for words in ([], ["--ask", "Where is Mary?"], ["--model", "hard-mref", "--ask", 7]):
+        line = error_line(run("look", story, *words))
+        assert re.search(r"story.txt: a story, but the model '(soft|hard)-mref' reads pictures; stories are for ", line)
+        assert "--model memn2n-babi" in line
+        assert "memn2n-stories" in line
+    picture = next(album.rglob("*.png"))
+    line = error_line(run("look", picture, "--model", "memn2n-stories"))
+    assert re.search(
+        r"\.png: a picture, but the model 'memn2n-stories' reads stories; .* --model \S+ or soft-mref", line
+    )
+
+
+def test_a_misspelt_model_names_the_nearest_three_and_where_all_are(album: Path) -> None:
+    line = error_line(run("look", album, "--model", "hard-mreff", "--ask", 1))
+    assert line.endswith("did you mean 'hard-mref', 'hard-mbg' or 'hattnet-mref'? 'saccade list' prints all names")
+    line = error_line(run("train", "hard-mreff", "--out", album / "run"))
+    assert "did you mean 'hard-mref', 'hard-mbg' or 'hattnet-mref'? 'saccade list recipes' prints all names" in line
+    assert "crown-cub" not in line

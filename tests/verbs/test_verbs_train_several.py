@@ -335,11 +335,24 @@ def test_a_mistake_in_the_last_recipe_keeps_the_first_from_beginning(
     get_ready = SideBySide.get_ready
     monkeypatch.setattr(SideBySide, "get_ready", lambda self, most: (children.append(self), get_ready(self, most)))
     wrong = recipe("wrong", model={"name": "memn2n", "config": {"hosp": 3}})
-    with pytest.raises(ConfigError, match="hosp"):
+    with pytest.raises(ConfigError, match=rf"^{wrong}: .*hosp"):
         saccade.train([recipe("ok"), wrong], out=tmp_path / "runs", device="cpu", quiet=True)
     assert not (tmp_path / "runs").exists()
     assert [child.process.returncode for child in children[0]._children.values()] != []
     assert all(child.process.returncode is not None for child in children[0]._children.values())
+
+
+def test_a_mistake_in_one_of_several_recipes_names_it(tmp_path: Path, recipe) -> None:
+    """With and without --steps; of one recipe alone the command has the name."""
+    ok, out = recipe("ok"), {"out": tmp_path / "runs", "device": "cpu", "quiet": True}
+    wrong = recipe("wrong", phases=[{"name": "other", "lenght": 1}])
+    with pytest.raises(ConfigError, match=rf"^{wrong}: unknown setting 'phases.0.lenght'"):
+        saccade.train([ok, wrong], **out)
+    with pytest.raises(ConfigError, match=r"^unknown setting 'phases.0.lenght'"):
+        saccade.train(wrong, seeds=2, **out)
+    with pytest.raises(ConfigError, match=rf"^{wrong}: unknown setting 'phases.0.lenght'"):
+        saccade.train([ok, wrong], steps=1, **out)
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.usefixtures("fakes")

@@ -50,7 +50,7 @@ def test_what_cannot_be_resolved_says_why(small_zoo: Path) -> None:
         zoo.resolve("soft-mrf")
     for nothing in (None, 7):
         with pytest.raises(
-            CheckpointError, match=f"by text or a path, found {nothing}; choose from hard-mref, soft-mref"
+            CheckpointError, match=f"by text or a path, found {nothing}; 'saccade list' prints all names"
         ):
             saccade.load(nothing)  # type: ignore[arg-type]
     (small_zoo / "plain").mkdir()

@@ -371,6 +371,5 @@ def _recipe_text(name_or_path: str | Path) -> tuple[str, str]:
             return recipes()[str(name_or_path)].read_text(encoding="utf-8"), f"recipe {name_or_path}"
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"recipe {path} cannot be read: {error}") from error
-    raise ConfigError(
-        f"unknown recipe '{name_or_path}': {nearest(str(name_or_path), packaged_recipes())}, or give a .yaml"
-    )
+    hint = nearest(str(name_or_path), packaged_recipes(), listed_by="saccade list recipes")
+    raise ConfigError(f"unknown recipe '{name_or_path}': {hint}; or name a .yaml file")

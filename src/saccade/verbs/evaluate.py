@@ -10,7 +10,7 @@ from typing import Any
 from saccade.data.scenes.glyphs import meets_training_glyphs
 from saccade.data.tables.recognised import recognised
 from saccade.errors import ConfigError
-from saccade.families import family
+from saccade.families import data_entries, family
 from saccade.families.contract import load_target
 from saccade.models.io.facts import ModelFacts
 from saccade.models.io.folder import load_model
@@ -72,7 +72,7 @@ def evaluate(
         ``interventions`` has the scores of maps of scenes that were rendered again, see
         :mod:`saccade.metrics.maps.twins`.
     """
-    data = None if data is None else recognised(data)
+    data = None if data is None else recognised(data, data_entries())
     folder = resolve(model)
     network, facts = load_model(folder, device)
     _check_glyphs(facts, glyphs, split)

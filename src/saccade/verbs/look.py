@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.responder import Question
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
+from saccade.verbs.input_kind import check_kind
 from saccade.verbs.looks_table import looks_table
 
 SAVED_AT_ONCE = 2
@@ -45,6 +46,8 @@ def look(
         on_bad: as in :meth:`Predictor.look_many`.
         options: those of the model's family, as in :meth:`Predictor.look`.
     """
+    if isinstance(pictures, Sequence):
+        check_kind(predictor, pictures)  # before the question, which is of the model's kind too
     predictor.question(ask)
     predictor.responder.options(options)
     if cells and predictor.facts.preprocessing is None:

@@ -16,7 +16,7 @@ from saccade.devices import wake_cuda
 from saccade.engine.recipe import Recipe, load_recipe
 from saccade.engine.start_up import StartUp
 from saccade.errors import ConfigError, nearest
-from saccade.families import family
+from saccade.families import data_entries, family
 from saccade.families.contract import load_target
 from saccade.quick_imports import quick_imports
 from saccade.verbs.train_length import Length
@@ -290,7 +290,7 @@ def _anywhere(data: str | None) -> str | None:
         return None
     from saccade.data.tables.recognised import recognised
 
-    data = recognised(data)
+    data = recognised(data, data_entries())
     reader, sign, path = data.partition(":")
     return f"{reader}:{Path(path).expanduser().absolute()}" if sign and path and len(reader) > 1 else data
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from saccade.engine.recipe import Recipe, load_recipe
-from saccade.errors import ConfigError
+from saccade.errors import ConfigError, prefix_errors
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,12 @@ class Length:
             raise ConfigError("--epochs and --steps both say how long: give one of them")
         if not recipes:
             raise ConfigError("a run that goes on keeps its recipe: leave out --epochs, --steps, --batch-size and --lr")
-        each = {name: self._of(load_recipe(name, protocol=protocol, overrides=overrides), phases) for name in recipes}
-        first = next(iter(each.values()))
-        if any(found != first for found in each.values()):
+        each: list[list[str]] = []
+        for name in recipes:
+            with naming(name, recipes):
+                each.append(self._of(load_recipe(name, protocol=protocol, overrides=overrides), phases))
+        first = each[0]
+        if any(found != first for found in each):
             raise ConfigError("the recipes count their phases differently: train them one by one")
         return [*overrides, *first]
 
@@ -64,3 +68,8 @@ class Length:
                 if getattr(phase, unit) is None:  # it counted otherwise, and so did its validations
                     chosen.append(f"phases.{at}.validate_every=null")
         return chosen
+
+
+def naming(recipe: str | Path, recipes: Sequence[str | Path]) -> AbstractContextManager[None]:
+    """Errors inside begin with the name of ``recipe``, where it is one of several."""
+    return prefix_errors(str(recipe)) if len(recipes) > 1 else nullcontext()

@@ -16,6 +16,7 @@ from saccade.engine.side_by_side import Run
 from saccade.errors import CheckpointError, ConfigError
 from saccade.untrusted import parse_json, read_regular
 from saccade.verbs.train import RUNS, Settings
+from saccade.verbs.train_length import naming
 
 if TYPE_CHECKING:
     from saccade.engine.trainer import RunResult
@@ -53,7 +54,8 @@ def make_plan(recipes: Sequence[str | Path], settings: Settings, seeds: int | No
                 "use --seeds for several runs of it"
             )
         labels[label] = str(recipe)
-        resolved = settings.resolve(named)
+        with naming(recipe, recipes):
+            resolved = settings.resolve(named)
         for number in range(seeds or 1):
             seed = None if seeds is None else resolved.seed + number * resolved.replicas
             parts = ([] if is_one else [label]) + ([] if seed is None else [f"seed-{seed}"])

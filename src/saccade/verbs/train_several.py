@@ -37,6 +37,7 @@ from saccade.engine.stop import Reason
 from saccade.errors import ConfigError, DataError, OutputError, SaccadeError
 from saccade.lock import locked
 from saccade.verbs.train import RUNS, Settings, build_task, prepare
+from saccade.verbs.train_length import naming
 from saccade.verbs.train_plan import LOGS, SCHEMA, Before, Planned, digest, finite, make_plan, read_runs, result_of
 
 if TYPE_CHECKING:
@@ -257,8 +258,9 @@ class _Several:
         from saccade.engine.phase_plans import phase_plans
 
         chosen = pick_device(device)
-        for label, planned in {each.run.recipe: each for each in self.plan}.items():
-            with warnings.catch_warnings():
+        recipes = {each.run.recipe: each for each in self.plan}
+        for label, planned in recipes.items():
+            with naming(planned.recipe, [*recipes]), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the run itself says it
                 if self.before is None:
                     task, _ = prepare(planned.recipe, replace(self.settings, seed=planned.seed), out=planned.run.folder)

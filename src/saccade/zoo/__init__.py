@@ -26,7 +26,8 @@ def resolve(name_or_path: str | Path) -> Path:
     A zoo name wins over a model in a folder of the same name here, and says so: write ``./name`` for the latter.
     """
     if not isinstance(name_or_path, (str, os.PathLike)):
-        raise CheckpointError(f"a model is named by text or a path, found {name_or_path!r}; {nearest('', shipped())}")
+        hint = nearest("", shipped(), listed_by="saccade list")
+        raise CheckpointError(f"a model is named by text or a path, found {name_or_path!r}; {hint}")
     if str(name_or_path).startswith(HUB):
         from saccade.zoo.from_hub import hub_folder
 
@@ -57,5 +58,6 @@ def resolve(name_or_path: str | Path) -> Path:
         raise CheckpointError(
             f"'{name_or_path}' comes from another library: saccade look shows it, and no other command"
         )
-    zoo = nearest(str(name_or_path), shipped()) if shipped() else "(no models are shipped with this copy)"
+    known = nearest(str(name_or_path), shipped(), listed_by="saccade list")
+    zoo = known if shipped() else "(no models are shipped with this copy)"
     raise CheckpointError(f"no model '{name_or_path}' in the zoo and no such folder: {zoo}")

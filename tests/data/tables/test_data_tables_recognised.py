@@ -9,6 +9,9 @@ import pytest
 from saccade.data.tables.recognised import recognised
 from saccade.errors import DataError
 
+NAMES = ("mref", "csv")
+"""Data that has a name."""
+
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -30,6 +33,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("classes/", "folder:classes"),
         ("./classes", "folder:classes"),
+        ("classes", "folder:classes"),
+        ("gone", "gone"),  # a name, which its family refuses
+        ("", ""),
         ("described/", "metadata:described"),
         ("many/", "metadata:many"),
         ("a.csv", "csv:a.csv"),
@@ -45,7 +51,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_each_kind_has_its_reader(place: Path, path: str, found: str) -> None:
     (place / "mref" / "cat").mkdir()
-    assert recognised(path) == found
+    assert recognised(path, NAMES) == found
 
 
 @pytest.mark.parametrize(
@@ -61,4 +67,4 @@ def test_each_kind_has_its_reader(place: Path, path: str, found: str) -> None:
 )
 def test_what_is_no_data_says_what_would_be(place: Path, path: str, said: str) -> None:
     with pytest.raises(DataError, match=said):
-        recognised(path)
+        recognised(path, NAMES)

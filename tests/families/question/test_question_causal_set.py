@@ -82,7 +82,7 @@ def test_it_is_a_table_of_questions_with_the_target_as_evidence(pinned):
     assert (len(table.rows), table.count("test"), len(table.answers)) == (2 * FIRST, 2 * FIRST, 5)
     with_twins = read_causal(pinned, CausalOptions(twins=True))
     assert len(with_twins.rows) == 2 * FIRST + 6 * FIRST  # of seven twins one has no answer
-    assert recognised(str(pinned)) == f"causal:{pinned}"
+    assert recognised(str(pinned), ()) == f"causal:{pinned}"
     some = table.some("test", 4)
     data = TableData(TableDataConfig(f"causal:{pinned}", size=(100, 100)), "test", table=some)
     batch = data.take(data.one_per_picture(4))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from saccade.data.tables.coco import is_coco
@@ -13,18 +14,19 @@ _SUFFIXES = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"
 _READABLE = "a folder of class folders, a folder with metadata.csv, or a .csv, .jsonl, .parquet or COCO .json file"
 
 
-def recognised(reference: str) -> str:
+def recognised(reference: str, names: Collection[str]) -> str:
     """``reference`` as READER:PATH where it is a path alone; anything else as it is.
 
-    A path that exists is meant by a name with a slash or a suffix, or by one that ends in a slash; so ``mref`` stays
-    the generator even beside a folder of that name.
+    A word with a slash or a suffix is a path. A bare word is one too, if it is none of the ``names`` of data and a
+    folder of that name exists; so ``mref`` stays the generator even beside a folder of that name.
 
     Raises:
         DataError: it is a path, and nothing that can be read lies there.
     """
     path = Path(reference).expanduser()
     looks_so = "/" in reference or os.sep in reference or path.suffix != "" or reference in (".", "..")
-    if _has_reader(reference) or not looks_so:
+    is_folder = reference not in ("", *names) and path.is_dir()  # Path("") would be the folder one is in
+    if _has_reader(reference) or not (looks_so or is_folder):
         return reference
     if path.is_dir():
         return f"{_folder_reader(path)}:{path}"
