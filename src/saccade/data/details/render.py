@@ -1,6 +1,6 @@
 """Pixels of the pictures in ``layout.py``, in whole numbers: the same on every device and in any batch.
 
-**What half the size leaves of the stripes.** A weave is cos 2π(f_x·x + f_y·y) with f = (5/12, 0), (0, 5/12), (4/12, 4/12) or
+**What half the size keeps.** A weave is cos 2π(f_x·x + f_y·y) with f = (5/12, 0), (0, 5/12), (4/12, 4/12) or
 (4/12, −4/12) cycles a pixel, in a table of 12×12 whole numbers. A view of half the size holds at most ¼ cycle a pixel
 in each direction. The triangle filter that shrinks by two, (1, 3, 3, 1)/8, leaves cos³(πf) of a wave along each axis:
 cos³ 75° = 1.7 % of upright and level stripes, (cos³ 60°)² = 1.6 % of slanting ones. Of an amplitude of 56 grey levels
