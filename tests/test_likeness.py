@@ -39,6 +39,17 @@ def test_a_p_value_counts_the_scores_that_are_no_smaller_and_never_understates()
     assert float((told - exact).max()) <= 0.021  # every twentieth of the others is kept
 
 
+def test_equal_scores_count_all_so_that_what_is_always_the_same_is_like() -> None:
+    """Features that never change, and inputs of which many are one picture, are of the right kind."""
+    same = torch.ones(500, 4)
+    assert fit_likeness(same, same).p_values(same[:1]).tolist() == [1.0]
+    blank = draws(1, 4, 9).repeat(600, 1) + 3
+    first, second = (torch.cat([draws(500, 4, seed), blank]) for seed in (0, 1))
+    found = fit_likeness(first, second)
+    exact = (1 + int((found.score(second) >= found.score(blank[:1])).sum())) / 1101
+    assert float(found.p_values(blank[:1])) >= exact > 0.5
+
+
 def test_what_is_beyond_all_scores_or_no_number_has_the_smallest_p_value() -> None:
     found = fit_likeness(draws(200, 3, 0), draws(199, 3, 1))
     strange = torch.tensor([[1e6, 0, 0], [float("nan"), 0, 0], [float("inf"), 0, 0]])

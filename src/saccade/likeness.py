@@ -107,10 +107,10 @@ class Likeness:
         """The p-value (B,) of each input, from its features (B,D)."""
         if features.shape[1:] != self.centre.shape:
             raise DataError(f"likeness is of {len(self.centre)} features, found {tuple(features.shape)}")
-        score = self.score(features)
-        place = torch.searchsorted(self.scores.double(), score, right=True) - 1  # the last kept score that is ≤ s
+        score = self.score(features).to(self.scores)  # rounded as these are: the same input has the same score
+        place = torch.searchsorted(self.scores, score) - 1  # the last kept score that is < s: all equal ones count
         larger = torch.where(place < 0, self.n, self.not_below[place.clamp(min=0)])
-        larger = torch.where(score > self.scores[-1].double(), 0, larger)
+        larger = torch.where(score > self.scores[-1], 0, larger)
         return (1 + larger.double()) / (self.n + 1)
 
     def score(self, features: Tensor) -> Tensor:

@@ -150,9 +150,15 @@ def describe_inputs(folder: Path, examples: Iterable[HeldOut], data: str, device
 
 
 def describe_trained(task: Any, folder: Path) -> str:
-    """:func:`describe_inputs` with the validation split of ``task``, which trained the model in ``folder``."""
+    """:func:`describe_inputs` with the validation split of ``task``, which trained the model in ``folder``.
+
+    Nothing is fitted where that split was learnt from: a network is right and sure on what it has learnt, so the
+    temperature would make it surer still of everything.
+    """
     if not isinstance(task, PictureTask):
         return "what inputs it knows: not known, it reads no pictures"
+    if task.learns_val:
+        return "what pictures it knows: not known, no picture was held out of the training"
     try:
         return describe_inputs(folder, task.held_out("val", HELD_OUT), "validation split", task.device)
     except DataError as error:

@@ -79,6 +79,11 @@ class PictureTask(Task):
         missed = self._evidence_term(self.model, raw, batch["evidence"])
         return {**found, "loss": found["loss"] + weight * missed, "evidence_loss": missed}
 
+    @property
+    def learns_val(self) -> bool:
+        """Whether the pictures of val are learnt from too: then they describe nothing that is held out."""
+        return False
+
     def held_out(self, split: str, count: int) -> Iterator[HeldOut]:
         """About ``count`` examples of a split, no picture twice: what describes the inputs of the model.
 

@@ -109,8 +109,24 @@ def test_a_ratio_of_means():
     assert found.low < 1 < found.high
     nothing = ratio_of_means(torch.ones(2), torch.zeros(2), torch.arange(2))
     assert nothing.mean != nothing.mean
-    same = torch.tensor([1.0, 0.0, 1.0])
-    assert ratio_of_means(same, same, torch.arange(3))[:3] == (1.0, 1.0, 1.0)
+    single = ratio_of_means(torch.ones(2), torch.ones(2), torch.zeros(2, dtype=torch.int64))
+    assert single.mean == 1
+    assert single.low != single.low
+
+
+def test_a_ratio_near_its_ends_is_held_by_its_interval():
+    """20 pictures in which nothing went wrong do not prove a ratio of exactly 1, nor of exactly 0."""
+    twenty, none = torch.ones(20), torch.zeros(20)
+    perfect, never = (ratio_of_means(top, twenty, torch.arange(20)) for top in (twenty, none))
+    assert perfect.low < 0.95 < 1 < perfect.high
+    assert never.low == 0
+    assert never.high > 0.05
+    generator, held = torch.Generator().manual_seed(0), 0
+    for _ in range(200):
+        draw = torch.rand(20, generator=generator)
+        found = ratio_of_means((draw < 0.95).double(), (draw < 0.97).double(), torch.arange(20))
+        held += found.low <= 0.95 / 0.97 <= found.high
+    assert held >= 190
 
 
 def test_necessity_and_sufficiency_by_hand():

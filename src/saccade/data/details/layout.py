@@ -3,8 +3,9 @@
 A picture of 224×224 pixels shows four discs on a blurred, noisy ground. One of them, the **bearer**, has a light rim.
 It is red, green or blue. Every disc carries a mark of 19 pixels, woven of stripes in one of four directions. The class
 is colour and direction of the bearer: twelve classes. The bearer and its colour show at any size. The stripes are finer
-than a picture of 112×112 pixels can hold (``render.py``): at half the size all four marks are the same grey. So a
-coarse view can say where to look and which colour it is, and no more. The evidence is the mark.
+than a picture of 112×112 pixels can hold: at half the size all four marks look the same grey, and what is left of the
+stripes lies far under the noise (``render.py``). So a coarse view says where to look and which colour it is, and a
+network learns no more from it. The evidence is the mark.
 
 The marks of the other discs are woven as well, so stripes alone do not tell: they must be those of the bearer.
 

@@ -128,9 +128,14 @@ class LabelDataConfig:
         return CLASSES if self.is_cifar else self.drawn().answers
 
     @property
+    def learns_val(self) -> bool:
+        """Whether val is a part of the pictures that are learnt from."""
+        return self.is_cifar and not self.hold_out
+
+    @property
     def remark(self) -> str:
         """What must be known of the splits before a score of val is read; empty where there is nothing."""
-        if not self.is_cifar or self.hold_out:
+        if not self.learns_val:
             return ""
         return f"{CIFAR}: val is a part of the 50,000 pictures that are learnt from; choose nothing by its scores"
 

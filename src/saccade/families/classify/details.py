@@ -1,6 +1,6 @@
 """The generated set ``details``: pictures whose class hangs on a small detail, with the detail as evidence.
 
-What they show and why a coarse view cannot tell is in :mod:`saccade.data.details.layout` and ``render``.
+What they show and how little a coarse view tells is in :mod:`saccade.data.details.layout` and ``render``.
 """
 
 from __future__ import annotations

@@ -97,6 +97,11 @@ class ClassifyTask(PictureTask):
         """Nothing is asked; what the labels are called."""
         return (), self.classes
 
+    @property
+    def learns_val(self) -> bool:
+        """Whether val is a part of the pictures that are learnt from."""
+        return self.data_config.learns_val
+
     def described(self) -> str:
         """What the data holds, in one line, and what looks wrong with it; nothing of pictures that are drawn."""
         if self.table is None:

@@ -30,7 +30,10 @@ from saccade.geometry import Size
 from saccade.metrics.columns import Columns, Values
 from saccade.metrics.intervals import Interval, jackknife_interval
 from saccade.metrics.maps.baselines import seen_by_cells
+from saccade.metrics.student import t_quantile
 
+LEVEL = 0.95
+"""How often an interval holds the truth."""
 ON = 0.1
 """Share of what a cell stands for that must lie on an object, for the cell to be on it."""
 NECESSITY = {"model": "zero_target", "random_cells": "zero_random", "heaviest_cells": "zero_heaviest"}
@@ -78,7 +81,11 @@ def permuted(weights: Tensor, *, seed: int = 0) -> Tensor:
 
 
 def ratio_of_means(top: Tensor, bottom: Tensor, groups: Tensor) -> Interval:
-    """mean(top) / mean(bottom) of values (N,), with its interval by leaving out one picture at a time.
+    """mean(top) / mean(bottom) of values (N,) in 0 … 1, with its interval by leaving out one picture at a time.
+
+    Where both agree in all pictures, or ``top`` is 0 in all, leaving one out changes nothing. So one further picture
+    that is wholly wrong is counted, as for every other interval (:mod:`saccade.metrics.intervals`): it would move the
+    ratio by 1 / (G · mean(bottom)).
 
     Pairs of which either is NaN do not count; NaN where the mean of ``bottom`` is 0.
 
@@ -96,8 +103,12 @@ def ratio_of_means(top: Tensor, bottom: Tensor, groups: Tensor) -> Interval:
     sums = [torch.zeros(len(found), dtype=torch.float64).index_add_(0, image, each) for each in (one, two)]  # (G,)
     without = (one.sum() - sums[0]) / (two.sum() - sums[1])  # (G,); not a number where no bottom is left
     score = one.sum() / two.sum()
-    low, high = jackknife_interval(score, without.where(without.isfinite(), torch.nan), ends=None)
-    return Interval(float(score), float(low), float(high), len(one), len(found), undefined)
+    kept = without.where(without.isfinite(), torch.nan)  # (G,)
+    low, high = jackknife_interval(score, kept, ends=None, level=LEVEL)
+    further = t_quantile(LEVEL, len(found) - 1) / (len(found) * two.mean()) if len(found) > 1 else torch.nan
+    half = torch.hypot((high - low) / 2, torch.as_tensor(further, dtype=torch.float64))
+    ends = float((score - half).clamp(min=0)), float(score + half)
+    return Interval(float(score), *ends, len(one), len(found), undefined)
 
 
 class EditScores:

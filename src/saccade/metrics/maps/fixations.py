@@ -85,7 +85,9 @@ def drawn(points: Tensor, size: tuple[int, int]) -> Tensor:
 class PointScorer:
     """NSS and AUC of maps beside baselines, added up batch by batch.
 
-    ``points_exact`` is the map of the points themselves: a bound for all three scores on this truth.
+    ``points_exact`` knows the points: a bound for all three scores on this truth. For NSS and Judd's AUC it is how many
+    points lie in each pixel. For the shuffled AUC it is their share among the points of all pictures there: where
+    everyone looks, a map gains less.
     """
 
     def __init__(self) -> None:
@@ -144,8 +146,11 @@ class PointScorer:
             self._baseline("shuffled").add_values(means)
         elif donors is not None:
             self._baseline("shuffled").add_values(_Ranked(donors, places.pool).scores(everyone, places))
-        exact = _Ranked(drawn(places.points, size), places.pool)
-        self._baseline("points_exact").add_values(exact.scores(everyone, places))
+        counted = drawn(places.points, size)  # (B,H,W)
+        others = drawn(places.pool[None], size) - drawn(places.own, size)  # (B,H,W)
+        exact = _Ranked(counted, places.pool).scores(everyone, places)
+        best = _Ranked(counted / (counted + others).clamp(min=1), places.pool).scores(everyone, places)
+        self._baseline("points_exact").add_values({**exact, "auc_shuffled": best["auc_shuffled"]})
 
     def _baseline(self, name: str) -> Values:
         return self.baselines.setdefault(name, Values())

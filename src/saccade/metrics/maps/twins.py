@@ -20,8 +20,9 @@ Rivals have the same scores of other maps:
 ``uniform``          an even map on the model's grids
 ``centre_gaussian``  a blob in the middle
 ``target_mask``      the pixels of what is asked for: a segmenter that knows the question and nothing of the model
-``grid_oracle``      the best map of the model's grids: for ``scene`` on what is asked for, for ``model`` on the object
-                     with the largest effect
+``grid_oracle``      the map of the model's grids with the largest share on one object: for ``scene`` what is asked for,
+                     for ``model`` the one with the largest effect. It bounds that share, and none of the scores here:
+                     it knows nothing of the other objects, so a model can have more ``cause_pairs``
 ``object_area``      for ``cause_top`` and ``cause_pairs`` alone: the areas of the objects in place of their masses
 ``random_cells``     for edits alone: as many cells elsewhere, drawn at random
 ``heaviest_cells``   for edits alone: as many cells elsewhere, the heaviest
