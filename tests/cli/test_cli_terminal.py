@@ -34,6 +34,18 @@ def test_a_table_that_does_not_fit_is_folded_and_never_cut(
     assert "pictures/p003.jpg " in shown
 
 
+def test_a_long_path_gives_way_before_other_words_are_broken(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    columns = ("picture", "asked", "answer", "confidence", "next best", "looked at x, y", "fit")
+    path = "/home/somebody/lib/site-packages/saccade/data/gallery/digits.png"
+    print_table("t", columns, [(path, "7", "white", "100.0%", "green 0.0%", "13, 10", "unlike, p 0.001")])
+    shown = capsys.readouterr().out
+    assert {*" ".join(columns).split(), "100.0%", "unlike,"} <= set(shown.split())
+    assert path in "".join(line[2:].split("  ")[0].strip() for line in shown.splitlines())
+
+
 def test_a_name_leaves_half_of_a_very_narrow_terminal_to_the_rest(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

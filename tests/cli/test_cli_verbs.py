@@ -480,6 +480,15 @@ def test_report_of_records(tmp_path: Path) -> None:
     assert not (tmp_path / "x.html").exists()
 
 
+@pytest.mark.parametrize("more", [(), ("--scores", "scores.json")])
+def test_report_of_a_shipped_model_says_what_a_page_is_made_of(tmp_path: Path, more: tuple[str, ...]) -> None:
+    result = run("report", "soft-mref", *more, "--out", tmp_path / "x.html")
+    assert result.exit_code == 2
+    told = " ".join(result.stderr.split())
+    assert told.startswith("error: soft-mref: no such record or run folder; 'saccade look --out DIR' writes records")
+    assert not (tmp_path / "x.html").exists()
+
+
 def test_json_never_holds_nan(capsys: pytest.CaptureFixture[str]) -> None:
     print_json({"a": float("nan"), "b": [float("inf"), 1.5], "c": SimpleNamespace(x=1).x})
     assert json.loads(capsys.readouterr().out) == {"a": None, "b": [None, 1.5], "c": 1}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import sys
@@ -75,6 +76,26 @@ def test_models_are_checked_before_anything_is_served(tmp_path: Path) -> None:
     featured = [name for family in families().values() for name in family.featured]
     assert served[: len(featured)] == featured  # what families feature comes first
     assert served[len(featured) :] == sorted(set(shipped()) - set(featured))
+
+
+def test_a_second_ctrl_c_ends_at_once_and_is_not_raised_again() -> None:
+    """Two that are raised again would interrupt the end of the event loop, with a traceback."""
+    uvicorn = pytest.importorskip("uvicorn")
+    from saccade.web.ending import EndedServer
+
+    raised: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: raised.append(number))
+    try:
+        server = EndedServer(uvicorn.Config(None))
+        with server.capture_signals():
+            signal.raise_signal(signal.SIGINT)
+            assert server.should_exit
+            assert not server.force_exit
+            signal.raise_signal(signal.SIGINT)
+            assert server.force_exit
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert raised == [signal.SIGINT]
 
 
 @pytest.mark.slow

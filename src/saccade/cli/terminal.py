@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from saccade.show.slot_grid import SlotGrid
 
 _LONGEST_NAME = 28
+_BROKEN_PATH = 14
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
@@ -85,16 +86,18 @@ def print_slots(title: str, grid: SlotGrid) -> None:
 def _fitted(columns: Sequence[Sequence[str]], room: int) -> list[int]:
     """Widths of the columns, the widest narrowed first; words are broken last of all, and names of rows not even then.
 
+    The path of a row is broken in any case where it is longer than a name may be; it gives way before other words do.
     Rich would break words before lines, and where a column has a least width cut the last one off.
     """
     from rich.cells import cell_len
 
     widths = [max(map(cell_len, cells)) for cells in columns]
-    words = [
-        max(min(cell_len(word), _LONGEST_NAME) for cell in cells for word in cell.split() or [""]) for cells in columns
-    ]
-    names_alone = [min(words[0], room // 2), *(1 for _ in words[1:])] if words else []
-    for least in (words, names_alone):
+    longest = [max(cell_len(word) for cell in cells for word in cell.split() or [""]) for cells in columns]
+    words = [min(length, _LONGEST_NAME) for length in longest]
+    is_path = bool(columns) and any("/" in cell or "\\" in cell for cell in columns[0]) and longest[0] > _LONGEST_NAME
+    paths_broken = [_BROKEN_PATH, *words[1:]] if is_path else words
+    names_alone = [min(paths_broken[0], room // 2), *(1 for _ in words[1:])] if words else []
+    for least in (words, paths_broken, names_alone):
         while sum(widths) + 3 * len(widths) + 1 > room and any(width > end for width, end in zip(widths, least)):
             widest = max((place for place, width in enumerate(widths) if width > least[place]), key=widths.__getitem__)
             widths[widest] -= 1

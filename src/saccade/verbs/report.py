@@ -38,9 +38,19 @@ def report(
         if "mistakes" in result:
             scored.append(mistake_looks(paths[0], result["mistakes"], str(result["split"]), device))
         return report_from_run(paths[0], shown, scored, str(result.get("verdict", "")))
+    _check_there(paths)
     if scores is not None:
         raise ConfigError("--scores goes with the page of one run; records have none")
     return report_from_records(_records(paths))
+
+
+def _check_there(sources: Sequence[Path]) -> None:
+    """Refuse names of nothing, such as that of a shipped model, which has no run folder."""
+    for source in sources:
+        if not (source.exists() or source.with_name(f"{source.name}.json").exists()):
+            raise DataError(
+                f"{source}: no such record or run folder; 'saccade look --out DIR' writes records, 'train' a run"
+            )
 
 
 def _records(sources: Sequence[Path]) -> list[Record]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from saccade.errors import DataError
+from saccade.families.story.data import StoryDataConfig, StorySource
 from saccade.families.story.readers.table import StoryTable, read_story_jsonl
 
 GOOD = {"story": ["Mary got the milk.", "Mary left."], "question": "What has Mary?", "answer": "milk"}
@@ -116,3 +117,13 @@ def test_splits_that_are_wrong(tmp_path):
     )
     with pytest.raises(DataError, match=torn):
         table(tmp_path, GOOD | {"split": "train"}, GOOD | {"split": "test"})
+
+
+def test_a_split_without_a_question_is_told_after_another_was_read(tmp_path: Path) -> None:
+    """All splits are read together: that 'train' was asked for first must not hide that 'val' is empty."""
+    line = {"story": ["Ann is in the hall."], "question": "Where is Ann?", "answer": "hall", "split": "train"}
+    (tmp_path / "own.jsonl").write_text(json.dumps(line) + "\n")
+    source = StorySource(StoryDataConfig(name=f"jsonl:{tmp_path / 'own.jsonl'}"))
+    assert len(source.questions("train")) == 1
+    with pytest.raises(DataError, match=r"no question in split 'val'; add other stories, or say with 'split'"):
+        source.questions("val")

@@ -84,9 +84,10 @@ class StorySource:
         """All questions of a split."""
         if split not in self._read:
             self._read |= self._load(split)
-            if not self._read[split]:
-                _, *left_out = self.summary.splitlines() or [""]
-                raise DataError("; ".join([f"{self.config.name}: no question in split '{split}'", *left_out]))
+        if not self._read[split]:
+            _, *left_out = self.summary.splitlines() or [""]
+            advice = ["add other stories, or say with 'split' where each belongs"] if self.summary else []
+            raise DataError("; ".join([f"{self.config.name}: no question in split '{split}'", *left_out, *advice]))
         return self._read[split]
 
     def words(self, *, by_word: bool) -> tuple[str, ...]:
