@@ -33,7 +33,7 @@ export async function viewOfSavedLook(content, buffer) {
     kind: info.kind ?? (info.words ? "sentence" : info.labels ? "labels" : "label"),
     confidence: info.confidence ?? null,
     calibrated: info.calibrated ?? false,
-    fit: info.fit ?? { verdict: "not known", p: null },
+    fit: info.fit ?? { verdict: "not known", p: null, level: 0.01 },
     alternatives: info.alternatives ?? [],
     labels: info.labels ?? null,
     on_the_way: (info.on_the_way ?? []).map(({ at, answer, confidence }) => [at, answer, confidence]),

@@ -44,7 +44,7 @@ function said(facts, question, [best, ...others]) {
     kind: "label",
     confidence: best[1],
     calibrated: Boolean(facts.temperature),
-    fit: { verdict: "not known", p: null }, // the page computes no features to compare
+    fit: { verdict: "not known", p: null, level: 0.01 }, // the page computes no features to compare
     alternatives: others,
     labels: null,
     words: null,
