@@ -18,10 +18,11 @@ from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDat
 from saccade.families.question.scene_scores import score_scenes
 from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.scene_twin_scores import coarsest_cell, twin_scores
-from saccade.families.question.scene_twins import ALIKE, SceneTwins
+from saccade.families.question.scene_twins import SceneTwins
 from saccade.families.question.table_task import TableTask
 from saccade.metrics.maps.baselines import seen_by_cells
 from saccade.metrics.maps.grids import Grid, Grids
+from saccade.metrics.maps.twins import ALIKE
 from saccade.models.base import QueryModel, Raw
 from saccade.models.io.card import model_card
 from saccade.models.io.facts import ModelFacts, Score

@@ -23,11 +23,9 @@ from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.render import render
 from saccade.errors import DataError
 from saccade.families.question.scene_data import SceneBatch
-from saccade.metrics.maps.twins import TwinTruth
+from saccade.metrics.maps.twins import TwinTruth, alike
 from saccade.tasks.forward_passes import distinct
 
-ALIKE = 2.0
-"""Areas are alike if neither is more than this many times the other."""
 LEAST = 10
 """Pixels that a digit moves at least, of a model without a grid."""
 _COLOUR = 201  # the draw of the colour of another digit, on top of those that make a scene
@@ -105,14 +103,13 @@ class SceneTwins:
         """Where things are, for each question."""
         target, other = self.number(self.target), self.number(self.other)  # (B,)
         masks = [self.masks[self.scene, each] for each in (self.target, self.other)]  # (B,H,W) each
-        area = [mask.sum(dim=(-2, -1)) for mask in masks]  # (B,) each
         return TwinTruth(
             target=masks[0],
             other=masks[1],
             target_new=self.moved_masks[target],
             other_new=self.moved_masks[other],
             has_moved=self.places.found[target] & self.places.found[other],
-            is_alike=torch.maximum(area[0], area[1]) <= ALIKE * torch.minimum(area[0], area[1]),
+            is_alike=alike(*masks),
         )
 
     def _likest(self) -> Tensor:
