@@ -9,7 +9,6 @@ Axes: B maps of a batch, h and w cells of a map, H and W pixels of its truth.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -42,7 +41,39 @@ _DONORS = 16
 _SETTLE = 8
 """Batches after which the scores of all are brought together in memory."""
 
+_Key = tuple[object, ...]
 Tell = Callable[[str, int, int], None]
+
+
+class _Rows:
+    """Tensors of one size, copied one behind the other into one piece of memory that grows by doubling.
+
+    What is copied can be freed at once. Kept one by one, small tensors between large ones would keep the allocator
+    from using its memory again.
+    """
+
+    def __init__(self) -> None:
+        self._held: Tensor | None = None
+        self._used = 0
+
+    def add(self, rows: Tensor) -> None:
+        """Copy further rows (B,…)."""
+        need = self._used + len(rows)
+        if self._held is None or need > len(self._held):
+            larger = rows.new_empty(max(need, 2 * self._used), *rows.shape[1:])
+            if self._held is not None:
+                larger[: self._used] = self._held[: self._used]
+            self._held = larger
+        self._held[self._used : need] = rows
+        self._used = need
+
+    def all(self) -> Tensor | None:
+        """All rows (N,…), to be read before others are added; None: there are none."""
+        return None if self._held is None or not self._used else self._held[: self._used]
+
+    def clear(self) -> None:
+        """Forget the rows and keep the memory."""
+        self._used = 0
 
 
 @dataclass
@@ -51,9 +82,14 @@ class _Waiting:
 
     names: list[str] = field(default_factory=list)
     truths: list[str] = field(default_factory=list)
-    maps: list[Tensor] = field(default_factory=list)
-    masks: list[Tensor] = field(default_factory=list)
-    objects: list[Tensor] = field(default_factory=list)
+    maps: _Rows = field(default_factory=_Rows)
+    masks: _Rows = field(default_factory=_Rows)
+    objects: _Rows = field(default_factory=_Rows)
+
+    def clear(self) -> None:
+        self.names, self.truths = [], []
+        for rows in (self.maps, self.masks, self.objects):
+            rows.clear()
 
 
 def score_maps(
@@ -73,7 +109,9 @@ class _Scoring:
         maps.name(short)
         truths.name(short, policies.separator)
         self._total = 0 if paths is None else len(paths)
-        self._waiting: dict[tuple[object, ...], _Waiting] = defaultdict(_Waiting)
+        self._waiting: dict[_Key, _Waiting] = {}
+        self._spare: tuple[_Key, _Waiting] | None = None
+        """The memory of the last batch, for others of the same size."""
         self._pixels = 0
         self._scorer = MapScorer()
         self._points = FixationPool(truths, policies.separator) if truths.kind == "points" else None
@@ -114,7 +152,7 @@ class _Scoring:
             )
         self._add_missing()
         for key in list(self._waiting):
-            self._score(self._waiting.pop(key))
+            self._score(key)
         return self._scored()
 
     # ---------------------------------------------------------------- one chunk
@@ -192,20 +230,25 @@ class _Scoring:
         self._check_size(names[0], size, shown)
         if self._pool is not None and names[0] in self._seen:  # else it stands for a missing one
             self._pool.add(truths[0], maps[0])
-        held = self._waiting[(size, shown, maps.dtype, maps.device)]
+        key = (size, shown, maps.dtype, maps.device)
+        if key not in self._waiting:
+            is_known = self._spare is not None and self._spare[0] == key
+            self._waiting[key] = self._spare[1] if self._spare is not None and is_known else _Waiting()
+            self._spare = None if is_known else self._spare
+        held = self._waiting[key]
         held.names += names
         held.truths += truths
-        held.maps.append(maps)
+        held.maps.add(maps)
         if masks is not None:
-            held.masks.append(masks.to(maps.device))
+            held.masks.add(masks.to(maps.device))
         if objects is not None:
-            held.objects.append(objects.to(maps.device))
+            held.objects.add(objects.to(maps.device))
         pixels = shown[0] * shown[1]
         self._pixels += pixels * len(names)
         if len(held.names) >= AT_ONCE or len(held.names) * pixels >= _PIXELS_AT_ONCE:
-            self._score(self._waiting.pop((size, shown, maps.dtype, maps.device)))
+            self._score(key)
         while self._pixels > _PIXELS_WAITING:
-            self._score(self._waiting.pop(max(self._waiting, key=lambda key: len(self._waiting[key].names))))
+            self._score(max(self._waiting, key=lambda key: len(self._waiting[key].names)))
 
     def _finite(self, maps: Tensor, names: Sequence[str]) -> tuple[Tensor, list[int]]:
         """The maps that are finite, or made so, and their numbers."""
@@ -258,14 +301,22 @@ class _Scoring:
 
     # ---------------------------------------------------------------- one batch
 
-    def _score(self, held: _Waiting) -> None:
-        """Score maps that have waited."""
+    def _score(self, key: _Key) -> None:
+        """Score maps that have waited, and keep their memory for the next."""
+        held = self._waiting.pop(key)
+        self._score_batch(held)
+        held.clear()
+        self._spare = (key, held)
+
+    def _score_batch(self, held: _Waiting) -> None:
         self._batches += 1
         if self._batches % _SETTLE == 0:  # small tensors between large ones would keep the allocator from reusing these
             scorer = self._scorer if self._points is None else self._points.scorer
             for kept in (scorer.total, *scorer.baselines.values()):
                 kept.values()
-        maps = torch.cat(held.maps)  # (B,h,w)
+        maps = held.maps.all()  # (B,h,w)
+        if maps is None:
+            return
         groups = torch.tensor([self._number(name) for name in held.names])  # (B,)
         size: Size = (maps.shape[-2], maps.shape[-1])
         self._names += held.names
@@ -281,9 +332,10 @@ class _Scoring:
             )
             self._count_empty(empty, held.names)
             return
-        masks = torch.cat(held.masks)  # (B,H,W)
+        masks, objects = held.masks.all(), held.objects.all()  # (B,H,W) each
+        if masks is None:
+            return
         self._pixels -= masks.numel()
-        objects = torch.cat(held.objects) if held.objects else None
         if to_map:
             masks, objects = reduced(masks, size), None if objects is None else reduced(objects, size)
         shown = (masks.shape[-2], masks.shape[-1])
