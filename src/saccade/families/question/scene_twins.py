@@ -16,11 +16,11 @@ from torch import Tensor
 
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.corner import Cornered
-from saccade.data.scenes.free_ground import FreePlaces, free_places
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.render import render
+from saccade.data.scenes.twins import Places, free_places
 from saccade.errors import DataError
 from saccade.families.question.scene_data import SceneBatch
 from saccade.metrics.maps.twins import TwinTruth, alike
@@ -53,7 +53,14 @@ class SceneTwins:
         """(S,N): which of the P each digit is; -1 where there is none."""
         self.numbers[scene, obj] = torch.arange(len(obj), device=obj.device)
         each = self.layout[scene]  # P scenes, one for each digit
-        self.places: FreePlaces = free_places(each, obj, least)
+        free = free_places(self.layout, least=least)  # (S,N)
+        found = free.found[scene, obj]  # (P,)
+        self.places = Places(
+            torch.where(found, free.x[scene, obj], self.layout.x[scene, obj]),
+            torch.where(found, free.y[scene, obj], self.layout.y[scene, obj]),
+            found,
+        )
+        """(P,) each: where a digit is moved to; where it lies now if no free place was found."""
         moved = replace(each.move(obj, self.places.x, self.places.y), may_overlap=False)  # the ground is free
         self.moved_masks = moved.mask_of(obj)
         """(P,H,W) bool: each digit where it was moved to."""
