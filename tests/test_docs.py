@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -63,13 +64,24 @@ def test_the_guide_scores_maps_of_any_tool(tmp_path, monkeypatch, capsys):
     """The script, the command and the lines of Python of the guide, word for word."""
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "guide.md").read_text().partition("### Score maps of any tool")[2]
-    script, lines = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:2]
+    script, causal_script, lines = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:3]
     exec(compile(script, "guide.md", "exec"), {})
     command = re.search(r"```bash\nsaccade (score maps .*)\n```", text)[1]
     done = CliRunner().invoke(app, command.split())
     assert done.exit_code == 0, done.output
     assert "20 of 20 scored" in done.stdout
     assert (tmp_path / "scored" / "report.html").is_file()
+    make, score = (
+        re.search(rf"```bash\nsaccade ({verb} .*)\n```", text)[1] for verb in ("data make causal", "score my-maps")
+    )
+    made = CliRunner().invoke(app, make.replace(" 50 ", " 3 ").split())
+    assert made.exit_code == 0, made.output
+    exec(compile(causal_script, "guide.md", "exec"), {})
+    done = CliRunner().invoke(app, [*score.split(), "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["scene"]["scores"]["map_turn"]["mean"] == 0
+    assert told["counts"]["missing_twins"] == 0
     names = {}
     exec(compile(lines, "guide.md", "exec"), names)
     found = names["found"]

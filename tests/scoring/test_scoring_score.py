@@ -309,3 +309,18 @@ def test_memory_does_not_grow_with_the_maps():
         tracemalloc.stop()
     assert found.counts["scored"] == 240
     assert most < 25 << 20
+
+
+def test_a_stream_may_use_one_array_for_all_of_its_maps():
+    """What waits to be scored is copied; a view of the caller's array would show the last map in the place of all."""
+    rng = np.random.default_rng(0)
+    maps, masks = rng.random((6, 20, 20), np.float32), rng.random((6, 20, 20)) < 0.1
+    one = np.empty((20, 20), np.float32)
+
+    def stream():
+        for each in maps:
+            one[:] = each
+            yield one
+
+    found, want = saccade.score(stream(), masks), saccade.score(maps, masks)
+    torch.testing.assert_close(found.values[STRENGTH], want.values[STRENGTH])

@@ -1,4 +1,4 @@
-"""``saccade score``: maps that anyone made, against masks, boxes or points."""
+"""``saccade score``: maps that anyone made, against masks, boxes, points or a causal set."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ def score(
         Path, typer.Argument(help="Folder, zip or tar of .npy .npz .png .tif .h5; one such file; or records.")
     ],
     truth: Annotated[
-        Path, typer.Option("--truth", "-t", help="Masks (folder, zip, .npy), or a table of boxes or points, or COCO.")
+        Path,
+        typer.Option(
+            "--truth", "-t", help="Masks (folder, zip, .npy), a table of boxes or points, COCO, or a causal set."
+        ),
     ],
     objects: Annotated[
         Path | None, typer.Option("--objects", help="Masks of all objects, for selectivity.", show_default="none")
@@ -83,6 +86,10 @@ def score(
         print_json(found.to_json())
         return
     print_table(f"{found.maps} against {truth}", *found.table(), note=found.counted())
+    if found.scene is not None:
+        facts = found.scene.facts
+        called = facts.get("version") or "causal set"
+        print_table("about the scene", *found.scene.table(), note=f"{called}, digest {facts['digest']}")
     if not quiet:
         remark(" · ".join(line.partition(":")[0] for line in found.policies.lines()))
         for path in written:

@@ -50,8 +50,8 @@ class Maps(Protocol):
     def name(self, short: bool) -> None:
         """Call maps by the last part of their path, or by all of it."""
 
-    def each(self, at_once: int) -> Iterator[Chunk]:
-        """All maps, at most ``at_once`` together."""
+    def each(self, at_once: int, first: Iterable[str] = ()) -> Iterator[Chunk]:
+        """All maps, at most ``at_once`` together; read one by one, those called ``first`` before the others."""
 
     def read(self, name: str) -> Tensor | None:
         """One map (h,w) again; None where it is gone."""
@@ -72,10 +72,10 @@ class _Files:
     def name(self, short: bool) -> None:
         self._names = by_short_name(self._paths, short)
 
-    def each(self, at_once: int) -> Iterator[Chunk]:
-        for name, path in self._names.items():
+    def each(self, at_once: int, first: Iterable[str] = ()) -> Iterator[Chunk]:
+        for name in _in_order(self._names, first):
             try:
-                yield Chunk([name], self._read(path)[None])
+                yield Chunk([name], self._read(self._names[name])[None])
             except SaccadeError as error:
                 yield Chunk([name], error)
 
@@ -141,8 +141,11 @@ class StackMaps:
     def name(self, short: bool) -> None:
         """They have their names."""
 
-    def each(self, at_once: int) -> Iterator[Chunk]:
+    def each(self, at_once: int, first: Iterable[str] = ()) -> Iterator[Chunk]:
         """See :class:`Maps`."""
+        if at_once == 1:
+            yield from (Chunk([name], self._at(self._numbers[name])) for name in _in_order(self._numbers, first))
+            return
         names = list(self._numbers)
         for start in range(0, len(names), at_once):
             some = slice(start, start + at_once)
@@ -151,7 +154,10 @@ class StackMaps:
     def read(self, name: str) -> Tensor | None:
         """See :class:`Maps`."""
         at = self._numbers.get(name)
-        return None if at is None else stack_tensor(self._maps[at : at + 1])[0]
+        return None if at is None else self._at(at)[0]
+
+    def _at(self, number: int) -> Tensor:
+        return stack_tensor(self._maps[number : number + 1])  # (1,h,w)
 
 
 class MappingMaps:
@@ -160,24 +166,25 @@ class MappingMaps:
     is_stacked, is_fixed = False, True
 
     def __init__(self, maps: Mapping[str, Any]) -> None:
-        self._maps, self.where, self.ignored = maps, "maps in memory", 0
+        self._maps, self.where, self.ignored = {str(name): found for name, found in maps.items()}, "maps in memory", 0
+        if len(self._maps) != len(maps):
+            raise DataError(f"maps: {len(maps)} maps and {len(self._maps)} different names; each needs one of its own")
 
     def paths(self) -> list[str] | None:
         """See :class:`Maps`."""
-        return [str(name) for name in self._maps]
+        return list(self._maps)
 
     def name(self, short: bool) -> None:
         """They have their names."""
 
-    def each(self, at_once: int) -> Iterator[Chunk]:
+    def each(self, at_once: int, first: Iterable[str] = ()) -> Iterator[Chunk]:
         """See :class:`Maps`."""
-        for name, found in self._maps.items():
-            yield one_map(str(name), found)
+        for name in _in_order(self._maps, first):
+            yield one_map(name, self._maps[name])
 
     def read(self, name: str) -> Tensor | None:
         """See :class:`Maps`."""
-        found = next((found for key, found in self._maps.items() if str(key) == name), None)
-        return None if found is None else as_tensor(found, name)
+        return as_tensor(self._maps[name], name) if name in self._maps else None
 
 
 class StreamMaps:
@@ -195,8 +202,8 @@ class StreamMaps:
     def name(self, short: bool) -> None:
         """They have their names."""
 
-    def each(self, at_once: int) -> Iterator[Chunk]:
-        """See :class:`Maps`."""
+    def each(self, at_once: int, first: Iterable[str] = ()) -> Iterator[Chunk]:
+        """See :class:`Maps`; they come as they come."""
         for number, found in enumerate(self._maps):
             is_pair = isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], str)
             yield one_map(*found) if is_pair else one_map(numbered_name(number), found)
@@ -233,6 +240,12 @@ def _records(folder: Path) -> list[str]:
     """Records in a folder, as paths from it without their suffix."""
     tensors = (file for file in sorted(folder.rglob("*.safetensors")) if file.with_suffix(".json").is_file())
     return [file.relative_to(folder).with_suffix("").as_posix() for file in tensors]
+
+
+def _in_order(names: Mapping[str, Any], first: Iterable[str]) -> list[str]:
+    """All names, those called ``first`` before the others."""
+    leading = dict.fromkeys(name for name in first if name in names)
+    return [*leading, *(name for name in names if name not in leading)]
 
 
 def npy_stack(path: Path) -> Any:

@@ -29,6 +29,7 @@ _GREY = (96, 96, 96)
 
 REASONS = {
     "missing": "no map",
+    "missing_twins": "no map",
     "extra": "no truth",
     "nan": "holds NaN or infinity",
     "broken": "cannot be read",
@@ -46,6 +47,7 @@ def score_page(scored: Scored, maps: Maps, truths: Truths, *, pictures: Path | N
             Section(
                 "Scores", _explained(scored), [Table(columns, rows, best_row=0, dash="not defined, or no bound known")]
             ),
+            *_about_scenes(scored),
             *_drawn(scored, maps, truths, shown),
             Section("What was done", "\n\n".join(f"`{line}`" for line in scored.policies.lines())),
             *_left_out(scored),
@@ -73,9 +75,25 @@ def _explained(scored: Scored) -> str:
             "PR-AUC: all pixels of all pictures in one ranking."
         )
     return (
-        f"{text}\n\nIn brackets: 95 % intervals, with the picture as the unit. Under the maps: what maps score that do "
+        f"{text}\n\nIntervals have the picture as the unit. Under the maps: what maps score that do "
         "not look at the picture (uniform, centre), these maps exchanged between pictures (shuffled), and bounds."
     )
+
+
+def _about_scenes(scored: Scored) -> list[Section]:
+    if scored.scene is None:
+        return []
+    facts = scored.scene.facts
+    text = (
+        "Does the map lie on what was asked for, when one thing in the scene is changed? A segmenter that knows the "
+        "question passes these, whatever the model's answer rests on.\n\nmap_follow: the target is moved, how much of "
+        "the map goes with it, minus the same for another object. map_turn: two questions about one scene, how much of "
+        "the map turns. map_specific: how often the map changes more when the target is moved or removed than when "
+        "another object is; chance is 0.5. map_hold: how much of the map stays when something else changes; a map that "
+        "never moves has 1, so read it beside the others.\n\n"
+        f"Set: {facts.get('version') or 'a causal set'} of {facts['count']:,} scenes, digest `{facts['digest']}`."
+    )
+    return [Section("About the scene", text, [Table(*scored.scene.table(), dash="not defined, or no such map")])]
 
 
 def _drawn(scored: Scored, maps: Maps, truths: Truths, pictures: Mapping[str, Path]) -> list[Section]:

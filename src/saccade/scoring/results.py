@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from saccade.scoring.maps import Maps
 from saccade.scoring.policies import Policies
 from saccade.scoring.truths import Truths
 
-SCORES, MAPS, PAGE = "scores.json", "maps.csv", "report.html"
+SCORES, MAPS, SCENES, PAGE = "scores.json", "maps.csv", "scenes.csv", "report.html"
 SCHEMA_VERSION = 1
 """Of the JSON file."""
 TITLES = {
@@ -41,7 +41,62 @@ ROWS = {
     "points_exact": "the points themselves",
 }
 """Baselines and bounds as tables call them, in their order."""
+SCENE_TITLES = {
+    "map_follow": "map_follow",
+    "map_turn": "map_turn",
+    "map_specific": "map_specific",
+    "map_hold": "map_hold",
+    "map_hold_background": "map_hold, background",
+}
+"""Scores about scenes and their twins as tables call them, in their order."""
+SCENE_ROWS = {
+    "foreground": "maps × foreground",
+    "uniform": "uniform",
+    "centre_gaussian": "centre",
+    "shuffled": "shuffled",
+    "grid_oracle": "best on its grid",
+    "target_mask": "target's mask",
+}
+"""What they are compared with."""
 _LISTED = 10
+
+
+@dataclass(frozen=True)
+class SceneScores:
+    """Scores of maps of scenes and of their twins, see :mod:`saccade.scoring.twins`."""
+
+    scores: Mapping[str, Interval]
+    """Means over scenes."""
+    baselines: Mapping[str, Mapping[str, float]]
+    names: tuple[str, ...]
+    """Of the scenes."""
+    values: Mapping[str, Tensor]
+    """The score of each scene (N,), NaN where a map that it needs is missing, or where the areas are not alike."""
+    facts: Mapping[str, Any]
+    """Of the causal set, as in its causal.json: version, digest, count and settings."""
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Columns and rows: the maps with their intervals, the scenes that count, then baselines."""
+        wanted = [name for name in SCENE_TITLES if name in self.scores]
+        rows = _own_rows([self.scores[name] for name in wanted])
+        rows.append(["n", *(f"{self.scores[name].n:,}" for name in wanted)])
+        for name, title in SCENE_ROWS.items():
+            if found := self.baselines.get(name):
+                rows.append([title, *(_plain(found.get(score, math.nan)) for score in wanted)])
+        return ["", *(SCENE_TITLES[name] for name in wanted)], rows
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; NaN is None."""
+        return {"n": len(self.names), **_scores_json(self.scores, self.baselines)}
+
+    def csv_text(self) -> str:
+        """A row for each scene."""
+        stream = io.StringIO()
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(["scene", *self.values])
+        for name, *row in zip(self.names, *(each.tolist() for each in self.values.values())):
+            writer.writerow([name, *("" if math.isnan(value) else f"{value:.6g}" for value in row)])
+        return stream.getvalue()
 
 
 @dataclass(frozen=True)
@@ -61,7 +116,7 @@ class Scored:
     values: Mapping[str, Tensor]
     """The score of each map (N,), NaN where it has none."""
     left_out: Mapping[str, tuple[str, ...]]
-    """Names by reason: missing, extra, nan, broken."""
+    """Names by reason: missing, missing_twins, extra, nan, broken."""
     notes: Mapping[str, str]
     """What was wrong with those that are broken, by name."""
     counts: Mapping[str, int]
@@ -70,6 +125,8 @@ class Scored:
     truth: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What else to tell: method, model."""
+    scene: SceneScores | None = None
+    """Of scenes and their twins, where the truth is a causal set."""
     sources: tuple[Maps, Truths] | None = field(default=None, repr=False, compare=False)
     """Where maps and truths can be read again, to be drawn."""
 
@@ -79,12 +136,14 @@ class Scored:
         return "nss" if self.kind == "points" else "true_positive_strength"
 
     def __str__(self) -> str:
-        return "\n".join(f"{TITLES.get(name, name)} {found}" for name, found in self.scores.items())
+        of_scenes = {} if self.scene is None else self.scene.scores
+        told = {**self.scores, **of_scenes}
+        return "\n".join(f"{TITLES.get(name, name)} {found}" for name, found in told.items())
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Columns and rows: the maps with their intervals, then baselines and bounds."""
         wanted = [name for name in TITLES if name in self.scores]
-        rows = [["maps", *(_told(self.scores[name]) for name in wanted)]]
+        rows = _own_rows([self.scores[name] for name in wanted])
         for name, title in ROWS.items():
             found = dict(self.baselines.get(name, {}))
             if name == "all_objects" and not self.counts["resized"]:
@@ -100,7 +159,8 @@ class Scored:
         counts = self.counts
         parts = [f"{counts['scored']:,} of {counts['truths']:,} scored, {counts['pictures']:,} pictures"]
         told = {
-            "missing": "without a map", "extra": "maps without a truth", "nan": "maps with NaN",
+            "missing": "without a map", "missing_twins": "twins without a map",
+            "unread": "maps of twins that no score reads", "extra": "maps without a truth", "nan": "maps with NaN",
             "broken": "unreadable", "empty": "with an empty truth", "zero": "maps of zeros (they score 0)",
             "resized": "maps brought to another size", "outside": "points outside their picture",
             "rows": "rows of the truth unreadable", "ignored": "other files",
@@ -121,21 +181,25 @@ class Scored:
             **self.settings,
             "policies": self.policies.to_json(),
             "counts": dict(self.counts),
-            "scores": {name: {key: _finite(value) for key, value in found._asdict().items()}
-                       for name, found in self.scores.items()},
-            "baselines": {name: {score: _finite(value) for score, value in found.items()}
-                          for name, found in self.baselines.items()},
+            **_scores_json(self.scores, self.baselines),
+            **({} if self.scene is None else {"scene": self.scene.to_json(), "set": dict(self.scene.facts)}),
             "left_out": {reason: list(names[:_LISTED]) for reason, names in self.left_out.items() if names},
             "left_out_because": dict(list(self.notes.items())[:_LISTED]),
         }  # fmt: skip
 
     def save(self, folder: str | Path, *, pictures: str | Path | None = None) -> list[Path]:
-        """Write scores.json, maps.csv and report.html to ``folder``; ``pictures``: the pictures, to draw maps on."""
+        """Write scores.json, maps.csv and report.html to ``folder``, of a causal set also scenes.csv.
+
+        ``pictures``: the pictures, to draw maps on; those of a causal set are known.
+        """
         from saccade.atomic import write_json, write_text
         from saccade.scoring.page import score_page
 
         place = Path(folder)
         written = [write_json(place / SCORES, self.to_json()), write_text(place / MAPS, self.csv_text())]
+        if self.scene is not None:
+            written.append(write_text(place / SCENES, self.scene.csv_text()))
+            pictures = Path(self.truth) / "images" if pictures is None else pictures
         if self.sources is not None:
             page = score_page(self, *self.sources, pictures=None if pictures is None else Path(pictures))
             written.append(page.save(place / PAGE))
@@ -162,10 +226,19 @@ class Scored:
                 yield [name, "", reason, *("" for _ in columns)]
 
 
-def _told(found: Interval) -> str:
-    if math.isnan(found.mean):
-        return "–"
-    return f"{found.mean:.3f}" + ("" if math.isnan(found.low) else f" ({found.low:.3f}–{found.high:.3f})")
+def _scores_json(scores: Mapping[str, Interval], baselines: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+    return {
+        "scores": {name: {key: _finite(value) for key, value in found._asdict().items()}
+                   for name, found in scores.items()},
+        "baselines": {name: {score: _finite(value) for score, value in found.items()}
+                      for name, found in baselines.items()},
+    }  # fmt: skip
+
+
+def _own_rows(found: Sequence[Interval]) -> list[list[str]]:
+    """The means, and below them the ends of their intervals."""
+    ends = ["" if math.isnan(each.low) else f"{each.low:.2f}–{each.high:.2f}" for each in found]
+    return [["maps", *(_plain(each.mean) for each in found)], ["95 % interval", *ends]]
 
 
 def _plain(value: float) -> str:

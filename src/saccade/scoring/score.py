@@ -9,26 +9,28 @@ Axes: B maps of a batch, h and w cells of a map, H and W pixels of its truth.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from saccade import geometry
 from saccade.data.maps.named import picture_of, short_names, truth_for
 from saccade.errors import DataError, SaccadeError
 from saccade.geometry import Size
 from saccade.metrics.intervals import Interval
-from saccade.metrics.maps.grids import Grid, Grids
+from saccade.metrics.maps.grids import Grids
 from saccade.metrics.maps.scorer import Baseline, MapScorer, can_exchange
 from saccade.scoring.fixated import FixationPool
+from saccade.scoring.laying import laid_over, reduced
 from saccade.scoring.maps import AT_ONCE, Chunk, Maps
 from saccade.scoring.policies import Policies
 from saccade.scoring.results import Scored
 from saccade.scoring.truths import Truths
+
+if TYPE_CHECKING:
+    from saccade.scoring.twins import TwinPool
 
 _PIXELS_AT_ONCE = 1 << 22
 """Of truths that are scored together."""
@@ -39,7 +41,39 @@ _DONORS = 16
 _SETTLE = 8
 """Batches after which the scores of all are brought together in memory."""
 
+_Key = tuple[object, ...]
 Tell = Callable[[str, int, int], None]
+
+
+class _Rows:
+    """Tensors of one size, copied one behind the other into one piece of memory that grows by doubling.
+
+    What is copied can be freed at once. Kept one by one, small tensors between large ones would keep the allocator
+    from using its memory again.
+    """
+
+    def __init__(self) -> None:
+        self._held: Tensor | None = None
+        self._used = 0
+
+    def add(self, rows: Tensor) -> None:
+        """Copy further rows (B,…)."""
+        need = self._used + len(rows)
+        if self._held is None or need > len(self._held):
+            larger = rows.new_empty(max(need, 2 * self._used), *rows.shape[1:])
+            if self._held is not None:
+                larger[: self._used] = self._held[: self._used]
+            self._held = larger
+        self._held[self._used : need] = rows
+        self._used = need
+
+    def all(self) -> Tensor | None:
+        """All rows (N,…), to be read before others are added; None: there are none."""
+        return None if self._held is None or not self._used else self._held[: self._used]
+
+    def clear(self) -> None:
+        """Forget the rows and keep the memory."""
+        self._used = 0
 
 
 @dataclass
@@ -48,9 +82,14 @@ class _Waiting:
 
     names: list[str] = field(default_factory=list)
     truths: list[str] = field(default_factory=list)
-    maps: list[Tensor] = field(default_factory=list)
-    masks: list[Tensor] = field(default_factory=list)
-    objects: list[Tensor] = field(default_factory=list)
+    maps: _Rows = field(default_factory=_Rows)
+    masks: _Rows = field(default_factory=_Rows)
+    objects: _Rows = field(default_factory=_Rows)
+
+    def clear(self) -> None:
+        self.names, self.truths = [], []
+        for rows in (self.maps, self.masks, self.objects):
+            rows.clear()
 
 
 def score_maps(
@@ -70,10 +109,13 @@ class _Scoring:
         maps.name(short)
         truths.name(short, policies.separator)
         self._total = 0 if paths is None else len(paths)
-        self._waiting: dict[tuple[object, ...], _Waiting] = defaultdict(_Waiting)
+        self._waiting: dict[_Key, _Waiting] = {}
+        self._spare: tuple[_Key, _Waiting] | None = None
+        """The memory of the last batch, for others of the same size."""
         self._pixels = 0
         self._scorer = MapScorer()
         self._points = FixationPool(truths, policies.separator) if truths.kind == "points" else None
+        self._pool = truths.pool(policies)
         self._numbers: dict[str, int] = {}
         self._donors: list[tuple[str, Tensor]] = []
         self._names: list[str] = []
@@ -82,6 +124,8 @@ class _Scoring:
         self._seen: dict[str, int] = {}
         """The place of each map in the order in which they came."""
         self._found: set[str] = set()
+        self._twins: set[str] = set()
+        """Maps of twins that came."""
         self._counts = dict.fromkeys(("empty", "zero", "resized"), 0)
         self._has_objects: bool | None = None
         self._batches = 0
@@ -94,7 +138,8 @@ class _Scoring:
                 "or leave such rows out and count them with --broken skip"
             )
         at_once = AT_ONCE if self._maps.is_stacked and self._truths.is_stacked else 1
-        for done, chunk in enumerate(self._maps.each(at_once)):
+        scene_by_scene = () if self._pool is None else self._truths.wanted
+        for done, chunk in enumerate(self._maps.each(at_once, scene_by_scene)):
             self._tell("scoring maps", done * at_once, self._total)
             self._take(chunk)
         if not self._seen:
@@ -107,7 +152,7 @@ class _Scoring:
             )
         self._add_missing()
         for key in list(self._waiting):
-            self._score(self._waiting.pop(key))
+            self._score(key)
         return self._scored()
 
     # ---------------------------------------------------------------- one chunk
@@ -118,24 +163,50 @@ class _Scoring:
             if name in self._seen:
                 raise DataError(f"two maps are called '{name}'; give each a name of its own")
             self._seen[name] = len(self._seen)
+        if (pool := self._pool) is not None and pool.is_twin(chunk.names[0]):
+            self._guarded(chunk.names, lambda: self._take_twin(chunk, pool))
+            return
         named = [truth_for(name, self._truths.names, self._policies.separator) for name in chunk.names]
         self._left_out["extra"] += [name for name, truth in zip(chunk.names, named) if truth is None]
         rows = [at for at, truth in enumerate(named) if truth is not None]
         if not rows:
             return
         self._found |= {truth for truth in named if truth is not None}
+        names = [chunk.names[at] for at in rows]
+
+        def wait() -> None:
+            maps = _readable(chunk)
+            found = maps if len(rows) == len(chunk.names) else maps[torch.tensor(rows, device=maps.device)]
+            self._wait(names, [str(named[at]) for at in rows], found)
+
+        self._guarded(names, wait)
+
+    def _take_twin(self, chunk: Chunk, pool: TwinPool) -> None:
+        """Hand the map of a twin on, under the same policies; it is no truth by itself."""
+        (name,) = chunk.names
+        self._twins.add(name)
+        maps, kept = self._finite(_readable(chunk), [name])
+        if kept:
+            self._check_size(name, (maps.shape[-2], maps.shape[-1]), pool.shown)
+            pool.add(name, self._positive(maps, [name])[0])
+
+    def _guarded(self, names: Sequence[str], take: Callable[[], None]) -> None:
+        """Take maps; those that cannot be read stop all, or are left out."""
         try:
-            if isinstance(chunk.maps, SaccadeError):
-                raise chunk.maps
-            is_whole = len(rows) == len(chunk.names)
-            found = chunk.maps if is_whole else chunk.maps[torch.tensor(rows, device=chunk.maps.device)]
-            self._wait([chunk.names[at] for at in rows], [str(named[at]) for at in rows], found)
+            take()
         except SaccadeError as error:
             if self._policies.broken == "stop":
                 cure = "" if "--" in str(error) else "; --broken skip leaves such maps out and counts them"
                 raise DataError(f"{error}{cure}") from error
-            self._left_out["broken"] += [chunk.names[at] for at in rows]
-            self._notes |= {chunk.names[at]: str(error) for at in rows}
+            self._left_out["broken"] += names
+            self._notes |= dict.fromkeys(names, str(error))
+
+    def _check_size(self, name: str, size: Size, shown: Size) -> None:
+        if size != shown and self._policies.resize == "never":
+            raise DataError(
+                f"'{name}': a map of {size[0]}×{size[1]} and a truth of {shown[0]}×{shown[1]} pixels; --resize "
+                "truth lays the map over the picture"
+            )
 
     def _wait(self, names: list[str], truths: list[str], maps: Tensor) -> None:
         maps, kept = self._finite(maps, names)
@@ -156,25 +227,28 @@ class _Scoring:
             self._has_objects = objects is not None
         else:
             shown = self._points.size_of(truths[0]) or size
-        if size != shown and self._policies.resize == "never":
-            raise DataError(
-                f"'{names[0]}': a map of {size[0]}×{size[1]} and a truth of {shown[0]}×{shown[1]} pixels; --resize "
-                "truth lays the map over the picture"
-            )
-        held = self._waiting[(size, shown, maps.dtype, maps.device)]
+        self._check_size(names[0], size, shown)
+        if self._pool is not None and names[0] in self._seen:  # else it stands for a missing one
+            self._pool.add(truths[0], maps[0])
+        key = (size, shown, maps.dtype, maps.device)
+        if key not in self._waiting:
+            is_known = self._spare is not None and self._spare[0] == key
+            self._waiting[key] = self._spare[1] if self._spare is not None and is_known else _Waiting()
+            self._spare = None if is_known else self._spare
+        held = self._waiting[key]
         held.names += names
         held.truths += truths
-        held.maps.append(maps)
+        held.maps.add(maps)
         if masks is not None:
-            held.masks.append(masks.to(maps.device))
+            held.masks.add(masks.to(maps.device))
         if objects is not None:
-            held.objects.append(objects.to(maps.device))
+            held.objects.add(objects.to(maps.device))
         pixels = shown[0] * shown[1]
         self._pixels += pixels * len(names)
         if len(held.names) >= AT_ONCE or len(held.names) * pixels >= _PIXELS_AT_ONCE:
-            self._score(self._waiting.pop((size, shown, maps.dtype, maps.device)))
+            self._score(key)
         while self._pixels > _PIXELS_WAITING:
-            self._score(self._waiting.pop(max(self._waiting, key=lambda key: len(self._waiting[key].names))))
+            self._score(max(self._waiting, key=lambda key: len(self._waiting[key].names)))
 
     def _finite(self, maps: Tensor, names: Sequence[str]) -> tuple[Tensor, list[int]]:
         """The maps that are finite, or made so, and their numbers."""
@@ -212,9 +286,12 @@ class _Scoring:
 
     def _add_missing(self) -> None:
         missing = [name for name in self._truths.expected(self._found) if name not in self._found]
-        if missing and self._policies.missing == "stop":
+        of_twins = [] if self._pool is None else self._pool.missing(self._twins)
+        if self._pool is not None:
+            self._left_out["missing_twins"] = of_twins
+        if (lacking := [*missing, *of_twins]) and self._policies.missing == "stop":
             raise DataError(
-                f"{len(missing)} truths have no map, the first: '{missing[0]}'; --missing skip leaves them out and "
+                f"{len(lacking)} truths have no map, the first: '{lacking[0]}'; --missing skip leaves them out and "
                 "counts them, --missing zero counts each as a map of zeros"
             )
         self._left_out["missing"] = missing
@@ -224,14 +301,22 @@ class _Scoring:
 
     # ---------------------------------------------------------------- one batch
 
-    def _score(self, held: _Waiting) -> None:
-        """Score maps that have waited."""
+    def _score(self, key: _Key) -> None:
+        """Score maps that have waited, and keep their memory for the next."""
+        held = self._waiting.pop(key)
+        self._score_batch(held)
+        held.clear()
+        self._spare = (key, held)
+
+    def _score_batch(self, held: _Waiting) -> None:
         self._batches += 1
         if self._batches % _SETTLE == 0:  # small tensors between large ones would keep the allocator from reusing these
             scorer = self._scorer if self._points is None else self._points.scorer
             for kept in (scorer.total, *scorer.baselines.values()):
                 kept.values()
-        maps = torch.cat(held.maps)  # (B,h,w)
+        maps = held.maps.all()  # (B,h,w)
+        if maps is None:
+            return
         groups = torch.tensor([self._number(name) for name in held.names])  # (B,)
         size: Size = (maps.shape[-2], maps.shape[-1])
         self._names += held.names
@@ -247,11 +332,12 @@ class _Scoring:
             )
             self._count_empty(empty, held.names)
             return
-        masks = torch.cat(held.masks)  # (B,H,W)
+        masks, objects = held.masks.all(), held.objects.all()  # (B,H,W) each
+        if masks is None:
+            return
         self._pixels -= masks.numel()
-        objects = torch.cat(held.objects) if held.objects else None
         if to_map:
-            masks, objects = _reduced(masks, size), None if objects is None else _reduced(objects, size)
+            masks, objects = reduced(masks, size), None if objects is None else reduced(objects, size)
         shown = (masks.shape[-2], masks.shape[-1])
         self._count_empty(~masks.flatten(1).any(1), held.names)
         laid, grids = self._laid(maps, shown)
@@ -263,14 +349,9 @@ class _Scoring:
 
     def _laid(self, maps: Tensor, shown: Size) -> tuple[Tensor, Grids | None]:
         """Maps over pictures of that size, and the grid they were made on where it is coarser than pixels."""
-        size = (maps.shape[-2], maps.shape[-1])
-        if size == shown:
-            return maps, None
-        self._counts["resized"] += len(maps)
-        if size[0] >= shown[0] and size[1] >= shown[1]:
-            return F.adaptive_avg_pool2d(maps[:, None], shown)[:, 0], None
-        frame = geometry.scale_shift((shown[1] / size[1], shown[0] / size[0]), (0.0, 0.0))
-        return geometry.project(maps, frame, shown), Grids((Grid(frame, size),))
+        found = laid_over(maps, shown)
+        self._counts["resized"] += 0 if found[0] is maps else len(maps)
+        return found
 
     def _stand_ins(self, names: Sequence[str], groups: Tensor, shown: Size) -> Baseline | None:
         """A map of another picture for each map of a batch that cannot exchange its own; None where it can."""
@@ -324,10 +405,11 @@ class _Scoring:
             "rows": len(self._truths.unusable),
             "ignored": self._maps.ignored,
             **({} if self._points is None else {"outside": self._points.outside}),
+            **({} if self._pool is None else {"twins": len(self._twins), "unread": self._pool.unread}),
         }
         left_out = {reason: tuple(names) for reason, names in self._left_out.items()}
         if self._policies.missing == "zero":
-            left_out["missing"] = ()  # they are among those that were scored
+            left_out |= {reason: () for reason in left_out if reason.startswith("missing")}  # they were scored
         return Scored(
             kind=self._truths.kind,
             scores=intervals,
@@ -341,10 +423,13 @@ class _Scoring:
             policies=self._policies,
             maps=self._maps.where,
             truth=self._truths.where,
+            scene=None if self._pool is None else self._pool.finish(),
             sources=(self._maps, self._truths),
         )
 
 
-def _reduced(masks: Tensor, size: Size) -> Tensor:
-    """Masks (B,H,W) at another size: a pixel is in a mask where half of it was."""
-    return F.adaptive_avg_pool2d(masks.float()[:, None], size)[:, 0] >= 0.5
+def _readable(chunk: Chunk) -> Tensor:
+    """The maps (B,h,w) of a chunk, or the error that reading them made."""
+    if isinstance(chunk.maps, SaccadeError):
+        raise chunk.maps
+    return chunk.maps

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -18,6 +18,10 @@ from saccade.data.maps.named import by_short_name, truth_for
 from saccade.errors import ConfigError, DataError, ShapeError, nearest
 from saccade.geometry import Size
 from saccade.scoring.maps import npy_stack, numbered
+from saccade.scoring.policies import Policies
+
+if TYPE_CHECKING:
+    from saccade.scoring.twins import TwinPool
 
 Kind = Literal["masks", "boxes", "points"]
 KINDS = ("masks", "boxes", "points")
@@ -64,6 +68,10 @@ class Truths(Protocol):
     def names(self) -> Mapping[str, Any]:
         """All that a map can be compared with."""
 
+    @property
+    def wanted(self) -> Iterable[str]:
+        """All maps that are read, in the order in which they are best read."""
+
     def expected(self, found: set[str]) -> list[str]:
         """The truths that should have a map, given those that have."""
 
@@ -73,8 +81,11 @@ class Truths(Protocol):
     def points(self, name: str) -> Points:
         """Of a truth that is points."""
 
+    def pool(self, policies: Policies) -> TwinPool | None:
+        """Takes all maps scene by scene, those of twins too, where the truth is a causal set; else None."""
 
-class _Masks:
+
+class Masks:
     """What all masks share."""
 
     kind: Kind = "masks"
@@ -86,16 +97,28 @@ class _Masks:
 
     @property
     def names(self) -> Mapping[str, Any]:
+        """See :class:`Truths`."""
+        return self._names
+
+    @property
+    def wanted(self) -> Iterable[str]:
+        """See :class:`Truths`."""
         return self._names
 
     def expected(self, found: set[str]) -> list[str]:
+        """See :class:`Truths`."""
         return list(self._names)
 
     def points(self, name: str) -> Points:
+        """See :class:`Truths`."""
         raise DataError(f"{name}: a mask, not points")
 
+    def pool(self, policies: Policies) -> TwinPool | None:
+        """See :class:`Truths`."""
+        return None
 
-class MaskFiles(_Masks):
+
+class MaskFiles(Masks):
     """Masks in files; objects in others, by the same name or by that of the picture."""
 
     def __init__(self, members: Members, objects: Members | None, key: str | None) -> None:
@@ -130,7 +153,7 @@ class MaskFiles(_Masks):
         return Evidence(torch.from_numpy(mask)[None], torch.from_numpy(objects)[None])
 
 
-class MaskStack(_Masks):
+class MaskStack(Masks):
     """Masks (N,H,W) in memory or in one .npy file, called by their numbers, or by names."""
 
     is_stacked = is_fixed = True
@@ -158,7 +181,7 @@ class MaskStack(_Masks):
         return Evidence(_rows(self._masks, rows), None if self._objects is None else _rows(self._objects, rows))
 
 
-class MaskMapping(_Masks):
+class MaskMapping(Masks):
     """Masks (H,W) in memory, by name, of any sizes."""
 
     is_fixed = True
@@ -219,6 +242,11 @@ class Marks:
         """See :class:`Truths`."""
         return self._names
 
+    @property
+    def wanted(self) -> Iterable[str]:
+        """See :class:`Truths`."""
+        return self._names
+
     def expected(self, found: set[str]) -> list[str]:
         """See :class:`Truths`."""
         of_labels = {name for name, (_, label) in self._names.items() if label is not None}
@@ -240,6 +268,10 @@ class Marks:
         at = torch.tensor([marks.places[number] for number in marks.of(label)], dtype=torch.float64).reshape(-1, 2)
         return Points(at, marks.size)
 
+    def pool(self, policies: Policies) -> TwinPool | None:
+        """See :class:`Truths`."""
+        return None
+
 
 def open_truth(
     truth: Any,
@@ -252,8 +284,8 @@ def open_truth(
     """Truth of any kind.
 
     Args:
-        truth: a path (folder, archive, .npy, .npz, .h5, .csv, .json, .jsonl), masks (N,H,W), or a mapping from names to
-            masks, boxes (n,4) or points (n,2).
+        truth: a path (folder, archive, causal set, .npy, .npz, .h5, .csv, .json, .jsonl), masks (N,H,W), or a mapping
+            from names to masks, boxes (n,4) or points (n,2).
         objects: masks of all objects, of the same kind as ``truth``; for boxes and points labels say it.
         kind: what the values in memory are: masks, boxes or points; None: masks.
         names: of masks (N,H,W).
@@ -276,6 +308,12 @@ def open_truth(
 
 
 def _in_files(path: Path, objects: Any, kind: str | None, key: str | None) -> Truths:
+    if path.is_dir() and (path / "causal.json").is_file():
+        from saccade.scoring.causal import CausalTruth
+
+        if objects is not None or kind not in (None, "masks"):
+            raise ConfigError(f"{path}: a causal set has masks of all objects; leave out objects and kind")
+        return CausalTruth(path)
     if path.is_dir() and (path / "scenes.jsonl").is_file():
         path = path / "scenes.jsonl"  # pictures that `saccade data make` wrote; their truth lies beside them
     if path.suffix.lower() in TABLES and path.is_file():

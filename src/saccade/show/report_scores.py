@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from saccade.show.answer_sections import classes_section, confusion_section, rests_on_section
 from saccade.show.report import Section, Table
-from saccade.show.score_tables import Scores, flat, interventions, score_tables
+from saccade.show.score_tables import QUESTIONS, Scores, flat, intervention_tables, interventions, score_tables
 
 TITLE = "Is it right, and is its attention faithful?"
 
@@ -44,7 +44,7 @@ RIVALS = {
     "training_prior_by_query": "the commonest answer of training to each question",
     "uniform": "attention spread evenly; pixels in random order",
     "centre_gaussian": "a blob in the middle of the picture",
-    "shuffled": "the model's own maps, of other pictures; the mean of eight exchanges",
+    "shuffled": "the model's own maps, of other pictures (and of the twins of these)",
     "all_objects": "every object alike, on the model's grids",
     "box_centre": "the middle of the object's box, on the model's grids",
     "part_prior": "where the part asked for mostly lies in its box in training, on the model's grids",
@@ -59,24 +59,43 @@ RIVALS = {
 
 
 def scores_section(result: Scores) -> Section:
-    """Every table of ``result``, and in words what was asked and compared."""
+    """The tables of answers and attention, and in words what was asked and compared."""
     asked = {name.split(".")[-1] for group in ("metrics", "attention") for name in flat(result.get(group, {}))}
-    rivals = {name.removesuffix("_exact") for name in result.get("baselines", {})}
-    for held in interventions(result).values():
-        asked, rivals = asked | set(held.get("scores", {})), rivals | set(held.get("baselines", {}))
-    rows = [(name.replace("_", " "), told) for name, told in ASKS.items() if name in asked]
-    rows += [(name.replace("_", " "), told) for name, told in RIVALS.items() if name in rivals]
-    words = [Table(("in the tables", "asks, or is"), rows, caption="What the words mean")] if rows else []
+    words = _words(asked, {name.removesuffix("_exact") for name in result.get("baselines", {})})
     text = "Intervals are for 95 %, with the picture as the unit; n is what a mean was taken over."
     said = f"{result['verdict']}.\n\n" if result.get("verdict") else ""
-    own = {name: part for name, part in result.items() if name != "rests_on"}  # which has a section of its own
+    apart = ("rests_on", "interventions")  # which have sections of their own
+    own = {name: part for name, part in result.items() if name not in apart}
     return Section(TITLE, f"{said}{text}", [*score_tables(own), *words])
 
 
+def intervention_sections(result: Scores) -> list[Section]:
+    """A section for each group of scores of maps under intervention: about the scene, about the model."""
+    sections = []
+    for group, tables in intervention_tables(result).items():
+        held = interventions(result)[group]
+        asked = QUESTIONS.get(group, "")
+        words = _words(set(held.get("scores", {})), set(held.get("baselines", {})))
+        text = (
+            f"{asked[:1].upper()}{asked[1:]}\n\nScenes are rendered again with one thing changed, and the model is "
+            f"asked again; {result['interventions'].get('n', 0):,} questions."
+        )
+        sections.append(Section(f"Maps of re-rendered scenes: about the {group}", text, [*tables, *words]))
+    return sections
+
+
+def _words(asked: set[str], rivals: set[str]) -> list[Table]:
+    """What scores ask and what they are compared with, in words."""
+    rows = [(name.replace("_", " "), told) for name, told in ASKS.items() if name in asked]
+    rows += [(name.replace("_", " "), told) for name, told in RIVALS.items() if name in rivals]
+    return [Table(("in the tables", "asks, or is"), rows, caption="What the words mean")] if rows else []
+
+
 def answer_sections(result: Scores) -> list[Section]:
-    """What the answers rest on, what was taken for what, and scores of classes: those that ``result`` tells of."""
+    """Maps under intervention, what the answers rest on, confusions, classes: those that ``result`` tells of."""
     per_class = result.get("per_class", {})
     found = (
+        *intervention_sections(result),
         rests_on_section(result.get("rests_on", {})),
         confusion_section(result.get("confusion", {}), len(per_class)),
         classes_section(per_class, "the file of scores"),

@@ -35,7 +35,9 @@ def score_tables(result: Scores, *, columns: int | None = None) -> list[Table]:
     for name, group in groups:
         rivals = {"model": group, **result.get("baselines", {})}
         tables += _side_by_side(f"{name} beside baselines and bounds", "who", rivals, columns, first="model")
-    return [table for table in [*tables, *_interventions(result, columns)] if table.rows]
+    for under in intervention_tables(result, columns=columns).values():
+        tables += under
+    return [table for table in tables if table.rows]
 
 
 def interventions(result: Scores) -> dict[str, Scores]:
@@ -46,20 +48,58 @@ def interventions(result: Scores) -> dict[str, Scores]:
     return {name: held for name, held in result.get("interventions", {}).items() if isinstance(held, Mapping)}
 
 
-def _interventions(result: Scores, columns: int | None) -> list[Table]:
-    """The scores of maps under intervention: two groups, which answer two questions, never in one table."""
-    tables: list[Table] = []
+def intervention_tables(result: Scores, *, columns: int | None = None) -> dict[str, list[Table]]:
+    """The scores of maps under intervention by group: two groups, which answer two questions, never in one table.
+
+    With few ``columns``, as in a terminal, answers that are right after an edit are left out: they go with those that
+    change.
+    """
+    found: dict[str, list[Table]] = {}
     for group, held in interventions(result).items():
-        title = f"about the {group}"
-        tables.append(_one_by_one(f"maps of re-rendered scenes, {title}", held["scores"], held))
+        title, asked = f"about the {group}", QUESTIONS.get(group, "")
+        tables = [_one_by_one(f"maps of re-rendered scenes, {title}", held["scores"], held, asked)]
         rivals = {"model": held["scores"], **held.get("baselines", {})}
-        tables += _side_by_side(f"{title}, beside baselines and bounds", "who", rivals, columns, first="model")
+        compared = [name for name in held["scores"] if not name.startswith("map_hold_")]
+        for what, scores in (
+            (title, [name for name in compared if not name.startswith("edit_")]),
+            (f"{title}, attention edited", [name for name in compared if name.startswith("edit_")]),
+        ):
+            tables += _with_gaps(f"{what}, beside baselines and bounds", rivals, scores, columns)
         edits = held.get("edits", {})
-        for what, told in (("changed", "answers that change"), ("right", "answers that are right")):
-            tables += _side_by_side(f"{told} when attention is edited", "looks", edits.get(what, {}), columns)
+        kinds = {"changed": "answers that change", "right": "answers that are right"}
+        for what, told in kinds.items():
+            if what == "changed" or columns is None:
+                tables += _side_by_side(f"{told} when attention is edited", "looks", edits.get(what, {}), columns)
+        found[group] = [table for table in tables if table.rows]
+    return found
+
+
+def _with_gaps(title: str, rivals: Mapping[str, Scores], scores: Sequence[str], columns: int | None) -> list[Table]:
+    """One row for everyone that has one of these scores, a dash for what it has not."""
+    tables, together = [], columns or max(1, len(scores))
+    parts = [scores[start : start + together] for start in range(0, len(scores), together)]
+    for number, part in enumerate(parts, 1):
+        rows: list[tuple[Cell | str, ...]] = [
+            (_spaced(who), *(_cell(score, held.get(score)) for score in part))
+            for who, held in rivals.items()
+            if any(isinstance(held.get(score), (int, float)) for score in part)
+        ]
+        caption = title if len(parts) == 1 else f"{title}, {number} of {len(parts)}"
+        note = "; ".join(filter(None, (_note(part), *(told for score, told in REMARKS.items() if score in part))))
+        tables.append(Table(("who", *(_spaced(_marked(score)) for score in part)), rows, caption=caption, note=note))
     return tables
 
 
+QUESTIONS = {
+    "scene": "does the map lie on what was asked for? a segmenter that knows the question passes",
+    "model": "does the map say what the answer rests on?",
+}
+"""What the groups of scores under intervention ask."""
+REMARKS = {
+    "map_hold": "a map that never moves holds by 100 %: read map hold beside the others",
+    "map_specific": "shuffled maps move with a scene of their own",
+}
+"""What must be known to read a column."""
 WAYS = {
     "unchanged": "the whole picture",
     "evidence_blurred": "evidence blurred",

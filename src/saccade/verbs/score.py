@@ -38,7 +38,7 @@ def score(
     Args:
         maps: a path (folder, zip, tar, .npy, .npz, .h5, records), an array or tensor (N,H,W) on any device, a mapping
             from names to maps (H,W), or an iterable of maps or of pairs (name, map), which is read once.
-        truth: a path (masks, or a table of boxes or points), masks (N,H,W), or a mapping from names.
+        truth: a path (masks, a table of boxes or points, or a causal set), masks (N,H,W), or a mapping from names.
         objects: masks of all objects of the same kind as ``truth``, for ``selectivity``.
         kind: what a truth in memory holds: masks, boxes (n,4) or points (n,2) of each picture; None: masks.
         names: of maps and truths in memory that have none: ``PICTURE`` or ``PICTURE__QUESTION``.

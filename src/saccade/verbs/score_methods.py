@@ -18,7 +18,7 @@ says what becomes of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -87,7 +87,7 @@ class MethodMaps:
         """See :class:`saccade.scoring.maps.Maps`."""
         self._names = by_short_name(self._files, short)
 
-    def each(self, at_once: int) -> Iterator[Chunk]:
+    def each(self, at_once: int, first: Iterable[str] = ()) -> Iterator[Chunk]:
         """See :class:`saccade.scoring.maps.Maps`."""
         for name in self._wanted():
             try:
@@ -101,7 +101,7 @@ class MethodMaps:
 
     def _wanted(self) -> list[str]:
         """Truths about pictures that are there, and about questions that can be asked."""
-        known = [name for name in self._truths.names if picture_of(name, self._separator) in self._names]
+        known = [name for name in self._truths.wanted if picture_of(name, self._separator) in self._names]
         with_question = [name for name in known if self._question(name) is not None]
         asks = bool(with_question) if self._asks is None else self._asks
         if asks and not with_question:

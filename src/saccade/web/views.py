@@ -112,7 +112,7 @@ def _look(trace: AttentionTrace, look: Look, size: geometry.Size) -> Json:
         "kind": look.kind,
         "role": look.role,
         "norm": look.norm,
-        "base": look.base,
+        **({"base": look.base} if look.base else {}),
         "steps": look.steps,
         **_floats(weights),
         "active": [True] * look.steps if look.active is None else _steps(look.active.bool()),
@@ -160,7 +160,8 @@ def _total(trace: AttentionTrace, size: geometry.Size) -> Json | None:
     frame = geometry.scale_shift((size[1] / width, size[0] / height), (0.0, 0.0))
     total = trace.image_map("total", (height, width))[0]  # (h,w)
     base = float(all(look.base for look in trace.looks_of_total))
-    return {"grid": [height, width], "base": base, **_floats(total), "frame": frame.tolist()}
+    adds = {"base": base} if base else {}
+    return {"grid": [height, width], **adds, **_floats(total), "frame": frame.tolist()}
 
 
 # ---------------------------------------------------------------- plain values

@@ -11,21 +11,23 @@ from attribute_stubs import COLOURS, SIZE
 from torch import Tensor, nn
 
 from saccade.backbones import small_stack
-from saccade.data.scenes.free_ground import free_places
 from saccade.data.scenes.layout import SceneLayout
+from saccade.data.scenes.twins import free_places
 from saccade.errors import ConfigError
 from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.scene_scores import score_scenes
 from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.scene_twin_scores import coarsest_cell, twin_scores
-from saccade.families.question.scene_twins import ALIKE, SceneTwins
+from saccade.families.question.scene_twins import SceneTwins
 from saccade.families.question.table_task import TableTask
 from saccade.metrics.maps.baselines import seen_by_cells
 from saccade.metrics.maps.grids import Grid, Grids
+from saccade.metrics.maps.twins import ALIKE
 from saccade.models.base import QueryModel, Raw
 from saccade.models.io.card import model_card
 from saccade.models.io.facts import ModelFacts, Score
 from saccade.models.soft import SoftConfig, SoftModel
+from saccade.show.report_scores import answer_sections, scores_section
 from saccade.show.score_tables import score_tables
 from saccade.trace import Look
 
@@ -160,23 +162,14 @@ def test_moved_digits_lie_on_free_ground_far_enough_away(twins: SceneTwins):
     assert not (where_changed & ~(old | twins.moved_masks)).any()
 
 
-def test_no_free_place_is_overlooked(twins: SceneTwins):
-    """By trying: of three scenes, whether the first digit fits anywhere."""
-    layout = twins.layout[torch.arange(3)]
-    obj = torch.zeros(3, dtype=torch.int64)
-    for least in (LEAST, 60):
-        found = free_places(layout, obj, least).found
-        for row in range(3):
-            side, mask = int(layout.side[row, 0]), layout.mask_of(obj)[row]
-            x, y = int(layout.x[row, 0]), int(layout.y[row, 0])
-            patch, taken = mask[y : y + side, x : x + side], twins.masks[row].any(0)
-            fits = any(
-                not bool((taken[top : top + side, left : left + side] & patch).any())
-                for top in range(101 - side)
-                for left in range(101 - side)
-                if max(abs(top - y), abs(left - x)) >= least
-            )
-            assert bool(found[row]) == fits
+def test_moves_are_those_of_causal_sets(twins: SceneTwins):
+    """There is one way to find free ground, so a scene has the same twins wherever it is rendered again."""
+    scene, obj = twins.layout.present.nonzero().unbind(1)
+    places = free_places(twins.layout, least=LEAST)
+    found = twins.places.found
+    assert torch.equal(found, places.found[scene, obj])
+    assert torch.equal(twins.places.x[found], places.x[scene, obj][found])
+    assert torch.equal(twins.places.y[found], places.y[scene, obj][found])
 
 
 def test_every_digit_is_removed_and_gets_every_other_colour(twins: SceneTwins):
@@ -289,6 +282,16 @@ def test_the_result_keeps_the_two_groups_apart(result: dict):
     )
     mixed = [table for table in score_tables(result) if {"map turn", "cause top"} <= set(table.columns)]
     assert not mixed
+    beside = [table for table in score_tables(result, columns=5) if "beside" in table.caption]
+    scene, model = (
+        [table for table in beside if f"about the {group}" in table.caption] for group in ("scene", "model")
+    )
+    assert [table.columns for table in scene] == [("who", "map follow", "map turn", "map specific", "map hold")]
+    assert model[0].columns == ("who", "cause top", "cause pairs", "misplaced ↓", "off objects ↓")
+    assert any(row[0] == "object area" and row[3].value is None for row in model[0].rows)  # a gap, no table of its own
+    page = [section.title for section in (scores_section(result), *answer_sections(result))]
+    assert page[1:] == [f"Maps of re-rendered scenes: about the {group}" for group in ("scene", "model")]
+    assert not any("re-rendered" in getattr(block, "caption", "") for block in scores_section(result).blocks)
 
 
 def test_old_results_without_them_have_tables_and_cards(result: dict):

@@ -83,10 +83,14 @@ One file for each picture and question, called `PICTURE__QUERY`: an array (H,W) 
 |---|---|---|
 | the scene, first question | `{map_name("ID", "scene", "QUERY")}.npy` | every score |
 | the scene, second question | `{map_name("ID", "scene", "OTHER_QUERY")}.npy` | map_turn |
-| each twin, first question | `{map_name("ID", "TWIN", "QUERY")}.npy` | map_follow, map_specific, map_hold |
+| twins target_moved, other_moved, first question | `{map_name("ID", "TWIN", "QUERY")}.npy` | map_follow |
+| these, target_removed and other_removed | the same | map_specific |
+| other_moved, other_removed and other_recoloured | the same | map_hold |
+| background_changed | the same | map_hold_background |
 
-`saccade score MAPS --truth THIS FOLDER` scores a folder of them and writes one results file. Cite the name and the
-digest above beside the scores.
+`saccade score MAPS --truth THIS FOLDER --out RESULTS` scores a folder of them. The results file is
+`RESULTS/scores.json`; it holds the digest above. A map that is missing is counted, and the scores that need it leave
+its scene out. No score reads a map of target_recoloured. Cite the name and the digest beside the scores.
 """
 
 

@@ -69,7 +69,7 @@ def other_colour(layout: SceneLayout, obj: Tensor, bits: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where each object of B scenes can be moved."""
+    """Where objects can be moved, such as the N of each of B scenes."""
 
     x: Tensor
     """(B, N) left edge of the new box."""

@@ -16,18 +16,16 @@ from torch import Tensor
 
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.corner import Cornered
-from saccade.data.scenes.free_ground import FreePlaces, free_places
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.palette import COLOURS
 from saccade.data.scenes.render import render
+from saccade.data.scenes.twins import Places, free_places
 from saccade.errors import DataError
 from saccade.families.question.scene_data import SceneBatch
-from saccade.metrics.maps.twins import TwinTruth
+from saccade.metrics.maps.twins import TwinTruth, alike
 from saccade.tasks.forward_passes import distinct
 
-ALIKE = 2.0
-"""Areas are alike if neither is more than this many times the other."""
 LEAST = 10
 """Pixels that a digit moves at least, of a model without a grid."""
 _COLOUR = 201  # the draw of the colour of another digit, on top of those that make a scene
@@ -55,7 +53,14 @@ class SceneTwins:
         """(S,N): which of the P each digit is; -1 where there is none."""
         self.numbers[scene, obj] = torch.arange(len(obj), device=obj.device)
         each = self.layout[scene]  # P scenes, one for each digit
-        self.places: FreePlaces = free_places(each, obj, least)
+        free = free_places(self.layout, least=least)  # (S,N)
+        found = free.found[scene, obj]  # (P,)
+        self.places = Places(
+            torch.where(found, free.x[scene, obj], self.layout.x[scene, obj]),
+            torch.where(found, free.y[scene, obj], self.layout.y[scene, obj]),
+            found,
+        )
+        """(P,) each: where a digit is moved to; where it lies now if no free place was found."""
         moved = replace(each.move(obj, self.places.x, self.places.y), may_overlap=False)  # the ground is free
         self.moved_masks = moved.mask_of(obj)
         """(P,H,W) bool: each digit where it was moved to."""
@@ -105,14 +110,13 @@ class SceneTwins:
         """Where things are, for each question."""
         target, other = self.number(self.target), self.number(self.other)  # (B,)
         masks = [self.masks[self.scene, each] for each in (self.target, self.other)]  # (B,H,W) each
-        area = [mask.sum(dim=(-2, -1)) for mask in masks]  # (B,) each
         return TwinTruth(
             target=masks[0],
             other=masks[1],
             target_new=self.moved_masks[target],
             other_new=self.moved_masks[other],
             has_moved=self.places.found[target] & self.places.found[other],
-            is_alike=torch.maximum(area[0], area[1]) <= ALIKE * torch.minimum(area[0], area[1]),
+            is_alike=alike(*masks),
         )
 
     def _likest(self) -> Tensor:

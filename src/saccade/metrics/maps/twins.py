@@ -55,6 +55,8 @@ from saccade.metrics.maps.values import where_defined
 GROUPS = ("scene", "model")
 BRIGHT = 0.05
 """A pixel of which no channel is brighter is background."""
+ALIKE = 2.0
+"""Areas are alike if neither is more than this many times the other."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,12 @@ class TwinTruth:
 def foreground(images: Tensor) -> Tensor:
     """(B,H,W) bool: where pictures (B,C,H,W) in 0..1 have a channel brighter than 5 %."""
     return images.amax(1) > BRIGHT
+
+
+def alike(one: Tensor, other: Tensor) -> Tensor:
+    """(B,) bool: whether the areas of two masks (B,H,W) are alike."""
+    areas = [mask.sum(dim=(-2, -1)) for mask in (one, other)]  # (B,) each
+    return torch.maximum(*areas) <= ALIKE * torch.minimum(*areas)
 
 
 def about_scene(maps: TwinMaps, truth: TwinTruth) -> dict[str, Tensor]:
@@ -184,10 +192,12 @@ class TwinScores:
         self._kept.keep(group=groups)
         self.own["scene"].add_values(about_scene(maps, truth))
         self.own["model"].add_values(about_model(maps.first, objects, effects))
-        cause = _cause(objects, effects)  # (B,H,W)
-        for name, (others, on_cause) in _rivals(maps, truth, cause, groups, bright, grids).items():
+        for name, others in rivals(maps, truth, groups, bright=bright, grids=grids).items():
             self.rivals["scene"].setdefault(name, Values()).add_values(about_scene(others, truth))
-            rival = others.first if on_cause is None else on_cause
+            rival = others.first
+            if name == "grid_oracle" and grids is not None:  # the best map of the grids is another one there
+                best = grids.to(rival.device).oracle(_cause(objects, effects))  # (B,H,W)
+                rival = rival if best is None else best
             self.rivals["model"].setdefault(name, Values()).add_values(about_model(rival, objects, effects))
         area = objects.sum(dim=(-2, -1)).to(effects)  # (B,N)
         ranks = {"cause_top": cause_top(area, effects), "cause_pairs": cause_pairs(area, effects)}
@@ -235,10 +245,10 @@ def _cause(objects: Tensor, effects: Tensor) -> Tensor:
     return objects[torch.arange(len(objects), device=objects.device), largest]
 
 
-def _rivals(
-    maps: TwinMaps, truth: TwinTruth, cause: Tensor, groups: Tensor, bright: TwinMaps | None, grids: Grids | None
-) -> dict[str, tuple[TwinMaps, Tensor | None]]:
-    """The maps of each rival; and for the oracle, whose map is another one there, that for the group ``model``."""
+def rivals(
+    maps: TwinMaps, truth: TwinTruth, groups: Tensor, *, bright: TwinMaps | None = None, grids: Grids | None = None
+) -> dict[str, TwinMaps]:
+    """The maps of each rival, by its name; what is given is what :meth:`TwinScores.add` takes."""
     size = (maps.first.shape[-2], maps.first.shape[-1])
     own = Grids.pixels(size) if grids is None else grids.to(maps.first.device)
 
@@ -247,25 +257,24 @@ def _rivals(
         laid = own.through(lambda frame, cells: lay(frame, cells, size, pictures=pictures))  # (1|B,H,W)
         return maps.map(lambda name, each: laid.expand_as(each))
 
-    found: dict[str, tuple[TwinMaps, Tensor | None]] = {}
+    found: dict[str, TwinMaps] = {}
     if bright is not None:
-        found["foreground"] = maps.map(lambda name, each: each * getattr(bright, name)), None
+        found["foreground"] = maps.map(lambda name, each: each * getattr(bright, name))
     if can_exchange(groups):
         other = baselines.derangement(groups).to(maps.first.device)  # (B,)
-        found["shuffled"] = maps.map(lambda name, each: each[other]), None
-    found["uniform"] = blind(baselines.uniform), None
-    found["centre_gaussian"] = blind(baselines.centre_gaussian), None
-    found["target_mask"] = maps.map(lambda name, each: _even_where_empty(truth.asked_for(name).float())), None
+        found["shuffled"] = maps.map(lambda name, each: each[other])
+    found["uniform"] = blind(baselines.uniform)
+    found["centre_gaussian"] = blind(baselines.centre_gaussian)
+    found["target_mask"] = maps.map(lambda name, each: even_where_empty(truth.asked_for(name).float()))
     if grids is not None and own.is_shared:
-        masks = (truth.target, truth.other, truth.target_new, cause)
-        best = own.oracle(torch.cat(masks))  # (4B,H,W)
+        best = own.oracle(torch.cat((truth.target, truth.other, truth.target_new)))  # (3B,H,W)
         if best is not None:
-            target, asked, new, on_cause = best.split(len(truth.target))
+            target, asked, new = best.split(len(truth.target))
             named = {"other_question": asked, "target_moved": new, "target_removed": torch.zeros_like(target)}
-            found["grid_oracle"] = maps.map(lambda name, _: _even_where_empty(named.get(name, target))), on_cause
+            found["grid_oracle"] = maps.map(lambda name, _: even_where_empty(named.get(name, target)))
     return found
 
 
-def _even_where_empty(maps: Tensor) -> Tensor:
+def even_where_empty(maps: Tensor) -> Tensor:
     """Maps (B,H,W) with ones in the place of a map of zeros."""
     return torch.where((maps.sum(dim=(-2, -1), keepdim=True) > 0), maps, 1.0)
