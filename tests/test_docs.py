@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -13,8 +14,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 import typer
+from PIL import Image
 from typer.core import TyperGroup
 from typer.testing import CliRunner
 
@@ -247,3 +251,66 @@ def test_numbers_in_the_sentences_of_the_readme_are_those_of_the_records() -> No
         assert len(held) == seeds, cell
         told = float(re.search(r"\d+\.\d", words)[0])
         assert told == pytest.approx(100 * sum(held) / len(held), abs=0.05001), words
+
+
+# ---------------------------------------------------------------- exported models
+
+
+def tiny_export(folder: Path, name: str, **facts: Any) -> Any:
+    """A small model of the catalog with random weights, exported into ``folder``; the model itself, to compare with."""
+    from saccade.config import to_dict
+    from saccade.families import family_of_model, models
+    from saccade.models.io.folder import save_model
+    from saccade.verbs.export import export
+    from tiny_models import tiny_facts
+
+    spec = models()[name]
+    torch.manual_seed(0)
+    model = spec.resolve()(spec.tiny()).eval()
+    with torch.no_grad():
+        for parameter in (each for name, each in model.named_parameters() if name == "decoder.words.weight"):
+            parameter.mul_(30)  # so that the words of a caption differ
+    known = {"architecture": name, "family": family_of_model(name).name, "model": to_dict(model.config)}
+    save_model(model, folder / "source", tiny_facts(**{**known, "queries": ()} | facts))
+    export(folder / "source", folder / "out")
+    return saccade.load(folder / "source", "cpu")
+
+
+@pytest.mark.slow
+def test_the_guide_runs_exported_models(tmp_path, monkeypatch, capsys):
+    """The script of the guide, word for word, says what the models themselves say."""
+    pytest.importorskip("onnxruntime", reason="needs the extra 'export'")
+    pytest.importorskip("onnxscript", reason="needs the extra 'export'")
+    text = (ROOT / "docs" / "guide.md").read_text().partition("## Run a model elsewhere")[2].partition("\n## ")[0]
+    words = ("", "apple", "is", "kitchen", "mary", "the", "took", "went", "where")
+    kinds = {
+        "question": ("soft", {"queries": ("7", "1", "2", "north")}),
+        "probe": ("probe", {}),
+        "captioner": ("sat-soft", {"answers": ("", "(unknown)", "red", "green", "blue"), "sentences": True}),
+        "story": ("memn2n", {"answers": words, "preprocessing": None}),
+    }
+    models = {}
+    (tmp_path / "onnx").mkdir()
+    for kind, (name, facts) in kinds.items():
+        models[kind] = tiny_export(tmp_path / kind, name, **facts)
+        (tmp_path / kind / "out").rename(tmp_path / "onnx" / kind)
+    shutil.copytree(tmp_path / "onnx" / "probe", tmp_path / "onnx" / "classifier")  # both take the picture alone
+    monkeypatch.chdir(tmp_path)
+    for seed, file in enumerate(("scene.png", "photo.png")):
+        pixels = np.random.default_rng(seed).integers(0, 256, (31, 34, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(file)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, "guide.md", "exec"), names)
+    printed = capsys.readouterr().out.splitlines()
+    seen = models["question"].look("scene.png", "7")
+    assert printed[0].split()[0] == seen.answer
+    assert float(printed[0].split()[1]) == pytest.approx(seen.confidence, abs=1e-4)
+    answer = models["probe"].look("photo.png").answer
+    assert printed[2:4] == [f"classifier {answer}", f"probe {answer}"]
+    said = models["captioner"].look("scene.png", beam=1)
+    assert printed[4] == said.answer
+    told = models["story"].look(["Mary took the apple.", "Mary went to the kitchen."], "Where is the apple?")
+    assert printed[5] == told.answer
+    last = names["seen"][names["told"]["looks"][-1]["outputs"]["weights"]][0]
+    np.testing.assert_allclose(last, told.trace.looks[-1].weights[0].numpy(), atol=1e-4)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from saccade.atomic import folder_in_place, write_bytes, write_json
 from saccade.errors import ConfigError, OutputError, nearest
+from saccade.models.caption_decoding import END, UNKNOWN
 from saccade.models.io.facts import ModelFacts
 from saccade.predict import Predictor, load
 from saccade.trace import Look
@@ -107,7 +108,12 @@ def _export_steps(predictor: Predictor, out: Path) -> dict[str, Any]:
         "preprocessing": predictor.reads.described(facts),
         "answers": list(facts.answers),
         "graphs": parts,
-        "search": {"start": NOTHING, "end": 0, "longest": int(predictor.model.config.longest)},
+        "search": {
+            "start": NOTHING,
+            "end": END,
+            "unknown": UNKNOWN,  # a word that no caption says
+            "longest": int(predictor.model.config.longest),
+        },
         "outputs": {f"{file} {name}": shape for file, part in parts.items() for name, shape in part["outputs"].items()},
         "check": {
             **steps[0],

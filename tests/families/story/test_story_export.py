@@ -36,6 +36,7 @@ def assert_same_as_torch(folder: Path, run: Any) -> None:
     for inputs in (example_inputs(model, 5, 9), own):
         found, expected = run(**inputs), model.model(*inputs.values())
         assert torch.equal(found["answer"], expected.trace.answer)
+        torch.testing.assert_close(found["logits"], expected.logits, atol=1e-4, rtol=0)
         for look in expected.trace.looks:
             torch.testing.assert_close(found[f"{look.name}.weights"], look.weights, atol=1e-5, rtol=0)
 
@@ -53,10 +54,14 @@ def test_a_memory_network_runs_elsewhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_dynamic_memory_network_runs_elsewhere(tmp_path: Path) -> None:
-    config = {"size": 8, "embedding": 8, "passes": 2, "memory": 2, "gate": "softmax", "stops": True, "answer_words": 2}
-    sidecar, run = exported(tmp_path, "dmn", **config)
+@pytest.mark.parametrize(
+    ("facts", "memory"),
+    [("words", 2), ("sentences", 3)],  # one run over all words; sentences, which are then read in both directions
+)
+def test_a_dynamic_memory_network_runs_elsewhere(tmp_path: Path, facts: str, memory: int) -> None:
+    config = {"size": 8, "embedding": 8, "passes": 2, "gate": "softmax", "stops": True, "answer_words": 2}
+    sidecar, run = exported(tmp_path, "dmn", **config, facts=facts, memory=memory)
     assert list(sidecar["outputs"])[3:] == ["pass1.weights", "pass1.active", "pass2.weights", "pass2.active"]
-    assert (sidecar["own_slots"], sidecar["looks"][0]["grid"]) == (["(end of passes)"], [3])
+    assert (sidecar["own_slots"], sidecar["looks"][0]["grid"]) == (["(end of passes)"], [memory + 1])
     assert sidecar["outputs"]["answer"]["shape"] == ["batch", 2]
     assert_same_as_torch(tmp_path, run)
