@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,15 @@ def test_the_shipped_models_look_at_pictures_of_every_shape(model: str, tmp_path
         assert 0 <= y < image.height
         with Image.open(tmp_path / "out" / f"{name}.png") as drawn:
             assert min(drawn.size) > 50
+
+
+def test_masks_that_are_nearly_even_are_said_to_show_no_place() -> None:
+    predictor = saccade.load("ran-56-cifar10", "cpu")
+    cat = saccade.example("cat")
+    (told,) = predictor.look(cat).remarks
+    assert re.fullmatch(r"the masks differ by \d\.\d% at most .*: the map does not say where it looked", told)
+    steep = torch.linspace(0, 1, 32).expand(1, 32, 32)
+    assert not predictor.look(cat, attention={"stage1": steep}).remarks
 
 
 @pytest.mark.parametrize(
