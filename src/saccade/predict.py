@@ -6,6 +6,7 @@ put and how the output becomes an answer is the family's; see :mod:`saccade.fami
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -32,6 +33,9 @@ from saccade.short_repr import ShortRepr
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace
 from saccade.zoo import resolve
+
+NEARLY_EVEN = 0.05
+"""How much more the peak of all masks may let through than their least, for a look to say that this is little."""
 
 
 def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predictor:
@@ -328,7 +332,8 @@ class Predictor:
         for number, (query, said) in enumerate(zip(queries, response.answers)):
             if said.confidence != said.confidence:
                 raise CheckpointError(f"'{self.name}': its weights give an answer that is not a number; get it again")
-            remarks = [*_of(encoded.notes, number), *_of(response.notes, number), *self._taught]
+            of_map = [*self._taught, *_nearly_even(traces[number])]
+            remarks = [*_of(encoded.notes, number), *_of(response.notes, number), *of_map]
             asked, trace = self.responder.asked(query), self._with_slots(traces[number], encoded, number)
             fit = Fit() if encoded.like is None else Fit(encoded.like[number], self.trained_on)
             item, told = encoded.items[number], tuple(remarks)
@@ -351,6 +356,18 @@ class Predictor:
         needed = _of(encoded.supporting, number)
         told |= {"supporting": list(needed)} if needed else {}
         return replace(trace, meta={**trace.meta, **told})
+
+
+def _nearly_even(trace: AttentionTrace) -> list[str]:
+    """A warning where all masks that only add are nearly even: their peak is no place that was looked at."""
+    weighed = [(look.base, look.weights) for look in trace.looks if look.base and look.is_spatial]
+    ends = [(base + mask.max(), base + mask.min()) for base, mask in weighed if mask is not None]
+    if not ends:
+        return []
+    apart = math.prod(float(high / low) for high, low in ends) - 1
+    if apart > NEARLY_EVEN:
+        return []
+    return [f"the masks differ by {apart:.1%} at most from place to place: the map does not say where it looked"]
 
 
 def _of(told: Sequence[Sequence[Any]] | None, number: int) -> Sequence[Any]:

@@ -46,6 +46,9 @@ class SceneGuide:
     """What the table in the terminal sets the model beside."""
     figures: Callable[[StopScores, ModelFacts], KeyFigures]
     strips: Callable[[Predictor], Gallery]
+    """Looks at generated scenes."""
+    examples: Callable[[Predictor], Gallery] | None = None
+    """Looks at pictures that ship, of a model whose test pictures do not."""
 
 
 def scene_stop(name: str, guide: SceneGuide, *, limit: int, device: str, progress: Progress) -> Stop:
@@ -60,12 +63,15 @@ def scene_stop(name: str, guide: SceneGuide, *, limit: int, device: str, progres
         where = f"{recorded.data}, {recorded.split} split, recorded when the model was made"
         scores = StopScores.of(recorded, where, guide.headings, guide.others)
         said = f"{lead} Its test pictures do not come with the package."
-        section = Section(title, said, [scores.table(guide.caption), command])
+        shown = [] if guide.examples is None else [guide.examples(load(name, device))]
+        section = Section(title, said, [*shown, scores.table(guide.caption), command])
         row = headline(name, facts, guide.recorded_metric, None)
         return Stop(section, row, [scores.plain_table(terminal)])
     predictor = load(name, device)
     here = _scored_here(predictor, limit, lambda done, total: progress(name, done, total))
-    where = f"scenes of {here.glyphs}, test split, seed {here.seed}, computed just now"
+    drawn = f"scenes of {here.glyphs}" if here.glyphs else f"pictures of {here.data}"
+    seed = facts.data.get("seed") if here.seed is None else here.seed
+    where = f"{drawn}, test split, seed {seed}, computed just now"
     scores = StopScores.of(here, where, guide.headings, guide.others)
     blocks: list[Block] = [
         guide.figures(scores, facts),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ from labelled_files import class_folders, picture, small_cifar, write_binary
 from saccade.cli import app
 from saccade.engine.recipe import load_recipe
 from saccade.errors import ConfigError
+from saccade.families.classify import tour
 from saccade.families.classify.reproduction.residual_table import ROWS, ResidualTable
 from saccade.families.classify.task import ClassifyTask
 from saccade.models.io.facts import Score
 from saccade.record import read_record
 from saccade.recorded import RecordedRun, keep
+from saccade.show.report import Report
 
 TINY = ["model.config.stem=large", "model.config.widths=[8,8,16,16]", "model.config.modules=[1,0,1]",
         "model.config.pools=[2,1,1]", "data.size=[32,32]", "batch_size=12", "phases.0.schedule.warmup=0",
@@ -110,6 +113,32 @@ def test_the_shipped_models_look_at_pictures_of_every_shape(model: str, tmp_path
         assert 0 <= y < image.height
         with Image.open(tmp_path / "out" / f"{name}.png") as drawn:
             assert min(drawn.size) > 50
+
+
+def test_masks_that_are_nearly_even_are_said_to_show_no_place() -> None:
+    predictor = saccade.load("ran-56-cifar10", "cpu")
+    cat = saccade.example("cat")
+    (told,) = predictor.look(cat).remarks
+    assert re.fullmatch(r"the masks differ by \d\.\d% at most .*: the map does not say where it looked", told)
+    steep = torch.linspace(0, 1, 32).expand(1, 32, 32)
+    assert not predictor.look(cat, attention={"stage1": steep}).remarks
+
+
+@pytest.mark.parametrize(
+    ("model", "source"),
+    [
+        ("ran-56-cifar10", "cifar10, test split, recorded when the model was made"),
+        ("racnn-details", "pictures of details, test split, seed 0, computed just now"),
+    ],
+)
+def test_the_tour_shows_looks_of_both_shipped_classifiers(
+    model: str, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tour, "QUICK", 8)
+    found = tour.stop(model, quick=True, device="cpu", progress=lambda *told: None)
+    page = Report("tour", "", [found.section]).html()
+    assert "Every look; “" in page
+    assert source in page
 
 
 def test_masks_of_channels_are_not_drawn_as_places(tmp_path: Path, folders: Path) -> None:

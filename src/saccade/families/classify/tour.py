@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from saccade.data.gallery import example
 from saccade.families.classify.data import GENERATORS, LabelData, LabelDataConfig
 from saccade.predict import Predictor
 from saccade.show.marks import Mask
@@ -12,6 +13,7 @@ from saccade.verbs.tour import Progress, Stop
 from saccade.verbs.tour_scenes import SceneGuide, scene_stop
 
 QUICK, FULL = 48, 480  # pictures; each is drawn and answered four times
+EXAMPLE = "cat"
 LOOKED_AT = 12  # pictures among which those to show are found
 SHOWN = {
     "accuracy": "right",
@@ -52,6 +54,7 @@ def _guide() -> SceneGuide:
         beside="other ways to look",
         figures=lambda scores, facts: KeyFigures(scores.figures(FIGURES)),
         strips=_strips,
+        examples=_example,
     )
 
 
@@ -70,3 +73,12 @@ def _strips(predictor: Predictor) -> Gallery:
         told = f"“{seen[row].answer}”, {seen[row].confidence:.0%} sure: {verdict}."
         pictures.append(Picture(seen[row].filmstrip(outline=outline, panel=200), told, alt=f"Every look; {told}"))
     return Gallery(pictures, "What each scale saw and said; outlined, the detail on which the class hangs", wide=True)
+
+
+def _example(predictor: Predictor) -> Gallery:
+    """A photograph that ships, as a model of photographs sees it."""
+    seen = predictor.look(example(EXAMPLE))
+    told = f"“{seen.answer}”, {seen.confidence:.0%} sure."
+    shown = Picture(seen.filmstrip(panel=200), told, alt=f"Every look; {told}")
+    about = "A photograph that is none of its test pictures; below each mask, from where to where it goes"
+    return Gallery([shown], about, wide=True)
