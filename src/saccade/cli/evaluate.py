@@ -37,7 +37,7 @@ def evaluate(
     ] = None,
     twins: Annotated[
         int | None,
-        typer.Option("--twins", help="Of scenes: N questions are re-rendered.", min=0, show_default="250"),
+        typer.Option("--twins", help="Scenes that are rendered again, to score maps.", min=0, show_default="100"),
     ] = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,

@@ -55,7 +55,7 @@ def evaluate(
         sweeps: examples for what costs many passes, such as deletion and insertion of pictures or causal tests of
             stories; None: as many as the task thinks enough.
         twins: for questions about generated scenes: how many of them are asked again about scenes that are rendered
-            with one thing changed, for scores of maps under intervention; None: 250, 0: none.
+            with one thing changed, for scores of maps under intervention; None: 100, 0: none.
         beam: for a model that says captions: how many are followed side by side; 1 is greedy.
         length_penalty: for such a model: captions are ranked by log p / length^γ, 0 by default.
         device: auto, cpu, cuda, cuda:N or mps.

@@ -32,7 +32,7 @@ from saccade.trace import Output
 
 SWEPT = 25
 """Questions whose pictures a CPU alters together for deletion and insertion."""
-TWINS = 250
+TWINS = 100
 """Questions whose scenes are rendered again for scores of the maps; about 35 forward passes each."""
 TWINS_AT_ONCE = 25
 """Of them together; what a model has seen of all their twins takes some 200 MB."""
