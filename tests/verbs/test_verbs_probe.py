@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import saccade
 from planted_shortcuts import write_squares
+from question_tables import write_table
 from saccade.cli import app
 from saccade.data.pictures.near_copies import copy_groups
 from saccade.errors import ConfigError, DataError, OutputError
@@ -300,3 +301,16 @@ def test_groups_stay_on_one_side_of_every_split(tmp_path: Path, kind: str) -> No
         assert not val & test
     assert len({*found.pictures.groups}) == 11  # two of twelve share a picture
     assert any("12 groups of pictures that belong together" in each for each in found.remarks)
+
+
+def test_a_table_is_known_by_its_path_and_one_with_questions_is_refused(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "asked")
+    done = run("--data", table, "--out", tmp_path / "out", *QUICK)
+    assert done.exit_code == 2
+    assert "a probe takes one label for each picture; for questions, probe a table" in done.stderr
+    assert not (tmp_path / "out").exists()
+    rows = [line.split(",") for line in table.read_text("utf-8").splitlines()]
+    upper = [row for row in rows if row[1] in ("query", "upper")]
+    table.write_text("".join(",".join([row[0], row[2]]) + "\n" for row in upper), "utf-8")  # one of the questions
+    done = run("--data", table, "--out", tmp_path / "out", "--heads", "soft", *QUICK)
+    assert done.exit_code == 0, done.output

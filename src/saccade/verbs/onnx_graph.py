@@ -68,6 +68,9 @@ def onnx_bytes(graph: Any, example: Mapping[str, Tensor], free: FreeSizes | None
     """
     with torch.inference_mode():
         names = list(graph(*example.values()))
+    for recurrent in (torch.ops.aten.gru.input, torch.ops.aten.lstm.input):
+        # torch exports them as loops, by a kernel that it registers meanwhile; in a second export a cache hides it.
+        getattr(recurrent, "_dispatch_cache", {}).clear()
     try:
         with _silence():
             program = torch.onnx.export(

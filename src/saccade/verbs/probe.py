@@ -6,6 +6,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,11 @@ from saccade.backbones.hub import work_offline
 from saccade.backbones.levels import finer_stages
 from saccade.config import to_dict
 from saccade.data.pictures.feature_cache import FEATURES_MB
+from saccade.data.tables.recognised import recognised
 from saccade.data.tables.wording import counted
 from saccade.errors import ConfigError, DataError, OutputError
-from saccade.families import families, family_of_data
-from saccade.families.contract import Family, Probing, class_folders, load_target
+from saccade.families import data_entries, families, family_of_data
+from saccade.families.contract import Family, Probing, class_folders, load_target, own_tables, picture_tables
 from saccade.likeness import FEWEST, fit_likeness, pooled
 from saccade.models.describing import ENCODING
 from saccade.models.io.facts import CONFIG, InputsNote, ModelFacts, Preprocessing
@@ -229,9 +231,9 @@ class _Maker:
 
 
 def as_reference(data: str) -> str:
-    """READER:PATH; a folder alone is taken as a folder of classes."""
+    """READER:PATH; a folder alone is taken as a folder of classes, a file by its ending."""
     (reader,) = class_folders()
-    return f"{reader}:{data}" if Path(data).expanduser().is_dir() else data
+    return f"{reader}:{data}" if Path(data).expanduser().is_dir() else recognised(data, data_entries())
 
 
 def _prober(reference: str) -> tuple[Family, Probing]:
@@ -241,9 +243,24 @@ def _prober(reference: str) -> tuple[Family, Probing]:
     for family_name, probing in held.items():
         entry = families()[family_name].data.get(name)
         if entry is not None and entry.kind == "reader":
+            _refuse_questions(reference, families()[family_name])
             return families()[family_name], probing
     found = family_of_data(reference)  # which says what is wrong with a name that nobody knows
     raise DataError(f"'{reference}' is data of the family '{found.name}'; a probe takes pictures with one label each")
+
+
+def _refuse_questions(reference: str, prober: Family) -> None:
+    """Refuse a table of one's own whose columns are those of another family, such as one with questions."""
+    if reference.partition(":")[0] not in {**own_tables(""), **picture_tables()}:
+        return
+    with suppress(DataError):  # of a table that cannot be read, its reader says why
+        meant = family_of_data(reference)
+        if meant is prober:
+            return
+        raise ConfigError(
+            f"'{reference}' has the columns of the family '{meant.name}': a probe takes one label for each picture; "
+            "for questions, probe a table with the rows of one of them and without the column 'query'"
+        )
 
 
 def _has_weights(backbone: str) -> bool:
