@@ -1,10 +1,11 @@
 """How fast the heads of a probe are trained: feature maps a second, and the processor time of the whole grid.
 
-Features are random, 1280 channels on 7×7 cells, as MobileNetV2 has them for 224×224 pixels. A map counts once for each
-head that learns from it. The time of the grid on 500 pictures is computed from a few steps of each kind of head: five
-splits of 300 training pictures, the settings and seeds of the default plan.
+Features are random, 1280 channels on 7×7 cells, as MobileNetV2 has them for 224×224 pixels; the pyramid has its two
+finer stages too. A map counts once for each head that learns from it. The time of the grid on 500 pictures is computed
+from a few steps of each kind of head: five splits of 300 training pictures, the settings and seeds of the default plan.
 
 python benchmarks/bench_probe.py --threads 2
+python benchmarks/bench_probe.py --threads 1 --heads soft,pyramid
 """
 
 from __future__ import annotations
@@ -14,23 +15,30 @@ import time
 
 import torch
 
-from saccade.models.probe_heads import HEADS, HeadName, new_head
+from saccade.backbones.catalog import build_backbone
+from saccade.backbones.levels import finer_stages, folded_channels, levels_of
+from saccade.models.probe_heads import HEADS, PYRAMID, HeadName, new_head
 from saccade.probing.head_stack import fresh_heads, train_heads
+from saccade.probing.probe import checked_heads
 from saccade.probing.trials import Plan
 
-SHAPE, CLASSES, PICTURES = (1280, 7, 7), 10, 192
+SHAPE, CLASSES, PICTURES, PIXELS = (1280, 7, 7), 10, 192, (224, 224)
 TRAINED = 300
 """Training pictures in each split of 500."""
 
 
 def seconds_a_step(name: HeadName, members: int, steps: int, rounds: int) -> tuple[float, float]:
     """By the clock and of the processors, the fastest of several rounds."""
-    shape = (SHAPE[0], 1, 1) if name == HEADS[0] else SHAPE
+    stages = build_backbone("mobilenetv2")
+    levels = levels_of(stages, finer_stages(stages, PIXELS)) if name == PYRAMID else ()
+    channels = folded_channels(levels) if levels else SHAPE[0]
+    shape = (channels, 1, 1) if name == HEADS[0] else (channels, *SHAPE[1:])
     features = torch.randn(PICTURES, *shape).contiguous(memory_format=torch.channels_last)
     labels = torch.randint(CLASSES, (PICTURES,))
     plan = Plan()
     heads = fresh_heads(
-        lambda: new_head(name, SHAPE[0], CLASSES, hidden=plan.hidden, queries=plan.queries), range(members)
+        lambda: new_head(name, channels, CLASSES, hidden=plan.hidden, queries=plan.queries, levels=levels),
+        range(members),
     )
     learns = torch.ones(members, PICTURES, dtype=torch.bool)
     found = []
@@ -56,10 +64,13 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--heads", default=",".join(HEADS), help="which of them, by commas")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     plan, whole = Plan(), 0.0
-    for name in HEADS:
+    named = options.heads.split(",")
+    checked_heads(named)
+    for name in (each for each in HEADS if each in named):
         alone, _ = seconds_a_step(name, 1, options.steps, options.rounds)
         rates = plan.linear_rates if name == HEADS[0] else plan.rates
         members = len(rates) * len(plan.decays)
@@ -71,7 +82,7 @@ def main() -> None:
             f"{name:8s} one head {plan.batch_size / alone:9,.0f} maps/s   {members} heads "
             f"{members * plan.batch_size / together:9,.0f} maps/s   grid {grid:6.0f} processor seconds"
         )
-    print(f"whole grid on 500 pictures: {whole:.0f} processor seconds, {whole / 2:.0f} s on two idle cores")
+    print(f"grid of these heads on 500 pictures: {whole:.0f} processor seconds, {whole / 2:.0f} s on two idle cores")
 
 
 if __name__ == "__main__":

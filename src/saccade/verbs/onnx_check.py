@@ -11,7 +11,7 @@ from torch import Tensor
 from saccade.errors import CheckpointError
 
 TOLERANCE = 1e-4
-"""How far a number may be off; ids and flags must be equal."""
+"""How far a number may be off, of outputs up to 1; of larger ones in shares of their largest. Ids and flags are equal."""
 BATCHES = (1, 3, 8)
 """How many inputs at once are tried; the graph was made with another number."""
 
@@ -65,7 +65,8 @@ def _distance(name: str, found: Tensor, expected: Tensor) -> float:
         shapes = f"{tuple(found.shape)} in onnxruntime and {tuple(expected.shape)} in torch"
         raise CheckpointError(f"the shape of {name} is {shapes}; nothing was written")
     off = float((found.double() - expected.double()).abs().max()) if found.numel() else 0.0
-    allowed = TOLERANCE if expected.is_floating_point() else 0.0
+    largest = max(1.0, float(expected.double().abs().max())) if expected.numel() else 1.0
+    allowed = TOLERANCE * largest if expected.is_floating_point() else 0.0
     if not off <= allowed:  # not a number fails too
         raise CheckpointError(
             f"onnxruntime and torch differ by {off:.3g} in {name}, more than {allowed:g}; nothing was written; another "
