@@ -11,7 +11,7 @@ from torch import Tensor
 from saccade.errors import CheckpointError
 
 TOLERANCE = 1e-4
-"""How far a number may be off, of outputs up to 1; of larger ones in shares of their largest. Ids and flags are equal."""
+"""How far a number may be off: outputs up to 1 by this, larger ones by this share of their largest; ids not at all."""
 BATCHES = (1, 3, 8)
 """How many inputs at once are tried; the graph was made with another number."""
 
