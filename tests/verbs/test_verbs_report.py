@@ -92,6 +92,7 @@ def test_what_is_no_file_of_scores_is_refused_with_the_way_to_one(
 
 
 def test_records_have_no_scores(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{}")
     with pytest.raises(ConfigError, match="one run"):
         report([tmp_path / "a.json"], scores=tmp_path / "scores.json")
 
