@@ -13,8 +13,8 @@ from saccade.families.question.losses import LOSSES, Default, Loss, Reinforce
 from saccade.losses import binary_cross_entropy, cross_entropy, log_likelihood_of_set, reinforce
 from saccade.metrics import weighted_map
 from saccade.models.base import QueryModel
-from saccade.tasks.forward_passes import in_parts
 from saccade.tasks.evidence_term import OverlapTerm
+from saccade.tasks.forward_passes import in_parts
 from saccade.tasks.held_out import HeldOut
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch, in_batches
