@@ -10,7 +10,7 @@ from saccade.metrics import deletion, insertion
 from saccade.tasks import forward_passes
 from saccade.tasks.forward_passes import SeenPictures, at_once, distinct, encoded, in_parts
 
-QUERY_MODELS = ("soft", "hard", "stn", "stn-tuned", "hattnet", "hattnet-ctx", "cross", "film", "blind")
+QUERY_MODELS = ("soft", "hard", "stn", "stn-tuned", "hattnet", "hattnet-ctx", "cross", "film", "vit", "blind")
 
 
 def tiny(name):

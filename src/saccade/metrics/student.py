@@ -40,3 +40,15 @@ def _share_within(angle: float, freedom: int) -> float:
     if is_odd:
         return 2 / math.pi * (angle + math.sin(angle) * total)
     return math.sin(angle) * total
+
+
+def t_tails(t: float, freedom: int) -> float:
+    """P(|T| > t) for t ≥ 0: the two-sided p of a t statistic.
+
+    >>> round(t_tails(2.7764, 4), 4)
+    0.05
+    """
+    if freedom > _SUMMED:  # eq. 26.7.8: what of a normal distribution lies as far out
+        z = t * (1 - 1 / (4 * freedom)) / math.sqrt(1 + t * t / (2 * freedom))
+        return math.erfc(z / math.sqrt(2))
+    return max(0.0, 1 - _share_within(math.atan(t / math.sqrt(freedom)), freedom))

@@ -1,4 +1,4 @@
-"""The loss that teaches any model where to look: its total map, as its trace combines it, on the evidence of a batch.
+"""Losses of any model's total map, as its trace combines it: on the evidence of a batch, and apart for each question.
 
 A model with one look is taught on the cells of its grid; one with several on pixels, where their maps are combined. How
 cells lie on pixels does not change while a model trains, so it is worked out once: a captured step then finds it.
@@ -8,14 +8,16 @@ Axes: B examples, h and w cells, H and W pixels of the network input.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from saccade.errors import ConfigError
-from saccade.geometry import cell_profiles
+from saccade.geometry import Size, cell_profiles
 from saccade.losses.evidence import evidence_loss
+from saccade.losses.overlap import overlap_loss
 from saccade.models.base import AttentionModel, Raw
 from saccade.trace import COMBINE, AttentionTrace, Look
 
@@ -29,11 +31,67 @@ class _Laid(NamedTuple):
     """(w,W)."""
 
 
-class EvidenceTerm:
-    """Result of ``forward_raw`` and evidence → the loss of :mod:`saccade.losses.evidence`."""
+class _MapTerm:
+    """What the losses of total maps share."""
+
+    setting = ""
+    """The weight of this loss, as recipes call it."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], _Laid] = {}
+
+    def _looks(self, model: AttentionModel, raw: Raw) -> tuple[Look, ...]:
+        """The looks that the total is made of."""
+        looks = AttentionTrace(looks=model.looks(raw), total=model.total).looks_of_total
+        if not looks:
+            raise ConfigError(
+                f"loss: {self.setting} teaches maps, and {type(model).__name__} has none on the picture; leave it out"
+            )
+        return looks[-1:] if model.total == "last" else looks
+
+    def _total(self, model: AttentionModel, looks: Sequence[Look], size: Size, device: torch.device) -> Tensor:
+        """The total map (B,H,W) on the pixels of the network input."""
+        combine, neutral = COMBINE[model.total]
+        total = torch.full((len(self._weights(looks[0])), *size), neutral, device=device)  # (B,H,W)
+        for look in looks:
+            rows, columns = self._laid(look, size, device)
+            total = combine(total, rows.T @ self._weights(look) @ columns + look.base)
+        return total
+
+    def _laid(self, look: Look, size: Size, device: torch.device) -> _Laid:
+        """How the cells of ``look`` lie on the pixels of a picture of that size."""
+        grid = tuple(self._weights(look).shape[-2:])
+        key = (look.name, grid, size, device)
+        if key not in self._known:
+            frame = look.frame
+            found = (
+                None
+                if frame is None or frame.dim() != 2
+                else cell_profiles(frame.detach().cpu(), (grid[0], grid[1]), size)
+            )
+            if found is None:
+                raise ConfigError(self._untaught(look))
+            rows, columns = (each.float().to(device) for each in found)
+            self._known[key] = _Laid(rows, columns)
+        return self._known[key]
+
+    def _weights(self, look: Look) -> Tensor:
+        """(B,h,w) float."""
+        if look.weights is None or look.has_steps:
+            raise ConfigError(self._untaught(look))
+        return look.weights.float()
+
+    def _untaught(self, look: Look) -> str:
+        return (
+            f"loss: {self.setting} teaches maps on a fixed grid; the look '{look.name}' is a crop, has steps, or moves "
+            "from picture to picture: leave it out"
+        )
+
+
+class EvidenceTerm(_MapTerm):
+    """Result of ``forward_raw`` and evidence → the loss of :mod:`saccade.losses.evidence`."""
+
+    setting = "evidence_weight"
 
     def __call__(self, model: AttentionModel, raw: Raw, evidence: Tensor) -> Tensor:
         """The loss, a scalar.
@@ -43,53 +101,32 @@ class EvidenceTerm:
             raw: what its ``forward_raw`` gave.
             evidence: (B,H,W) bool, in pixels of the network input.
         """
-        looks = AttentionTrace(looks=model.looks(raw), total=model.total).looks_of_total
-        if model.total == "last":
-            looks = looks[-1:]
-        if not looks:
-            raise ConfigError(
-                f"loss: evidence_weight teaches maps, and {type(model).__name__} has none on the picture; leave it out"
-            )
-        laid = [self._laid(look, evidence) for look in looks]
-        mask = evidence.float()  # (B,H,W)
+        looks, mask = self._looks(model, raw), evidence.float()  # (B,H,W)
+        size = (evidence.shape[-2], evidence.shape[-1])
         if len(looks) == 1 and not looks[0].base:
-            (rows, columns), weights = laid[0], _weights(looks[0])
+            rows, columns = self._laid(looks[0], size, evidence.device)
             on_evidence = rows @ mask @ columns.T  # (B,h,w): n of Eq. (1)
             everywhere = rows.sum(1)[:, None] * columns.sum(1)  # (h,w): d
-            return evidence_loss(weights, on_evidence, everywhere[None])
-        combine, neutral = COMBINE[model.total]
-        total = torch.full_like(mask, neutral)  # (B,H,W)
-        for look, (rows, columns) in zip(looks, laid):
-            total = combine(total, rows.T @ _weights(look) @ columns + look.base)
+            return evidence_loss(self._weights(looks[0]), on_evidence, everywhere[None])
+        total = self._total(model, looks, size, evidence.device)  # (B,H,W)
         return evidence_loss(total, mask, torch.ones_like(mask[:1]))
 
-    def _laid(self, look: Look, evidence: Tensor) -> _Laid:
-        """How the cells of ``look`` lie on the pixels of the evidence."""
-        size, grid = (evidence.shape[-2], evidence.shape[-1]), tuple(_weights(look).shape[-2:])
-        key = (look.name, grid, size, evidence.device)
-        if key not in self._known:
-            frame = look.frame
-            found = (
-                None
-                if frame is None or frame.dim() != 2
-                else cell_profiles(frame.detach().cpu(), (grid[0], grid[1]), size)
-            )
-            if found is None:
-                raise ConfigError(_untaught(look))
-            rows, columns = (each.float().to(evidence.device) for each in found)
-            self._known[key] = _Laid(rows, columns)
-        return self._known[key]
 
+class OverlapTerm(_MapTerm):
+    """Result of ``forward_raw`` about pictures that are asked several times → :mod:`saccade.losses.overlap`."""
 
-def _weights(look: Look) -> Tensor:
-    """(B,h,w) float."""
-    if look.weights is None or look.has_steps:
-        raise ConfigError(_untaught(look))
-    return look.weights.float()
+    setting = "overlap_weight"
 
+    def __call__(self, model: AttentionModel, raw: Raw, size: Size, asks: int) -> Tensor:
+        """The loss, a scalar.
 
-def _untaught(look: Look) -> str:
-    return (
-        f"loss: evidence_weight teaches maps on a fixed grid; the look '{look.name}' is a crop, has steps, or moves "
-        "from picture to picture: leave it out"
-    )
+        Args:
+            model: whose looks are taught.
+            raw: what its ``forward_raw`` gave, of B examples.
+            size: (H, W) of the network input.
+            asks: how many examples in a row are about one picture.
+        """
+        looks = self._looks(model, raw)
+        if len(looks) == 1 and not looks[0].base:
+            return overlap_loss(self._weights(looks[0]), asks)
+        return overlap_loss(self._total(model, looks, size, raw["logits"].device), asks)

@@ -57,6 +57,11 @@ MODELS = {
         summary="control: the query scales and shifts every stage, no attention",
         paper="Perez et al. 2018, arXiv:1709.07871, on the stack of Seo et al. 2016",
     ),
+    "vit": ModelSpec(
+        target="saccade.models.vit:VitModel",
+        summary="control: a small transformer on the cells of the stack, the query is its class token",
+        paper="Dosovitskiy et al. 2021, arXiv:2010.11929, in its hybrid form, on the stack of Seo et al. 2016",
+    ),
     "blind": ModelSpec(
         target="saccade.models.blind:BlindModel",
         summary="control: the stack of SOFT without the query",

@@ -18,10 +18,13 @@ class Default:
     """λ of the entropy bonus of REINFORCE."""
     evidence_weight: float = 0.0
     """Of what the map misses of the evidence, :mod:`saccade.losses.evidence`; 0: nobody says where to look."""
+    overlap_weight: float = 0.0
+    """Of what the maps of different questions about one picture share, :mod:`saccade.losses.overlap`."""
 
     def __post_init__(self) -> None:
         check_weight("entropy", self.entropy)
         check_weight("evidence_weight", self.evidence_weight)
+        check_weight("overlap_weight", self.overlap_weight)
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,12 @@ class CrossEntropy:
 
     evidence_weight: float = 0.0
     """As in :class:`Default`."""
+    overlap_weight: float = 0.0
+    """As in :class:`Default`."""
 
     def __post_init__(self) -> None:
         check_weight("evidence_weight", self.evidence_weight)
+        check_weight("overlap_weight", self.overlap_weight)
 
 
 Loss = Default | Reinforce | CrossEntropy

@@ -118,6 +118,11 @@ class SceneTask(QuestionTask):
             )
         return super().checked_loss(loss, data)
 
+    @property
+    def asks(self) -> int:
+        """Of each fresh scene; a finite set has its questions one by one."""
+        return self.data_config.asks if self.data_config.protocol == "unlimited" else 1
+
     def training_batch(self, data: SceneData, indices: Tensor, number: int) -> SceneBatch:
         """The triples ``indices`` (B,); of fresh scenes, each picture once for all that is asked of it.
 

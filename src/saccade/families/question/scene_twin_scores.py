@@ -12,13 +12,12 @@ from torch import Tensor
 
 from saccade.families.question.scene_data import SceneBatch
 from saccade.families.question.scene_edits import can_edit, edit_scores
-from saccade.families.question.scene_twins import LEAST, SceneTwins
+from saccade.families.question.scene_twins import LEAST, Asked, SceneTwins
 from saccade.metrics.maps.effects import object_effects
 from saccade.metrics.maps.grids import Grids, grids_of
 from saccade.metrics.maps.twins import TwinMaps, TwinScores, foreground
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import SeenPictures, distinct
-from saccade.trace import AttentionTrace
 
 _ASKS = 500  # answers without maps that are asked for at once
 
@@ -34,37 +33,27 @@ def twin_scores(model: QueryModel, batch: SceneBatch, *, edits: bool = True) -> 
     size = (batch.images.shape[-2], batch.images.shape[-1])
     first, scene = distinct(batch.scene)  # (S,), (B,)
     seen = SeenPictures(model, batch.images[first])
-
-    def traced(pictures: SeenPictures, query: Tensor, which: Tensor) -> AttentionTrace:
-        return model.wrap(pictures.ask(query, which), size).trace
-
     raw = seen.ask(batch.query, scene)
     trace = model.wrap(raw, size).trace
     grids = grids_of(trace, size)
     twins = SceneTwins(batch, coarsest_cell(grids))
-    target, other = twins.number(twins.target), twins.number(twins.other)  # (B,)
-    moved, removed = SeenPictures(model, twins.moved), SeenPictures(model, twins.removed)
-    recoloured, colour = SeenPictures(model, twins.recoloured), twins.some_colour(twins.other)
-    asked = batch.layout.classes.gather(1, twins.other[:, None]).squeeze(1)  # (B,)
-    maps = TwinMaps(
-        first=trace.image_map("total"),
-        other_question=traced(seen, asked, scene).image_map("total"),
-        target_moved=traced(moved, batch.query, target).image_map("total"),
-        target_removed=traced(removed, batch.query, target).image_map("total"),
-        other_moved=traced(moved, batch.query, other).image_map("total"),
-        other_removed=traced(removed, batch.query, other).image_map("total"),
-        other_recoloured=traced(recoloured, batch.query, colour).image_map("total"),
-    )
-    bright = TwinMaps(
-        first=foreground(batch.images),
-        other_question=foreground(batch.images),
-        target_moved=foreground(twins.moved)[target],
-        target_removed=foreground(twins.removed)[target],
-        other_moved=foreground(twins.moved)[other],
-        other_removed=foreground(twins.removed)[other],
-        other_recoloured=foreground(twins.recoloured)[colour],
-    )
-    effects = _effects(model, twins, recoloured, model.probabilities(raw["logits"]))
+    removed, recoloured = SeenPictures(model, twins.removed), SeenPictures(model, twins.recoloured)
+    by_kind = {
+        "images": seen,
+        "moved": SeenPictures(model, twins.moved),
+        "removed": removed,
+        "recoloured": recoloured,
+    }
+
+    def own(asked: Asked) -> Tensor:
+        made = model.wrap(by_kind[asked.pictures].ask(asked.query, asked.which), size)
+        return made.trace.image_map("total")  # (B,H,W)
+
+    first_map = trace.image_map("total")
+    asked = twins.asked()
+    maps = TwinMaps(**{name: first_map if name == "first" else own(each) for name, each in asked.items()})
+    bright = TwinMaps(**{name: foreground(twins.pictures(each)) for name, each in asked.items()})
+    effects = effects_on(model, twins, recoloured, model.probabilities(raw["logits"]))
     scores = TwinScores()
     scores.add(maps, twins.truth(), twins.objects(), effects, batch.scene, bright=bright, grids=grids)
     if edits and can_edit(model, trace):
@@ -80,7 +69,7 @@ def coarsest_cell(grids: Grids | None) -> int:
     return max(1, int(torch.stack(steps).max().ceil()))
 
 
-def _effects(model: QueryModel, twins: SceneTwins, recoloured: SeenPictures, before: Tensor) -> Tensor:
+def effects_on(model: QueryModel, twins: SceneTwins, recoloured: SeenPictures, before: Tensor) -> Tensor:
     """The effect (B,N) of each of :meth:`SceneTwins.objects` on the answers, which were ``before`` (B,A)."""
     present = twins.layout.present[twins.scene]  # (B,N)
     question, obj = present.nonzero().unbind(1)  # (Q,), (Q,)

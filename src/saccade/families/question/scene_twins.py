@@ -10,6 +10,7 @@ Axes: B questions, S scenes, N slots, P digits present in all scenes, K other co
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -29,6 +30,17 @@ from saccade.tasks.forward_passes import distinct
 LEAST = 10
 """Pixels that a digit moves at least, of a model without a grid."""
 _COLOUR = 201  # the draw of the colour of another digit, on top of those that make a scene
+
+
+class Asked(NamedTuple):
+    """Questions about some of the pictures of :class:`SceneTwins`."""
+
+    pictures: str
+    """images, moved, removed or recoloured."""
+    which: Tensor
+    """(B,) of these."""
+    query: Tensor
+    """(B,)."""
 
 
 class SceneTwins:
@@ -105,6 +117,30 @@ class SceneTwins:
         """(B,N,H,W) bool: all that can have an effect on each question: the digits, and last a planted patch."""
         masks = self.masks if self.patch is None else torch.cat([self.masks, self.patch[:, None]], 1)
         return masks[self.scene]
+
+    def asked(self) -> dict[str, Asked]:
+        """The pictures and questions that the maps of :class:`~saccade.metrics.maps.twins.TwinMaps` are about."""
+        query, target, other = self.batch.query, self.number(self.target), self.number(self.other)  # (B,) each
+        other_query = self.batch.layout.classes.gather(1, self.other[:, None]).squeeze(1)  # (B,)
+        return {
+            "first": Asked("images", self.scene, query),
+            "other_question": Asked("images", self.scene, other_query),
+            "target_moved": Asked("moved", target, query),
+            "target_removed": Asked("removed", target, query),
+            "other_moved": Asked("moved", other, query),
+            "other_removed": Asked("removed", other, query),
+            "other_recoloured": Asked("recoloured", self.some_colour(self.other), query),
+        }
+
+    def pictures(self, asked: Asked) -> Tensor:
+        """(B,3,H,W): the picture of each question of :meth:`asked`."""
+        held: Tensor = getattr(self, asked.pictures)
+        return held[asked.which]
+
+    def largest(self) -> Tensor:
+        """(B,H,W) bool: the pixels of the largest digit."""
+        extent = torch.where(self.layout.present, self.layout.extent, -1)  # (S,N)
+        return self.masks[self.scene, extent.argmax(1)[self.scene]]
 
     def truth(self) -> TwinTruth:
         """Where things are, for each question."""

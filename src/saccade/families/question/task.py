@@ -13,6 +13,7 @@ from saccade.families.question.losses import LOSSES, Default, Loss, Reinforce
 from saccade.losses import binary_cross_entropy, cross_entropy, log_likelihood_of_set, reinforce
 from saccade.metrics import weighted_map
 from saccade.models.base import QueryModel
+from saccade.tasks.evidence_term import OverlapTerm
 from saccade.tasks.forward_passes import in_parts
 from saccade.tasks.held_out import HeldOut
 from saccade.tasks.picture_task import PictureTask
@@ -50,6 +51,10 @@ class QuestionTask(PictureTask):
     model_does = "answers queries"
     losses = LOSSES
     keeps_features = True
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._overlap_term = OverlapTerm()
 
     @classmethod
     def for_data(cls, name: str) -> type[QuestionTask]:
@@ -94,8 +99,18 @@ class QuestionTask(PictureTask):
 
     def checked_loss(self, loss: Loss, data: str) -> Loss:
         """Any loss whose evidence is there; whether the model draws what it needs is seen when it does."""
+        if loss.overlap_weight and self.asks < 2:
+            raise ConfigError(
+                "loss: overlap_weight compares questions about one picture, and training has one for each; take "
+                "generated scenes with data.asks of 2 or more and --protocol unlimited, or leave it out"
+            )
         self.teach_places(loss.evidence_weight, self.has_evidence)
         return loss
+
+    @property
+    def asks(self) -> int:
+        """How many training questions in a row are about one picture."""
+        return 1
 
     @property
     def has_evidence(self) -> bool:
@@ -130,6 +145,9 @@ class QuestionTask(PictureTask):
         if "penalty" in raw:
             found["penalty"] = raw["penalty"].mean()
             found["loss"] = found["loss"] + found["penalty"]
+        if loss.overlap_weight:
+            found["overlap"] = self._overlap_term(self.model, raw, self.size, len(label) // len(batch["images"]))
+            found["loss"] = found["loss"] + loss.overlap_weight * found["overlap"]
         return self.with_evidence(found, raw, batch, loss.evidence_weight)
 
     def measures(self) -> tuple[str, ...]:

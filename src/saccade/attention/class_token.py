@@ -1,0 +1,102 @@
+"""Attention of one token over all: how a transformer's class token reads the patches in the last layer.
+
+Paper: Vaswani et al., "Attention Is All You Need", 2017 (arXiv:1706.03762), Eq. (1), with the heads of Section 3.2.2.
+
+    α^h = softmax(q_0^h K^hᵀ / √d)          rows of the class token 0, over itself and all patches                  (1)
+    o^h = α^h_0 v^h_0 + Σ_ij α^h_ij v^h_ij  what head h reads                                                       (2)
+
+What every token reads in the layers before is computed by torch in one piece (:class:`SelfAttention`) and has no look.
+
+Axes: B examples, N tokens (the class token first), D width, H heads, d = D / H, h and w cells of the patches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade.attention.given import given_or_own
+from saccade.geometry import Size
+
+
+class ReadByHeads(NamedTuple):
+    """Plain tensors of one act, head by head."""
+
+    output: Tensor
+    """(B,D) what the class token gets."""
+    weights: tuple[Tensor, ...]
+    """(B,h,w) of the patches for each head; they lack to 1 what the token gives to itself."""
+    scores: Tensor
+    """(B,H,h,w)."""
+    values: Tensor
+    """(B,H,d,h,w) of the patches."""
+    context: Tensor
+    """(B,H,d): what is read from the patches, the sum of Eq. (2)."""
+
+
+class SelfAttention(nn.Module):
+    """Every token reads every token: (B,N,D) → (B,N,D)."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.to_all = nn.Linear(width, 3 * width)
+        self.mix = nn.Linear(width, width)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Eq. (1) and (2) for every token."""
+        query, key, value = self._split(tokens)  # (B,H,N,d) each
+        read = F.scaled_dot_product_attention(query, key, value)  # (B,H,N,d)
+        mixed: Tensor = self.mix(read.transpose(1, 2).flatten(2))
+        return mixed
+
+    def weights(self, tokens: Tensor) -> Tensor:
+        """The weights (B,H,N,N) of all rows: large, and computed for those who ask."""
+        query, key, _ = self._split(tokens)
+        return (query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5).softmax(-1)
+
+    def class_token(self, tokens: Tensor, grid: Size, given: Sequence[Tensor | None] | None = None) -> ReadByHeads:
+        """The same for the class token alone, with its weights.
+
+        Args:
+            tokens: (B,N,D).
+            grid: (h, w) of the patches.
+            given: for each head weights (B,h,w) in place of its own on the patches, or None.
+        """
+        query, key, value = self._split(tokens)
+        scores = torch.einsum("bhd,bhnd->bhn", query[:, :, 0], key) * query.shape[-1] ** -0.5  # (B,H,N)
+        rows = scores.softmax(-1)  # Eq. (1): (B,H,N)
+        own, weights = rows[..., 0], rows[..., 1:].unflatten(-1, grid)  # (B,H), (B,H,h,w)
+        chosen = given or [None] * self.heads
+        used = tuple(given_or_own(each, weights[:, head]) for head, each in enumerate(chosen))  # (B,h,w) each
+        values = value[:, :, 1:].transpose(-2, -1).unflatten(-1, grid)  # (B,H,d,h,w)
+        read = [torch.einsum("byx,bdyx->bd", each, values[:, head]) for head, each in enumerate(used)]
+        context = torch.stack(read, 1)  # (B,H,d)
+        output = self.mix((context + own.unsqueeze(-1) * value[:, :, 0]).flatten(1))  # Eq. (2): (B,D)
+        return ReadByHeads(output, used, scores[..., 1:].unflatten(-1, grid), values, context)
+
+    def _split(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        split = self.to_all(tokens).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)  # (3,B,H,N,d)
+        query, key, value = split.unbind(0)
+        return query, key, value
+
+
+def rolled_out(layers: Sequence[Tensor]) -> Tensor:
+    """Attention rollout (B,N,N): each layer as ½ A + ½ I, multiplied from the first on; Abnar and Zuidema 2020.
+
+    Derived: no such weights are in the model (arXiv:2005.00928).
+
+    >>> rolled_out([torch.tensor([[[0.0, 1.0], [1.0, 0.0]]])]).tolist()
+    [[[0.5, 0.5], [0.5, 0.5]]]
+
+    Args:
+        layers: (B,N,N) each, the mean over the heads of a layer; rows sum to 1.
+    """
+    product = torch.eye(layers[0].shape[-1], dtype=layers[0].dtype, device=layers[0].device).expand_as(layers[0])
+    for layer in layers:
+        product = 0.5 * (layer @ product + product)  # (B,N,N)
+    return product

@@ -1,0 +1,182 @@
+"""A small vision transformer that is told the query as its class token: a control, and what others call attention.
+
+Papers: Dosovitskiy et al., "An Image is Worth 16x16 Words", 2021 (arXiv:2010.11929), in its hybrid form (Section 3.1):
+patches are the cells of a convolutional stack, here three stages of the one that the models of Seo et al. (2016,
+arXiv:1606.02393) have. Xiao et al. 2021 (arXiv:2106.14881): such a stem trains where large flat patches do not.
+
+===================  ============================================================================================
+Dosovitskiy, (1)     z⁰ = [query; f_1 E; f_2 E; …] + positions             :meth:`VitModel._tokens`
+Dosovitskiy, (2-3)   z ← z + MSA(LN(z)), z ← z + MLP(LN(z))                :class:`Layer`
+Dosovitskiy, (4)     y = LN(z_0), then the answer head                     :meth:`VitModel.ask`
+===================  ============================================================================================
+
+**Looks** are the class token's rows of the last layer, one for each head: they multiplied the values that the answer is
+made of. They lack to 1 what the token gives to itself. The total is their mean over heads, as it is usually drawn. By
+then the layers before have mixed the patches, so the rows need not say what the answer rests on;
+:meth:`VitModel.rollout` multiplies all layers, and is derived.
+
+Deviations from the paper: the class token is the query; sine and cosine positions of both axes instead of learnt ones;
+a hidden width of twice the token's in the MLP; the answer head of :mod:`saccade.models.picture_query`.
+
+Axes: B examples, Q queries, D width of a token, N = 1 + h·w tokens, h and w cells.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from saccade.attention.class_token import ReadByHeads, SelfAttention, rolled_out
+from saccade.attention.given import grid_of
+from saccade.config import check_range
+from saccade.geometry import Size
+from saccade.models.base import Given, Raw
+from saccade.models.picture_query import AnswerHead, PictureQueryConfig, PictureQueryModel
+from saccade.models.ranges import MOST_STAGES, MOST_UNITS
+from saccade.trace import Look
+
+
+@dataclass(frozen=True)
+class VitConfig(PictureQueryConfig):
+    """Sizes of the transformer."""
+
+    depth: int = 3
+    """Stages of the small stack, whose last cells are the patches."""
+    width: int = 96
+    """Of a token."""
+    layers: int = 4
+    heads: int = 4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range(self, 1, MOST_UNITS, "width", "heads")
+        check_range(self, 1, MOST_STAGES, "layers")
+        if self.width % (4 * self.heads):
+            raise ValueError(
+                f"width: a multiple of 4 × heads, so that heads and positions share it; found {self.width} for "
+                f"{self.heads} heads"
+            )
+
+
+class Layer(nn.Module):
+    """Attention between tokens and a small network on each: (B,N,D) → (B,N,D)."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.before_attention, self.before_mlp = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attention = SelfAttention(width, heads)
+        self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """All tokens."""
+        return self.thought(tokens + self.attention(self.before_attention(tokens)))
+
+    def thought(self, tokens: Tensor) -> Tensor:
+        """The second half: (…,D) → (…,D)."""
+        changed: Tensor = tokens + self.mlp(self.before_mlp(tokens))
+        return changed
+
+
+class VitModel(PictureQueryModel):
+    """A transformer on the cells of a backbone; the query is its class token."""
+
+    Config = VitConfig
+    total = "mean"
+
+    def __init__(self, config: VitConfig) -> None:
+        super().__init__(config)
+        width, heads = config.width, config.heads
+        self.embed = nn.Conv2d(self.channels, width, 1)
+        self.from_query = nn.Linear(config.queries, width)
+        self.layers = nn.ModuleList(Layer(width, heads) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(width)
+        self.head = AnswerHead(width, config.answers, dropout=config.dropout)
+
+    @classmethod
+    def tiny(cls) -> Any:
+        """A size for tests."""
+        sizes = {"channels": 8, "depth": 2, "width": 16, "layers": 2, "heads": 2, "dropout": 0.0}
+        return VitConfig(queries=4, answers=3, **sizes)  # type: ignore[arg-type]
+
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+        """All layers; of the last one only what the class token reads."""
+        asked = self.asked(encoding, query)  # (B,Q)
+        cells = grid_of(encoding)  # (B, h, w)
+        tokens = self._tokens(encoding, asked)  # (B,N,D)
+        for layer in self._earlier:
+            tokens = layer(tokens)
+        given = None if attention is None else [self.given(attention, name, cells) for name in self.look_names]
+        last = self._last
+        read = last.attention.class_token(last.before_attention(tokens), (cells[1], cells[2]), given)
+        told = self.norm(last.thought(tokens[:, 0] + read.output))  # (B,D)
+        return {"logits": self.classified(told, asked), **_acts(self.look_names, read)}
+
+    @torch.no_grad()
+    def rollout(self, encoding: Tensor, query: Tensor) -> Tensor:
+        """Attention rollout from the class token to the patches: (B,h,w) of encodings (B,C,h,w), queries (B,)."""
+        tokens, shares = self._tokens(encoding, self.asked(encoding, query)), []
+        for layer in self._every:
+            shares.append(layer.attention.weights(layer.before_attention(tokens)).mean(1))  # (B,N,N)
+            tokens = layer(tokens)
+        return rolled_out(shares)[:, 0, 1:].unflatten(-1, grid_of(encoding)[1:])
+
+    @property
+    def look_names(self) -> tuple[str, ...]:
+        """The heads of the last layer."""
+        return tuple(f"head{number}" for number in range(1, self.config.heads + 1))
+
+    def looks(self, raw: Raw) -> tuple[Look, ...]:
+        """The class token's row of each head."""
+        frame = self.backbone.frames[self.look_name]
+        return tuple(
+            Look(name, "soft", "multiplier", raw[f"{name}.weights"], frame=frame, scores=raw[f"{name}.scores"])
+            for name in self.look_names
+        )
+
+    @property
+    def _every(self) -> Iterator[Layer]:
+        return (cast(Layer, layer) for layer in self.layers)
+
+    @property
+    def _earlier(self) -> Iterator[Layer]:
+        return itertools.islice(self._every, len(self.layers) - 1)
+
+    @property
+    def _last(self) -> Layer:
+        return cast(Layer, self.layers[-1])
+
+    def _tokens(self, encoding: Tensor, asked: Tensor) -> Tensor:
+        """Dosovitskiy, Eq. (1): (B,N,D)."""
+        embedded = self.embed(encoding)  # (B,D,h,w)
+        placed = embedded + positions(embedded.shape[1], (embedded.shape[2], embedded.shape[3]), embedded)
+        return torch.cat([self.from_query(asked).unsqueeze(1), placed.flatten(2).transpose(1, 2)], 1)
+
+
+def positions(width: int, grid: Size, like: Tensor) -> Tensor:
+    """Sines and cosines (D,h,w) of the rows and of the columns, a quarter of the width each; the type is ``like``'s."""
+    quarter = width // 4
+    rates = 100.0 ** -(torch.arange(quarter, device=like.device, dtype=torch.float32) / quarter)  # (D/4,)
+    waves = []
+    for axis, cells in enumerate(grid):
+        angles = rates[:, None] * torch.arange(cells, device=like.device, dtype=torch.float32)  # (D/4,cells)
+        both = torch.cat([angles.sin(), angles.cos()])  # (D/2,cells)
+        waves.append(both.unsqueeze(1 + (1 - axis)).expand(-1, *grid))  # (D/2,h,w)
+    return torch.cat(waves).to(like.dtype)
+
+
+def _acts(names: tuple[str, ...], read: ReadByHeads) -> Raw:
+    """The tensors of each head under the names of its look."""
+    raw: Raw = {}
+    for head, name in enumerate(names):
+        raw |= {
+            f"{name}.weights": read.weights[head],  # (B,h,w)
+            f"{name}.scores": read.scores[:, head],  # (B,h,w)
+            f"{name}.values": read.values[:, head],  # (B,d,h,w)
+            f"{name}.context": read.context[:, head],  # (B,d)
+        }
+    return raw
