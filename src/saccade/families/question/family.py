@@ -127,6 +127,10 @@ TABLES = {
         "Seo et al. 2016, Tables 1a and 1b, Figures 5 to 7: five attention systems on MREF, MDIST, MBG",
         "saccade.families.question.reproduction:reproduce",
     ),
+    "causal-benchmark": PaperTable(
+        "Leaderboard of maps: attention and attribution methods on scenes that are rendered again, with planted causes",
+        "saccade.families.question.board:reproduce",
+    ),
 }
 
 FAMILY = Family(

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from saccade.errors import DataError
 from saccade.families.question.scene_data import SceneBatch, SceneData
-from saccade.families.question.scene_twin_scores import twin_scores
+from saccade.families.question.scene_twin_scores import twin_scores, twins_at_once
 from saccade.families.question.sweeps import sweep_areas
 from saccade.geometry import Size
 from saccade.metrics import Interventions, accuracy_by_scale, causal_scores
@@ -34,8 +34,6 @@ SWEPT = 25
 """Questions whose pictures a CPU alters together for deletion and insertion."""
 TWINS = 100
 """Questions whose scenes are rendered again for scores of the maps; about 35 forward passes each."""
-TWINS_AT_ONCE = 25
-"""Of them together; what a model has seen of all their twins takes some 200 MB."""
 _TWIN_STEP = 3  # every third question is taken, so that there are many scenes: intervals count scenes
 _EDIT_STEP = 2  # of every second batch of them attention is edited
 ANSWER_SCORES = ("accuracy", "swapped_query", "accuracy_argmax_location")
@@ -136,7 +134,7 @@ def score_scenes(
         scores.join(part)
     wanted = min(twins, total)
     numbers = torch.arange(wanted) * max(1, min(_TWIN_STEP, total // max(wanted, 1)))  # (n,)
-    for part in side_by_side(twinned, enumerate(data.by_scene(numbers, TWINS_AT_ONCE)), threads):
+    for part in side_by_side(twinned, enumerate(data.by_scene(numbers, twins_at_once(data.device))), threads):
         scores.join(part)
     return scores
 

@@ -19,7 +19,15 @@ from saccade.metrics.maps.twins import TwinMaps, TwinScores, foreground
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import SeenPictures, distinct
 
-_ASKS = 500  # answers without maps that are asked for at once
+_ASKS = {"cpu": 500}  # answers without maps that are asked for at once
+_ASKS_ELSEWHERE = 10_000
+_AT_ONCE = {"cpu": 25}  # what a model has seen of all their twins takes some 200 MB
+_AT_ONCE_ELSEWHERE = 250
+
+
+def twins_at_once(device: torch.device) -> int:
+    """How many questions are scored together with all their twins; a GPU starves on few."""
+    return _AT_ONCE.get(device.type, _AT_ONCE_ELSEWHERE)
 
 
 def twin_scores(model: QueryModel, batch: SceneBatch, *, edits: bool = True) -> TwinScores:
@@ -77,7 +85,8 @@ def effects_on(model: QueryModel, twins: SceneTwins, recoloured: SeenPictures, b
     ways = torch.arange(twins.ways, device=obj.device)  # (K,)
     picture = (number[:, None] * twins.ways + ways).flatten()  # (Q·K,)
     query = twins.batch.query[question].repeat_interleave(twins.ways)  # (Q·K,)
-    parts = zip(torch.split(query, _ASKS), torch.split(picture, _ASKS))
+    at_once = _ASKS.get(query.device.type, _ASKS_ELSEWHERE)
+    parts = zip(torch.split(query, at_once), torch.split(picture, at_once))
     logits = torch.cat([recoloured.ask(*part)["logits"] for part in parts])  # (Q·K,A)
     after = before.new_zeros(*present.shape, twins.ways, before.shape[-1])  # (B,N,K,A)
     after[question, obj] = model.probabilities(logits).view(-1, twins.ways, before.shape[-1])

@@ -18,21 +18,21 @@ import torch
 from torch import Tensor
 
 from saccade.families.question.board.methods import OWN, maker
-from saccade.families.question.board.rows import Row, summarised
+from saccade.families.question.board.rows import ASKED, Row, summarised
 from saccade.families.question.scene_data import SceneBatch, SceneData
-from saccade.families.question.scene_twin_scores import coarsest_cell, effects_on
+from saccade.families.question.scene_twin_scores import coarsest_cell, effects_on, twins_at_once
 from saccade.families.question.scene_twins import SceneTwins
 from saccade.families.question.sweeps import sweep_areas
 from saccade.metrics.maps import baselines
 from saccade.metrics.maps.grids import Grids, grids_of
 from saccade.metrics.maps.localisation import iou, pointing, selectivity, true_positive_strength
+from saccade.metrics.maps.mass import total_variation
 from saccade.metrics.maps.scorer import can_exchange
 from saccade.metrics.maps.twins import TwinMaps, TwinTruth, about_model, about_scene, even_where_empty, foreground
+from saccade.metrics.maps.values import where_defined
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import SeenPictures, in_parts
 
-AT_ONCE = {"cpu": 25}
-_AT_ONCE_ELSEWHERE = 250
 SLOW = ("ig", "occlusion")
 """Methods of dozens of passes for each map: of every third batch."""
 _SLOW_STEP = 3
@@ -101,9 +101,8 @@ class Board:
         """Score the maps of ``count`` questions, or of fewer where there are not as many."""
         total = min(count, len(self.data) // _STEP)
         questions = torch.arange(total) * _STEP
-        at_once = AT_ONCE.get(self.data.device.type, _AT_ONCE_ELSEWHERE)
         done = 0
-        for number, numbers in enumerate(self.data.by_scene(questions, at_once)):
+        for number, numbers in enumerate(self.data.by_scene(questions, twins_at_once(self.data.device))):
             scene = _Scene(self.data.take(numbers), numbers, self.least)
             first, *_ = [self._entrant(scene, entrant, number) for entrant in self.entrants]
             self._rivals(scene, *first)
@@ -130,11 +129,15 @@ class Board:
         seen = SeenPictures(model, scene.twins.recoloured)
         effects = effects_on(model, scene.twins, seen, model.probabilities(logits))  # (B,N)
         own: TwinMaps | None = None
+        other_query = scene.pictures["other_question"][1]  # (B,)
+        other = in_parts(model, batch.images, other_query)["logits"].argmax(-1)  # (B,)
+        same = other == logits.argmax(-1)  # (B,): two questions, one answer
         for method in entrant.methods:
             if method in SLOW and number % _SLOW_STEP:
                 continue
             maps = scene.maps(maker(method, model))
             row = self._add(scene, (entrant.label, method, "map"), maps, effects, right)
+            row.values.add_values({ASKED: where_defined(_between_questions(maps), same)})
             if (len(row.values["deletion"]) if "deletion" in row.values else 0) < self.sweeps:
                 self._sweep(row, scene, model, maps, logits.argmax(-1))
             if method == OWN:
@@ -204,6 +207,11 @@ class Board:
             empty=empty,
         )
         return row
+
+
+def _between_questions(maps: TwinMaps) -> Tensor:
+    """TV (B,) of the maps of two questions about one scene."""
+    return total_variation(even_where_empty(maps.first), even_where_empty(maps.other_question))
 
 
 def _digits(scene: _Scene) -> TwinMaps:

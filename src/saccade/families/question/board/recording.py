@@ -6,7 +6,7 @@ import json
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from saccade.config import from_dict, to_dict
 from saccade.devices import pick_device
 from saccade.errors import DataError
 from saccade.families.question.board.entrants import DATA, entrants, planted_entrant
-from saccade.families.question.board.measuring import Board, Entrant
+from saccade.families.question.board.measuring import Board
+from saccade.families.question.board.methods import OWN
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.recorded import results_folder
 
@@ -72,7 +73,7 @@ def measure_board(
     sweeps: int = 0,
     split: str = "test",
     command: str = "",
-    only: Callable[[Entrant], Entrant | None] = lambda entrant: entrant,
+    own_only: bool = False,
     progress: Progress = lambda what, done, total: None,
 ) -> BoardRecord | None:
     """Score the maps of all models for a data set, or of the model with a planted cause; None where there is no model.
@@ -85,7 +86,7 @@ def measure_board(
         sweeps: questions for deletion and insertion.
         split: val or test.
         command: that is written down.
-        only: the entrant as it shall stand there, or None to leave it out.
+        own_only: the attention of models that have one, and no other method.
         progress: told what is scored, and how far it is.
     """
     started, on = time.monotonic(), pick_device(device)
@@ -100,10 +101,11 @@ def measure_board(
         found = list(entrants(name, runs, str(on)))
     else:
         found = [entrant for entrant in [planted_entrant(planted, runs, str(on))] if entrant is not None]
-    standing = [kept for entrant in found if (kept := only(entrant)) is not None]
-    if not standing:
+    if own_only:
+        found = [replace(entrant, methods=(OWN,)) for entrant in found if OWN in entrant.methods]
+    if not found:
         return None
-    board = Board(standing, data, sweeps=sweeps)
+    board = Board(found, data, sweeps=sweeps)
     board.measure(count, lambda done, total: progress(f"scoring maps on {name}", done, total))
     measured = board.record()
     return BoardRecord(

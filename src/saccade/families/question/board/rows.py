@@ -21,6 +21,8 @@ MODEL = ("cause_top", "cause_pairs", "misplaced", "off_objects")
 """About the model, by re-rendering."""
 SWEPT = ("deletion", "insertion")
 """About the model, by pixels that are blackened."""
+ASKED = "between_questions"
+"""How far the map goes from one question to another about the same scene, of those that have the same answer: TV."""
 LESS_IS_BETTER = ("misplaced", "off_objects", "deletion")
 COMPARED = ("map_follow", "map_turn", "map_specific", "cause_top", "cause_pairs", "misplaced")
 """Scores whose leader is told: a constant map leads in ``map_hold``, and a segmenter in ``off_objects``."""
