@@ -71,6 +71,7 @@ function actsOfLook(look, view, beats) {
       note: noteOf(look),
       look: look.name,
       role: look.role,
+      norm: look.norm,
       beat,
       map: look.weights && look.grid ? mapOf(look, step) : null,
       slots: look.slots ? slotsOf(look, step) : null,
