@@ -164,6 +164,10 @@ class EditScores:
         Values are 1, 0, or NaN where the edit is not possible. Nothing is told of right answers.
         """
         self._kept.keep(group=groups)
+        self.add_further(changed)
+
+    def add_further(self, changed: Mapping[str, Mapping[str, Tensor]]) -> None:
+        """What else changed in the answers of the batch that was added last, as in :meth:`add_changes`."""
         for looks, edits in changed.items():
             self._changed.setdefault(looks, Values()).add_values({name: each.double() for name, each in edits.items()})
 
