@@ -2,6 +2,7 @@
 
 python tools/rescore.py hattnet-mref hattnet-mdist --device cuda
 python tools/rescore.py --interventions 300
+python tools/rescore.py --cards
 
 For scores whose definition changed while the weights did not. The record in docs/results is the one with the same
 weights; how it was trained stays as it is. Run ``python tools/tables.py`` afterwards.
@@ -9,6 +10,7 @@ weights; how it was trained stays as it is. Run ``python tools/tables.py`` after
 With ``--interventions N`` only the scores of maps under intervention and of edited attention are measured, on N
 examples, and put beside the scores that are there. Without names that is done for every shipped model whose data is
 generated; a model that has no such scores, or whose data is not here, is told and left as it is. It can be repeated.
+``--cards`` measures nothing and writes the cards of all shipped models from their facts again.
 """
 
 from __future__ import annotations
@@ -115,9 +117,14 @@ def main() -> None:
     parser.add_argument("--interventions", type=int, metavar="N", help="only scores under intervention, on N examples")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--data", help="READER:PATH, for a model of pictures that do not ship")
+    parser.add_argument("--cards", action="store_true", help="write the cards again, and nothing else")
     options = parser.parse_args()
     if unknown := set(options.models) - set(shipped()):
         parser.error(f"no such model ships: {', '.join(sorted(unknown))}")
+    if options.cards:
+        for name in options.models or shipped():
+            write_text(ZOO / name / CARD, model_card(read_facts(ZOO / name)))
+        return
     if options.interventions is not None:
         for name in options.models or shipped():
             print(rescore_interventions(name, options.interventions, options.device, options.data), flush=True)
