@@ -72,7 +72,7 @@ def test_given_looks_are_marked_and_promise_nothing() -> None:
     trace = AttentionTrace(looks, meta={"model": "soft"})
     with pytest.raises(DataError, match="'edited': norm 'softmax' promises a sum of 1"):
         trace.validate()
-    marked = trace.mark_given(["edited"]).validate()
+    marked = trace.mark_given({"edited": trace.look("edited").weights}).validate()
     assert marked.meta == {"model": "soft", "given": ["edited"]}
     assert [look.norm for look in marked.looks] == ["softmax", "none"]
     assert torch.equal(marked.look("edited").weights, looks[1].weights)

@@ -170,6 +170,8 @@ def look(
         _of_fit(predictor.likeness is None, unlike, answered, several(predictor.reads.thing))
         if not calibrated:
             remark("confidences are not calibrated")
+        if premise := predictor.responder.premise(predictor.facts):
+            remark(f"'{predictor.name}' {premise}")
 
 
 def _wanted(paths: list[str], example: str | None) -> list[str]:

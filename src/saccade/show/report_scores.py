@@ -34,6 +34,7 @@ ASKS = {
     "misplaced": "which share of the map on objects lies on those without an effect on the answer",
     "edit_necessity": "no weight on the target: answers that change ÷ those that change when it leaves the picture",
     "edit_sufficiency": "weight on the target alone: answers that stay ÷ those that stay when all else is gone",
+    "edit_farthest": "how far the last look's weights can go, and the answer's probabilities stay within .01",
     "off_objects": "which share of the map lies on no object",
 }
 """Where a picture has no box, its diagonal is that of the picture."""
@@ -53,7 +54,7 @@ RIVALS = {
     "object_area": "objects ranked by their size",
     "random_cells": "as many cells elsewhere, drawn at random",
     "heaviest_cells": "as many cells elsewhere, the heaviest",
-    "grid_oracle": "the best map that weights on the model's grids can make: a bound of the share on the evidence",
+    "grid_oracle": "the map of the model's grids with the largest share on the evidence: a bound of that score alone",
 }
 """What is called ``_exact`` is the same to the pixel, not on the model's grids."""
 

@@ -32,6 +32,7 @@ from saccade.data.scenes.palette import COLOURS
 from saccade.data.tables.sampling import sample_rows, table_folder
 from saccade.errors import DataError
 from saccade.families.caption.data import CaptionBatch, CaptionData
+from saccade.families.caption.edits import EDITED, word_edits
 from saccade.families.caption.files import CaptionFiles
 from saccade.families.caption.scenes import DIGIT_WORDS, SIZE_WORDS
 from saccade.families.caption.vocabulary import Vocabulary
@@ -50,9 +51,10 @@ from saccade.metrics import (
 )
 from saccade.metrics.columns import Columns, Values
 from saccade.metrics.intervals import Interval
+from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.grids import grids_of
 from saccade.metrics.maps.scorer import MapScorer
-from saccade.metrics.summary import summarise
+from saccade.metrics.summary import summarise, without_nan
 from saccade.models.sat import SatModel
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
 
@@ -81,6 +83,8 @@ class CaptionScores:
     """Of content words, one map each; nothing where the truth of words is not known."""
     causal: Values = field(default_factory=Values)
     """One value for every digit that was recoloured."""
+    edits: EditScores = field(default_factory=EditScores)
+    """Of the attention to one word of each scene, edited; of fewer scenes."""
     columns: Columns = field(default_factory=Columns)
     """``recoloured``: the scene of each of these; for each kind of word, which maps are of its words."""
 
@@ -120,6 +124,8 @@ class CaptionScores:
             | ({EMPTY: sentences[EMPTY].n} if EMPTY in sentences else {}),
             keep_undefined=True,
         )
+        if len(self.edits):
+            found["interventions"] = without_nan(self.edits.interventions())
         if not self.is_scenes and (why := meteor_missing()) is not None:
             found["note"] = f"no METEOR 1.5: {why}"
         return found
@@ -179,6 +185,8 @@ def score_captions(
                 scores.exact.add_values({EMPTY: is_right[is_empty]})
             _add_words(scores, model, features, batch, data.vocabulary)
             _add_causal(scores, model, words, batch, say)
+            if done < EDITED:
+                scores.edits.join(word_edits(model, features, batch))
         done += len(batch)
         progress(done, total)
     return scores

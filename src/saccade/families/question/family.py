@@ -143,6 +143,7 @@ FAMILY = Family(
     task="saccade.families.question.task:QuestionTask",
     splits="saccade.families.question.splits",
     decode="saccade.families.labels:decode",
+    responder="saccade.families.question.responder:QuestionResponder",
     headline=("accuracy", "weighted_map"),
     options=("twins",),
     columns=(frozenset({"image", "query", "label"}), frozenset({"image", "query", "labels"})),

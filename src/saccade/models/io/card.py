@@ -51,6 +51,7 @@ def model_card(facts: ModelFacts) -> str:
         "",
         *_calibration(facts.calibration),
         *_inputs(facts.inputs),
+        *_premise(facts),
         "",
         "## Training",
         "",
@@ -87,6 +88,13 @@ def _takes_text(facts: ModelFacts) -> bool:
     """Whether it is asked in any words, as its family says; one that is not installed says nothing."""
     known = families().get(facts.family)
     return known is not None and bool(load_target(known.responder).asks(facts) == "text")
+
+
+def _premise(facts: ModelFacts) -> list[str]:
+    """What its questions take for granted, as its family says."""
+    known = families().get(facts.family)
+    told = "" if known is None else load_target(known.responder).premise(facts)
+    return [f"- it {told}"] if told else []
 
 
 def _sample_question(facts: ModelFacts) -> str:
