@@ -178,7 +178,7 @@ def test_a_temperature_is_kept_where_it_helps_answers_that_it_was_not_fitted_on(
     assert helpful_temperature(3 * logits, labels) == pytest.approx(3, rel=0.1)
     assert helpful_temperature(logits / 3, labels) == pytest.approx(1 / 3, rel=0.1)
     assert helpful_temperature(3 * logits[:3], labels[:3]) == 1.0  # too few to tell
-
+    assert helpful_temperature(logits, logits.argmax(1)) == 1.0  # all are right: no T is small enough
 
 
 def test_a_task_gives_one_question_of_each_scene(tmp_path: Path) -> None:

@@ -75,9 +75,11 @@ ORACLE = {word: columns_map(*columns) for word, columns in COLUMNS.items()}
 
 
 def scored(maps: dict[int, Tensor]) -> WordEvidence:
-    """"a dog runs on" of a bright picture, "a cat sleeps on" of a dark one."""
+    """ "a dog runs on" of a bright picture, "a cat sleeps on" of a dark one."""
     images = torch.stack([torch.full((3, SIDE, SIDE), shade) for shade in (0.9, 0.1)])
-    said = torch.tensor([[WORDS.number(word) for word in text.split()] + [0] for text in ("a dog runs on", "a cat sleeps on")])
+    said = torch.tensor(
+        [[WORDS.number(word) for word in text.split()] + [0] for text in ("a dog runs on", "a cat sleeps on")]
+    )
     scores = WordEvidence()
     add_words(scores, ReadsColumns(maps).eval(), images, said, torch.tensor([0, 1]), WORDS)
     return scores
