@@ -108,7 +108,7 @@ def likeness_of(model: AttentionModel, found: Measured, images: Tensor) -> tuple
 
 
 def calibration_of(found: Measured, data: str, test: Measured | None = None) -> Calibration | None:
-    """The temperature of held-out answers, 1 where none helps, with errors of ``test`` answers; None: nothing to tell."""
+    """The temperature of held-out answers, 1 where none helps, with errors of ``test`` answers; None: too few."""
     if found.logits is None or found.labels is None or len(found.labels) < FEWEST_ANSWERS or found.logits.dim() != 2:
         return None
     temperature = round(helpful_temperature(found.logits, found.labels), 4)

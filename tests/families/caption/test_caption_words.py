@@ -26,7 +26,7 @@ COLUMNS = {DOG: (0, 4), RUNS: (20, 24), CAT: (8, 12), SLEEPS: (32, 36)}
 
 
 class ReadsColumns(SatModel):
-    """log p of a content word is the mean brightness of its columns; it looks where ``maps`` says, by id of the word."""
+    """A content word has the mean brightness of its columns as log p; it looks where ``maps`` says, by id."""
 
     def __init__(self, maps: dict[int, Tensor]) -> None:
         super().__init__(
@@ -139,4 +139,5 @@ def test_evaluating_photographs_tells_word_evidence_of_a_sample(tmp_path: Path) 
     assert found.summary()["counts"].get("word_evidence_blur_raw", 0) <= 18
     assert told[-1][0] == told[-1][1]
     none = score_captions(model, data, beam=1, altered=0).summary()
-    assert "altered_pictures" not in none["counts"] and not none["baselines"]
+    assert "altered_pictures" not in none["counts"]
+    assert not none["baselines"]

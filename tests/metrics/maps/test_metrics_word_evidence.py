@@ -16,7 +16,8 @@ def test_the_top_tenth_is_a_tenth_and_holds_the_highest_pixels() -> None:
     maps = torch.arange(200.0).reshape(2, 10, 10)
     found = marked(maps)
     assert found.sum((1, 2)).tolist() == [10, 10]
-    assert bool(found[0, 9].all()) and not bool(found[0, :9].any())
+    assert bool(found[0, 9].all())
+    assert not bool(found[0, :9].any())
 
 
 def test_the_same_pixels_are_marked_in_every_constant_map() -> None:

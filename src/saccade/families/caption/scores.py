@@ -17,8 +17,9 @@ program is there. Of generated scenes, whose every object is known, also:
 Of photographs a sample of the captions is scored by :mod:`saccade.families.caption.word_scores`: do words rest on what
 their maps mark?
 
-Maps of scenes are those of the true sentence, given word by word, so that every content word of every scene has one. "nothing"
-is none, and in an empty scene there is nothing to recolour, so that empty scenes count in scores of sentences alone.
+Maps of scenes are those of the true sentence, given word by word, so that every content word of every scene has one.
+"nothing" is none, and in an empty scene there is nothing to recolour, so that empty scenes count in scores of sentences
+alone.
 """
 
 from __future__ import annotations

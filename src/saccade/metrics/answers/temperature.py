@@ -6,8 +6,8 @@ answers, and so the answer itself, stays as it is. Where several answers may hol
 A model that is calibrated already has T near 1 by chance, and such a T makes new answers worse as often as better. So
 :func:`helpful_temperature` asks whether T helps answers that it was not fitted on: they are cut into folds, and those
 of each fold are scaled by the T of the others. T is kept if the mean loss of these answers falls, by the 95 % interval
-of the paired difference, and their calibration error falls too. Otherwise it is 1. It is 1 as well where every answer is
-right, as then no T is small enough: these answers do not tell how sure a wrong one may be.
+of the paired difference, and their calibration error falls too. Otherwise it is 1. It is 1 as well where every
+answer is right, as then no T is small enough: these answers do not tell how sure a wrong one may be.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from saccade.metrics.intervals import mean_interval
 
 _RANGE = (0.05, 20.0)
 _STEPS = 60  # golden-section steps; each leaves 62 % of the range
-_INSIDE = 1.01  # nearer to an end of the range, the loss has no minimum within
+_ABOVE = 1.01  # nearer to the low end of the range, the loss has no minimum
 FOLDS = 5
 """In which :func:`helpful_temperature` cuts the answers."""
 
@@ -62,8 +62,7 @@ def helpful_temperature(logits: Tensor, labels: Tensor) -> float:
     gain = mean_interval(_losses(logits, labels) - _losses(scaled, labels), ends=None)
     helps = gain.low > 0 and error_of(scaled, labels) < error_of(logits, labels)
     found = fitted_temperature(logits, labels)
-    has_minimum = _RANGE[0] * _INSIDE < found < _RANGE[1] / _INSIDE
-    return found if helps and has_minimum else 1.0
+    return found if helps and found > _RANGE[0] * _ABOVE else 1.0
 
 
 def _losses(logits: Tensor, labels: Tensor) -> Tensor:

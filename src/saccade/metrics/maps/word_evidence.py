@@ -42,7 +42,7 @@ def marked(maps: Tensor, share: float = TOP) -> Tensor:
 
 
 def word_log_probabilities(logits: Tensor, words: Tensor) -> Tensor:
-    """log p (B,T) of each word (B,T) by its logits (B,T,V); 0 where there is none (-1)."""
+    """Log-probability (B,T) of each word (B,T) by its logits (B,T,V); 0 where there is none (-1)."""
     if logits.shape[:2] != words.shape:
         raise ShapeError("logits", f"{(*words.shape, 'V')}, a row for each word", logits.shape)
     found = logits.float().log_softmax(-1).gather(2, words.clamp(min=0)[..., None])[..., 0]  # (B,T)
