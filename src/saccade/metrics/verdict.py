@@ -82,7 +82,7 @@ def against_chance(maps: MapScorer) -> dict[str, Any]:
 
     Returns:
         ``says``, ``score`` (its name), ``value``, ``chance`` (name of the baseline), ``chance_value``, ``difference``
-        and its ``interval``.
+        and its ``interval``; ``blind_maps``: each of these maps with its ``value`` and the difference to it.
     """
     own = maps.total.values()
     for score in POINTING:
@@ -113,7 +113,14 @@ def against_chance(maps: MapScorer) -> dict[str, Any]:
         "chance_value": chance,
         "difference": found.mean,
         "interval": [found.low, found.high],
+        "blind_maps": {each: _beside(own[score], values, maps.groups) for each, values in held.items()},
     }
+
+
+def _beside(own: Tensor, blind: Tensor, pictures: Tensor) -> dict[str, Any]:
+    """One blind map (N,) beside the model's own (N,)."""
+    found = paired_difference(own, blind, pictures)
+    return {"value": mean_defined(blind).mean, "difference": found.mean, "interval": [found.low, found.high]}
 
 
 def joined(parts: Iterable[Mapping[str, Any]]) -> str:
