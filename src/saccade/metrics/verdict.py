@@ -82,7 +82,7 @@ def against_chance(maps: MapScorer) -> dict[str, Any]:
 
     Returns:
         ``says``, ``score`` (its name), ``value``, ``chance`` (name of the baseline), ``chance_value``, ``difference``
-        and its ``interval``; ``blind_maps``: each of these maps with its ``value`` and the difference to it.
+        and its ``interval``.
     """
     own = maps.total.values()
     for score in POINTING:
@@ -113,14 +113,19 @@ def against_chance(maps: MapScorer) -> dict[str, Any]:
         "chance_value": chance,
         "difference": found.mean,
         "interval": [found.low, found.high],
-        "blind_maps": {each: _beside(own[score], values, maps.groups) for each, values in held.items()},
     }
 
 
-def _beside(own: Tensor, blind: Tensor, pictures: Tensor) -> dict[str, Any]:
-    """One blind map (N,) beside the model's own (N,)."""
-    found = paired_difference(own, blind, pictures)
-    return {"value": mean_defined(blind).mean, "difference": found.mean, "interval": [found.low, found.high]}
+def beside_blind_maps(maps: MapScorer, score: str) -> dict[str, dict[str, Any]]:
+    """Every blind map: its ``value`` by ``score``, and how much more the model's maps have, with its interval."""
+    own, found = maps.total.values()[score], {}
+    for name in BLIND:
+        blind = maps.baselines[name].values().get(score) if name in maps.baselines else None
+        if blind is not None and not bool(blind.isnan().all()):
+            less = paired_difference(own, blind, maps.groups)
+            value = mean_defined(blind).mean
+            found[name] = {"value": value, "difference": less.mean, "interval": [less.low, less.high]}
+    return found
 
 
 def joined(parts: Iterable[Mapping[str, Any]]) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,7 +26,7 @@ from saccade.metrics.maps.baselines import seen_by_cells
 from saccade.metrics.maps.points import Clicks
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.summary import without_nan
-from saccade.metrics.verdict import against_chance, joined
+from saccade.metrics.verdict import against_chance, beside_blind_maps, joined
 from saccade.models.probe import HeadOnBackbone
 from saccade.models.probe_heads import LINEAR
 from saccade.probing.blind_maps import UsualPlaces, blind_maps
@@ -76,7 +77,11 @@ def with_evidence(probed: Probed, features: Features, model_of: HeadModel, tell:
     if probed.pictures.evidence is None:
         return probed
     rests = _rests_on(probed, model_of, tell).summary()
-    maps = {} if probed.kept.name == LINEAR else against_chance(_map_scores(probed, features, model_of))
+    maps: dict[str, Any] = {}
+    if probed.kept.name != LINEAR:
+        scores = _map_scores(probed, features, model_of)
+        maps = against_chance(scores)
+        maps |= {"blind_maps": beside_blind_maps(scores, maps["score"])} if maps else {}
     verdict = "; ".join(filter(None, (probed.verdict, joined([rests, maps]))))
     return replace(probed, rests_on=without_nan(rests), maps=without_nan(maps), verdict=verdict)
 

@@ -37,7 +37,7 @@ from saccade.probing.trials import (
     prior_trial,
     view_of,
 )
-from saccade.probing.verdict import Compared, choose, compare, sentence
+from saccade.probing.verdict import Compared, choose, compare, sentence, title_of
 
 
 class Kept(NamedTuple):
@@ -208,7 +208,9 @@ def probe(
     trials = {trial.name: trial for trial in simple}
     total = len(heads) * len(splits)
     for number, head in enumerate(heads):
-        told = partial(_tell_further, tell, number * len(splits), total)
+        what, before = f"training {title_of(head)}", number * len(splits)
+        tell(what, before, total)
+        told = partial(_tell_further, tell, what, before, total)
         trials[head] = head_trial(head, features, labels, answers, splits, plan, told, places, questions)
     rows = compare(trials, splits)
     name = keep or choose(rows)
@@ -236,8 +238,8 @@ def _details(probabilities: Tensor, labels: Tensor, classes: Sequence[str]) -> D
     return details_of(said, labels, confidence, probabilities.gather(1, labels[:, None])[:, 0], classes)
 
 
-def _tell_further(tell: Tell, before: int, total: int, done: int) -> None:
-    tell("rivals", before + done, total)
+def _tell_further(tell: Tell, what: str, before: int, total: int, done: int) -> None:
+    tell(what, before + done, total)
 
 
 def _kept(
