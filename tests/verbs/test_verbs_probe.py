@@ -176,7 +176,7 @@ def test_an_empty_folder_is_said_with_exit_code_2(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     done = run("--data", tmp_path / "photos", "--out", tmp_path / "out", *QUICK)
     assert done.exit_code == 2
-    assert "no folder of a class in it" in done.output
+    assert "is empty: there are no pictures to learn from" in done.output
 
 
 def test_too_many_classes_are_refused_by_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -412,3 +412,38 @@ def test_groups_of_questions_stay_together(tmp_path: Path) -> None:
         assert not train & val
         assert not train & test
     assert any("6 groups of pictures that belong together" in each for each in found.probed.remarks)
+
+
+# ---------------------------------------------------------------- what a path means
+
+
+def test_a_folder_is_known_by_what_lies_in_it(tmp_path: Path) -> None:
+    photos = write_squares(tmp_path / "squares", 30, planted=False).parent
+    table = photos / "table.csv"
+    table.rename(photos / "metadata.csv")
+    text = (photos / "metadata.csv").read_text("utf-8").replace("image,", "file_name,", 1)
+    (photos / "metadata.csv").write_text(text, "utf-8")
+    done = run("--data", photos, "--out", tmp_path / "out", "--heads", "soft", *QUICK)
+    assert done.exit_code == 0, done.output
+    assert f"{photos} is read as metadata:{photos}" in done.stderr.replace("\n", "")
+    bare = write_pictures(tmp_path / "bare", 6, ("only",)) / "only"
+    done = run("--data", bare, "--out", tmp_path / "other", *QUICK)
+    assert done.exit_code == 2
+    assert "holds files and no folders of classes" in done.stderr
+
+
+def test_a_path_that_is_not_there_is_called_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run("--data", "photo", "--out", "out", *QUICK)
+    assert done.exit_code == 2
+    assert "'photo': there is no such file or folder" in done.stderr
+
+
+def test_links_that_lead_nowhere_are_counted_and_the_rest_goes_on(tmp_path: Path) -> None:
+    photos = write_pictures(tmp_path / "photos", 24)
+    (photos / "self").symlink_to("self")
+    (photos / "gone").symlink_to("nowhere")
+    (photos / "red" / "back").symlink_to("..")
+    done = run("--data", photos, "--out", tmp_path / "out", "--heads", "soft", *QUICK)
+    assert done.exit_code == 0, done.output
+    assert "2 × link that leads nowhere (gone; self)" in " ".join(done.stderr.split())

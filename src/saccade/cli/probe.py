@@ -60,8 +60,11 @@ def probe(
     which has no network, it writes the head in place of a model.
     """
     from saccade.probing.trials import Plan
-    from saccade.verbs.probe import HEAD, PAGE, probe_pictures
+    from saccade.verbs.probe import HEAD, PAGE, as_reference, probe_pictures
 
+    reference = as_reference(data)
+    if reference != data and not quiet:
+        remark(f"{data} is read as {reference}")
     with stages(shown=not quiet and not json) as tell:
         written = probe_pictures(
             backbone,

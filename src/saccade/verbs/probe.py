@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -238,9 +239,14 @@ class _Maker:
 
 
 def as_reference(data: str) -> str:
-    """READER:PATH; a folder alone is taken as a folder of classes, a file by its ending."""
-    (reader,) = class_folders()
-    return f"{reader}:{data}" if Path(data).expanduser().is_dir() else recognised(data, data_entries())
+    """READER:PATH of a path alone, by what lies there; a folder comes before generated data of its name.
+
+    Raises:
+        DataError: nothing lies there that can be read.
+    """
+    known = data_entries()
+    is_path = Path(data).expanduser().is_dir() or (":" not in data and data not in known)
+    return recognised(f".{os.sep}{data}" if is_path and data == Path(data).name else data, known)
 
 
 def _prober(reference: str, *, asks: bool) -> tuple[Family, Probing]:
