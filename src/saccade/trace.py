@@ -164,7 +164,7 @@ class AttentionTrace(ShortRepr):
         if chosen.weights is None:
             if chosen.grid is None or chosen.frame is None:
                 raise ShapeError(f"crop '{chosen.name}'", "a grid and a frame", ())
-            to_pixels = to_pixels.to(chosen.frame.device)  # the canvas may lie elsewhere; a map lies where its look does
+            to_pixels = to_pixels.to(chosen.frame.device)  # a map lies where its look does
             return geometry.coverage(to_pixels, chosen.grid, size).float().expand(len(self), *size)
         return geometry.project(chosen.weights, to_pixels, size)
 

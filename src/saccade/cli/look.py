@@ -53,6 +53,9 @@ def look(
     cells: Annotated[
         bool, typer.Option("--cells", help="In a filmstrip, the model's cells as they are.", show_default="off")
     ] = False,
+    parquet: Annotated[
+        bool, typer.Option("--parquet", help="With --out, the table as looks.parquet too.", show_default="off")
+    ] = False,
     beam: Beam = None,
     captions: Annotated[
         int | None, typer.Option("--captions", help="Captions of each picture.", min=1, show_default="1")
@@ -131,6 +134,7 @@ def look(
         out=out,
         filmstrip=filmstrip,
         cells=cells,
+        parquet=parquet,
         batch_size=batch,
         on_bad=skip,
         beam=beam,

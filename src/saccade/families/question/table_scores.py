@@ -19,7 +19,7 @@ Where a mask or the object's box is known, answers are asked for again without i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -32,12 +32,12 @@ from saccade.families.question.sweeps import sweep_areas
 from saccade.families.question.table_data import TableBatch, TableData
 from saccade.families.question.task import right_answers
 from saccade.geometry import Size
-from saccade.metrics import blurred, distance, mean_defined, pointing, true_positive_strength, weighted_map
+from saccade.metrics import blurred, mean_defined, weighted_map
 from saccade.metrics.answers.details import details_of
 from saccade.metrics.columns import Columns, Values
 from saccade.metrics.evidence_swap import RestsOn, sampled
 from saccade.metrics.maps.grids import Grids, grids_of
-from saccade.metrics.maps.points import NEAR, at_points, diagonals, disc, exactly_at
+from saccade.metrics.maps.points import Clicks, at_points, exactly_at
 from saccade.metrics.maps.scorer import Baseline, MapScorer
 from saccade.metrics.summary import only_defined, summarise
 from saccade.metrics.verdict import verdict
@@ -310,7 +310,7 @@ def _other_query(batch: TableBatch) -> tuple[Tensor, Tensor]:
 def _add_maps(scores: TableScores, trace: AttentionTrace, batch: TableBatch, prior: TrainingPrior | None) -> None:
     """The total, every look, and every baseline, against the same evidence and the same clicks."""
     size = (batch.images.shape[-2], batch.images.shape[-1])
-    clicks = Clicks.of(batch, size)
+    clicks = Clicks.at(batch.point, batch.box, size)
     grids = grids_of(trace, size) or Grids.pixels(size)
     centre = (batch.box[:, :2] + batch.box[:, 2:]) / 2  # (B,2)
     places = {"box_centre": centre} | ({} if prior is None else {"part_prior": prior.points(batch.query, batch.box)})
@@ -326,42 +326,6 @@ def _add_maps(scores: TableScores, trace: AttentionTrace, batch: TableBatch, pri
 def _cell_at(points: Tensor, size: Size, frame: Tensor, cells: Size) -> Tensor:
     """The map (B,H,W) of the cell at each point (B,2)."""
     return at_points(points, frame, cells, size)
-
-
-@dataclass(frozen=True)
-class Clicks:
-    """One click for each map: how near it a map looks."""
-
-    points: Tensor
-    """(B,2) as (x, y); NaN where nothing was clicked."""
-    diagonal: Tensor
-    """(B,) of the object's box, in pixels."""
-    mask: Tensor
-    """(B,H,W) bool: what is near the click."""
-
-    @classmethod
-    def of(cls, batch: TableBatch, size: Size) -> Clicks:
-        """The clicks of a batch, on a network input of ``size``."""
-        diagonal = diagonals(batch.box, size)  # (B,)
-        return cls(batch.point, diagonal, disc(batch.point, NEAR * diagonal, size))
-
-    @property
-    def are_there(self) -> bool:
-        """Whether any example has one."""
-        return not bool(self.points.isnan().all())
-
-    def scores(self, maps: Tensor) -> dict[str, Tensor]:
-        """``pointing_at``, ``attention_near`` and ``distance`` (B,), see :mod:`saccade.metrics.maps.points`."""
-        return {
-            "pointing_at": pointing(maps, self.mask),
-            "attention_near": true_positive_strength(maps, self.mask),
-            "distance": distance(maps, self.points, self.diagonal),
-        }
-
-    def only(self, known: Tensor) -> Clicks:
-        """Those of the examples where ``known`` (B,) is True."""
-        points = torch.where(known[:, None], self.points, torch.nan)
-        return replace(self, points=points, mask=self.mask & known[:, None, None])
 
 
 def _add_sweeps(
