@@ -186,13 +186,12 @@ def _look(told: Mapping[str, Any], picture: geometry.Size, many: int) -> Look:
 
 def _picture(row: Mapping[str, Any]) -> Image.Image:
     """The picture of a row, read again; grey where it is gone."""
-    uri, _, member = row["source"].partition("#") if kind_of(row["source"]) is None else (row["source"], "", "")
+    shard, _, member = row["source"].partition("#")
+    is_shard = bool(member) and kind_of(shard) in ("tar", "parquet")
+    uri = shard if is_shard else row["source"]
+    part = Part(0, kind_of(uri) or "files", (Member(uri, "", ""),))
     try:
-        kind = kind_of(uri)
-        if kind is None:
-            raise DataError(f"{uri}: not known")
-        part = Part(0, kind, (Member(uri, "", ""),))
-        entry = next((each for each in entries_of(part) if not member or each.source == row["source"]), None)
+        entry = next((each for each in entries_of(part) if each.source == row["source"]), None)
         if entry is not None:
             return read_picture(entry.load()).image
     except DataError:

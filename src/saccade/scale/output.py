@@ -1,4 +1,4 @@
-"""The folder of a job: ``job.json`` says what was asked, each part is a Parquet file, ``looks.json`` that all are there.
+"""The folder of a job: ``job.json`` says what was asked, each part is a Parquet file, ``looks.json`` ends it.
 
 A part file is written whole or not at all, under a name that follows from what is asked and of which files. A part that
 is done twice overwrites itself with the same rows, so that nothing is lost and nothing is there twice. ``looks.json``

@@ -23,8 +23,9 @@ error          string: why there is no answer; null where there is one
 =============  ===========================================================================================
 
 A map lies on the whole picture. ``data`` is ``height · width`` numbers, float16, little-endian, row by row; times
-``scale`` they are the weights. The largest is 1, so that small weights keep their digits. Parquet compresses them (zstd).
-The metadata of each file has ``saccade``: JSON with the format, the version and the counts of its rows.
+``scale`` they are the weights. The largest is 1, so that small weights keep their digits. Parquet
+compresses them (zstd). The metadata of each file has ``saccade``: JSON with the format, the version and the counts of
+its rows.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def decode_map(told: Mapping[str, Any]) -> npt.NDArray[np.float32]:
     height, width, data = told["height"], told["width"], told["data"]
     if min(height, width) < 1 or height * width > MOST_PIXELS or len(data) != 2 * height * width:
         raise DataError(
-            f"map '{told['look']}': {height}×{width} values and {len(data)} bytes do not fit; write it again"
+            f"map '{told['look']}': {height}×{width} values and {len(data)} bytes do not fit together; look again"
         )
     values = np.frombuffer(data, dtype="<f2").reshape(height, width).astype(np.float32)
     return values * np.float32(told["scale"])
