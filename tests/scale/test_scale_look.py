@@ -20,6 +20,7 @@ from saccade.predict import load
 from saccade.scale import output, ray_engine, schema
 from saccade.scale.job import Job, Member, Part
 from saccade.scale.sources import parts_of
+from saccade.scale.worker import Worker, digest_of
 from tiny_models import save_tiny
 
 
@@ -283,6 +284,23 @@ def test_a_part_that_another_machine_wrote_elsewhere_is_missed(tmp_path: Path) -
     with pytest.raises(OutputError, match="a folder that all machines share"):
         output.finish(folder, job, [part], [output.Receipt(0, 1)], 1.0)
     assert not folder.has("looks.json")
+
+
+def test_a_part_that_ends_its_worker_again_and_again_is_given_up(model: str, pictures: Path, tmp_path: Path) -> None:
+    """As one does that needs more memory than there is: the kernel kills the worker, Ray starts another."""
+    (part,) = parts_of([pictures], 100)
+    job, out = Job(model, digest_of(model), "1"), tmp_path / "out"
+    folder = output.Folder(str(out))
+    output.begin(folder, job, [part], resume=False)
+    options = {"batch": 4, "device": "cpu", "counts_tries": True}
+    for tries in range(1, 6):
+        assert output.begin_try(folder, part.file(job)) == tries  # and then the worker is gone
+    with Worker(job, str(out), **options) as worker:
+        assert "ended its worker 5 times" in worker.do(part).failed
+        assert "a smaller --batch than 4" in worker.do(part).failed
+        output.begin(folder, job, [part], resume=True)  # the user tries again
+        assert worker.do(part).rows == 7
+    assert not list(out.glob("trying-*"))
 
 
 # ---------------------------------------------------------------- what is asked for wrongly

@@ -21,6 +21,8 @@ from saccade.scale.schema import FORMAT, SCHEMA_VERSION, arrow_schema, pyarrow, 
 from saccade.scale.stores import Folder
 
 JOB, DONE, _LOCK = "job.json", "looks.json", ".lock"
+_TRYING = "trying-"
+"""What the note of a part that was begun is called, before the name of its file."""
 _GROUP = 256  # rows in a row group; these are in memory
 _ERRORS_TOLD = 5
 
@@ -95,6 +97,20 @@ def _groups(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
         yield held
 
 
+def begin_try(folder: Folder, name: str) -> int:
+    """Note that the part whose file is ``name`` is begun; how often it was, this time included."""
+    note = f"{_TRYING}{name}"
+    before = folder.read(note) if folder.has(note) else b"0"
+    tries = int(before) + 1 if before.isdigit() else 1
+    folder.write(note, str(tries).encode())
+    return tries
+
+
+def end_tries(folder: Folder, name: str) -> None:
+    """The part is done."""
+    folder.remove(f"{_TRYING}{name}")
+
+
 def part_counts(folder: Folder, name: str) -> tuple[int, int]:
     """Rows and errors of a part file, from its footer."""
     arrow, parquet = pyarrow()
@@ -126,6 +142,9 @@ def begin(folder: Folder, job: Job, parts: Sequence[Part], *, resume: bool) -> l
     Raises:
         OutputError: the folder holds something and ``resume`` is off; or what it holds is of another job.
     """
+    for name in folder.names():
+        if name.startswith(_TRYING):  # a new start, a new count
+            folder.remove(name)
     names = [name for name in folder.names() if name != _LOCK]
     told = {"format": FORMAT, **job.told(), "parts": len(parts)}
     if not names:

@@ -2,8 +2,8 @@
 
 Only the names of files travel: an actor reads, decodes, asks and writes, and returns a receipt. So no picture and no
 map goes through Ray's object store, pictures of mixed sizes need no common tensor type, and one bad picture is a row
-with an error. An actor that dies is started again, and its part with it; the file of a part has one name, so that a
-second try overwrites nothing but itself.
+with an error. Ray starts an actor that died again, and its part with it, for ever; the worker counts the tries of
+a part and gives up. The file of a part has one name, so that a second try overwrites nothing but itself.
 
 Ray can keep a checkpoint of a pipeline itself (``DataContext.checkpoint_config``): it notes the id of every row that
 was written, and holds all ids in memory when it resumes. Here the part files say the same with one name for a thousand
@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import socket
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -25,8 +26,8 @@ from saccade.scale.output import Receipt
 
 OLDEST = (2, 51)
 """The first version in which actor pools are given as ``compute=ActorPoolStrategy(...)`` and nothing else."""
-TRIES = 4
-"""How often a part is tried again whose actor died: lost machines are common, a part that kills its actor is not."""
+_ANSWER_SECONDS = 10.0
+"""For a cluster to answer at all; Ray itself would try for minutes."""
 _BLOCKS = 10_000
 
 
@@ -67,7 +68,6 @@ def run_on_ray(
             batch_size=1,
             batch_format="numpy",
             compute=ray.data.ActorPoolStrategy(min_size=1, max_size=many, initial_size=many),
-            ray_remote_args_fn=_tried_again,
             **share,
         )
         try:
@@ -76,12 +76,7 @@ def run_on_ray(
         except SaccadeError:
             raise
         except ray.exceptions.RayError as error:
-            raise _in_one_line(ray, error) from error
-
-
-def _tried_again() -> dict[str, int]:
-    """An actor may be started as often as machines are lost, a part be tried a few times."""
-    return {"max_restarts": -1, "max_task_retries": TRIES}
+            raise _in_one_line(error) from error
 
 
 class Looker:
@@ -93,7 +88,7 @@ class Looker:
         self._failed = ""
         self._worker: Worker | None = None
         try:
-            self._worker = Worker(job, out, batch=batch, device=device, decoders=1)
+            self._worker = Worker(job, out, batch=batch, device=device, decoders=1, counts_tries=True)
         except SaccadeError as error:  # told with the first part: an actor that cannot start would be started for ever
             self._failed = str(error)
 
@@ -137,20 +132,36 @@ def _cluster(ray: Any, address: str | None) -> Iterator[None]:
             raise ConfigError(f"--address {address}: this process is connected to a cluster already; leave it out")
         yield
         return
+    _check_answers(address)
     logging.getLogger("ray").setLevel(logging.ERROR)
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=True)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError, OSError) as error:
-        reason = " ".join(str(error).split())[:160]
-        raise ConfigError(
-            f"no Ray cluster at '{address or os.environ.get('RAY_ADDRESS', 'this machine')}' ({reason}); start one "
-            "with 'ray start --head', or leave --address out to use this machine alone"
-        ) from error
+        raise _no_cluster(address, str(error)) from error
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _check_answers(address: str | None) -> None:
+    """Refuse an address at which nobody listens."""
+    host, _, port = (address or "auto").rpartition("/")[2].rpartition(":")
+    if not port.isdigit():
+        return  # auto and the like: Ray looks for it
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise _no_cluster(address, str(error)) from error
+
+
+def _no_cluster(address: str | None, reason: str) -> ConfigError:
+    place = address or os.environ.get("RAY_ADDRESS", "this machine")
+    return ConfigError(
+        f"no Ray cluster at '{place}' ({' '.join(reason.split())[:160]}); start one with 'ray start --head', or leave "
+        "--address out to use this machine alone"
+    )
 
 
 def _resources(ray: Any, device: str, actors: int | None) -> tuple[dict[str, float], int, str]:
@@ -172,17 +183,9 @@ def _resources(ray: Any, device: str, actors: int | None) -> tuple[dict[str, flo
     return {"num_gpus": 1} if on_gpu else {"num_cpus": 1}, many, "cuda" if on_gpu else "cpu"
 
 
-def _in_one_line(ray: Any, error: Exception) -> ConfigError:
+def _in_one_line(error: Exception) -> ConfigError:
     """What Ray raised, in words; the parts that are done stay."""
-    texts: list[str] = []
-    cause: BaseException | None = error
-    while cause is not None and len(texts) < 8:
-        texts.append(str(cause))
-        cause = cause.__cause__
-    said = " ".join(" ".join(texts).split())
-    lower = said.lower()
-    if "out of memory" in lower or "outofmemory" in lower or "memory pressure" in lower or "oom" in lower.split():
-        why = "an actor ran out of memory; take a smaller --batch, fewer --actors, or machines with more memory"
-    else:
-        why = f"a part failed {TRIES + 1} times, as its actor died ({said[:200]})"
-    return ConfigError(f"{why}; what is done stays, --resume goes on")
+    said = " ".join(str(error).split())
+    return ConfigError(
+        f"Ray ended the job ({type(error).__name__}: {said[:200]}); what is done stays, --resume goes on"
+    )

@@ -154,6 +154,15 @@ class Folder:
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
             raise OutputError(f"cannot write {self.where}/{name}: {reason}") from error
 
+    def remove(self, name: str) -> None:
+        """Remove a file; it may be gone."""
+        if not self._is_remote:
+            with writing(self.path):
+                (self.path / name).unlink(missing_ok=True)
+        elif self.has(name):
+            with reached(self.where):
+                self._system.rm_file(f"{self._root}/{name}")
+
     def read(self, name: str) -> bytes:
         """The bytes of a file."""
         return read_file(f"{self.where}/{name}", most=1 << 40)
