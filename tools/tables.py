@@ -23,6 +23,9 @@ from saccade.families.classify.reproduction.zoom_table import LEGEND as ZOOM_LEG
 from saccade.families.classify.reproduction.zoom_table import ZoomTable
 from saccade.families.multiset.reproduction.table1 import LEGEND as MULTISET_LEGEND
 from saccade.families.multiset.reproduction.table1 import MultisetTable
+from saccade.families.question.board.recording import recorded_boards
+from saccade.families.question.board.tables import LEGEND as BOARD_LEGEND
+from saccade.families.question.board.tables import board_tables, parts_table
 from saccade.families.question.reproduction.ablations import ablation_table, penalty_curve, penalty_table
 from saccade.families.question.reproduction.projections import ProjectionStudy, projection_table
 from saccade.families.question.reproduction.readings import reading_table, recorded_readings
@@ -102,6 +105,13 @@ def birds() -> str:
         note = "One grid: 14×14 cells. The map of hattnet-ctx is a product of three grids: these are no bounds for it."
         tables.append(PlainTable(f"{title}, %, n = {n} questions, one seed", columns, rows, note))
     return titled(*tables)
+
+
+def board() -> str:
+    """The leaderboard of maps: about the scene, about the model, right and wrong answers, planted causes, birds."""
+    birds_parts = parts_table(recorded_runs(RESULTS))
+    tables = board_tables(recorded_boards(RESULTS))
+    return titled(*tables, *([] if birds_parts is None else [birds_parts])) + f"\n{BOARD_LEGEND}\n"
 
 
 def captions() -> str:
@@ -294,6 +304,7 @@ TABLES = {
     "runs": runs,
     "projections": projections,
     "readings": readings,
+    "board": board,
     "coverage": coverage,
     "variants": variants,
     "settings": settings,

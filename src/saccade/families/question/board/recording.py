@@ -15,7 +15,7 @@ import torch
 from saccade.atomic import make_folder, write_json
 from saccade.config import from_dict, to_dict
 from saccade.devices import pick_device
-from saccade.errors import DataError
+from saccade.errors import ConfigError, DataError
 from saccade.families.question.board.entrants import DATA, entrants, planted_entrant
 from saccade.families.question.board.measuring import Board
 from saccade.families.question.board.methods import OWN
@@ -134,7 +134,7 @@ def recorded_boards(folder: Path | None = None) -> list[BoardRecord]:
     for file in sorted(((folder or results_folder()) / FOLDER).glob("*.json")):
         try:
             found.append(from_dict(BoardRecord, json.loads(file.read_text(encoding="utf-8")), where=str(file)))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, ConfigError) as error:
             raise DataError(f"{file}: no board of maps ({error}); measure it again with tools/board.py") from error
     return found
 

@@ -52,7 +52,8 @@ class Row:
 
     def of(self, score: str) -> Tensor:
         """The values (N,) of a score, NaN where it is undefined or was not measured."""
-        values, count = self.values[score], len(self.columns["question"])
+        count = len(self.columns["question"])
+        values = self.values[score] if score in self.values else torch.zeros(0, dtype=torch.float64)
         return torch.cat([values, values.new_full((count - len(values),), torch.nan)])
 
     def summary(self) -> dict[str, Any]:

@@ -1,0 +1,233 @@
+"""The leaderboard of maps: models whose truth is known beforehand, rows by hand, records and tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from saccade.data.scenes.palette import COLOURS, rgb
+from saccade.errors import ConfigError, DataError
+from saccade.families.question.board.measuring import Board, Entrant
+from saccade.families.question.board.methods import METHODS, OWN, ROLLOUT, maker
+from saccade.families.question.board.recording import BoardRecord, recorded_boards, write_board
+from saccade.families.question.board.rows import Row, summarised
+from saccade.families.question.board.tables import about_model, about_scene, board_tables, by_answer, planted_table
+from saccade.families.question.scene_data import SceneData, SceneDataConfig
+from saccade.models.base import QueryModel, Raw
+from saccade.models.film import FilmModel
+from saccade.models.hattnet import HAttNetModel
+from saccade.models.picture_query import PictureQueryConfig
+from saccade.models.soft import SoftConfig, SoftModel
+from saccade.models.vit import VitConfig, VitModel
+from saccade.trace import Look
+
+N = 30
+PALETTE = rgb(torch.arange(len(COLOURS)), torch.zeros(len(COLOURS), dtype=torch.int64)).float() / 255  # (5,3)
+
+
+class CornerReader(QueryModel):
+    """Answers the colour of the picture's corner, and shows a map of the whole picture."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.anchor = nn.Parameter(torch.zeros(1))
+
+    def encode(self, images: Tensor) -> Tensor:
+        return images
+
+    def ask(self, encoding: Tensor, query: Tensor) -> Raw:
+        seen = encoding[:, :, 0, 0]  # (B,3)
+        logits = 50 * (2 * seen @ PALETTE.T - PALETTE.square().sum(1))  # (B,5): the nearest colour
+        return {"logits": logits, "cell.weights": torch.full((len(query), 5, 5), 0.04)}
+
+    def looks(self, raw: Raw) -> tuple[Look, ...]:
+        frame = torch.tensor([[20.0, 0.0, 0.0], [0.0, 20.0, 0.0]], dtype=torch.float64)
+        return (Look("cell", "soft", "multiplier", raw["cell.weights"], norm="softmax", frame=frame),)
+
+
+def measured(planted: str, entrants: list[Entrant], count: int = N) -> Board:
+    board = Board(entrants, SceneData(SceneDataConfig(glyphs="pack", planted=planted), "test"))
+    board.measure(count)
+    return board
+
+
+def entrant(model: QueryModel, *methods: str, label: str = "model") -> Entrant:
+    return Entrant(label, model.eval(), methods, {"from": "a test"})
+
+
+def as_record(board: Board, planted: str = "none") -> BoardRecord:
+    return BoardRecord(
+        data="mref",
+        planted=planted,
+        split="test",
+        n=N,
+        seed=0,
+        glyphs="pack",
+        backgrounds="black",
+        machine="a test",
+        command="none",
+        seconds=1.0,
+        **board.record(),
+    )
+
+
+@pytest.fixture(scope="module")
+def corner() -> BoardRecord:
+    return as_record(measured("corner", [entrant(CornerReader(), OWN, "gradxinput")]), "corner")
+
+
+def scores(record: BoardRecord, model: str, method: str) -> dict[str, float]:
+    row = record.row(model, method)
+    assert row is not None
+    return row["scores"]
+
+
+def test_on_a_planted_cause_the_digit_asked_for_loses_and_the_cause_wins(corner: BoardRecord) -> None:
+    target, cause = (scores(corner, "no model", name) for name in ("the digit asked for", "the planted cause"))
+    assert (target["cause_top"], target["misplaced"]) == (0.0, 1.0)
+    assert (cause["cause_top"], cause["cause_pairs"], cause["misplaced"]) == (1.0, 1.0, 0.0)
+    one = pytest.approx(1.0, abs=1e-5)
+    assert (target["map_follow"], target["map_turn"]) == (one, one)  # and about the scene it is the other way round
+    assert (cause["map_follow"], cause["map_turn"]) == (0.0, 0.0)
+
+
+def test_gradients_of_what_reads_the_corner_lie_there(corner: BoardRecord) -> None:
+    found = scores(corner, "model", "gradxinput")
+    assert found["cause_top"] == 1.0
+    assert found["misplaced"] == 0.0
+    assert corner.models["model"]["accuracy"] == 1.0
+
+
+def test_rivals_that_know_nothing_are_at_chance(corner: BoardRecord) -> None:
+    for method in ("uniform", "centre", "frozen noise"):
+        found = scores(corner, "no model", method)
+        assert found["map_follow"] == pytest.approx(0, abs=1e-6)
+        assert found["map_turn"] == pytest.approx(0, abs=1e-6)
+        assert (found["map_specific"], found["map_hold"]) == (0.5, pytest.approx(1.0))
+    noise = scores(corner, "no model", "noise")
+    assert abs(noise["map_follow"]) < 0.01
+    assert abs(noise["map_turn"]) < 0.01
+    assert 0.3 < noise["map_specific"] < 0.7
+    assert scores(corner, "no model", "all digits")["map_turn"] == 0.0
+
+
+def test_weights_that_nothing_has_taught_are_at_chance() -> None:
+    torch.manual_seed(0)
+    record = as_record(measured("none", [entrant(SoftModel(SoftConfig(channels=8)), OWN)], 24))
+    found = scores(record, "model", OWN)
+    assert abs(found["map_follow"]) < 0.02
+    assert abs(found["map_turn"]) < 0.02
+    assert scores(record, "no model", "the digit asked for")["map_follow"] == pytest.approx(1.0, abs=1e-5)
+
+
+def test_maps_of_every_method_on_every_kind_of_model() -> None:
+    torch.manual_seed(0)
+    images, query = torch.rand(3, 3, 100, 100), torch.tensor([1, 1, 7])
+    small = {"channels": 8, "dropout": 0.0}
+    models: list[QueryModel] = [
+        SoftModel(SoftConfig(**small)),
+        FilmModel(PictureQueryConfig(**small)),
+        HAttNetModel(HAttNetModel.Config(**small)),
+        VitModel(VitConfig(**small, width=16, heads=2, layers=2)),
+    ]
+    for model in models:
+        model.eval()
+        for method in METHODS:
+            if method == "occlusion" or (method == ROLLOUT and not isinstance(model, VitModel)):
+                continue
+            made = maker(method, model)(images, query)
+            assert made.shape == (3, 100, 100), method
+            assert made.isfinite().all()
+            assert (made >= 0).all()
+            assert not made.requires_grad
+            again = maker(method, model)(images[1:], query[1:])
+            torch.testing.assert_close(made[1:], again, atol=1e-5, rtol=1e-3)  # no picture knows of another
+    with pytest.raises(ConfigError, match="has none"):
+        maker(ROLLOUT, models[0])
+    with pytest.raises(ConfigError, match="no method 'own2'"):
+        maker("own2", models[0])
+
+
+# ---------------------------------------------------------------- rows
+
+
+def filled(name: str, values: Tensor, right: Tensor | None = None, start: int = 0) -> Row:
+    row = Row(name, "own", "map")
+    numbers = torch.arange(start, start + len(values))
+    is_right = torch.ones(len(values), dtype=torch.bool) if right is None else right
+    row.add(
+        {"map_turn": values, "misplaced": 1 - values},
+        question=numbers,
+        scene=numbers // 2,
+        right=is_right,
+        empty=torch.zeros(len(values), dtype=torch.bool),
+    )
+    return row
+
+
+def test_halves_and_right_answers_by_hand() -> None:
+    """Eight questions, two a scene: halves are the scenes 0, 2 and 1, 3; the last three answers are wrong."""
+    values = torch.tensor([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8])
+    told = filled("a", values, torch.arange(8) < 5).summary()
+    parts = {name: part["map_turn"] for name, part in told["parts"].items()}
+    assert parts == pytest.approx({"first_half": 0.35, "second_half": 0.55, "right": 0.3, "wrong": 0.7})
+    assert (told["parts"]["wrong"]["n"], told["scenes"], told["n"]) == (3, 4, 8)
+
+
+def test_the_leader_is_compared_on_the_questions_that_both_have() -> None:
+    torch.manual_seed(0)
+    best = 0.8 + 0.1 * torch.rand(40)
+    rows = [filled("best", best), filled("same", best[10:] - 1e-3 * torch.rand(30).sub(0.5), start=10)]
+    rows += [filled("worse", best - 0.3 + 0.1 * torch.rand(40)), filled("worst", torch.rand(40) * 0.2)]
+    told = summarised(rows)
+    found = told["comparisons"]["map_turn"]
+    assert found["leader"] in ("best: own", "same: own")
+    others = {each["row"]: each for each in found["others"]}
+    assert others["worse: own"]["p_holm"] < 1e-6
+    assert others["worse: own"]["difference"] > 0.2
+    assert all(each["p_holm"] >= each["p"] for each in others.values())
+    assert told["comparisons"]["misplaced"]["leader"] == found["leader"]  # less is better there
+    assert told["kendall_tau"]["map_turn"] > 0.6
+
+
+def test_swept_values_of_fewer_questions_are_no_others() -> None:
+    row = filled("a", torch.arange(4.0))
+    row.values.add_values({"deletion": torch.tensor([0.5, 0.75])})
+    assert row.of("deletion")[:2].tolist() == [0.5, 0.75]
+    assert all(math.isnan(value) for value in row.of("deletion")[2:].tolist())
+
+
+# ---------------------------------------------------------------- records and tables
+
+
+def test_a_record_is_read_as_it_was_written(corner: BoardRecord, tmp_path: Path) -> None:
+    path = write_board(corner, tmp_path / "board")
+    assert path.name == "mref-corner.json"
+    (again,) = recorded_boards(tmp_path)
+    assert again.name == "mref-corner"
+    assert scores(again, "no model", "the planted cause") == pytest.approx(
+        scores(corner, "no model", "the planted cause")
+    )
+    path.write_text(json.dumps({"data": "mref"}))
+    with pytest.raises(DataError, match="no board of maps"):
+        recorded_boards(tmp_path)
+
+
+def test_tables_keep_the_two_questions_apart(corner: BoardRecord) -> None:
+    plain = dataclasses.replace(corner, planted="none")
+    scene, model = about_scene(plain), about_model(plain)
+    assert scene.columns[2:6] == ["follow", "turn", "specific", "hold"]
+    assert model.columns[2:5] == ["top cause", "pairs", "misplaced ↓"]
+    assert not set(scene.columns[2:-1]) & set(model.columns[2:-1])
+    assert "Grad-CAM" not in model.note  # no such row here
+    assert len(by_answer(plain).rows) == 2
+    planted = planted_table([corner])
+    told = {row[2]: row[3] for row in planted.rows}
+    assert (told["the digit asked for"], told["the planted cause"]) == ("0.0", "100.0")
+    assert [table.title.split(",")[0] for table in board_tables([plain, corner])][-1].startswith("planted causes")

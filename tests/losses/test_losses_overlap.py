@@ -1,0 +1,85 @@
+"""The loss of maps that different questions about one picture share: by hand, beside TV, and through models."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from saccade.errors import ConfigError, ShapeError
+from saccade.families.question.losses import CrossEntropy, Default
+from saccade.families.question.scene_task import SceneTask
+from saccade.losses.overlap import overlap_loss
+from saccade.metrics.maps.mass import total_variation
+from saccade.models.hattnet import HAttNetModel
+from saccade.models.soft import SoftModel
+from saccade.tasks.evidence_term import OverlapTerm
+
+
+def test_by_hand() -> None:
+    """Shares (1, 0), (¼, ¾) and (0, 1): minima ¼, 0 and ¾, so ⅓ in the mean; a second picture without overlap."""
+    maps = torch.tensor([[[2.0, 0.0]], [[1.0, 3.0]], [[0.0, 5.0]]])
+    assert float(overlap_loss(maps, 3)) == pytest.approx(1 / 3)
+    apart = torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]])
+    assert float(overlap_loss(apart, 2)) == 0
+    assert float(overlap_loss(torch.cat([apart, apart[:1], apart[:1]]), 2)) == pytest.approx(0.5)
+    assert float(overlap_loss(torch.zeros(2, 1, 2), 2)) == 0
+    with pytest.raises(ConfigError, match="at least 2 questions"):
+        overlap_loss(apart, 1)
+    with pytest.raises(ShapeError, match="maps"):
+        overlap_loss(maps, 2)
+
+
+def test_it_is_what_total_variation_leaves() -> None:
+    torch.manual_seed(0)
+    one, other = torch.rand(1, 5, 7), torch.rand(1, 5, 7)
+    wanted = 1 - total_variation(one, other)
+    assert float(overlap_loss(torch.cat([one, other]), 2)) == pytest.approx(float(wanted), abs=1e-5)
+
+
+def test_the_smaller_weight_is_pushed() -> None:
+    scores = torch.tensor([[2.0, 0.0], [0.0, 2.0]], requires_grad=True)
+    overlap_loss(scores.softmax(-1).unsqueeze(1), 2).backward()
+    assert scores.grad is not None
+    assert scores.grad[0, 0] < 0 < scores.grad[0, 1]
+    assert scores.grad[1, 1] < 0 < scores.grad[1, 0]
+
+
+@pytest.mark.parametrize("kind", [SoftModel, HAttNetModel])
+def test_of_a_model_it_reads_the_total_map(kind: type) -> None:
+    """One look on its cells; a product of gates on pixels, as the trace lays it."""
+    torch.manual_seed(0)
+    model = kind(kind.tiny()).eval()
+    images = kind.example_batch(1, 0)[0]["images"][:1]
+    size = (images.shape[-2], images.shape[-1])
+    raw = model.forward_raw(images, torch.tensor([0, 2]), asks=2)
+    found = OverlapTerm()(model, raw, size, 2)
+    trace = model.wrap(raw, size).trace
+    maps = trace.image_map("total") if kind is HAttNetModel else trace.looks[0].weights
+    assert maps is not None
+    assert float(found.detach()) == pytest.approx(float(1 - total_variation(*maps.detach().split(1))), abs=1e-4)
+    assert found.requires_grad
+
+
+def task(**data: object) -> SceneTask:
+    settings = {"name": "mref", "glyphs": "pack", **data}
+    return SceneTask(model="soft", model_config={"channels": 4, "hidden": 4}, data=settings)
+
+
+def test_a_phase_pays_for_it() -> None:
+    chosen = task(asks=2)
+    batch = chosen.batch(chosen.split("train"), torch.arange(4), 0)
+    raw = chosen.model.train().forward_raw(**chosen.inputs(batch))
+    without, priced = (chosen.loss(raw, batch, Default(overlap_weight=weight)) for weight in (0.0, 3.0))
+    assert "overlap" not in without
+    assert float(priced["loss"].detach()) == pytest.approx(float((without["loss"] + 3 * priced["overlap"]).detach()))
+
+
+def test_where_each_picture_is_asked_once_it_is_refused() -> None:
+    for loss in (Default(overlap_weight=1.0), CrossEntropy(overlap_weight=1.0)):
+        with pytest.raises(ConfigError, match="of 2 or more"):
+            task(asks=1).checked_loss(loss, "default")
+        with pytest.raises(ConfigError, match="of 2 or more"):
+            task(asks=2, protocol="authors").checked_loss(loss, "default")
+        assert task(asks=2).checked_loss(loss, "default") == loss
+    with pytest.raises(ValueError, match="overlap_weight"):
+        Default(overlap_weight=-1.0)

@@ -1,0 +1,79 @@
+"""The small transformer: its class token is the query, looks are rows that multiplied values, rollout is derived."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from saccade.attention.class_token import SelfAttention, rolled_out
+from saccade.models.vit import VitConfig, VitModel, positions
+
+
+@pytest.fixture(scope="module")
+def model() -> VitModel:
+    torch.manual_seed(0)
+    return VitModel(VitConfig()).eval()
+
+
+def test_the_number_of_parameters(model: VitModel) -> None:
+    """A layer by hand: 96·288 + 288 and 96·96 + 96 of attention, 96·192 + 192 and 192·96 + 96, two norms of 192."""
+    sizes = {name: sum(p.numel() for p in part.parameters()) for name, part in model.named_children()}
+    assert sizes["layers"] == 4 * (27_936 + 9_312 + 18_624 + 18_528 + 384)
+    assert sum(sizes.values()) == 323_621
+
+
+def test_looks_are_rows_of_the_last_layer(model: VitModel) -> None:
+    output = model(torch.rand(2, 3, 100, 100), torch.tensor([0, 9]))
+    looks = output.trace.validate().looks
+    assert [look.name for look in looks] == ["head1", "head2", "head3", "head4"]
+    assert {(look.kind, look.role, look.norm) for look in looks} == {("soft", "multiplier", "none")}
+    sums = torch.stack([look.weights.sum((1, 2)) for look in looks if look.weights is not None])
+    assert ((sums > 0) & (sums < 1)).all()  # the rest lies on the class token itself
+    mean = torch.stack([output.trace.image_map(look.name) for look in looks]).mean(0)
+    torch.testing.assert_close(output.trace.image_map("total"), mean)
+
+
+def test_the_class_token_reads_what_torch_says() -> None:
+    """Its row of the last layer, computed with weights, is row 0 of the layer computed in one piece."""
+    torch.manual_seed(0)
+    attention = SelfAttention(8, 2).double()
+    tokens = torch.randn(3, 7, 8, dtype=torch.float64)
+    read = attention.class_token(tokens, (2, 3))
+    torch.testing.assert_close(read.output, attention(tokens)[:, 0])
+    whole = attention.weights(tokens)[:, :, 0, 1:].unflatten(-1, (2, 3))
+    torch.testing.assert_close(torch.stack(read.weights, 1), whole)
+    for head, weights in enumerate(read.weights):
+        again = torch.einsum("byx,bdyx->bd", weights, read.values[:, head])
+        torch.testing.assert_close(read.context[:, head], again)
+
+
+def test_rollout_by_hand() -> None:
+    """½A + ½I of two layers: [[¾, ¼], [0, 1]] after [[½, ½], [½, ½]]."""
+    first = torch.tensor([[[0.0, 1.0], [1.0, 0.0]]])
+    second = torch.tensor([[[0.5, 0.5], [0.0, 1.0]]])
+    wanted = torch.tensor([[[0.75, 0.25], [0.0, 1.0]]]) @ torch.full((1, 2, 2), 0.5)
+    assert torch.equal(rolled_out([first, second]), wanted)
+
+
+def test_rollout_of_the_model_is_a_share_of_the_patches(model: VitModel) -> None:
+    encoding = model.encode(torch.rand(2, 3, 100, 100))
+    shares = model.rollout(encoding, torch.tensor([3, 4]))
+    assert shares.shape == (2, 10, 10)
+    assert (shares > 0).all()
+    assert (shares.sum((1, 2)) < 1).all()
+
+
+def test_places_differ_and_tokens_know_theirs(model: VitModel) -> None:
+    waves = positions(16, (5, 7), torch.zeros(1)).flatten(1).T  # (35,16)
+    apart = torch.cdist(waves, waves) + torch.eye(35) * 9
+    assert apart.min() > 0.1
+    torch.manual_seed(0)
+    picture = torch.rand(1, 3, 100, 100)
+    logits = model.forward_raw(picture, torch.tensor([1]))["logits"]
+    assert not torch.allclose(logits, model.forward_raw(picture.flip(-1), torch.tensor([1]))["logits"])
+    assert not torch.allclose(logits, model.forward_raw(picture, torch.tensor([2]))["logits"])
+
+
+def test_a_width_that_heads_do_not_share_is_refused() -> None:
+    with pytest.raises(ValueError, match="a multiple of 4 × heads"):
+        VitConfig(width=90)
