@@ -26,6 +26,7 @@ from saccade.atomic import write_text
 from saccade.errors import ConfigError, SaccadeError
 from saccade.models.io.card import model_card
 from saccade.models.io.facts import CARD, CONFIG, read_facts
+from saccade.recorded import record_text
 from saccade.zoo import ZOO, shipped
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
@@ -38,7 +39,7 @@ def record_of(config: dict[str, Any], *, must: bool = True) -> Path | None:
         config: of the model folder.
         must: end with a message instead.
     """
-    sha256, drawing = config["sha256"], config["scores"][0].get("drawing")
+    sha256, drawing = config["sha256"], config["scores"][0].get("drawing") or None
     for path in sorted(RESULTS.glob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
         same_weights = record.get("training", {}).get("sha256") == sha256
@@ -58,7 +59,7 @@ def rescore(name: str, device: str, data: str | None) -> None:
     record = json.loads(path.read_text(encoding="utf-8"))
     old: dict[str, Any] = record["evaluation"]
     found = saccade.evaluate(
-        name, data=data, split=old["split"], drawing=config["scores"][0].get("drawing"), seed=old["seed"] or 0,
+        name, data=data, split=old["split"], drawing=config["scores"][0].get("drawing") or None, seed=old["seed"] or 0,
         device=device, allow_pack=False,
     )  # fmt: skip
     for key in ("n", "glyphs", "data"):
@@ -70,7 +71,7 @@ def rescore(name: str, device: str, data: str | None) -> None:
                 f"{name}: {metric} is {found['metrics'][metric]:.4f}, its record has {value:.4f}; nothing is written"
             )
     record["evaluation"] = {**found, "model": old["model"]}
-    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_text(path, record_text(record))
     kept = config["scores"][0]
     config["scores"] = [{**kept, **{key: value for key, value in found.items() if key != "model"}}]
     (folder / CONFIG).write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -84,7 +85,7 @@ def rescore_interventions(name: str, count: int, device: str, data: str | None) 
     config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     kept = config["scores"][0]
     asked = {
-        "data": data, "split": kept["split"], "drawing": kept.get("drawing"), "seed": kept.get("seed") or 0,
+        "data": data, "split": kept["split"], "drawing": kept.get("drawing") or None, "seed": kept.get("seed") or 0,
         "device": device, "allow_pack": False,
     }  # fmt: skip
     try:
@@ -103,8 +104,10 @@ def rescore_interventions(name: str, count: int, device: str, data: str | None) 
         content = json.loads(path.read_text(encoding="utf-8"))
         told = content["scores"][0] if path.name == CONFIG else content["evaluation"]
         told["interventions"] = measured
-        indent = 2 if path.name == CONFIG else 1
-        write_text(path, json.dumps(content, indent=indent, ensure_ascii=False) + "\n")
+        write_text(
+            path,
+            json.dumps(content, indent=2, ensure_ascii=False) + "\n" if path.name == CONFIG else record_text(content),
+        )
     write_text(folder / CARD, model_card(read_facts(folder)))
     told = {
         score: value for each in measured.values() if isinstance(each, dict) for score, value in each["scores"].items()

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from saccade.atomic import make_folder, write_json
+from saccade.atomic import make_folder, write_text
 from saccade.config import from_dict, to_dict
 from saccade.devices import pick_device
 from saccade.errors import ConfigError, DataError
@@ -20,7 +20,7 @@ from saccade.families.question.board.entrants import DATA, entrants, planted_ent
 from saccade.families.question.board.measuring import Board
 from saccade.families.question.board.methods import OWN
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
-from saccade.recorded import results_folder
+from saccade.recorded import record_text, results_folder
 
 FOLDER = "board"
 """Of the recorded results."""
@@ -125,7 +125,7 @@ def measure_board(
 
 def write_board(record: BoardRecord, folder: Path) -> Path:
     """Write a board into a folder of boards, its numbers to six digits."""
-    return write_json(make_folder(folder) / f"{record.name}.json", _rounded(to_dict(record)))
+    return write_text(make_folder(folder) / f"{record.name}.json", record_text(_rounded(to_dict(record))))
 
 
 def recorded_boards(folder: Path | None = None) -> list[BoardRecord]:
