@@ -13,8 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-from saccade.families.question.board.entrants import DATA, PLANTED
-from saccade.families.question.board.recording import FOLDER, measure_board, write_board
+from saccade.families.question.reproduction.board.entrants import DATA, PLANTED
+from saccade.families.question.reproduction.board.recording import FOLDER, measure_board, write_board
 from saccade.recorded import results_folder
 
 

@@ -16,9 +16,9 @@ from saccade.atomic import make_folder, write_json
 from saccade.config import from_dict, to_dict
 from saccade.devices import pick_device
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.board.entrants import DATA, entrants, planted_entrant
 from saccade.families.question.board.measuring import Board
 from saccade.families.question.board.methods import OWN
+from saccade.families.question.reproduction.board.entrants import DATA, entrants, planted_entrant
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.recorded import results_folder
 
