@@ -41,6 +41,7 @@ TEXT_TESTS = {"startswith", "endswith", "removeprefix", "removesuffix", "match",
 KIND_OF_LOOK = "a kind of look, not the model of that name"
 RECORD_KEY = "the key of records and views under which the question stands"
 PAGE_STATE = "what is asked: a key of the page's state"
+WORD = "the English word, in a sentence"
 SCHEMA_1 = "what a recipe of schema 1 says"
 ALLOWED: dict[str, dict[str, str]] = {
     "attention/gaussian.py": {"soft": KIND_OF_LOOK},
@@ -64,6 +65,8 @@ ALLOWED: dict[str, dict[str, str]] = {
     "metrics/text/stems.py": {"ies": "the end of an English word"},
     "models/io/facts.py": {"question": "model folders of schema 1 named a task", "attribute": "that task"},
     "families/__init__.py": {name: "the one dictionary that lists families" for name in FAMILIES},
+    "probing/page.py": {"question": WORD},
+    "probing/pictures.py": {"question": WORD},
     "show/report_sources.py": {"question": RECORD_KEY},
     "sighting.py": {"question": RECORD_KEY, "caption": "part of a file's name: further sentences of one answer"},
     "web/views.py": {"question": RECORD_KEY},

@@ -72,7 +72,7 @@ def test_given_looks_are_marked_and_promise_nothing() -> None:
     trace = AttentionTrace(looks, meta={"model": "soft"})
     with pytest.raises(DataError, match="'edited': norm 'softmax' promises a sum of 1"):
         trace.validate()
-    marked = trace.mark_given(["edited"]).validate()
+    marked = trace.mark_given({"edited": trace.look("edited").weights}).validate()
     assert marked.meta == {"model": "soft", "given": ["edited"]}
     assert [look.norm for look in marked.looks] == ["softmax", "none"]
     assert torch.equal(marked.look("edited").weights, looks[1].weights)
@@ -482,6 +482,17 @@ def test_frames_may_stay_in_main_memory() -> None:
         assert trace.image_map().is_cuda
         torch.testing.assert_close(trace.image_map().cpu(), expected)
         torch.testing.assert_close(trace.to("cuda").image_map().cpu(), expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_crop_is_laid_where_its_frame_lies() -> None:
+    """A network cuts on the GPU, the canvas stays in main memory: the map of the crop comes out on the GPU."""
+    box = crop(geometry.crop_frame(torch.tensor([[0.0, 0.0, 5.0, 7.0]], device="cuda"), (2, 2)))
+    size = torch.tensor([[10, 10]])
+    expected = AttentionTrace((box.to("cpu"),), image_size=size).image_map()
+    assert AttentionTrace((box,), image_size=size).image_map().is_cuda
+    torch.testing.assert_close(AttentionTrace((box,), image_size=size).image_map().cpu(), expected)
 
 
 # ---------------------------------------------------------------- rebuild

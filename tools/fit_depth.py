@@ -4,12 +4,14 @@
 
     python tools/fit_depth.py --all --photographs BSDS             # every model that learned from generated scenes
     python tools/fit_depth.py crown-cub --data cub:CUB_200_2011 --photographs FLICKR
+    python tools/fit_depth.py ran-56-cifar10 --data cifar10 --test test
     python tools/fit_depth.py soft-mref --device cuda --foreign 1000
 
 Held-out inputs of generated sets are scenes of the shipped digits, which are test digits of MNIST: no shipped model
 learned from them. Statistics and temperature use their ``train`` share, false alarms and calibration errors their
-``test`` share. Of files it is ``val``, and where there is one ``test``. What is found stands in the model folder and in
-docs/results/depth/NAME.json, which ``tools/tables.py`` reads.
+``test`` share. Of files and of other generated pictures it is ``val``, and where there is one ``test``. A model that
+learned from val too (``hold_out: false``) has one half of test for the former and the other for the latter. What is
+found stands in the model folder and in docs/results/depth/NAME.json, which ``tools/tables.py`` reads.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import argparse
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import foreign_kinds as foreign
 import torch
@@ -55,10 +57,45 @@ def task_of(facts: ModelFacts, changes: dict[str, Any]) -> PictureTask:
     return task
 
 
+def examples(task: PictureTask, split: str, numbers: Tensor) -> list[HeldOut]:
+    """The examples of a split with these ``numbers`` (N,)."""
+    data = task.split(split)
+    return [task.held_out_batch(data, part) for part in numbers.split(AT_ONCE)]
+
+
 def answered(task: PictureTask, split: str) -> list[HeldOut]:
     """The first examples of a split, several about one picture: calibration errors need many."""
-    data = task.split(split)
-    return [task.held_out_batch(data, part) for part in torch.arange(min(ANSWERS, data.size)).split(AT_ONCE)]
+    return examples(task, split, torch.arange(min(ANSWERS, task.split(split).size)))
+
+
+class Examples(NamedTuple):
+    """What a model is measured on."""
+
+    data: str
+    """What the held-out ones are called."""
+    held_out: list[HeldOut]
+    """For statistics and temperature."""
+    tests: list[HeldOut]
+    """For false alarms and, as pictures, for foreign kinds that are made of the model's own."""
+    answers: list[HeldOut]
+    """For calibration errors."""
+
+
+def examples_for(task: PictureTask, facts: ModelFacts, given: argparse.Namespace, *, has_glyphs: bool) -> Examples:
+    """Held-out inputs of the kind that the model learned from."""
+    name = str(facts.data["name"])
+    if task.learns_val:  # nothing but test is held out: even numbers describe, odd ones test
+        half = task.split("test").size // 2
+        own, other = 2 * torch.arange(min(HELD_OUT, half)), 2 * torch.arange(half) + 1
+        tests = examples(task, "test", other[:TESTED])
+        return Examples(
+            f"half of {name} test", examples(task, "test", own), tests, examples(task, "test", other[:ANSWERS])
+        )
+    is_drawn = has_glyphs or not given.data
+    held, tested = ("train", "test") if has_glyphs else ("val", "test" if is_drawn else given.test)
+    told = "scenes of shipped digits" if has_glyphs else f"{name} {held}"
+    tests = list(task.held_out(tested, TESTED)) if tested else []
+    return Examples(told, list(task.held_out(held, HELD_OUT)), tests, answered(task, tested) if tested else [])
 
 
 @torch.no_grad()
@@ -75,14 +112,14 @@ def fit(name: str, given: argparse.Namespace, known: dict[Any, dict[str, Tensor]
     folder = shipped()[name]
     model, facts = load_model(folder, given.device)
     entry = family(facts.family).data[str(facts.data["name"]).partition(":")[0]]
-    changes: dict[str, Any] = {"glyphs": "pack"} if entry.kind == "generator" else {"name": given.data}
+    has_glyphs = "glyphs" in facts.data
+    changes: dict[str, Any] = (
+        {"glyphs": "pack"} if has_glyphs else {} if entry.kind == "generator" else {"name": given.data}
+    )
     if facts.data["name"] == "mbg" and given.photographs is not None:
         changes["backgrounds"] = str(given.photographs)
     task = task_of(facts, changes)
-    splits = ("train", "test") if entry.kind == "generator" else ("val", given.test)
-    data = "scenes of shipped digits" if entry.kind == "generator" else f"{facts.data['name']} {splits[0]}"
-    batches = list(task.held_out(splits[0], HELD_OUT))
-    tests = list(task.held_out(splits[1], TESTED)) if splits[1] else []
+    data, batches, tests, asked = examples_for(task, facts, given, has_glyphs=has_glyphs)
     found, test = measured(model, batches), measured(model, tests) if tests else None
     chosen, likeness = likeness_of(model, found, batches[0].images)
     fitted, compared = map(len, halves(len(found)))
@@ -98,7 +135,7 @@ def fit(name: str, given: argparse.Namespace, known: dict[Any, dict[str, Tensor]
     if test is not None:
         alarms = round(float((likeness.p_values(test.features[chosen]) <= ALPHA).double().mean()), 4)
     note = InputsNote(chosen, shown_by(facts), data, fitted, compared, "", shares, alarms)
-    answers = None if test is None or test.labels is None else measured(model, answered(task, splits[1]))
+    answers = None if test is None or test.labels is None else measured(model, asked)
     calibration = calibration_of(found, data, answers)
     note_inputs(folder, likeness, note, calibration)
     told = dataclasses.asdict(read_facts(folder).inputs) | {"level": ALPHA, "test_n": len(own) if tests else 0}

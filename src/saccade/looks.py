@@ -153,25 +153,36 @@ class Look(ShortRepr):
         context = torch.einsum("btn,bnc->btc" if self.has_steps else "bn,bnc->bc", weights, cells)
         return context if self.gain is None else context * self.gain.unsqueeze(-1)
 
-    def edit(self, cells: Tensor, *, onto: Tensor | None = None) -> Look:
+    # ------------------------------------------------------------ edits
+
+    def edit(self, cells: Tensor, *, onto: Tensor | None = None, step: int | None = None) -> Look:
         """The look with its weights on ``cells`` taken away, or moved: to be given to a model in the place of its own.
 
-        ``model(images, query, attention={look.name: look.edit(cells).weights})`` runs the rest of the model on it.
+        ``model(images, query, attention=look.edit(cells).as_given())`` runs the rest of the model on it.
         Weights that a softmax made keep their sum: the others are scaled up, unless nothing is left. Gates are never
         scaled.
 
         Args:
             cells: bool, shaped as the weights or without their leading axes: (H,W) or (S,) for all examples alike.
             onto: bool, shaped so too: where the weights that are taken away go, in equal parts. None: nowhere.
+            step: the one step of an act that repeats, such as a word, that is edited; ``cells`` then have no step axis.
+                None: all of them.
 
         >>> look = Look("gate", "gate", "multiplier", torch.tensor([[[0.5, 0.25]]]))
         >>> first = torch.tensor([[True, False]])
         >>> look.edit(first).weights.tolist(), look.edit(first, onto=~first).weights.tolist()
         ([[[0.0, 0.25]]], [[[0.0, 0.75]]])
         """
-        if self.weights is None or self.full is not None:
-            what = "a crop has a frame and no weights" if self.weights is None else "its weights are the mean of a mask"
-            raise DataError(f"look '{self.name}' cannot be edited: {what}; change what trace.as_given() has of it")
+        if self.weights is None:
+            raise DataError(f"look '{self.name}' is a crop: it has a box and no weights; edit it with aim(boxes)")
+        if self.full is not None:
+            raise DataError(
+                f"look '{self.name}' cannot be edited: its weights are the mean of a mask; change what "
+                "trace.as_given() has of it"
+            )
+        if step is not None:
+            changed = self.step(step).edit(cells, onto=onto).weights
+            return self._with_step(step, torch.as_tensor(changed))
         over = (-2, -1) if self.is_spatial else (-1,)
         chosen = _cells("cells", cells, self.weights)  # (B[,T],…)
         left = self.weights.masked_fill(chosen, 0)
@@ -182,7 +193,77 @@ class Look(ShortRepr):
         elif self.norm == "softmax":
             rest, before = left.sum(over, keepdim=True), self.weights.sum(over, keepdim=True)
             left = left * torch.where(rest > 0, before / rest.clamp(min=1e-30), 1.0)
-        return dataclasses.replace(self, weights=left, norm="none", choice=None, log_prob=None)
+        return self._edited(left)
+
+    def point(self, cells: Tensor | int, *, step: int | None = None) -> Look:
+        """The look with all its weight on one cell or slot: for a model that chooses one, another choice.
+
+        Args:
+            cells: its number, row by row: one for all examples, or (B,).
+            step: the one step that is edited, such as a glimpse; None: all of them.
+
+        >>> look = Look("glimpse", "hard", "policy", torch.full((1, 2, 1, 2), 0.5))
+        >>> look.point(1, step=0).weights.tolist()
+        [[[[0.0, 1.0]], [[0.5, 0.5]]]]
+        """
+        if self.weights is None:
+            raise DataError(f"look '{self.name}' is a crop: it has a box and no cells; edit it with aim(boxes)")
+        many = self.weights.shape[-1] * (self.weights.shape[-2] if self.is_spatial else 1)
+        numbers = torch.as_tensor(cells, device=self.weights.device)
+        if numbers.is_floating_point() or numbers.dtype == torch.bool or numbers.shape not in ((), (self.batch_size,)):
+            raise DataError(f"cells: expected one number or {self.batch_size} of them, found {cells!r}")
+        if bool((numbers < 0).any() or (numbers >= many).any()):
+            raise DataError(f"look '{self.name}' has cells 0 … {many - 1}; found {numbers.tolist()}")
+        hot = torch.nn.functional.one_hot(numbers.expand(self.batch_size), many).to(self.weights)  # (B,N)
+        hot = hot.unflatten(1, self.weights.shape[-2:]) if self.is_spatial else hot  # (B,H,W) or (B,S)
+        if step is not None:
+            return self._with_step(step, hot)
+        return self._edited((hot.unsqueeze(1) if self.has_steps else hot).expand_as(self.weights).contiguous())
+
+    def aim(self, boxes: Tensor) -> Look:
+        """The crop cut from other ``boxes`` (B,4) or (4,), xyxy in pixels of the network input.
+
+        >>> look = Look("crop", "crop", "crop", frame=torch.eye(2, 3)[None], grid=(2, 2))
+        >>> look.aim(torch.tensor([4.0, 4.0, 8.0, 6.0])).frame.tolist()
+        [[[2.0, 0.0, 4.0], [0.0, 1.0, 4.0]]]
+        """
+        if self.kind != "crop" or self.frame is None or self.grid is None:
+            raise DataError(f"look '{self.name}' has weights and no box; edit it with edit(cells) or point(cells)")
+        wanted = boxes.to(self.frame).expand(self.batch_size, 4) if boxes.dim() == 1 else boxes.to(self.frame)
+        if wanted.shape != (self.batch_size, 4):
+            raise ShapeError("boxes", f"(4,) or ({self.batch_size},4)", boxes.shape)
+        if not bool(wanted.isfinite().all() & (wanted[:, 2:] > wanted[:, :2]).all()):
+            raise DataError("boxes: expected finite x0, y0, x1, y1 with x0 < x1 and y0 < y1")
+        return dataclasses.replace(self, frame=geometry.crop_frame(wanted, self.grid))
+
+    def as_given(self, steps: int | None = None) -> dict[str, Tensor]:
+        """What makes a model attend as in this look: weights by its name, or its full mask; of a crop its frame.
+
+        Args:
+            steps: of an act that repeats, the first so many: the model computes the later ones again. None: all, so
+                that the later ones stay frozen as they are here.
+        """
+        given = self.full if self.full is not None else self.weights
+        given = self.frame if given is None else given
+        if given is None:
+            return {}
+        if steps is None:
+            return {self.name: given}
+        if not self.has_steps or not 1 <= steps <= self.steps:
+            raise DataError(f"look '{self.name}' has {self.steps} steps; found steps={steps}")
+        return {self.name: given[:, :steps]}
+
+    def _with_step(self, step: int, weights: Tensor) -> Look:
+        """The look with other weights (B,…) at one step."""
+        if self.weights is None or not -self.steps <= step < self.steps:
+            raise DataError(f"look '{self.name}' has {self.steps} steps; there is no step {step}")
+        changed = self.weights.clone()
+        changed[:, step] = weights
+        return self._edited(changed)
+
+    def _edited(self, weights: Tensor) -> Look:
+        """The look with other weights, of which nothing is promised."""
+        return dataclasses.replace(self, weights=weights, norm="none", choice=None, log_prob=None)
 
     def validate(self) -> Look:
         """Check shapes and what ``norm`` promises; returns the look, raises :class:`DataError` or ShapeError."""

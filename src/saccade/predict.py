@@ -332,7 +332,7 @@ class Predictor:
         for number, (query, said) in enumerate(zip(queries, response.answers)):
             if said.confidence != said.confidence:
                 raise CheckpointError(f"'{self.name}': its weights give an answer that is not a number; get it again")
-            of_map = [*self._taught, *_nearly_even(traces[number])]
+            of_map = [*self._taught, *_given_looks(traces[number]), *_nearly_even(traces[number])]
             remarks = [*_of(encoded.notes, number), *_of(response.notes, number), *of_map]
             asked, trace = self.responder.asked(query), self._with_slots(traces[number], encoded, number)
             fit = Fit() if encoded.like is None else Fit(encoded.like[number], self.trained_on)
@@ -356,6 +356,12 @@ class Predictor:
         needed = _of(encoded.supporting, number)
         told |= {"supporting": list(needed)} if needed else {}
         return replace(trace, meta={**trace.meta, **told})
+
+
+def _given_looks(trace: AttentionTrace) -> list[str]:
+    """That weights were given, where they were: such an answer is not the model's own."""
+    names = trace.meta.get("given", ())
+    return [f"attention was edited: the weights of {', '.join(names)} were given, not computed"] if names else []
 
 
 def _nearly_even(trace: AttentionTrace) -> list[str]:

@@ -141,7 +141,8 @@ class Sighting:
         attention = self.total_map if look == "total" else self.trace.image_map(look)[0]  # (H,W) or (T,H,W)
         flat = attention if attention.dim() == 2 else attention.mean(0)  # (H,W)
         shown = self.trace.looks_of_total if look == "total" else (self.trace.look(look),)
-        scaled = by_own_ends(flat) if all(each.base for each in shown) else flat
+        base = shown[0].base if look != "total" else 0.0  # the total has it already
+        scaled = by_own_ends(flat, base=base) if all(each.base for each in shown) else flat
         return overlay(image, scaled, colormap=colormap, alpha=alpha, **options)
 
     def filmstrip(self, **options: Any) -> Image.Image:

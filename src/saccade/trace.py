@@ -10,7 +10,7 @@ Axes: B examples, T steps (words, hops, glimpses), H and W cells, S slots, C cha
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -105,19 +105,23 @@ class AttentionTrace(ShortRepr):
 
     def as_given(self) -> dict[str, Tensor]:
         """What makes a model attend as in this trace: weights of each look, or its full mask; of a crop its frame."""
-        given = {each.name: each.frame if each.weights is None else each.full for each in self.looks}
-        given |= {each.name: each.weights for each in self.looks if each.full is None and each.weights is not None}
-        return {name: tensor for name, tensor in given.items() if tensor is not None}
+        return {name: tensor for look in self.looks for name, tensor in look.as_given().items()}
 
-    def mark_given(self, names: Iterable[str]) -> AttentionTrace:
-        """The same trace, marked: the weights of the looks ``names`` were given to the model, not computed by it.
+    def mark_given(self, attention: Mapping[str, Tensor]) -> AttentionTrace:
+        """The same trace, marked: the weights of the looks in ``attention`` were given to the model, not computed.
 
-        ``meta["given"]`` lists them. Given weights need not be normalised, so their norm becomes "none".
+        ``meta["given"]`` lists them; ``meta["given_steps"]`` says of how many first steps, where those were not all.
+        Given weights need not be normalised, so their norm becomes "none".
         """
-        marked = set(names)
-        given = [look.name for look in self.looks if look.name in marked]
+        given = [look.name for look in self.looks if look.name in attention]
         looks = tuple(dataclasses.replace(look, norm="none") if look.name in given else look for look in self.looks)
-        return dataclasses.replace(self, looks=looks, meta={**self.meta, "given": given})
+        fewer = {
+            look.name: attention[look.name].shape[1]
+            for look in self.looks
+            if look.name in given and look.has_steps and attention[look.name].shape[1] < look.steps
+        }
+        told: dict[str, Any] = {"given": given} | ({"given_steps": fewer} if fewer else {})
+        return dataclasses.replace(self, looks=looks, meta={**self.meta, **told})
 
     # ------------------------------------------------------------ meaning
 
@@ -158,8 +162,9 @@ class AttentionTrace(ShortRepr):
         size = self._wanted_size(size)
         to_pixels = self.frame_on(chosen, size)
         if chosen.weights is None:
-            if chosen.grid is None:
-                raise ShapeError(f"crop '{chosen.name}'", "a grid", ())
+            if chosen.grid is None or chosen.frame is None:
+                raise ShapeError(f"crop '{chosen.name}'", "a grid and a frame", ())
+            to_pixels = to_pixels.to(chosen.frame.device)  # a map lies where its look does
             return geometry.coverage(to_pixels, chosen.grid, size).float().expand(len(self), *size)
         return geometry.project(chosen.weights, to_pixels, size)
 

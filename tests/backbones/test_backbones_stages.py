@@ -19,6 +19,7 @@ from saccade.backbones.compact import compact
 from saccade.backbones.efficientnet_lite import efficientnet_lite
 from saccade.backbones.mobilenet import mobilenet_v2
 from saccade.backbones.resnet import resnet
+from saccade.backbones.small import HalvingPool
 from saccade.backbones.vgg import vgg
 from saccade.errors import ConfigError, DataError
 
@@ -111,6 +112,26 @@ def test_small_stack_starts_as_published() -> None:
     bound = (6 / (9 * 32 + 9 * 32)) ** 0.5
     assert 0.95 * bound < convolution.weight.abs().max() <= bound
     assert convolution.bias.abs().max() == 0
+
+
+@pytest.mark.parametrize("size", [(8, 8), (7, 9), (2, 3)])
+def test_pooling_for_inference_is_the_same_to_the_last_bit(size: geometry.Size) -> None:
+    """Whether channels lie together or not; an odd border is dropped, and NaN stays NaN."""
+    features = torch.randn(3, 5, *size)
+    features[1, 2, 0, 1] = torch.nan
+    expected = nn.functional.max_pool2d(features, 2)
+    assert expected.isnan().sum() == 1
+    with torch.inference_mode():
+        for memory in (torch.contiguous_format, torch.channels_last):
+            found = HalvingPool()(features.contiguous(memory_format=memory))
+            torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+
+
+def test_pooling_passes_gradients_on() -> None:
+    features = torch.tensor([[[[1.0, 2.0], [4.0, 3.0]]]]).to(memory_format=torch.channels_last).requires_grad_()
+    HalvingPool()(features).sum().backward()
+    assert features.grad is not None
+    assert features.grad.flatten().tolist() == [0, 0, 1, 0]
 
 
 @pytest.mark.parametrize(("size", "stage"), [((100, 20), "stage3"), ((2, 100), "stage1"), ((3, 3), "stage1")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from saccade.cli import terminal
 from saccade.cli.terminal import print_table
 
 
@@ -59,3 +60,34 @@ def test_a_note_stands_under_its_table(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out.rstrip().endswith("\n↓ low is good")
     print_table("t", ("a",), [("1",)])
     assert "low" not in capsys.readouterr().out
+
+
+def test_progress_off_a_terminal_is_a_line_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([0.0, 4.0, 11.0, 12.0, 30.0, 31.0])
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(terminal, "_progress", lambda unit: _Disabled())
+    with terminal.stages(shown=True) as update:
+        for done in (1, 2, 3, 4, 5):  # the last is the end, which the next line tells
+            update("features", done, 5)
+        update("training soft attention", 0, 10)
+    assert capsys.readouterr().err.splitlines() == ["features …", "features: 3 of 5", "training soft attention …"]
+
+
+class _Disabled:
+    """A bar where there is no terminal."""
+
+    disable = True
+
+    def __enter__(self) -> _Disabled:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+    def add_task(self, what: str, total: int | None) -> int:
+        return 0
+
+    def update(self, task: int, **values: object) -> None:
+        return None

@@ -373,12 +373,13 @@ def test_without_words_the_greedy_caption_of_the_given_weights_is_told(captioner
     assert torch.equal(raw["word.weights"], given["word"])
 
 
-def test_a_search_needs_a_map_for_every_word_that_it_may_say(captioner: tuple[SatModel, Tensor]) -> None:
+def test_a_search_takes_no_more_maps_than_words_that_it_may_say(captioner: tuple[SatModel, Tensor]) -> None:
     model, encoding = captioner
-    given = {"word": torch.ones(len(encoding), 2, *model.grid)}
+    given = {"word": torch.ones(len(encoding), model.config.longest + 1, *model.grid)}
     with pytest.raises(ShapeError, match=rf"look 'word': expected shape \({len(encoding)},{model.config.longest},"):
         model.caption(encoding, attention=given)
-    assert model.caption(encoding, attention=given, longest=2).words.shape[-1] == 2
+    fewer = {"word": given["word"][:, :1]}
+    assert model.caption(encoding, attention=fewer, longest=2).words.shape[-1] == 2
 
 
 def test_the_cell_is_picked_by_the_given_weights() -> None:
@@ -401,3 +402,41 @@ def test_captions_that_are_drawn_for_training_take_no_given_attention(captioner:
     model, encoding = captioner
     with pytest.raises(ConfigError, match=r"attention: captions drawn for training.*caption\(\)"):
         model.forward_raw(None, None, features=encoding, attention={"word": encoding})
+
+
+# ---------------------------------------------------------------- the first steps alone
+
+steps_are = pytest.mark.parametrize(
+    ("name", "look", "told"),
+    [("sat-soft", "word", 2), ("sat-hard", "word", 1), ("hsal", "glimpse", 3), ("hsal", "covert", 1)],
+)
+
+
+@steps_are
+def test_the_first_steps_alone_are_used_and_the_later_ones_computed_again(name: str, look: str, told: int) -> None:
+    model, inputs = doubled(name)
+    own = model(**inputs)
+    again = model(**inputs, attention=own.trace.look(look).as_given(told))
+    assert_same(computed(again), computed(own), **EXACT)
+    assert again.trace.meta == {"given": [look], "given_steps": {look: told}}
+    given = other(own.trace.look(look), "one-hot", inputs)[:, :told]
+    changed = model(**inputs, attention={look: given})
+    seen = changed.trace.look(look)
+    assert torch.equal(seen.weights[:, :told], given)
+    before = own.trace.look(look).weights[:, told:]
+    assert not torch.allclose(seen.weights[:, told:], before)  # recomputed from what the given steps changed
+    frozen = torch.cat([given, before], 1)
+    assert torch.equal(model(**inputs, attention={look: frozen}).trace.look(look).weights[:, told:], before)
+
+
+def test_a_caption_that_is_searched_for_takes_the_maps_of_its_first_words() -> None:
+    model, inputs = doubled("sat-soft")
+    features = model.encode(inputs["images"])
+    free = model.caption(features, method="greedy")
+    own = free.weights[:, 0]  # (B,T,h,w)
+    same = model.caption(features, method="greedy", attention={"word": own[:, :2]})
+    assert torch.equal(same.words, free.words)
+    with pytest.raises(ShapeError, match="word"):
+        model.caption(features, method="greedy", attention={"word": own[:, :0]})
+    with pytest.raises(ShapeError, match="word"):
+        model.caption(features, method="greedy", attention={"word": torch.cat([own, own], 1)})

@@ -226,6 +226,8 @@ def test_the_penalty_by_hand(assert_near: Near) -> None:
         nn.init.constant_(scorer.to_score.bias, score)  # type: ignore[union-attr, arg-type]
     raw = model.forward_raw(torch.rand(3, 3, 40, 40), torch.tensor([0, 1, 0]))
     assert_near(raw["penalty"], [0.25, 0.25, 0.25])  # one for each example, however many cells a stage has
+    with torch.inference_mode():  # nothing can be learned from it
+        assert "penalty" not in model.forward_raw(torch.rand(3, 3, 40, 40), torch.tensor([0, 1, 0]))
 
 
 def spread_price(*openings: list[float]) -> Tensor:

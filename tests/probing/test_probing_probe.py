@@ -14,8 +14,9 @@ import torch.nn.functional as F
 from saccade.backbones.levels import Level
 from saccade.errors import ConfigError
 from saccade.models.probe_heads import HEADS
+from saccade.probing.features import Features, View
 from saccade.probing.folds import Split, deal, splits_of
-from saccade.probing.pictures import Features, ProbedPictures, View
+from saccade.probing.pictures import ProbedPictures
 from saccade.probing.probe import Probed, checked_heads, probe
 from saccade.probing.trials import CLASS_TOKEN, Plan, head_trial, majority_trial, neighbour_trial
 from saccade.probing.verdict import sentence
@@ -94,7 +95,7 @@ def test_attention_ties_where_the_mean_decides(in_the_mean: Probed) -> None:
 
 def test_the_verdict_says_that_nothing_is_there() -> None:
     found = probed("nowhere")
-    assert "not detectably better than always answering the commonest class" in found.verdict
+    assert "not detectably better than always giving the commonest class" in found.verdict
 
 
 def test_the_results_are_plain_and_whole(in_the_mean: Probed) -> None:
@@ -196,7 +197,7 @@ def test_features_are_standardised_once_or_batch_by_batch_alike(monkeypatch: pyt
     asked.clear()
     found = batch(numbers)
     assert asked == []  # from memory
-    monkeypatch.setattr("saccade.probing.pictures.STANDARDISED", 0)
+    monkeypatch.setattr("saccade.probing.features.STANDARDISED", 0)
     each = View(read, (CHANNELS, SIDE, SIDE), N)
     torch.testing.assert_close(found, each.batches(*each.statistics(torch.arange(9)))(numbers))
     assert asked[-1] == 3

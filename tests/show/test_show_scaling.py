@@ -70,9 +70,24 @@ def test_values_lie_between_0_and_1_and_keep_the_place_of_the_peak(values):
         assert scaled.values.flat[values.argmax()] == 1
 
 
-def test_masks_that_only_add_are_shown_from_their_least_unless_they_are_flat() -> None:
-    """Between 0.48 and 0.52 the whole range of colours; a mask that is 0.5 all over stays uniform, not empty."""
-    scaled = by_own_ends([[0.48, 0.5], [0.52, 0.5]])
+def test_masks_that_only_add_are_shown_from_their_least_where_they_differ_by_half() -> None:
+    """1 + M goes from 1.1 to 1.9 about 1.5: by .8, more than half of 1.5. So the whole range of colours."""
+    scaled = by_own_ends([[0.1, 0.5], [0.9, 0.5]], base=1.0)
     assert scaled.values.tolist() == [[0, pytest.approx(0.5, abs=1e-5)], [1, pytest.approx(0.5, abs=1e-5)]]
-    assert (scaled.least, scaled.top) == (pytest.approx(0.48), pytest.approx(0.52))
-    assert by_own_ends([[0.5, 0.501]]).values.min() > 0.99
+    assert (scaled.least, scaled.top, scaled.is_fixed) == (pytest.approx(0.1), pytest.approx(0.9), False)
+
+
+def test_a_nearly_even_mask_is_shown_nearly_even() -> None:
+    """1 + M goes from 1.48 to 1.52: all colours together are half of 1.5, 0.75, from .125 to .875 of the mask.
+
+    So .48 is (.48 − .125) / .75 = .4733 of the range and .52 is .5267: a twentieth of the colours apart.
+    """
+    scaled = by_own_ends([[0.48, 0.5], [0.52, 0.5]], base=1.0)
+    np.testing.assert_allclose(scaled.values, [[0.47333, 0.5], [0.52667, 0.5]], atol=1e-4)
+    assert (scaled.least, scaled.top, scaled.is_fixed) == (pytest.approx(0.125), pytest.approx(0.875), True)
+    assert "from 0.48 to 0.52" in scaled.legend
+
+
+def test_a_constant_mask_is_one_colour() -> None:
+    assert by_own_ends([[0.5, 0.5]], base=1.0).values.tolist() == [[0.5, 0.5]]
+    assert by_own_ends([[0.0, 0.0]]).values.tolist() == [[0.0, 0.0]]

@@ -18,7 +18,7 @@ from saccade.config import to_dict
 from saccade.data.pictures.foreign import CHOOSING
 from saccade.errors import CheckpointError
 from saccade.families.question.scene_task import SceneTask
-from saccade.metrics.answers.temperature import error_of, fitted_temperature
+from saccade.metrics.answers.temperature import error_of, fitted_temperature, helpful_temperature
 from saccade.models.io.facts import INPUTS, Preprocessing, read_facts
 from saccade.models.io.folder import load_model, save_model, store_as
 from saccade.models.soft import SoftModel
@@ -167,6 +167,18 @@ def test_a_temperature_puts_confidences_right() -> None:
     assert fitted_temperature(2 * overconfident, truth) == pytest.approx(2 * temperature, rel=1e-3)
     holds = torch.nn.functional.one_hot(truth, 5)
     assert fitted_temperature(overconfident, holds) > 1
+
+
+def test_a_temperature_is_kept_where_it_helps_answers_that_it_was_not_fitted_on() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = 2 * torch.randn(2000, 5, generator=generator)
+    labels = torch.multinomial(logits.softmax(1), 1, generator=generator)[:, 0]  # as sure as it is right
+    assert helpful_temperature(logits, labels) == 1.0
+    assert fitted_temperature(logits, labels) != 1.0
+    assert helpful_temperature(3 * logits, labels) == pytest.approx(3, rel=0.1)
+    assert helpful_temperature(logits / 3, labels) == pytest.approx(1 / 3, rel=0.1)
+    assert helpful_temperature(3 * logits[:3], labels[:3]) == 1.0  # too few to tell
+    assert helpful_temperature(logits, logits.argmax(1)) == 1.0  # all are right: no T is small enough
 
 
 def test_a_task_gives_one_question_of_each_scene(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from saccade.families import models
 from saccade.families.question.sweeps import sweep_areas
 from saccade.metrics import deletion, insertion
 from saccade.tasks import forward_passes
-from saccade.tasks.forward_passes import SeenPictures, at_once, distinct, encoded, in_parts
+from saccade.tasks.forward_passes import SeenPictures, at_once, distinct, encoded, in_parts, logits_about
 
 QUERY_MODELS = ("soft", "hard", "stn", "stn-tuned", "hattnet", "hattnet-ctx", "cross", "film", "vit", "blind")
 
@@ -68,6 +68,20 @@ def test_pictures_are_encoded_as_often_as_they_differ():
     several = SeenPictures(model, images[:3])
     several.ask(query[:5], torch.tensor([0, 0, 1, 2, 2]))
     several.ask(query[:5], torch.tensor([2, 2, 2, 2, 2]))
+    assert seen == [2, 1]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["soft", "hattnet-ctx"])
+def test_logits_about_shared_pictures_come_in_the_order_of_the_questions(name):
+    """Five pictures in parts of two; one part is asked nothing, one picture four times."""
+    model, seen = tiny(name), []
+    images, _ = batch(model)
+    picture, query = torch.tensor([4, 0, 1, 0, 4, 0, 0]), torch.tensor([0, 1, 2, 3, 1, 2, 0])
+    apart = model.forward_raw(images[picture], query)["logits"]
+    encode = model.encode
+    model.encode = lambda part: seen.append(len(part)) or encode(part)
+    torch.testing.assert_close(logits_about(model, images[:5], query, picture), apart, rtol=1e-5, atol=1e-6)
     assert seen == [2, 1]
 
 

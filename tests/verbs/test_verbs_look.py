@@ -65,6 +65,20 @@ def test_mistakes_are_said_before_a_picture_is_read_or_a_folder_made(predictor: 
     assert not (tmp_path / "out").exists()
 
 
+def test_the_table_may_be_parquet_too(predictor: Predictor, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra 'tables'")
+    paths = [picture(tmp_path / name, number) for number, name in enumerate(("a.png", "b,\nor so.png"))]
+    seen = list(look(predictor, paths, 1, out=tmp_path / "out", parquet=True))
+    rows = parquet.read_table(tmp_path / "out" / "looks.parquet").to_pylist()
+    assert [row["source"] for row in rows] == [*map(str, paths)]
+    assert [row["answer"] for row in rows] == [each.answer for each in seen]
+    assert [(row["x"], row["y"]) for row in rows] == [each.peak for each in seen]
+    assert rows[0]["confidence"] == pytest.approx(seen[0].confidence, abs=1e-6)
+    assert rows[0]["fit_p"] is None
+    with pytest.raises(ConfigError, match="--parquet"):
+        look(predictor, paths, 1, parquet=True)
+
+
 def test_of_several_pictures_one_table_lies_beside_them(predictor: Predictor, tmp_path: Path) -> None:
     paths = [picture(tmp_path / name, number) for number, name in enumerate(("a.png", "b, or so.png", "c.png"))]
     seen = list(look(predictor, [*paths, tmp_path / "gone.png"], 1, out=tmp_path / "out", on_bad=lambda *_: None))

@@ -176,7 +176,7 @@ def test_an_empty_folder_is_said_with_exit_code_2(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     done = run("--data", tmp_path / "photos", "--out", tmp_path / "out", *QUICK)
     assert done.exit_code == 2
-    assert "no folder of a class in it" in done.output
+    assert "is empty: there are no pictures to learn from" in done.output
 
 
 def test_too_many_classes_are_refused_by_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,6 +184,15 @@ def test_too_many_classes_are_refused_by_number(tmp_path: Path, monkeypatch: pyt
     photos = write_pictures(tmp_path / "photos", 12)
     with pytest.raises(DataError, match="3 classes; a probe compares 2 at most"):
         probe_pictures("compact", str(photos), tmp_path / "out", size=32)
+
+
+def test_a_set_without_a_readable_picture_is_refused(tmp_path: Path) -> None:
+    for number in range(6):
+        (tmp_path / "photos" / str(number % 2)).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "photos" / str(number % 2) / f"{number}.jpg").write_bytes(b"no picture %d" % number)
+    done = run("--data", tmp_path / "photos", "--out", tmp_path / "out", *QUICK)
+    assert done.exit_code == 2
+    assert "6 pictures cannot be read" in " ".join(done.stderr.split())
 
 
 def test_more_splits_than_pictures_are_refused(tmp_path: Path) -> None:
@@ -303,14 +312,138 @@ def test_groups_stay_on_one_side_of_every_split(tmp_path: Path, kind: str) -> No
     assert any("12 groups of pictures that belong together" in each for each in found.remarks)
 
 
-def test_a_table_is_known_by_its_path_and_one_with_questions_is_refused(tmp_path: Path) -> None:
+# ---------------------------------------------------------------- questions
+
+QUICKER = [word if word != "6" else "12" for word in QUICK]
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Any]:
+    """A table with questions, clicks and boxes; the folder of its probe; what the command printed."""
+    here = tmp_path_factory.mktemp("asked")
+    table = write_table(here / "asked", evidence="point")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SACCADE_HOME", str(here / "home"))
+        done = run("--data", table, "--out", here / "out", "--heads", "soft", *QUICKER)
+    return table, here / "out", done
+
+
+def test_a_table_with_questions_is_known_by_its_columns(asked: tuple[Path, Path, Any]) -> None:
+    _, out, done = asked
+    assert done.exit_code == 0, done.output
+    result = json.loads((out / "results.json").read_text("utf-8"))
+    assert result["pictures"] == 54
+    assert result["examples"] == 108
+    assert [*result["questions"]] == ["lower", "upper"]
+    assert [*result["rivals"]] == ["majority", "prior", "knn", "linear", "soft"]
+    assert {"box_centre", "part_prior", "uniform", "centre_gaussian"} <= {*result["maps"]["blind_maps"]}
+    assert result["maps"]["score"] == "pointing_at"
+    assert result["maps"]["blind_maps"]["part_prior"]["value"] == 1  # a square lies always at the same place of its box
+    assert result["maps"]["blind_maps"]["box_centre"]["value"] == 0  # between both squares
+    assert result["rests_on"]["n"] == 108
+    page = (out / "report.html").read_text("utf-8")
+    for heading in ("Scores of questions", "Where it looked", "What the answer rests on"):
+        assert f"{heading}</h2>" in page
+    assert "2 questions, asked 108 times about 54 pictures; 3 answers." in page
+
+
+def test_the_model_of_questions_is_asked_like_any_other(asked: tuple[Path, Path, Any]) -> None:
+    table, out, _ = asked
+    model = saccade.load(out)
+    answers = {word: model.look(table.parent / "01.png", ask=word) for word in ("upper", "lower")}
+    assert all(seen.answer in ("red", "green", "blue") for seen in answers.values())
+    upper, lower = (seen.trace.looks[0].weights for seen in answers.values())
+    assert not np.allclose(upper, lower)
+    with pytest.raises(DataError, match="needs a question; ask one of: lower, upper"):
+        model.look(table.parent / "01.png")
+    scored = saccade.evaluate(out, data=f"csv:{table}", device="cpu")
+    assert scored["n"] == 18
+    assert "no difference from guessing detected" in scored["verdict"] or "guessing by" in scored["verdict"]
+
+
+def test_one_question_of_several(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "asked", evidence="")
+    words = ("--heads", "cross", "--json", *QUICK)
+    result = json.loads(run("--data", table, "--out", tmp_path / "out", "--ask", "Upper", *words).stdout)
+    assert result["examples"] == 54
+    assert [*result["questions"]] == ["upper"]
+    assert "prior" not in result["rivals"]  # the commonest class says the same
+    assert saccade.load(tmp_path / "out").look(table.parent / "01.png").answer  # there is nothing else to ask
+
+
+def test_questions_that_are_not_there_are_named(tmp_path: Path) -> None:
     table = write_table(tmp_path / "asked")
+    done = run("--data", table, "--out", tmp_path / "out", "--ask", "uper", *QUICK)
+    assert done.exit_code == 2
+    assert "nothing asks 'uper': did you mean 'upper'?" in " ".join(done.stderr.split())
+    photos = write_pictures(tmp_path / "photos", 12)
+    done = run("--data", photos, "--out", tmp_path / "out", "--ask", "upper", *QUICK)
+    assert done.exit_code == 2
+    assert "has labels and no questions; leave --ask out" in " ".join(done.stderr.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_questions_with_several_answers_or_too_few_pictures_are_left_out(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "asked", several=True)
     done = run("--data", table, "--out", tmp_path / "out", *QUICK)
     assert done.exit_code == 2
-    assert "a probe takes one label for each picture; for questions, probe a table" in done.stderr
-    assert not (tmp_path / "out").exists()
-    rows = [line.split(",") for line in table.read_text("utf-8").splitlines()]
-    upper = [row for row in rows if row[1] in ("query", "upper")]
-    table.write_text("".join(",".join([row[0], row[2]]) + "\n" for row in upper), "utf-8")  # one of the questions
-    done = run("--data", table, "--out", tmp_path / "out", "--heads", "soft", *QUICK)
+    assert "108 × several answers" in " ".join(done.stderr.split())
+    table = write_table(tmp_path / "asked")
+    table.write_text(table.read_text("utf-8") + "01.png,rare,red,train,\n", "utf-8")
+    result = json.loads(run("--data", table, "--out", tmp_path / "out", "--heads", "soft", "--json", *QUICK).stdout)
+    assert [*result["questions"]] == ["lower", "upper"]
+    assert "1 question left out with fewer than 3 different pictures: rare" in result["remarks"]
+
+
+def test_groups_of_questions_stay_together(tmp_path: Path) -> None:
+    """Six groups of nine pictures, as species of birds would be."""
+    table = write_table(tmp_path / "asked")
+    lines = table.read_text("utf-8").splitlines()
+    grouped = [f"{line},{int(line[:2]) % 6}" for line in lines[1:]]
+    table.write_text("\n".join([f"{lines[0].replace('split', 'part')},group", *grouped]), "utf-8")
+    size = {"size": 32, "through": "layer2"}
+    found = probe_pictures(
+        "compact", str(table), tmp_path / "out", heads=["soft"], plan=replace(SMALL, steps=2), **size
+    )
+    groups = found.probed.pictures.groups
+    assert len({*groups}) == 6
+    for split in found.probed.splits:
+        train, val, test = ({groups[example] for example in part.tolist()} for part in split)
+        assert not train & val
+        assert not train & test
+    assert any("6 groups of pictures that belong together" in each for each in found.probed.remarks)
+
+
+# ---------------------------------------------------------------- what a path means
+
+
+def test_a_folder_is_known_by_what_lies_in_it(tmp_path: Path) -> None:
+    photos = write_squares(tmp_path / "squares", 30, planted=False).parent
+    table = photos / "table.csv"
+    table.rename(photos / "metadata.csv")
+    text = (photos / "metadata.csv").read_text("utf-8").replace("image,", "file_name,", 1)
+    (photos / "metadata.csv").write_text(text, "utf-8")
+    done = run("--data", photos, "--out", tmp_path / "out", "--heads", "soft", *QUICK)
     assert done.exit_code == 0, done.output
+    assert f"{photos} is read as metadata:{photos}" in done.stderr.replace("\n", "")
+    bare = write_pictures(tmp_path / "bare", 6, ("only",)) / "only"
+    done = run("--data", bare, "--out", tmp_path / "other", *QUICK)
+    assert done.exit_code == 2
+    assert "holds files and no folders of classes" in done.stderr
+
+
+def test_a_path_that_is_not_there_is_called_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run("--data", "photo", "--out", "out", *QUICK)
+    assert done.exit_code == 2
+    assert "'photo': there is no such file or folder" in done.stderr
+
+
+def test_links_that_lead_nowhere_are_counted_and_the_rest_goes_on(tmp_path: Path) -> None:
+    photos = write_pictures(tmp_path / "photos", 24)
+    (photos / "self").symlink_to("self")
+    (photos / "gone").symlink_to("nowhere")
+    (photos / "red" / "back").symlink_to("..")
+    done = run("--data", photos, "--out", tmp_path / "out", "--heads", "soft", *QUICK)
+    assert done.exit_code == 0, done.output
+    assert "2 × link that leads nowhere (gone; self)" in " ".join(done.stderr.split())

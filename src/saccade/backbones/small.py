@@ -11,9 +11,31 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from saccade.backbones.stages import Stages
+
+
+class HalvingPool(nn.MaxPool2d):
+    """2×2 max pooling. For inference on a CPU it is two maxima of neighbours, which take less than half the time.
+
+    torch's pooling also notes where each maximum lies, for a gradient that inference does not have. The values are the
+    same to the last bit.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(2)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(B,C,H,W) → (B,C,⌊H/2⌋,⌊W/2⌋)."""
+        together = features.is_contiguous(memory_format=torch.channels_last)
+        if not (torch.is_inference_mode_enabled() and together and features.device.type == "cpu"):
+            pooled: Tensor = super().forward(features)
+            return pooled
+        even = features[..., : features.shape[2] // 2 * 2, : features.shape[3] // 2 * 2]  # an odd border is dropped
+        rows = torch.maximum(even[:, :, ::2], even[:, :, 1::2])  # (B,C,H/2,W)
+        return torch.maximum(rows[..., ::2], rows[..., 1::2])
 
 
 def small_stack(*, channels: int = 32, depth: int = 4, in_channels: int = 3) -> Stages:
@@ -28,5 +50,5 @@ def small_stack(*, channels: int = 32, depth: int = 4, in_channels: int = 3) -> 
         nn.init.xavier_uniform_(convolution.weight)
         nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
         # Rectifying and taking the maximum commute; pooling first leaves a quarter of the cells to rectify.
-        stages[f"stage{number}"] = nn.Sequential(convolution, nn.MaxPool2d(2), nn.ReLU(inplace=True))
+        stages[f"stage{number}"] = nn.Sequential(convolution, HalvingPool(), nn.ReLU(inplace=True))
     return Stages(stages, dict.fromkeys(stages, channels))

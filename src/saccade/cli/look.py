@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.options import Ask, Beam, Device, Json, LengthPenalty, Offline, OutFolder, Quiet
+from saccade.cli.options import Ask, Beam, Device, Json, LengthPenalty, Offline, Quiet
 from saccade.cli.terminal import bar, places, print_json, print_slots, print_table, remark, warn
 from saccade.data.files import left_out, several
 
@@ -41,7 +41,12 @@ def look(
         str, typer.Option("--model", "-m", help="Zoo name, folder, hf://USER/NAME, timm:NAME or hf:NAME.")
     ] = "soft-mref",
     ask: Ask = None,
-    out: OutFolder = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", "-o", help="Folder to write to; with --engine, or a URI.", show_default="nothing is written"
+        ),
+    ] = None,
     filmstrip: Annotated[
         bool | None,
         typer.Option(
@@ -52,6 +57,9 @@ def look(
     ] = None,
     cells: Annotated[
         bool, typer.Option("--cells", help="In a filmstrip, the model's cells as they are.", show_default="off")
+    ] = False,
+    parquet: Annotated[
+        bool, typer.Option("--parquet", help="With --out, the table as looks.parquet too.", show_default="off")
     ] = False,
     beam: Beam = None,
     captions: Annotated[
@@ -70,6 +78,28 @@ def look(
     ] = None,
     offline: Offline = False,
     batch: Annotated[int, typer.Option("--batch", help="How many go through the model together.", min=1)] = 32,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine", help="Write rows to Parquet: local, or ray on a cluster.", show_default="pictures and records"
+        ),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option("--address", help="Of the Ray cluster: HOST:PORT or auto.", show_default="this machine alone"),
+    ] = None,
+    actors: Annotated[
+        int | None, typer.Option("--actors", help="Of Ray.", min=1, show_default="one a GPU, or else a CPU")
+    ] = None,
+    part: Annotated[int, typer.Option("--part", help="With --engine: picture files in an output file.", min=1)] = 1024,
+    column: Annotated[
+        str | None, typer.Option("--column", help="Of Parquet files: the pictures.", show_default="image and the like")
+    ] = None,
+    maps: Annotated[str, typer.Option("--maps", help="With --engine: keep total, all or none.")] = "total",
+    map_side: Annotated[int, typer.Option("--map-side", help="Longer side of a kept map.", min=1, max=1024)] = 64,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="With --engine: go on with what is in --out.", show_default="off")
+    ] = False,
     json: Json = False,
     device: Device = "auto",
     quiet: Quiet = False,
@@ -82,17 +112,38 @@ def look(
     With --out, each picture gets its looks (PNG) and a record (JSON + safetensors). --json prints one object a line.
     Pictures that cannot be read, or take longer than a minute to decode, are reported on stderr and skipped; the exit
     code is 2 only if none could be read.
+    With --engine, PATHs may be URIs, .tar shards and .parquet files too, and --out gets one row for each picture, in
+    Parquet, with its map; see docs/scale.md.
     """
     import saccade
     from saccade.data.pictures.decoder_pool import start_ahead
     from saccade.devices import wake_cuda
-    from saccade.errors import DataError
+    from saccade.errors import ConfigError, DataError
 
     if example == "list":
         _list_examples(json)
         return
     paths = _wanted(paths or [], example)
     wanted = None if layers is None else layers_of(layers)
+    family = {
+        "beam": beam,
+        "captions": captions,
+        "length_penalty": length_penalty,
+        "layers": wanted,
+        "rollout": rollout,
+    }
+    if engine is not None:
+        from saccade.cli.look_rows import look_rows
+
+        if offline or cells or filmstrip is not None:
+            raise ConfigError("--offline, --cells, --filmstrip and --overlay are not for --engine; leave them out")
+        settings = {"ask": ask, "batch": batch, "part": part, "column": column, "maps": maps, "side": map_side}
+        cluster = {"engine": engine, "address": address, "actors": actors, "device": device, "resume": resume}
+        look_rows(paths, model, out, settings | cluster | family, json=json, quiet=quiet)
+        return
+    if address or actors or column or resume:
+        raise ConfigError("--address, --actors, --column and --resume go with --engine; add --engine local or ray")
+    folder = None if out is None else Path(out)
     if offline:
         from saccade.backbones.hub import work_offline
 
@@ -128,16 +179,13 @@ def look(
         predictor,
         files,
         ask,
-        out=out,
+        out=folder,
         filmstrip=filmstrip,
         cells=cells,
+        parquet=parquet,
         batch_size=batch,
         on_bad=skip,
-        beam=beam,
-        captions=captions,
-        length_penalty=length_penalty,
-        layers=wanted,
-        rollout=rollout,
+        **family,
     )
     with bar("looking", len(files), shown=not quiet and not json and len(files) > 1) as update:
         for seen in sightings:
@@ -166,10 +214,12 @@ def look(
         for seen in tables:
             print_slots(f"{seen.source.name}: {seen.question or ''} → {seen.answer}", seen.slot_grid)
     if not quiet and not json:
-        _remarks(told, answered, skipped, out)
+        _remarks(told, answered, skipped, folder)
         _of_fit(predictor.likeness is None, unlike, answered, several(predictor.reads.thing))
         if not calibrated:
             remark("confidences are not calibrated")
+        if premise := predictor.responder.premise(predictor.facts):
+            remark(f"'{predictor.name}' {premise}")
 
 
 def _wanted(paths: list[str], example: str | None) -> list[str]:

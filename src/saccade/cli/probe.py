@@ -31,6 +31,10 @@ def probe(
         str | None,
         typer.Option("--keep", help="Head of the model.", show_default="the attention head best on validation"),
     ] = None,
+    ask: Annotated[
+        str | None,
+        typer.Option("--ask", help="Questions to probe, by commas, of data that has some.", show_default="all of them"),
+    ] = None,
     splits: Annotated[int, typer.Option("--splits", help="Splits of the pictures.", min=3, max=20)] = 5,
     seeds: Annotated[int, typer.Option("--seeds", help="Trainings in each split.", min=1, max=20)] = 3,
     steps: Annotated[
@@ -56,8 +60,11 @@ def probe(
     which has no network, it writes the head in place of a model.
     """
     from saccade.probing.trials import Plan
-    from saccade.verbs.probe import HEAD, PAGE, probe_pictures
+    from saccade.verbs.probe import HEAD, PAGE, as_reference, probe_pictures
 
+    reference = as_reference(data)
+    if reference != data and not quiet:
+        remark(f"{data} is read as {reference}")
     with stages(shown=not quiet and not json) as tell:
         written = probe_pictures(
             backbone,
@@ -65,7 +72,8 @@ def probe(
             out,
             size=size,
             through=through,
-            heads=None if heads is None else [name.strip() for name in heads.split(",") if name.strip()],
+            heads=_words(heads),
+            ask=_words(ask),
             keep=keep,
             plan=Plan(splits=splits, seeds=seeds, steps=steps, evidence_weight=evidence_weight),
             untrained=untrained,
@@ -90,3 +98,8 @@ def probe(
             remark(said)
         made = f"the head {out / HEAD}" if (out / HEAD).is_file() else f"the model {out}"
         remark(f"wrote {out / PAGE} and {made}")
+
+
+def _words(given: str | None) -> list[str] | None:
+    """Words by commas; None where nothing is given."""
+    return None if given is None else [word.strip() for word in given.split(",") if word.strip()]

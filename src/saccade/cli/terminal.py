@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME = 28
 _BROKEN_PATH = 14
+_BETWEEN_LINES = 10.0  # seconds
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
@@ -133,7 +135,9 @@ def bar(
 
 @contextmanager
 def stages(*, shown: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """Progress through one thing after the other, on stderr: a bar on a terminal, elsewhere a line for each of them.
+    """Progress through one thing after the other, on stderr: a bar on a terminal, elsewhere plain lines.
+
+    Elsewhere a line says what begins, and every :data:`_BETWEEN_LINES` seconds one says how far it is.
 
     Yields ``update(what, done, total)``.
     """
@@ -142,12 +146,14 @@ def stages(*, shown: bool) -> Iterator[Callable[[str, int, int], None]]:
         return
     with _progress("count") as progress:
         task = progress.add_task("", total=None)
-        current: str | None = None
+        current, said = "", 0.0
 
         def update(what: str, done: int, total: int) -> None:
-            nonlocal current
-            if progress.disable and what != current:
-                remark(f"{what} …")
+            nonlocal current, said
+            now = time.monotonic()
+            if progress.disable and (what != current or (now - said >= _BETWEEN_LINES and done < total)):
+                remark(f"{what} …" if what != current else f"{what}: {done:,} of {total:,}")
+                said = now
             current = what
             progress.update(task, description=what, completed=done, total=total)
 

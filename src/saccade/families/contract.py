@@ -122,7 +122,9 @@ class Probing:
     read: str
     """``module:function`` (READER:PATH) → a :class:`saccade.data.tables.labelled.LabelTable`."""
     model: str
-    """Name of a model of the family: a :class:`saccade.models.probe.ProbeModel`."""
+    """Name of a model of the family: a :class:`saccade.models.probe.HeadOnBackbone`."""
+    asks: bool = False
+    """Whether the rows of the table have questions."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ class Family:
     published: str | None = None
     """``module:dict``, (system, data) → :class:`saccade.tasks.published.Published`."""
     probing: Probing | None = None
-    """Of a family of labelled pictures: how ``saccade probe`` uses it."""
+    """Of a family of pictures with labels or questions: how ``saccade probe`` uses it."""
     tour: str | None = None
     """``module:function`` (name, quick, device, progress) → a stop of the tour."""
     featured: tuple[str, ...] = ()

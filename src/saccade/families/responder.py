@@ -76,6 +76,11 @@ class Responder:
         """How a model with these facts is asked; :meth:`query` takes nothing else."""
         return "choice" if facts.queries else "none"
 
+    @staticmethod
+    def premise(facts: ModelFacts) -> str:
+        """What every question to a model takes for granted, in words; nothing where the model could deny it."""
+        return ""
+
     def asked(self, query: Any) -> str | None:
         """A query in words, as sightings tell it; None where nothing was asked."""
         return None if query is None else self.facts.queries[query]

@@ -21,7 +21,15 @@ from saccade.metrics.answers.multisets import (
 )
 from saccade.metrics.intervals import Interval, Mean, jackknife_interval, mean_defined, mean_interval, paired_difference
 from saccade.metrics.maps import baselines
-from saccade.metrics.maps.causal import Interventions, causal_follow, causal_hold, causal_scores, swapped_query
+from saccade.metrics.maps.causal import (
+    CausalAnswers,
+    Interventions,
+    causal_follow,
+    causal_hold,
+    causal_scores,
+    scores_of_answers,
+    swapped_query,
+)
 from saccade.metrics.maps.effects import (
     answer_shift,
     cause_pairs,
@@ -63,6 +71,7 @@ from saccade.metrics.text.word_causal import WordFollow, same_caption, word_foll
 __all__ = [
     "SCALE_EDGES",
     "Baseline",
+    "CausalAnswers",
     "Grid",
     "Grids",
     "Interpolation",
@@ -147,6 +156,7 @@ __all__ = [
     "rouge_l",
     "rouge_l_each",
     "same_caption",
+    "scores_of_answers",
     "selectivity",
     "summarise",
     "swapped_query",

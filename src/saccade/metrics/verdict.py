@@ -116,6 +116,18 @@ def against_chance(maps: MapScorer) -> dict[str, Any]:
     }
 
 
+def beside_blind_maps(maps: MapScorer, score: str) -> dict[str, dict[str, Any]]:
+    """Every blind map: its ``value`` by ``score``, and how much more the model's maps have, with its interval."""
+    own, found = maps.total.values()[score], {}
+    for name in BLIND:
+        blind = maps.baselines[name].values().get(score) if name in maps.baselines else None
+        if blind is not None and not bool(blind.isnan().all()):
+            less = paired_difference(own, blind, maps.groups)
+            value = mean_defined(blind).mean
+            found[name] = {"value": value, "difference": less.mean, "interval": [less.low, less.high]}
+    return found
+
+
 def joined(parts: Iterable[Mapping[str, Any]]) -> str:
     """What all parts say, in one line."""
     return "; ".join(each["says"] for each in parts if each.get("says"))

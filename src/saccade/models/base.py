@@ -17,8 +17,10 @@ computation.
 ``attention`` puts given weights in the place of a model's own, by the name of the look: the rest of the model then runs
 on them. Weights have the shape of the look's; a look that is not named keeps its own. They are used as they are, never
 normalised again, so a look that mixes predictions or chooses a cell wants weights that sum to 1. In eval mode a choice
-is the cell with the largest weight. Scores stay the model's own. A crop has no weights: its frame (B,2,3), cells of the
-crop → pixels of the network input, is given instead. ``trace.as_given()`` has all looks of a trace in this form, so
+is the cell with the largest weight. Scores stay the model's own. Of an act that repeats (words, glimpses), the first
+steps may be given alone, (B,t,…) with t ≤ T: the model computes the later ones from what the given ones changed. A crop
+has no weights: its frame (B,2,3), cells of the crop → pixels of the network input, is given instead.
+``trace.as_given()`` has all looks of a trace in this form, so
 that ``model(images, attention=trace.as_given())`` repeats them.
 """
 
@@ -114,6 +116,14 @@ class AttentionModel(nn.Module, ABC):
             return None
         check_given(attention[name], shape, f"attention for look '{name}'")
         return attention[name]
+
+    def given_steps(self, attention: Given | None, name: str, shape: Sequence[int]) -> Tensor | None:
+        """The same of an act that repeats, ``shape`` (B,T,…): the weights of its first t steps, 1 ≤ t ≤ T."""
+        found = None if attention is None else attention.get(name)
+        steps = shape[1]
+        if found is not None and found.dim() == len(shape) and 1 <= found.shape[1] < steps:
+            shape = (shape[0], found.shape[1], *shape[2:])
+        return self.given(attention, name, shape)
 
     def _no_such_look(self, name: str) -> str:
         model = type(self).__name__

@@ -292,13 +292,16 @@ class CaptionDecoder(nn.Module):
             pick: which cells count.
             noise: (B,T,L) of the draws, where one cell is drawn for each word.
             expected: (B,) bool, the pictures of which all cells count even so.
-            weights: (B,T,h,w) given in place of α.
+            weights: (B,t,h,w) given in place of α for the first t words.
         """
         before = F.pad(words[:, :-1], (1, 0), value=-1)  # y_t-1, and nothing before the first: (B,T)
         embedded = self.embedded(before)  # (B,T,m)
         told = self.memory.from_word(embedded)  # (B,T,4n)
         draws = [None] * words.shape[1] if noise is None else torch.split(noise, 1, dim=1)  # (B,1,L) of each word
-        given = [None] * words.shape[1] if weights is None else torch.split(weights, 1, dim=1)  # (B,1,h,w) of each
+        given: list[Tensor | None] = (
+            [] if weights is None else list(torch.split(weights, 1, dim=1))
+        )  # (B,1,h,w) of each
+        given += [None] * (words.shape[1] - len(given))
         looks, states = [], []
         # split, not sliced: the gradient of slices would fill a tensor of all words for each word
         for heard, drawn, alpha in zip(torch.split(told, 1, dim=1), draws, given):

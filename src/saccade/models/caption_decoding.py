@@ -118,7 +118,7 @@ def decode(
         length_penalty: γ; captions are ranked by log p / (length with the end)^γ. 0 prefers short ones, 1 ranks by the
             mean of the words.
         generator: of what is drawn.
-        weights: (B,T,h,w) given for each of ``longest`` = T words, in place of the model's own.
+        weights: (B,t,h,w) given for each of the first t words, in place of the model's own.
     """
     places = _places(method, width, captions)
     if longest < 1:
@@ -134,7 +134,9 @@ def decode(
         before = nothing[:, :1]  # a beam begins as one caption: its first word is computed once
     steps: list[tuple[Looked, _Chosen]] = []
     while len(steps) < longest and not (steps and bool(found.ended.all())):
-        given = {} if weights is None else {"weights": weights[:, len(steps)]}  # (B,h,w)
+        given = {}
+        if weights is not None and len(steps) < weights.shape[1]:
+            given = {"weights": weights[:, len(steps)]}  # (B,h,w)
         said = model.say(scene, memory, before, generator, **given)
         said = Said(said.logits.expand(-1, places, -1), _spread(said.looked, places), _spread(said.memory, places))
         logits = said.logits.float()  # (B,K,V)

@@ -147,7 +147,8 @@ class HAttNetModel(PictureQueryModel):
         features = self.backbone.between(features, after=here)  # Eq. (7): (B,C,h,w)
         weights = self.given(attention, self.look_name, grid_of(features))  # (B,h,w)
         raw |= self.answered(features, self.attention.attend(features, asked, weights=weights), asked)
-        if self.gates and (self.config.gate_penalty or self.config.spread_penalty):
+        priced = bool(self.gates) and bool(self.config.gate_penalty or self.config.spread_penalty)
+        if priced and not torch.is_inference_mode_enabled():  # only a loss reads it
             raw["penalty"] = self._price(raw)  # (B,)
         return raw
 

@@ -24,7 +24,8 @@ Behind the end ``said`` is stop, except in training, where a rollout goes on wha
 **Given attention** (:mod:`saccade.models.base`) has T maps for each of ``saliency`` (S_t), ``covert`` (M_t),
 ``priority`` (P_t) and ``inhibited`` (S_t+1). It has T·k maps for ``glimpse``; the model glimpses the cell with the
 largest weight of each. ``inhibited`` is the saliency of the next step, unless ``saliency`` is given too.
-``location_log_prob`` and ``location_entropy`` stay those of the model's own scores.
+The first maps of each may be given alone; the model computes the later ones. ``location_log_prob`` and
+``location_entropy`` stay those of the model's own scores.
 
 Deviations from the paper: those of its parts (:mod:`saccade.attention.gaussian`, :mod:`saccade.attention.saliency`,
 :mod:`saccade.models.multiset_reader`). It does not say whether the controller's state outlives a meta step; here it
@@ -163,11 +164,11 @@ class HsalModel(MultisetModel):
             return self._read(encoding, location_noise, class_noise, self._given_maps(encoding, attention))
 
     def _given_maps(self, encoding: Tensor, attention: Given | None) -> dict[str, Tensor]:
-        """The given maps by the name of their look, (B,T,h,w) and of glimpses (B,T·k,h,w), as the encoding is typed."""
+        """The given maps by the name of their look, (B,t,h,w), as the encoding is typed."""
         maps = {}
         for name in self.look_names if attention is not None else ():
             steps = self.steps * (self.config.glimpses if name == "glimpse" else 1)
-            given = self.given(attention, name, (encoding.shape[0], steps, *self.grid))
+            given = self.given_steps(attention, name, (encoding.shape[0], steps, *self.grid))
             if given is not None:
                 maps[name] = given.to(encoding)
         return maps
@@ -181,7 +182,7 @@ class HsalModel(MultisetModel):
     ) -> Raw:
         glimpsed = None
         if "glimpse" in given:
-            glimpsed = given["glimpse"].flatten(2).argmax(-1).reshape(-1, self.steps, self.config.glimpses)  # (B,T,k)
+            glimpsed = given["glimpse"].flatten(2).argmax(-1)  # (B,t)
         energy = self.saliency(encoding[:, : self.channels]).detach()  # (B,h,w)
         saliency = min_max(energy)  # S_1: (B,h,w)
         projected = self.controller.project(encoding)
@@ -190,6 +191,7 @@ class HsalModel(MultisetModel):
         meta_state = encoding.new_zeros(encoding.shape[0], self.config.meta_hidden)
         fresh = state = encoding.new_zeros(encoding.shape[0], self.config.hidden)
         before, masks, priorities, steps, after = [], [], [], [], []
+        many = self.config.glimpses
         for number in range(self.steps):
             saliency = _at_step(given, "saliency", number, saliency)  # S_t: (B,h,w)
             mask, meta_state = self.meta(saliency, said, meta_state)
@@ -203,7 +205,7 @@ class HsalModel(MultisetModel):
                 state if self.config.carry_state else fresh,
                 location_noise=None if location_noise is None else location_noise[:, number],
                 class_noise=None if class_noise is None else class_noise[:, number],
-                cells=None if glimpsed is None else glimpsed[:, number],
+                cells=None if glimpsed is None else glimpsed[:, number * many : (number + 1) * many],
             )
             state = step.states[-1]  # (B,D)
             said = F.embedding(step.said, one_hot)  # ŷ_t: (B,Y)
@@ -225,9 +227,11 @@ class HsalModel(MultisetModel):
         judged = self.controller.judge(steps, maps["priority.weights"])
         raw = maps | self._classes(steps, judged) | self._glimpses(steps, judged, maps["priority.weights"].detach())
         if "glimpse" in given:
-            chosen = raw["glimpse.choice"].unsqueeze(2)  # (B,T·k,1)
-            raw["glimpse.weights"] = given["glimpse"]  # (B,T·k,h,w)
-            raw["glimpse.log_prob"] = log_weights(given["glimpse"]).flatten(2).gather(2, chosen).squeeze(2)  # (B,T·k)
+            told = given["glimpse"].shape[1]  # t
+            chosen = raw["glimpse.choice"][:, :told].unsqueeze(2)  # (B,t,1)
+            of_given = log_weights(given["glimpse"]).flatten(2).gather(2, chosen).squeeze(2)  # (B,t)
+            raw["glimpse.weights"] = torch.cat([given["glimpse"], raw["glimpse.weights"][:, told:]], 1)  # (B,T·k,h,w)
+            raw["glimpse.log_prob"] = torch.cat([of_given, raw["glimpse.log_prob"][:, told:]], 1)  # (B,T·k)
         return raw
 
     def _classes(self, steps: list[Glimpsed], judged: Judged) -> Raw:
@@ -299,4 +303,4 @@ class HsalModel(MultisetModel):
 
 def _at_step(given: dict[str, Tensor], name: str, number: int, own: Tensor) -> Tensor:
     """The map (B,h,w) given for this step, or the model's ``own``."""
-    return given[name][:, number] if name in given else own
+    return given[name][:, number] if name in given and number < given[name].shape[1] else own

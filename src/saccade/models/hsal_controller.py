@@ -147,14 +147,14 @@ class Controller(nn.Module):
             state: h_0 (B,D).
             location_noise: of the k glimpses.
             class_noise: of the class.
-            cells: (B,k) given glimpses, in place of its own choices.
+            cells: (B,j) given glimpses, in place of its own choices: the first j ≤ k.
         """
         told = F.linear(torch.cat([priority.flatten(1), said], dim=1), projected.told, self.encode.bias)  # (B,D)
         seen = (mask.flatten(1).unsqueeze(1) @ projected.covert).squeeze(1)  # W_g g_0, and a_0 is nothing: (B,D)
         states, glimpsed = [], []
         for number in range(self.glimpses):
             state = self.remember(told + seen, state)  # h_i: (B,D)
-            if cells is None:
+            if cells is None or number >= cells.shape[1]:
                 scores = self._scores(state, priority.flatten(1))  # (B,N)
                 cell = draw(scores, None if location_noise is None else location_noise[:, number])  # a_i: (B,)
             else:

@@ -1,6 +1,7 @@
 """A probe: one small head on the maps of a frozen backbone, which says what the features hold.
 
 The heads are in :mod:`saccade.models.probe_heads`. A pyramid reads its maps as one (:mod:`saccade.backbones.levels`).
+:class:`ProbeModel` gives a picture one label, :class:`AskedProbeModel` answers questions about it.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from saccade.backbones import build_backbone, pretrained
 from saccade.backbones.levels import folded, folded_channels, levels_of, unfolded
 from saccade.backbones.stages import Stages
 from saccade.config import check_range
-from saccade.models.base import Given, PictureModel, Raw
+from saccade.models.base import Given, ImageModel, PictureModel, QueryModel, Raw
 from saccade.models.picture_query import act
 from saccade.models.probe_heads import PYRAMID, HeadName, new_head
-from saccade.models.quadrants import square_batch
+from saccade.models.quadrants import COLOURS, QUADRANTS, quadrant_batch, square_batch
 from saccade.models.ranges import MOST_GLIMPSES, MOST_UNITS, MOST_WORDS
 from saccade.trace import Look
 
@@ -55,17 +56,28 @@ class ProbeConfig:
             raise ValueError("pyramid: names the finer stages of head: pyramid, and of no other head")
 
 
-class ProbeModel(PictureModel):
-    """Pictures (B,3,H,W) → logits (B,K); one look on the last map, or one for each query or stage."""
+@dataclass(frozen=True)
+class AskedProbeConfig(ProbeConfig):
+    """Settings of a probe that is asked."""
 
-    Config = ProbeConfig
+    queries: int = 10
+    """How many different questions there are."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range(self, 1, MOST_WORDS, "queries")
+
+
+class HeadOnBackbone(ImageModel):
+    """A frozen backbone, the statistics of its features, and one head; what both probes have in common."""
+
     config: ProbeConfig
     total = "mean"
 
     centre: Tensor
     spread: Tensor
 
-    def __init__(self, config: ProbeConfig) -> None:
+    def __init__(self, config: ProbeConfig, asked: int) -> None:
         super().__init__()
         self.config = config
         self.backbone = build_backbone(config.backbone, through=config.through)
@@ -79,19 +91,10 @@ class ProbeModel(PictureModel):
             hidden=config.hidden,
             queries=config.query_count,
             levels=self.levels,
+            asked=asked,
         )
         self.register_buffer("centre", torch.zeros(self.channels))
         self.register_buffer("spread", torch.ones(self.channels))
-
-    @classmethod
-    def tiny(cls) -> Any:
-        """A size for tests."""
-        return ProbeConfig(answers=3, backbone="compact", through="layer2", hidden=8, query_count=2)
-
-    @classmethod
-    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
-        """Inputs and labels that fit :meth:`tiny`: a square, labelled by its colour."""
-        return square_batch(count, seed)
 
     def start_pretrained(self) -> None:
         """Give the backbone its ImageNet weights."""
@@ -109,13 +112,13 @@ class ProbeModel(PictureModel):
             return features
         return folded(self.backbone, images, self.levels)
 
-    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
-        """Standardise the features, attend, classify."""
+    def read(self, encoding: Tensor, query: Tensor | None, attention: Given | None) -> Raw:
+        """Standardise the features, attend, classify; ``query`` (B,) where questions are asked."""
         values = standardised(encoding, self.centre, self.spread)  # (B,C,h,w)
         maps = self._maps(values)
         found = {name: self.given(attention, name, grid_of(maps[name])) for name in self.look_names}
         given = {name: weights for name, weights in found.items() if weights is not None}
-        logits, acts = self.head(values, given or None)
+        logits, acts = self.head(values, given or None, query)
         raw: Raw = {"logits": logits}
         for name, attended in acts.items():
             raw |= act(name, maps[name], attended)
@@ -140,6 +143,54 @@ class ProbeModel(PictureModel):
             self.head.look(name, raw[f"{name}.weights"], raw[f"{name}.scores"], frames.get(name, frames[self.stage]))
             for name in self.look_names
         )
+
+
+class ProbeModel(HeadOnBackbone, PictureModel):
+    """Pictures (B,3,H,W) → logits (B,K); one look on the last map, or one for each query or stage."""
+
+    Config = ProbeConfig
+
+    def __init__(self, config: ProbeConfig) -> None:
+        super().__init__(config, asked=1)
+
+    @classmethod
+    def tiny(cls) -> Any:
+        """A size for tests."""
+        return ProbeConfig(answers=3, backbone="compact", through="layer2", hidden=8, query_count=2)
+
+    @classmethod
+    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
+        """Inputs and labels that fit :meth:`tiny`: a square, labelled by its colour."""
+        return square_batch(count, seed)
+
+    def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
+        """What the head says of the features."""
+        return self.read(encoding, None, attention)
+
+
+class AskedProbeModel(HeadOnBackbone, QueryModel):
+    """Pictures (B,3,H,W) and query ids (B,) → logits (B,K); looks as those of :class:`ProbeModel`."""
+
+    Config = AskedProbeConfig
+    config: AskedProbeConfig
+
+    def __init__(self, config: AskedProbeConfig) -> None:
+        super().__init__(config, asked=config.queries)
+
+    @classmethod
+    def tiny(cls) -> Any:
+        """A size for tests."""
+        sizes = {"hidden": 8, "query_count": 2}
+        return AskedProbeConfig(answers=COLOURS, queries=QUADRANTS, backbone="compact", through="layer2", **sizes)
+
+    @classmethod
+    def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
+        """Inputs and labels that fit :meth:`tiny`: the query names a quadrant, the answer is its colour."""
+        return quadrant_batch(count, seed)
+
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
+        """What the head says of the features, asked ``query`` (B,)."""
+        return self.read(encoding, query, attention)
 
 
 def standardised(features: Tensor, centre: Tensor, spread: Tensor) -> Tensor:

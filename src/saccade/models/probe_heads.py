@@ -12,7 +12,17 @@ Every head reads standardised features and ends in one linear layer. They differ
 ``pyramid`` one dot-product query on each of several stages; the classifier reads what they pooled, side by side
 ==========  ====================================================================================================
 
-Nothing is asked, so the query of an attention is a constant 1: its weights are the query.
+A probe of labels asks nothing: there is one question, the same for every picture, and its one-hot vector is a constant
+1. A probe of questions knows A of them, and every head is told which one is asked:
+
+==================  ============================================================================================
+``linear``          a linear layer for each question (a bilinear form of pooled feature and one-hot question)
+``soft hard cross`` the one-hot question is the query of the attention, as in Seo et al. 2016; one classifier for all
+``queries pyramid`` each question has queries of its own; one classifier for all
+==================  ============================================================================================
+
+The heads with one classifier add a term of the question alone to the logits (``QueryPrior``), because the linear head
+has a bias for each question.
 
 Deviations from the papers: the values are the features themselves, without a projection. ``queries`` therefore has no
 value matrix and no blocks of channels; each query pools all channels. ``pyramid`` is no HAttNet: its maps change
@@ -23,7 +33,8 @@ A pyramid reads its maps as one (:mod:`saccade.backbones.levels`): finer ones li
 Many heads of one kind can be computed side by side (:meth:`ProbeHead.stacked`): their weights have a leading axis M,
 and the features are read once for all of them.
 
-Axes: M heads, B pictures, C channels, D hidden units, K classes, Q queries, H and W cells, N = H·W.
+Axes: M heads, B pictures, R questions about them, C channels, D hidden units, K classes, A questions that are known,
+Q queries of a question, H and W cells, N = H·W.
 """
 
 from __future__ import annotations
@@ -33,6 +44,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.attention.cross import CrossAttention
@@ -40,6 +52,17 @@ from saccade.attention.hard import HardAttention, hard_look, log_marginal
 from saccade.attention.soft import Attended, SoftAttention, attend_alike, attend_by, soft_look
 from saccade.backbones.levels import Level, unfolded
 from saccade.models.base import Given
+from saccade.models.picture_query import QueryPrior
+from saccade.models.probe_products import (
+    Asked,
+    additive,
+    classified,
+    for_each,
+    for_question,
+    maps_of,
+    pool,
+    products,
+)
 from saccade.trace import Look
 
 HeadName = Literal["linear", "soft", "hard", "cross", "queries", "pyramid"]
@@ -60,51 +83,95 @@ TITLES: dict[str, str] = {
 
 
 class ProbeHead(nn.Module, ABC):
-    """Standardised features (B,C,H,W) → logits (B,K) and the acts of attention."""
+    """Standardised features (B,C,H,W) and questions (B,) → logits (B,K) and the acts of attention.
+
+    Args:
+        answers: K.
+        asked: how many questions are known, A.
+        prior: whether the question adds a term of its own to the logits; with one question that is the bias.
+    """
 
     look_names: tuple[str, ...] = ("cells",)
 
-    @abstractmethod
-    def forward(self, features: Tensor, given: Given | None = None) -> tuple[Tensor, dict[str, Attended]]:
-        """Logits (B,K), and each act by the name of its look; ``given`` weights (B,H,W) take the place of its own."""
+    def __init__(self, answers: int, asked: int, *, prior: bool = True) -> None:
+        super().__init__()
+        self.asked = asked
+        self.prior = QueryPrior(asked, answers) if prior and asked > 1 else None
 
     @abstractmethod
-    def stacked(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
-        """Logits (M,B,K) of many heads of this kind and size; ``weights`` are theirs by name, each (M,…)."""
+    def forward(
+        self, features: Tensor, given: Given | None = None, query: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Attended]]:
+        """Logits (B,K), and each act by the name of its look.
 
-    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor | None:
-        """The total maps (M,B,H,W) of such heads, each of sum 1; None without a place, or with several grids."""
+        Args:
+            features: (B,C,H,W).
+            given: weights (B,H,W) by look, in place of its own.
+            query: (B,) numbers of questions; None: the first.
+        """
+
+    @abstractmethod
+    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None = None) -> Tensor:
+        """Logits (M,R,K) of many heads of this kind and size; ``weights`` are theirs by name, each (M,…).
+
+        Without ``asked`` every picture (B,C,H,W) is asked the first question, R = B.
+        """
+
+    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None) -> Tensor | None:
+        """The total maps (M,R,H,W) of such heads, each of sum 1; None without a place, or with several grids."""
         return None
 
     @abstractmethod
     def numbers(self, channels: int, cells: int, answers: int) -> int:
-        """How many numbers a step keeps for one picture, beside the features: what a stack costs in memory."""
+        """How many numbers a step keeps for one question, beside the features: what a stack costs in memory."""
 
     def look(self, name: str, weights: Tensor, scores: Tensor, frame: Tensor) -> Look:
         """One act as a look."""
         return soft_look(name, weights, scores, frame)
 
+    def _one_hot(self, features: Tensor, query: Tensor | None) -> Tensor:
+        """The questions as vectors (B,A)."""
+        if query is None:
+            return torch.eye(1, self.asked).to(features).expand(features.shape[0], -1)
+        return F.one_hot(query, self.asked).to(features.dtype)
+
+    def _with_prior(self, logits: Tensor, features: Tensor, query: Tensor | None) -> Tensor:
+        """Logits (B,K), and what the question alone adds to them."""
+        return logits if self.prior is None else logits + self.prior(self._one_hot(features, query))
+
+    def _stacked_prior(self, weights: Mapping[str, Tensor], asked: Asked | None) -> Tensor | float:
+        """The same for all members, to be added: (M,R,K); 0 where there is none."""
+        if self.prior is None:
+            return 0.0
+        return weights["prior.weight"][:, 0, None] if asked is None else weights["prior.weight"][:, asked.query]
+
 
 class LinearHead(ProbeHead):
-    """The mean of all cells, then one linear layer."""
+    """The mean of all cells, then one linear layer for each question."""
 
-    def __init__(self, channels: int, answers: int, **sizes: Any) -> None:
-        super().__init__()
-        self.classify = nn.Linear(channels, answers)
+    def __init__(self, channels: int, answers: int, *, asked: int = 1, **sizes: Any) -> None:
+        super().__init__(answers, asked, prior=False)
+        self.classify = nn.Linear(channels, asked * answers)
 
-    def forward(self, features: Tensor, given: Given | None = None) -> tuple[Tensor, dict[str, Attended]]:
+    def forward(
+        self, features: Tensor, given: Given | None = None, query: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Attended]]:
         """The mean of all cells, classified."""
         attended = attend_alike(features, _of(given, "cells"))
-        return self.classify(attended.context), {"cells": attended}
+        each = self.classify(attended.context).unflatten(1, (self.asked, -1))  # (B,A,K)
+        return for_question(each, query), {"cells": attended}
 
-    def stacked(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
-        """(M,B,K)."""
+    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None = None) -> Tensor:
+        """(M,R,K)."""
         pooled = features.flatten(2).mean(-1)  # (B,C)
-        return _classified(weights, pooled.expand(len(weights["classify.weight"]), -1, -1))
+        found = classified(weights, pooled.expand(len(weights["classify.weight"]), -1, -1))  # (M,B,AK)
+        if asked is None:
+            return found[..., : found.shape[-1] // self.asked]
+        return found.unflatten(2, (self.asked, -1))[:, asked.picture, asked.query]
 
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """The mean and the logits."""
-        return channels + 2 * answers
+        return channels + 2 * self.asked * answers
 
 
 class SoftHead(ProbeHead):
@@ -112,28 +179,34 @@ class SoftHead(ProbeHead):
 
     attention: SoftAttention | CrossAttention
 
-    def __init__(self, channels: int, answers: int, *, hidden: int, **sizes: Any) -> None:
-        super().__init__()
+    def __init__(self, channels: int, answers: int, *, hidden: int, asked: int = 1, **sizes: Any) -> None:
+        super().__init__(answers, asked)
         self.hidden = hidden
-        self.attention = SoftAttention(channels, 1, hidden=hidden)
+        self.attention = self._new_attention(channels)
         self.classify = nn.Linear(channels, answers)
 
-    def forward(self, features: Tensor, given: Given | None = None) -> tuple[Tensor, dict[str, Attended]]:
+    def _new_attention(self, channels: int) -> SoftAttention | CrossAttention:
+        return SoftAttention(channels, self.asked, hidden=self.hidden)
+
+    def forward(
+        self, features: Tensor, given: Given | None = None, query: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Attended]]:
         """What was attended, classified."""
-        attended = self.attention.attend(features, _constant(features), weights=_of(given, "cells"))
-        return self.classify(attended.context), {"cells": attended}
+        attended = self.attention.attend(features, self._one_hot(features, query), weights=_of(given, "cells"))
+        return self._with_prior(self.classify(attended.context), features, query), {"cells": attended}
 
-    def stacked(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
-        """(M,B,K)."""
-        return _classified(weights, _pooled(self._scores(weights, features), features))
+    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None = None) -> Tensor:
+        """(M,R,K)."""
+        contexts = pool(self._scores(weights, features, asked), features, asked)  # (M,R,C)
+        return classified(weights, contexts) + self._stacked_prior(weights, asked)
 
-    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
-        """(M,B,H,W)."""
-        return _maps(self._scores(weights, features), features)
+    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None) -> Tensor:
+        """(M,R,H,W)."""
+        return maps_of(self._scores(weights, features, asked), features)
 
-    def _scores(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
-        """(M,B,N)."""
-        return _additive(weights, features)
+    def _scores(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None) -> Tensor:
+        """(M,R,N)."""
+        return additive(weights, features, asked)
 
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """Hidden units of each cell, the context and the logits."""
@@ -143,47 +216,56 @@ class SoftHead(ProbeHead):
 class CrossHead(SoftHead):
     """One dot-product query, then one linear layer."""
 
-    def __init__(self, channels: int, answers: int, *, hidden: int, **sizes: Any) -> None:
-        super().__init__(channels, answers, hidden=hidden)
-        self.attention = CrossAttention(channels, 1, hidden=hidden)
+    def _new_attention(self, channels: int) -> CrossAttention:
+        return CrossAttention(channels, self.asked, hidden=self.hidden)
 
-    def _scores(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
-        """q·(W f) = (q·W)·f: one product with a vector in place of D, (M,B,N)."""
-        asked, keys = weights["attention.to_query.weight"], weights["attention.to_key.weight"]  # (M,D,1), (M,D,C,1,1)
-        vector = (asked * keys.flatten(2)).sum(1) * asked.shape[1] ** -0.5  # (M,C)
-        return _products(features, vector[:, None])[..., 0].permute(2, 0, 1)  # (M,B,N)
+    def _scores(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None) -> Tensor:
+        """q·(W f) = (q·W)·f: one product with a vector for each question in place of D, (M,R,N)."""
+        to_query, to_key = weights["attention.to_query.weight"], weights["attention.to_key.weight"].flatten(2)
+        vectors = torch.einsum("mda,mdc->mac", to_query, to_key) * to_query.shape[1] ** -0.5  # (M,A,C)
+        return for_each(products(features, vectors), asked)
 
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """Weights of each cell, the context and the logits."""
-        return 3 * cells + 2 * channels + 2 * answers
+        return (2 + self.asked) * cells + 2 * channels + 2 * answers
 
 
 class HardHead(ProbeHead):
     """Every cell answers; attention is the prior over cells, and the logits are the log of the mixture."""
 
-    def __init__(self, channels: int, answers: int, *, hidden: int, **sizes: Any) -> None:
-        super().__init__()
+    def __init__(self, channels: int, answers: int, *, hidden: int, asked: int = 1, **sizes: Any) -> None:
+        super().__init__(answers, asked)
         self.hidden = hidden
-        self.attention = HardAttention(channels, 1, hidden=hidden)
+        self.attention = HardAttention(channels, asked, hidden=hidden)
         self.classify = nn.Conv2d(channels, answers, 1)
 
-    def forward(self, features: Tensor, given: Given | None = None) -> tuple[Tensor, dict[str, Attended]]:
+    def forward(
+        self, features: Tensor, given: Given | None = None, query: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Attended]]:
         """The mixture of what all cells answer."""
-        weights, scores = self.attention.prior(features, _constant(features), weights=_of(given, "cells"))
-        answers = self.classify(features).log_softmax(1)  # (B,K,H,W)
+        asked = self._one_hot(features, query)  # (B,A)
+        weights, scores = self.attention.prior(features, asked, weights=_of(given, "cells"))
+        cells = self.classify(features)  # (B,K,H,W)
+        if self.prior is not None:
+            cells = cells + self.prior(asked)[:, :, None, None]
         context = attend_by(scores, features, weights).context  # (B,C), for those who read the trace
-        return log_marginal(weights, answers), {"cells": Attended(context, weights, scores)}
+        return log_marginal(weights, cells.log_softmax(1)), {"cells": Attended(context, weights, scores)}
 
-    def stacked(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
-        """(M,B,K)."""
-        prior = _additive(weights, features).log_softmax(-1)  # (M,B,N)
-        cells = _products(features, weights["classify.weight"].flatten(2)) + weights["classify.bias"]  # (B,N,M,K)
-        joint = cells.log_softmax(-1) + prior.permute(1, 2, 0).unsqueeze(-1)  # log α p(y|cell): (B,N,M,K)
-        return joint.logsumexp(1).transpose(0, 1)  # (M,B,K)
+    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None = None) -> Tensor:
+        """(M,R,K)."""
+        prior = additive(weights, features, asked).log_softmax(-1)  # (M,R,N)
+        cells = products(features, weights["classify.weight"].flatten(2)) + weights["classify.bias"]  # (B,N,M,K)
+        if asked is not None:
+            cells = cells[asked.picture]  # (R,N,M,K)
+        alone = self._stacked_prior(weights, asked)  # (M,R,K)
+        if isinstance(alone, Tensor):
+            cells = cells + alone.transpose(0, 1)[:, None]
+        joint = cells.log_softmax(-1) + prior.permute(1, 2, 0).unsqueeze(-1)  # log α p(y|cell): (R,N,M,K)
+        return joint.logsumexp(1).transpose(0, 1)  # (M,R,K)
 
-    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
-        """(M,B,H,W)."""
-        return _maps(_additive(weights, features), features)
+    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None) -> Tensor:
+        """(M,R,H,W)."""
+        return maps_of(additive(weights, features, asked), features)
 
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """Hidden units and logits of each cell."""
@@ -195,18 +277,21 @@ class HardHead(ProbeHead):
 
 
 class QueriesHead(ProbeHead):
-    """Several dot-product queries; the classifier reads all that they pooled, side by side."""
+    """Several dot-product queries for each question; the classifier reads all that they pooled, side by side."""
 
-    def __init__(self, channels: int, answers: int, *, queries: int, **sizes: Any) -> None:
-        super().__init__()
+    def __init__(self, channels: int, answers: int, *, queries: int, asked: int = 1, **sizes: Any) -> None:
+        super().__init__(answers, asked)
         self.look_names = tuple(f"query{number}" for number in range(1, queries + 1))
-        self.ask = nn.Conv2d(channels, queries, 1, bias=False)  # a bias would add the same to all cells
+        self.ask = nn.Conv2d(channels, asked * queries, 1, bias=False)  # a bias would add the same to all cells
         self.scale = channels**-0.5
         self.classify = nn.Linear(queries * channels, answers)
 
-    def forward(self, features: Tensor, given: Given | None = None) -> tuple[Tensor, dict[str, Attended]]:
+    def forward(
+        self, features: Tensor, given: Given | None = None, query: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Attended]]:
         """What all queries pooled, classified."""
-        scores = self.ask(features) * self.scale  # (B,Q,H,W)
+        every = (self.ask(features) * self.scale).unflatten(1, (self.asked, -1))  # (B,A,Q,H,W)
+        scores = for_question(every, query)  # (B,Q,H,W)
         if given is None:
             contexts, weights, _ = attend_by(scores, features)  # (B,Q,C), (B,Q,H,W)
         else:
@@ -216,63 +301,75 @@ class QueriesHead(ProbeHead):
         acts = {
             name: Attended(contexts[:, at], weights[:, at], scores[:, at]) for at, name in enumerate(self.look_names)
         }
-        return self.classify(contexts.flatten(1)), acts
+        return self._with_prior(self.classify(contexts.flatten(1)), features, query), acts
 
-    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
-        """The mean of the maps of all queries, as the total is: (M,B,H,W)."""
-        scores = _products(features, weights["ask.weight"].flatten(2)) * self.scale  # (B,N,M,Q)
-        laid = _maps(scores.permute(2, 3, 0, 1).flatten(0, 1), features)  # (MQ,B,H,W)
-        return laid.reshape(*scores.shape[2:], *laid.shape[1:]).mean(1)
+    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None) -> Tensor:
+        """The mean of the maps of all queries, as the total is: (M,R,H,W)."""
+        scores = self._scores(weights, features, asked)  # (M,Q,R,N)
+        laid = maps_of(scores.flatten(0, 1), features)  # (MQ,R,H,W)
+        return laid.unflatten(0, scores.shape[:2]).mean(1)
 
-    def stacked(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
-        """(M,B,K)."""
-        scores = _products(features, weights["ask.weight"].flatten(2)) * self.scale  # (B,N,M,Q)
-        members, queries = scores.shape[2:]
-        pooled = _pooled(scores.flatten(2).permute(2, 0, 1), features)  # (MQ,B,C)
-        pooled = pooled.reshape(members, queries, *pooled.shape[1:]).transpose(1, 2)  # (M,B,Q,C)
-        return _classified(weights, pooled.flatten(2))
+    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None = None) -> Tensor:
+        """(M,R,K)."""
+        scores = self._scores(weights, features, asked)  # (M,Q,R,N)
+        pooled = pool(scores.flatten(0, 1), features, asked)  # (MQ,R,C)
+        pooled = pooled.unflatten(0, scores.shape[:2]).transpose(1, 2)  # (M,R,Q,C)
+        return classified(weights, pooled.flatten(2)) + self._stacked_prior(weights, asked)
+
+    def _scores(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None) -> Tensor:
+        """(M,Q,R,N)."""
+        vectors = weights["ask.weight"].flatten(2).unflatten(1, (self.asked, -1))  # (M,A,Q,C)
+        members, queries = vectors.shape[0], vectors.shape[2]
+        every = products(features, vectors.transpose(1, 2).flatten(0, 1)) * self.scale  # (B,N,MQ,A)
+        return for_each(every, asked).unflatten(0, (members, queries))
 
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """Weights and the context of each query, and the logits."""
-        return len(self.look_names) * (3 * cells + 2 * channels) + 2 * answers
+        return len(self.look_names) * ((2 + self.asked) * cells + 2 * channels) + 2 * answers
 
 
 class PyramidHead(ProbeHead):
-    """One dot-product query on each level; the classifier reads all that they pooled, side by side.
+    """One dot-product query on each level for each question; the classifier reads all that they pooled, side by side.
 
     Args:
         channels: of the folded map, all levels together.
         answers: how many labels there are.
         levels: the maps in it, the finest first; without them it is one map.
+        asked: how many questions are known.
     """
 
-    def __init__(self, channels: int, answers: int, *, levels: Sequence[Level] = (), **sizes: Any) -> None:
-        super().__init__()
+    def __init__(
+        self, channels: int, answers: int, *, levels: Sequence[Level] = (), asked: int = 1, **sizes: Any
+    ) -> None:
+        super().__init__(answers, asked)
         self.levels = tuple(levels) or (Level("cells", channels, 1),)
         self.look_names = tuple(level.name for level in self.levels)
-        self.ask = nn.ModuleList(nn.Conv2d(level.channels, 1, 1, bias=False) for level in self.levels)
+        self.ask = nn.ModuleList(nn.Conv2d(level.channels, asked, 1, bias=False) for level in self.levels)
         self.classify = nn.Linear(sum(level.channels for level in self.levels), answers)
 
-    def forward(self, features: Tensor, given: Given | None = None) -> tuple[Tensor, dict[str, Attended]]:
+    def forward(
+        self, features: Tensor, given: Given | None = None, query: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Attended]]:
         """What was attended on each level, classified."""
         acts = {}
         for level, ask, values in zip(self.levels, self.ask, unfolded(features, self.levels)):
-            scores = ask(values).squeeze(1) * level.channels**-0.5  # (B,H,W)
+            scores = for_question(ask(values), query) * level.channels**-0.5  # (B,H,W)
             acts[level.name] = attend_by(scores, values, _of(given, level.name))
-        return self.classify(torch.cat([act.context for act in acts.values()], 1)), acts
+        contexts = torch.cat([act.context for act in acts.values()], 1)
+        return self._with_prior(self.classify(contexts), features, query), acts
 
-    def stacked(self, weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
-        """(M,B,K)."""
+    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None = None) -> Tensor:
+        """(M,R,K)."""
         contexts = []
         for number, (level, values) in enumerate(zip(self.levels, unfolded(features, self.levels))):
-            vector = weights[f"ask.{number}.weight"].flatten(2) * level.channels**-0.5  # (M,1,C)
-            contexts.append(_pooled(_products(values, vector)[..., 0].permute(2, 0, 1), values))  # (M,B,C)
-        return _classified(weights, torch.cat(contexts, -1))
+            vectors = weights[f"ask.{number}.weight"].flatten(2) * level.channels**-0.5  # (M,A,C)
+            contexts.append(pool(for_each(products(values, vectors), asked), values, asked))  # (M,R,C)
+        return classified(weights, torch.cat(contexts, -1)) + self._stacked_prior(weights, asked)
 
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """Weights and the context of each level, and the logits."""
         finest = cells * sum(level.factor**2 for level in self.levels)
-        return 3 * finest + 2 * sum(level.channels for level in self.levels) + 2 * answers
+        return (2 + self.asked) * finest + 2 * sum(level.channels for level in self.levels) + 2 * answers
 
 
 _CLASSES: dict[str, type[ProbeHead]] = {
@@ -286,53 +383,12 @@ _CLASSES: dict[str, type[ProbeHead]] = {
 
 
 def new_head(
-    name: HeadName, channels: int, answers: int, *, hidden: int, queries: int, levels: Sequence[Level] = ()
+    name: HeadName, channels: int, answers: int, *, levels: Sequence[Level] = (), asked: int = 1, **sizes: int
 ) -> ProbeHead:
-    """A fresh head; ``levels`` are those of a pyramid."""
+    """A fresh head; ``levels`` are those of a pyramid, ``asked`` counts the questions; sizes are hidden and queries."""
     made: Any = _CLASSES[name]
-    head: ProbeHead = made(channels, answers, hidden=hidden, queries=queries, levels=levels)
+    head: ProbeHead = made(channels, answers, levels=levels, asked=asked, **sizes)
     return head
-
-
-def _tokens(features: Tensor) -> Tensor:
-    """The cells in a row: (B,C,H,W) → (B,N,C), without a copy where channels lie together."""
-    return features.permute(0, 2, 3, 1).flatten(1, 2)
-
-
-def _products(features: Tensor, weight: Tensor) -> Tensor:
-    """Every cell times the matrices (M,D,C) of all members, in one product: (B,N,M,D)."""
-    tokens = _tokens(features)
-    return (tokens @ weight.flatten(0, 1).T).reshape(*tokens.shape[:2], *weight.shape[:2])
-
-
-def _additive(weights: Mapping[str, Tensor], features: Tensor) -> Tensor:
-    """The scores (M,B,N) of :class:`saccade.attention.scores.AdditiveScorer` for the constant query."""
-    scorer = "attention.scorer"
-    seen = _products(features, weights[f"{scorer}.from_features.weight"].flatten(2))  # (B,N,M,D)
-    asked = weights[f"{scorer}.from_features.bias"] + weights[f"{scorer}.from_query.weight"][..., 0]  # (M,D)
-    read = weights[f"{scorer}.to_score.weight"].flatten(1)  # (M,D)
-    scores = ((seen + asked).relu() * read).sum(-1) + weights[f"{scorer}.to_score.bias"][:, 0]  # (B,N,M)
-    return scores.permute(2, 0, 1)
-
-
-def _pooled(scores: Tensor, features: Tensor) -> Tensor:
-    """Eq. (3) and (4) for all members: scores (M,B,N) and features (B,C,H,W) → contexts (M,B,C)."""
-    return (scores.softmax(-1).transpose(0, 1) @ _tokens(features)).transpose(0, 1)
-
-
-def _maps(scores: Tensor, features: Tensor) -> Tensor:
-    """Eq. (3) for all members, on the grid: scores (M,B,N) of features (B,C,H,W) → (M,B,H,W)."""
-    return scores.softmax(-1).reshape(*scores.shape[:2], *features.shape[2:])
-
-
-def _classified(weights: Mapping[str, Tensor], contexts: Tensor) -> Tensor:
-    """The linear layer of each member: (M,B,C) → (M,B,K)."""
-    return torch.baddbmm(weights["classify.bias"][:, None], contexts, weights["classify.weight"].transpose(1, 2))
-
-
-def _constant(features: Tensor) -> Tensor:
-    """The query of every picture: 1, (B,1)."""
-    return features.new_ones(features.shape[0], 1)
 
 
 def _of(given: Given | None, name: str) -> Tensor | None:

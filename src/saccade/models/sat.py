@@ -223,7 +223,7 @@ class SatModel(ImageModel):
     def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
         """The words ``query`` (B,T) about encoded pictures (B,L,D); without them the greedy caption.
 
-        Given attention is (B,T,h,w), a map for each word; without words T is ``longest``.
+        Given attention is (B,T,h,w), a map for each word, or for the first ones; without words T is ``longest``.
         """
         if query is None:
             query = self.caption(encoding, method="greedy", attention=attention).words[:, 0]  # (B,T)
@@ -251,7 +251,7 @@ class SatModel(ImageModel):
         Of the pictures that are ``expected`` (B,), all cells count even so. Where both are given, the baseline moves.
         """
         self._check(features, words)
-        weights = self.given(attention, WORD, (*words.shape, *self.grid))  # (B,T,h,w)
+        weights = self.given_steps(attention, WORD, (*words.shape, *self.grid))  # (B,t,h,w)
         pick: Pick = "drawn" if noise is not None else self.config.pick
         if pick == "drawn" and noise is None:
             noise = gumbel_noise((*words.shape, features.shape[1]), like=features)  # (B,T,L)
@@ -325,10 +325,11 @@ class SatModel(ImageModel):
     def caption(self, encoding: Tensor, *, attention: Given | None = None, **options: Any) -> Decoded:
         """Captions of encoded pictures (B,L,D), at most ``longest`` words; options are those of :func:`.decode`.
 
-        Given attention is (B,longest,h,w): the n-th map is used for the n-th word of every caption of the picture.
+        Given attention is (B,t,h,w), at most ``longest`` maps: the n-th is used for the n-th word of every caption of
+        the picture, and later words use the model's own.
         """
         longest = options.pop("longest", self.config.longest)
-        weights = self.given(attention, WORD, (encoding.shape[0], longest, *self.grid))  # (B,T,h,w)
+        weights = self.given_steps(attention, WORD, (encoding.shape[0], longest, *self.grid))  # (B,t,h,w)
         return decode(self, encoding, longest=longest, weights=weights, **options)
 
     def draw(self, features: Tensor, draws: int = 1) -> Raw:

@@ -3,7 +3,10 @@
 Every picture is answered by the head of the split that tests it, which never saw it. Pictures are changed before the
 backbone sees them (:mod:`saccade.metrics.evidence_swap`), so a changed picture costs a pass of the backbone.
 
-Axes: N pictures, n pictures of a split, H and W pixels.
+With questions, each is asked again, and the pixels come from a picture with another answer to the same question. A
+point marks a part and says not how far the object goes, so it is the box or mask that is blurred or swapped.
+
+Axes: N examples, n examples of a part, A questions, H and W pixels.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,24 +23,26 @@ from saccade.errors import ConfigError
 from saccade.geometry import Size
 from saccade.metrics.evidence_swap import RestsOn, sampled
 from saccade.metrics.maps.baselines import seen_by_cells
-from saccade.metrics.maps.grids import grids_of
-from saccade.metrics.maps.points import at_points
-from saccade.metrics.maps.scorer import Baseline, MapScorer
+from saccade.metrics.maps.points import Clicks
+from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.summary import without_nan
-from saccade.metrics.verdict import against_chance, joined
-from saccade.models.base import PictureModel
+from saccade.metrics.verdict import against_chance, beside_blind_maps, joined
+from saccade.models.probe import HeadOnBackbone
 from saccade.models.probe_heads import LINEAR
+from saccade.probing.blind_maps import UsualPlaces, blind_maps
+from saccade.probing.features import Features
 from saccade.probing.head_stack import Places
-from saccade.probing.pictures import Features, ProbedPictures, Tell
+from saccade.probing.pictures import ProbedPictures, Tell
 from saccade.probing.probe import Probed
+from saccade.probing.questions import picture_of
+from saccade.probing.trials import habits
 from saccade.tasks.forward_passes import in_parts
-from saccade.trace import AttentionTrace
 
 MOST_MAPS = 1000
 """Pictures whose maps are scored."""
 _AT_ONCE = 100  # pictures that are changed, or whose maps are scored, together
 
-HeadModel = Callable[[int], PictureModel]
+HeadModel = Callable[[int], HeadOnBackbone]
 """Number of a split → a model with the head of that split."""
 
 
@@ -60,7 +66,7 @@ def places_of(pictures: ProbedPictures, frame: Tensor, grid: Size, weight: float
             "mask, COCO annotations), or leave it out"
         )
     parts = torch.split(torch.arange(len(pictures)), _AT_ONCE)
-    found = [seen_by_cells(pictures.evidence.take(pictures.places[part]), frame, grid) for part in parts]
+    found = [seen_by_cells(pictures.evidence.take(pictures.row(part)), frame, grid) for part in parts]
     everywhere = torch.ones(1, *pictures.store.size, dtype=torch.bool)
     return Places(torch.cat(found), seen_by_cells(everywhere, frame, grid), weight)
 
@@ -71,89 +77,84 @@ def with_evidence(probed: Probed, features: Features, model_of: HeadModel, tell:
     if probed.pictures.evidence is None:
         return probed
     rests = _rests_on(probed, model_of, tell).summary()
-    maps = {} if probed.kept.name == LINEAR else against_chance(_map_scores(probed, features, model_of))
+    maps: dict[str, Any] = {}
+    if probed.kept.name != LINEAR:
+        scores = _map_scores(probed, features, model_of)
+        maps = against_chance(scores)
+        maps |= {"blind_maps": beside_blind_maps(scores, maps["score"])} if maps else {}
     verdict = "; ".join(filter(None, (probed.verdict, joined([rests, maps]))))
     return replace(probed, rests_on=without_nan(rests), maps=without_nan(maps), verdict=verdict)
 
 
 def _rests_on(probed: Probed, model_of: HeadModel, tell: Tell) -> RestsOn:
     """Answers to changed test pictures of all splits."""
-    rests, pictures = RestsOn(), probed.pictures
+    rests, pictures, held = RestsOn(), probed.pictures, probed.pictures.evidence
     chosen = torch.zeros(len(pictures), dtype=torch.bool)
     chosen[sampled(len(pictures))] = True
     total, done = int(chosen.sum()), 0
     for number, split in enumerate(probed.splits):
         model = model_of(number)
-        common = int(torch.bincount(pictures.labels[split.train]).argmax())
+        guess = _guesses(pictures, split.train)
         tested = split.test[chosen[split.test]]
         for part in _mixed(tested):
-            label = pictures.labels[part]  # (n,)
-            evidence = pictures.evidence_of(part)  # (n,H,W)
-            if evidence is None:
+            label, query = pictures.labels[part], pictures.query(part)  # (n,) each
+            if held is None:
                 continue
-
-            def right(images: Tensor, rows: Tensor, model: PictureModel = model, label: Tensor = label) -> Tensor:
-                return in_parts(model, images)["logits"].argmax(-1) == label[rows]
-
-            images = pictures.images(part)
-            rests.add(images, evidence, right, labels=label, pictures=part, guessed=label == common)
+            picture, region = picture_of(part, pictures.questions), held.objects(pictures.row(part))  # (n,), (n,H,W)
+            rests.add(
+                pictures.images(part),
+                region,
+                partial(_right, model, label, query),
+                labels=label,
+                pictures=picture,
+                guessed=label == guess[torch.zeros_like(label) if query is None else query],
+                kinds=query,
+            )
             done += len(part)
             tell("pictures without their evidence", done, total)
     return rests
 
 
-def _map_scores(probed: Probed, features: Features, model_of: HeadModel) -> MapScorer:
-    """The maps of test pictures on their evidence, beside the blind ones."""
-    pictures, scorer = probed.pictures, MapScorer(scores=("pointing",), baselines=("uniform", "centre_gaussian"))
-    chosen = torch.zeros(len(pictures), dtype=torch.bool)
-    chosen[sampled(len(pictures), MOST_MAPS)] = True
-    size = pictures.store.size
-    for number, split in enumerate(probed.splits):
-        model = model_of(number)
-        place = _usual_place(pictures, split.train)  # (2,)
-        for part in _mixed(split.test[chosen[split.test]]):
-            evidence = pictures.evidence_of(part)
-            if evidence is not None and bool(evidence.any()):
-                trace = model.wrap(model.respond(features.encoded(probed.kept.name, part)), size).trace
-                scorer.add_trace(trace, evidence, groups=part, beside=_blind(pictures, part, place, trace))
-    return scorer
-
-
-def _blind(pictures: ProbedPictures, part: Tensor, place: Tensor, trace: AttentionTrace) -> dict[str, Baseline]:
-    """The centre of the box round a mask, and the place where evidence usually lies, on the grids of the model."""
-    size = pictures.store.size
-    grids = grids_of(trace, size)
-    if pictures.evidence is None or grids is None:
-        return {}
-    box = pictures.evidence.boxes_of_masks(pictures.places[part])  # (n,4)
-    points = {"box_centre": (box[:, :2] + box[:, 2:]) / 2, "part_prior": place.expand(len(part), 2)}  # (n,2) each
-    found = {}
-    for name, at in points.items():
-        known = ~at.isnan().any(1)  # (n,)
-        if bool(known.any()):
-            laid = grids.through(partial(_cell_at, at, size))  # (n,H,W)
-            found[name] = Baseline(laid, known)
+def _right(model: HeadOnBackbone, label: Tensor, query: Tensor | None, images: Tensor, rows: Tensor) -> Tensor:
+    """Whether the examples ``rows`` (n,) of a part are answered right when their pictures are ``images``: (n,)."""
+    asked = () if query is None else (query[rows],)
+    found: Tensor = in_parts(model, images, *asked)["logits"].argmax(-1) == label[rows]
     return found
 
 
-def _cell_at(points: Tensor, size: Size, frame: Tensor, cells: Size) -> Tensor:
-    """The map (n,H,W) of the cell at each point (n,2)."""
-    return at_points(points, frame, cells, size)
+def _guesses(pictures: ProbedPictures, train: Tensor) -> Tensor:
+    """The commonest answer to each question in the training examples, (A,); of labels, the commonest class, (1,)."""
+    query = pictures.query(train)
+    kinds = torch.zeros_like(train) if query is None else query
+    return habits(pictures.labels, train, kinds, 1 if pictures.questions is None else len(pictures.questions.words))
 
 
-def _usual_place(pictures: ProbedPictures, numbers: Tensor) -> Tensor:
-    """The mean centre of the evidence of pictures, (2,) as (x, y); NaN where none has any."""
-    total, count = torch.zeros(2, dtype=torch.float64), 0
-    for part in torch.split(numbers, _AT_ONCE):
-        evidence = pictures.evidence_of(part)
-        if evidence is None:
-            continue
-        held = evidence[evidence.flatten(1).any(1)].double()  # (n,H,W)
-        pixels = held.sum((1, 2))  # (n,)
-        rows, columns = (torch.arange(side, dtype=torch.float64) + 0.5 for side in held.shape[1:])
-        total += torch.stack([(held.sum(1) @ columns) / pixels, (held.sum(2) @ rows) / pixels], 1).sum(0)
-        count += len(held)
-    return (total / count if count else torch.full((2,), torch.nan, dtype=torch.float64)).float()
+def _map_scores(probed: Probed, features: Features, model_of: HeadModel) -> MapScorer:
+    """The maps of test examples on their evidence and at their clicks, beside the blind ones."""
+    pictures, scorer = probed.pictures, MapScorer(scores=("pointing",), baselines=("uniform", "centre_gaussian"))
+    held = pictures.evidence
+    if held is None:
+        return scorer
+    chosen = torch.zeros(len(pictures), dtype=torch.bool)
+    chosen[sampled(len(pictures), MOST_MAPS)] = True
+    size = pictures.store.size
+    every = pictures.row(torch.arange(len(pictures)))
+    clicked = not bool(held.points(every).isnan().all())  # of the same kind in every part
+    for number, split in enumerate(probed.splits):
+        model = model_of(number)
+        usual = UsualPlaces(pictures, held, split.train)
+        for part in _mixed(split.test[chosen[split.test]]):
+            rows = pictures.row(part)
+            evidence = held.take(rows)  # (n,H,W)
+            if not bool(evidence.any()):
+                continue
+            picture = picture_of(part, pictures.questions)
+            encoded = features.encoded(probed.kept.name, picture)  # (n,C,h,w)
+            trace = model.wrap(model.respond(encoded, pictures.query(part)), size).trace
+            clicks = [Clicks.at(held.points(rows), held.boxes(rows), size)] if clicked else []
+            beside = blind_maps(pictures, held, part, usual, trace)
+            scorer.add_trace(trace, evidence, groups=picture, also=clicks, beside=beside)
+    return scorer
 
 
 def _mixed(numbers: Tensor) -> list[Tensor]:

@@ -3,7 +3,7 @@
 The pictures are dealt into J folds. Split j is tested on fold j, chooses its settings on fold j + 1 and learns from the
 others, so every picture is tested once, and never chooses what it is tested with.
 
-Axes: N pictures, J splits.
+Axes: N pictures, or questions about them, J splits.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.tables.splits import hashed_share
+from saccade.probing.questions import Questions, pictures_of
 
 LEAST_GROUPS = 3
 """Groups of pictures that a class needs: one to learn from, one to choose with, one to be tested on."""
@@ -74,8 +75,16 @@ def groups_of_class(labels: Sequence[int], groups: Sequence[int]) -> Counter[int
     return Counter(label for label, _ in {*zip(labels, groups)})
 
 
-def some_of(split: Split, share: float, labels: Tensor) -> Tensor:
-    """The first ``share`` of the training pictures of each class, at least one: (n,)."""
+def some_of(split: Split, share: float, labels: Tensor, questions: Questions | None = None) -> Tensor:
+    """The first ``share`` of the training pictures of each class, at least one: (n,) examples.
+
+    With questions a picture has several answers, so classes are not looked at: a picture comes with all its questions.
+    """
+    if questions is not None:
+        pictures = pictures_of(split.train, questions).tolist()
+        order = sorted(pictures, key=lambda number: hashed_share(f"share {number}"))
+        some = torch.tensor(order[: max(1, round(share * len(order)))])
+        return split.train[torch.isin(questions.picture[split.train], some)]
     order = torch.tensor(sorted(split.train.tolist(), key=lambda number: hashed_share(f"share {number}")))
     kept: list[Tensor] = []
     for label in sorted({*labels[order].tolist()}):

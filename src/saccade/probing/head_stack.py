@@ -2,12 +2,15 @@
 
 The members of a stack have weights, a learning rate and a weight decay of their own. They see the same batches of
 features: the large product of a step, features times weights, is one product for all of them. Each member counts only
-the pictures that it may learn from. A member comes out as it does alone, but for rounding.
+the examples that it may learn from. A member comes out as it does alone, but for rounding. Where several questions are
+asked about a picture (:mod:`saccade.probing.questions`), a batch has pictures with all their questions, so that this
+product is made once for a picture.
 
 The optimiser is AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) with torch's usual constants; the learning rate
 rises for a tenth of the steps and falls to 0 along a cosine.
 
-Axes: M members, B pictures of a batch, N pictures, K classes.
+Axes: M members, B pictures of a batch, R examples about them, N examples, K classes. Without questions an example is a
+picture.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from torch import Tensor
 
 from saccade.losses.evidence import evidence_loss
 from saccade.models.probe_heads import ProbeHead
+from saccade.models.probe_products import Asked
+from saccade.probing.questions import Questions, pictures_of
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 BUDGET = 64 << 20
@@ -37,17 +42,17 @@ class Places:
     """Where labels can be seen, on the cells of the features; see :mod:`saccade.losses.evidence`."""
 
     on_evidence: Tensor
-    """(N,H,W): how much of the evidence each cell covers, nᵢ; 0 for a picture without evidence."""
+    """(N,H,W): how much of the evidence each cell covers, nᵢ; 0 for an example without evidence."""
     everywhere: Tensor
     """(1,H,W): how much each cell covers, dᵢ."""
     weight: float
 
     def missed(self, maps: Tensor, numbers: Tensor, counts: Tensor) -> Tensor:
-        """What the maps (M,B,H,W) of the pictures ``numbers`` (B,) miss, for each member: (M,).
+        """What the maps (M,R,H,W) of the examples ``numbers`` (R,) miss, for each member: (M,).
 
-        Only pictures that a member learns from count, as ``counts`` (M,B) says.
+        Only examples that a member learns from count, as ``counts`` (M,R) says.
         """
-        on_evidence = self.on_evidence[numbers]  # (B,H,W)
+        on_evidence = self.on_evidence[numbers]  # (R,H,W)
         return torch.stack(
             [
                 evidence_loss(own, on_evidence * learns[:, None, None], self.everywhere)
@@ -72,13 +77,13 @@ class HeadStack:
         self._model = copy.deepcopy(heads[0])
         self.members = len(heads)
 
-    def logits(self, features: Tensor) -> Tensor:
-        """Features (B,C,H,W) → logits (M,B,K)."""
-        return self._model.stacked(self.parameters, features)
+    def logits(self, features: Tensor, asked: Asked | None = None) -> Tensor:
+        """Features (B,C,H,W) and questions about them → logits (M,R,K)."""
+        return self._model.stacked(self.parameters, features, asked)
 
-    def maps(self, features: Tensor) -> Tensor | None:
-        """Features (B,C,H,W) → total maps (M,B,H,W); None for heads that choose no place."""
-        return self._model.stacked_maps(self.parameters, features)
+    def maps(self, features: Tensor, asked: Asked | None = None) -> Tensor | None:
+        """The same → total maps (M,R,H,W); None for heads that choose no place."""
+        return self._model.stacked_maps(self.parameters, features, asked)
 
     def member(self, number: int) -> ProbeHead:
         """A plain head with the weights of one member."""
@@ -100,14 +105,15 @@ def train_heads(
     seed: int = 0,
     at_once: int | None = None,
     places: Places | None = None,
+    questions: Questions | None = None,
 ) -> list[ProbeHead]:
     """The heads, trained; those that come in stay as they are.
 
     Args:
         heads: fresh heads of one kind, M of them.
         batch: gives the features of pictures by number.
-        labels: (N,) the class of each picture.
-        learns: (M,N) bool: which pictures each member may learn from. Pictures that no member learns from are never
+        labels: (N,) the class of each example.
+        learns: (M,N) bool: which examples each member may learn from. Pictures that no member learns from are never
             asked for.
         rates: the learning rate of each member.
         decays: the weight decay of each member.
@@ -116,21 +122,23 @@ def train_heads(
         seed: of the order of the pictures, which is the same for all members.
         at_once: members in one stack at most; None: as memory allows.
         places: where labels can be seen, and how much it counts that maps lie there; None: nobody says.
+        questions: what is asked; None: nothing, an example is a picture.
     """
     at_once = at_once or len(heads)
     trained: list[ProbeHead] = []
     for first in range(0, len(heads), at_once):
         part = slice(first, first + at_once)
         stack = HeadStack(heads[part])
-        _train(stack, batch, labels, learns[part], rates[part], decays[part], steps, batch_size, seed, places)
+        optimiser = StackedAdamW(stack.parameters, rates[part], decays[part])
+        _train(stack, optimiser, batch, labels, learns[part], steps, batch_size, seed, places, questions)
         trained += [stack.member(number) for number in range(stack.members)]
     return trained
 
 
-def members_at_once(head: ProbeHead, shape: Sequence[int], answers: int, batch_size: int) -> int:
-    """How many members of this kind fit into one stack, for features of ``shape`` (C,H,W)."""
-    each = head.numbers(shape[0], math.prod(shape[1:]), answers) * batch_size
-    return max(1, BUDGET // each)
+def members_at_once(head: ProbeHead, shape: Sequence[int], answers: int, examples: float) -> int:
+    """How many members of this kind fit into one stack, for features of ``shape`` (C,H,W) and batches of examples."""
+    each = head.numbers(shape[0], math.prod(shape[1:]), answers) * examples
+    return max(1, int(BUDGET // each))
 
 
 def rate_factor(step: int, steps: int) -> float:
@@ -158,27 +166,27 @@ def batches_of(pictures: Tensor, batch_size: int, steps: int, seed: int) -> list
 
 def _train(
     stack: HeadStack,
+    optimiser: StackedAdamW,
     batch: Batch,
     labels: Tensor,
     learns: Tensor,
-    rates: Sequence[float],
-    decays: Sequence[float],
     steps: int,
     batch_size: int,
     seed: int,
     places: Places | None,
+    questions: Questions | None,
 ) -> None:
-    pictures = learns.any(0).nonzero()[:, 0]  # (n,)
-    optimiser = StackedAdamW(stack.parameters, rates, decays)
+    pictures = pictures_of(learns.any(0).nonzero()[:, 0], questions)  # (n,)
     for step, numbers in enumerate(batches_of(pictures, batch_size, steps, seed)):
         features = batch(numbers)  # (B,C,H,W)
-        logits = stack.logits(features)  # (M,B,K)
-        counts = learns[:, numbers].to(logits.dtype)  # (M,B)
-        truth = labels[numbers].expand(stack.members, -1)  # (M,B)
-        surprise = F.cross_entropy(logits.flatten(0, 1), truth.flatten(), reduction="none").view_as(counts)  # (M,B)
+        examples, asked = (numbers, None) if questions is None else questions.about(numbers)  # (R,)
+        logits = stack.logits(features, asked)  # (M,R,K)
+        counts = learns[:, examples].to(logits.dtype)  # (M,R)
+        truth = labels[examples].expand(stack.members, -1)  # (M,R)
+        surprise = F.cross_entropy(logits.flatten(0, 1), truth.flatten(), reduction="none").view_as(counts)  # (M,R)
         losses = (surprise * counts).sum(1) / counts.sum(1).clamp_min(1)  # (M,)
-        if places is not None and (maps := stack.maps(features)) is not None:
-            losses = losses + places.weight * places.missed(maps, numbers, counts)
+        if places is not None and (maps := stack.maps(features, asked)) is not None:
+            losses = losses + places.weight * places.missed(maps, examples, counts)
         gradients = torch.autograd.grad(losses.sum(), [*stack.parameters.values()])
         optimiser.step(gradients, rate_factor(step, steps))
 
@@ -219,10 +227,22 @@ def fresh_heads(make: Callable[[], ProbeHead], seeds: Sequence[int]) -> list[Pro
 
 
 @torch.no_grad()
-def logits_of(heads: Sequence[ProbeHead], batch: Batch, pictures: Tensor, batch_size: int, at_once: int) -> Tensor:
-    """The logits (M,n,K) of trained heads on the ``pictures`` (n,)."""
+def logits_of(
+    heads: Sequence[ProbeHead],
+    batch: Batch,
+    examples: Tensor,
+    batch_size: int,
+    at_once: int,
+    questions: Questions | None = None,
+) -> Tensor:
+    """The logits (M,n,K) of trained heads on the ``examples`` (n,)."""
     parts: list[Tensor] = []
     for first in range(0, len(heads), at_once):
         stack = HeadStack(heads[first : first + at_once])
-        parts.append(torch.cat([stack.logits(batch(some)) for some in torch.split(pictures, batch_size)], 1))
+        if questions is None:
+            parts.append(torch.cat([stack.logits(batch(some)) for some in torch.split(examples, batch_size)], 1))
+            continue
+        pieces = [*questions.parts(examples, batch_size)]
+        found = torch.cat([stack.logits(batch(each.pictures), each.asked) for each in pieces], 1)  # (M,n,K)
+        parts.append(found[:, torch.cat([each.places for each in pieces]).argsort()])
     return torch.cat(parts)

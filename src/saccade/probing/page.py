@@ -9,9 +9,11 @@ from torch import Tensor
 
 from saccade.data.pictures.reading import read_picture
 from saccade.data.tables.wording import counted
-from saccade.models.base import PictureModel
-from saccade.probing.pictures import Features
+from saccade.metrics.verdict import BLIND
+from saccade.models.probe import HeadOnBackbone
+from saccade.probing.features import Features
 from saccade.probing.probe import Probed
+from saccade.probing.questions import picture_of
 from saccade.probing.verdict import BASE, title_of
 from saccade.show.answer_sections import caption, classes_section, confusion_section, mistakes_section, rests_on_section
 from saccade.show.overlay import overlay
@@ -21,9 +23,10 @@ from saccade.show.report_tables import Value
 
 _PANEL = 320  # pixels of a mistake's longer side
 _COPIES = 20
+_QUESTIONS = 200
 
 Row = Sequence[Cell | Value]
-HeadModel = Callable[[int], PictureModel]
+HeadModel = Callable[[int], HeadOnBackbone]
 """Number of a split → a model with the head of that split."""
 
 
@@ -32,6 +35,8 @@ def probe_page(probed: Probed, features: Features, model_of: HeadModel, *, title
     told = probed.details.to_json()
     sections = [
         _rivals(probed),
+        _by_question(probed),
+        _maps_beside(probed),
         rests_on_section(probed.rests_on),
         _curve(probed),
         confusion_section(told["confusion"], len(probed.pictures.classes)),
@@ -52,17 +57,21 @@ def _rivals(probed: Probed) -> Section:
         differs = "" if difference is None else "yes" if difference.is_beyond_zero else "no"
         rows.append([row.title, _interval(row.test.mean, row.test.half), against, differs, percent(row.val)])
     plan, splits = probed.plan, probed.splits
-    steps = plan.steps_for(max(len(split.train) for split in splits))
     text = (
         f"{counted(len(splits), 'split')}, {counted(plan.seeds, 'seed')}. In each split three parts are kept apart: "
         "one to learn from, one to choose settings with, one to be tested on. Pictures that look the same are in the "
         "same part. Test pictures choose nothing.\n\n"
         f"Each head was trained over {len(plan.rates)} learning rates × {len(plan.decays)} weight decays "
-        f"({title_of(BASE)}: {len(plan.linear_rates)} × {len(plan.decays)}), {steps} steps of "
+        f"({title_of(BASE)}: {len(plan.linear_rates)} × {len(plan.decays)}), {probed.steps} steps of "
         f"{plan.batch_size} pictures. ± is the 95 % interval with the correction of Nadeau and Bengio (2003) for "
         "splits that share pictures. Differences are paired. The verdict is about the attention head that validation "
         "chose; the other rows are not corrected for their number."
     )
+    if probed.pictures.questions is not None:
+        text += (
+            "\n\nEvery rival is told the question: the linear one has a linear layer for each question, nearest "
+            "neighbours vote among pictures that are asked the same, and of the attention heads it is the query."
+        )
     if plan.evidence_weight:
         text += (
             f"\n\nThe attention heads were taught where to look: boxes and masks are an extra loss, with weight "
@@ -71,6 +80,49 @@ def _rivals(probed: Probed) -> Section:
     best = next(number for number, row in enumerate(probed.rows) if row.name == probed.kept.name)
     columns = ("rival", "test accuracy", f"less {title_of(BASE)}, points", "differs", "validation")
     return Section("Rivals", text, [Table(columns, rows, best_row=best, dash="compared with itself")])
+
+
+def _by_question(probed: Probed) -> Section | None:
+    """Scores of each question, the worst of the kept head first."""
+    found = probed.by_question()
+    if len(found) < 2:
+        return None
+    names = [*dict.fromkeys((probed.kept.name, BASE))]
+    order = sorted(found, key=lambda word: (found[word][names[0]], word))
+    rows: list[Row] = [
+        [word, int(found[word]["n"]), *(percent(found[word][name]) for name in (*names, "commonest_answer"))]
+        for word in order[:_QUESTIONS]
+    ]
+    left = len(found) - len(rows)
+    text = "Test accuracy of each question (first seed), the worst first." + (
+        f" {left} better ones are in results.json." if left else ""
+    )
+    columns = ("question", "asked", *map(title_of, names), title_of("prior"))
+    return Section("Scores of questions", text, [Table(columns, rows)])
+
+
+def _maps_beside(probed: Probed) -> Section | None:
+    """The maps of the kept head beside those that do not look; None where no evidence is known."""
+    maps = probed.maps
+    if not maps.get("blind_maps"):
+        return None
+    rows: list[Row] = [[title_of(probed.kept.name), percent(maps["value"]), Cell(None)]]
+    for name, each in sorted(maps["blind_maps"].items(), key=lambda pair: -(pair[1]["value"] or 0)):
+        low, high = each["interval"]
+        told = Cell(each["difference"], f"{100 * each['difference']:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})")
+        title = BLIND[name] + (", to the pixel" if name.endswith("_exact") else "")
+        rows.append([title, percent(each["value"]), told])
+    where = (
+        "within a tenth of the object's diagonal of the click"
+        if maps["score"] == "pointing_at"
+        else "on the evidence (box, mask or a disc round the point)"
+    )
+    text = (
+        f"How often the peak of a map lies {where}, on test pictures. The other maps do not look at the picture; "
+        "chance is the best of them. Differences are paired, with a 95 % interval."
+    )
+    columns = ("map", "peak there", "head less this map, points")
+    return Section("Where it looked", text, [Table(columns, rows, best_row=0, dash="compared with itself")])
 
 
 def _curve(probed: Probed) -> Section:
@@ -93,20 +145,22 @@ def _mistakes(probed: Probed, features: Features, model_of: HeadModel) -> Sectio
     split_of = {int(number): at for at, split in enumerate(probed.splits) for number in split.test}
     pictures = []
     for each in probed.details.mistakes:
-        path = probed.pictures.paths[each.picture]
+        path, asked = probed.pictures.path(each.picture), probed.pictures.asked(each.picture)
         shown = fit_panel(read_picture(path).image, _PANEL)
         attention = _map(probed, features, model_of(split_of[each.picture]), each.picture, (shown.height, shown.width))
         alt = f"{path.name} with the map of the head over it"
-        pictures.append(Picture(overlay(shown, attention), f"{caption(each._asdict())}. {path.name}", alt))
+        said = caption({**each._asdict(), "asked": asked})
+        pictures.append(Picture(overlay(shown, attention), f"{said}. {path.name}", alt))
     return mistakes_section(pictures, "test pictures")
 
 
-def _map(probed: Probed, features: Features, model: PictureModel, picture: int, size: tuple[int, int]) -> Tensor:
+def _map(probed: Probed, features: Features, model: HeadOnBackbone, example: int, size: tuple[int, int]) -> Tensor:
     """Where the head looked, on the picture shown at ``size``: (h,w)."""
-    encoded = features.encoded(probed.kept.name, torch.tensor([picture]))  # (1,C,H,W)
+    pictures, number = probed.pictures, torch.tensor([example])
+    encoded = features.encoded(probed.kept.name, picture_of(number, pictures.questions))  # (1,C,H,W)
     with torch.no_grad():
-        output = model.wrap(model.respond(encoded), probed.pictures.store.size)
-    placed = output.trace.placed(*probed.pictures.canvas(torch.tensor([picture])))
+        output = model.wrap(model.respond(encoded, pictures.query(number)), pictures.store.size)
+    placed = output.trace.placed(*pictures.canvas(number))
     return placed.image_map("total", size)[0]
 
 
@@ -125,7 +179,10 @@ def _calibration(probed: Probed) -> Section:
 
 def _data(probed: Probed) -> Section:
     pictures = probed.pictures
-    lines = [f"{counted(len(pictures), 'picture')} in {counted(len(pictures.classes), 'class', 'classes')}."]
+    lines = [f"{counted(len(pictures.paths), 'picture')} in {counted(len(pictures.classes), 'class', 'classes')}."]
+    if pictures.questions is not None:
+        asked, answers = counted(len(pictures.questions.words), "question"), counted(len(pictures.classes), "answer")
+        lines = [f"{asked}, asked {len(pictures):,} times about {counted(len(pictures.paths), 'picture')}; {answers}."]
     lines += [f"{remark}." for remark in probed.remarks]
     copies = pictures.copies
     if copies:

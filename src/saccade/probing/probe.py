@@ -18,9 +18,11 @@ from torch import Tensor
 from saccade.errors import ConfigError, nearest
 from saccade.metrics.answers.details import Details, details_of
 from saccade.models.probe_heads import HEADS, LINEAR, HeadName, ProbeHead
+from saccade.probing.features import Features
 from saccade.probing.folds import Split, deal, splits_of
 from saccade.probing.head_stack import Places
-from saccade.probing.pictures import Features, ProbedPictures, Tell
+from saccade.probing.pictures import ProbedPictures, Tell
+from saccade.probing.questions import pictures_of
 from saccade.probing.trials import (
     CLASS_TOKEN,
     RIVALS,
@@ -28,12 +30,14 @@ from saccade.probing.trials import (
     Setting,
     Training,
     Trial,
+    habits,
     head_trial,
     majority_trial,
     neighbour_trial,
+    prior_trial,
     view_of,
 )
-from saccade.probing.verdict import Compared, choose, compare, sentence
+from saccade.probing.verdict import Compared, choose, compare, sentence, title_of
 
 
 class Kept(NamedTuple):
@@ -71,7 +75,8 @@ class Probed:
         classes, details = self.pictures.classes, self.details
         return {
             "verdict": self.verdict,
-            "pictures": len(self.pictures),
+            "pictures": len(self.pictures.paths),
+            **self._asked(),
             "classes": {name: int(held) for name, held in zip(classes, torch.bincount(self.pictures.labels))},
             "remarks": list(self.remarks),
             "near_copies": [list(pair) for pair in self.pictures.copies],
@@ -80,17 +85,54 @@ class Probed:
                 "seeds": self.plan.seeds,
                 "rates": list(self.plan.rates),
                 "decays": list(self.plan.decays),
-                "steps": self.plan.steps_for(max(len(split.train) for split in self.splits)),
+                "steps": self.steps,
                 "batch_size": self.plan.batch_size,
                 **({"evidence_weight": self.plan.evidence_weight} if self.plan.evidence_weight else {}),
             },
             "kept": {"head": self.kept.name, "rate": self.kept.setting.rate, "decay": self.kept.setting.decay},
             "rivals": {row.name: self._rival(row) for row in self.rows},
             "calibration_error": details.calibration,
-            **details.to_json(lambda number: {"picture": str(self.pictures.paths[number])}),
+            **details.to_json(self._place),
             **({"rests_on": self.rests_on} if self.rests_on else {}),
             **({"maps": self.maps} if self.maps else {}),
         }
+
+    @property
+    def steps(self) -> int:
+        """Batches that each head learned from."""
+        questions = self.pictures.questions
+        return self.plan.steps_for(max(len(pictures_of(split.train, questions)) for split in self.splits))
+
+    def _place(self, number: int) -> dict[str, Any]:
+        """What tells an example."""
+        asked = self.pictures.asked(number)
+        return {"picture": str(self.pictures.path(number)), **({"asked": asked} if asked else {})}
+
+    def _asked(self) -> dict[str, Any]:
+        """What came of each question; nothing where nothing is asked."""
+        if self.pictures.questions is None:
+            return {}
+        return {"examples": len(self.pictures), "questions": self.by_question()}
+
+    def by_question(self) -> dict[str, dict[str, float | int]]:
+        """Question → how often it was asked, and the test accuracy on it of the kept head, linear and guessing."""
+        questions, labels = self.pictures.questions, self.pictures.labels
+        if questions is None:
+            return {}
+        guessed = torch.zeros_like(labels)
+        for split in self.splits:
+            common = habits(labels, split.train, questions.query[split.train], len(questions.words))
+            guessed[split.test] = common[questions.query[split.test]]
+        said = {"commonest_answer": guessed}
+        for name in dict.fromkeys((LINEAR, self.kept.name)):
+            shares = self.trials[name].probabilities
+            said |= {} if shares is None else {name: shares.argmax(1)}
+        found: dict[str, dict[str, float | int]] = {}
+        for number, word in enumerate(questions.words):
+            own = questions.query == number
+            right = {name: float((each[own] == labels[own]).double().mean()) for name, each in said.items()}
+            found[word] = {"n": int(own.sum()), **right}
+        return found
 
     def _rival(self, row: Compared) -> dict[str, Any]:
         trial = self.trials[row.name]
@@ -154,22 +196,26 @@ def probe(
         places: where labels can be seen, for heads that are taught where to look; None: they are not.
         tell: called with what is going on, how far it is, and how far it goes.
     """
-    labels, answers = pictures.labels, len(pictures.classes)
+    labels, answers, questions = pictures.labels, len(pictures.classes), pictures.questions
     if (groups := len({*pictures.groups})) < plan.splits:
         raise ConfigError(
             f"splits: {groups} different pictures cannot be dealt into {plan.splits}; ask for fewer splits"
         )
     splits = splits_of(deal(labels.tolist(), pictures.groups, plan.splits), plan.splits)
-    simple = (majority_trial(labels, splits), neighbour_trial(features, labels, answers, splits))
+    simple = [majority_trial(labels, splits), neighbour_trial(features, labels, answers, splits, questions)]
+    if questions is not None and len(questions.words) > 1:
+        simple.insert(1, prior_trial(labels, splits, questions))
     trials = {trial.name: trial for trial in simple}
     total = len(heads) * len(splits)
     for number, head in enumerate(heads):
-        told = partial(_tell_further, tell, number * len(splits), total)
-        trials[head] = head_trial(head, features, labels, answers, splits, plan, told, places)
+        what, before = f"training {title_of(head)}", number * len(splits)
+        tell(what, before, total)
+        told = partial(_tell_further, tell, what, before, total)
+        trials[head] = head_trial(head, features, labels, answers, splits, plan, told, places, questions)
     rows = compare(trials, splits)
     name = keep or choose(rows)
     own = next(head for head in HEADS if head == name)
-    kept = _kept(own, trials[name], features, labels, answers, plan, places)
+    kept = _kept(own, trials[name], features, pictures, plan, places)
     probabilities = trials[name].probabilities
     if probabilities is None:
         raise ConfigError(f"keep: '{name}' is not a head")
@@ -187,28 +233,24 @@ def probe(
 
 
 def _details(probabilities: Tensor, labels: Tensor, classes: Sequence[str]) -> Details:
-    """From probabilities (N,K) and labels (N,): each picture is answered by the head of the split that tests it."""
+    """From probabilities (N,K) and labels (N,): each example is answered by the head of the split that tests it."""
     confidence, said = probabilities.max(1)  # (N,)
     return details_of(said, labels, confidence, probabilities.gather(1, labels[:, None])[:, 0], classes)
 
 
-def _tell_further(tell: Tell, before: int, total: int, done: int) -> None:
-    tell("rivals", before + done, total)
+def _tell_further(tell: Tell, what: str, before: int, total: int, done: int) -> None:
+    tell(what, before + done, total)
 
 
 def _kept(
-    name: HeadName,
-    trial: Trial,
-    features: Features,
-    labels: Tensor,
-    answers: int,
-    plan: Plan,
-    places: Places | None,
+    name: HeadName, trial: Trial, features: Features, pictures: ProbedPictures, plan: Plan, places: Places | None
 ) -> Kept:
     """The head with the setting chosen most often, trained on all pictures."""
+    labels, answers, questions = pictures.labels, len(pictures.classes), pictures.questions
     setting = Counter(each for each in trial.settings if isinstance(each, Setting)).most_common(1)[0][0]
     every = torch.arange(len(labels))
-    centre, spread = view_of(name, features).statistics(every)
-    training = Training(name, features, labels, answers, plan, (centre, spread), len(trial.settings), places)
+    centre, spread = view_of(name, features).statistics(pictures_of(every, questions))
+    seed = len(trial.settings)
+    training = Training(name, features, labels, answers, plan, (centre, spread), seed, places, questions)
     (head,) = training.run([0], [every], [setting])
     return Kept(name, head, centre, spread, setting)

@@ -4,7 +4,7 @@ For each split, the settings are compared on its validation pictures with the fi
 seeds, and smaller shares of the training pictures for the learning curve, are trained with it. Test pictures choose
 nothing. Statistics of the features come from the training pictures of the split.
 
-Axes: J splits, S seeds, N pictures, K classes.
+Axes: J splits, S seeds, N examples (pictures, or questions about them), K classes.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from torch import Tensor
 
 from saccade.errors import ConfigError
 from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead, new_head
+from saccade.probing.features import Features, View
 from saccade.probing.folds import Split, some_of
 from saccade.probing.head_stack import Batch, Places, fresh_heads, logits_of, members_at_once, train_heads
-from saccade.probing.pictures import Features, View
+from saccade.probing.questions import Questions, picture_of, pictures_of
 from saccade.tasks.losses import check_weight
 
 CLASS_TOKEN = "class-token"  # noqa: S105
@@ -105,6 +106,7 @@ def head_trial(
     plan: Plan,
     told: Callable[[int], None] = lambda done: None,
     places: Places | None = None,
+    questions: Questions | None = None,
 ) -> Trial:
     """Train one of :data:`RIVALS` on all splits; ``told`` is called with the number of splits done."""
     trial = Trial(name, shares={share: [] for share in plan.shares})
@@ -112,13 +114,13 @@ def head_trial(
     rates = plan.linear_rates if name in (LINEAR, CLASS_TOKEN) else plan.rates
     grid = [Setting(rate, decay) for rate in rates for decay in plan.decays]
     for number, split in enumerate(splits):
-        centre, spread = view_of(name, features).statistics(split.train)
-        training = Training(name, features, labels, answers, plan, (centre, spread), number, places)
+        centre, spread = view_of(name, features).statistics(pictures_of(split.train, questions))
+        training = Training(name, features, labels, answers, plan, (centre, spread), number, places, questions)
         first = training.run([0] * len(grid), [split.train] * len(grid), grid)
         scores = training.logits(first, split.val)  # (M,n,K)
         best = _best(scores, labels[split.val])
         more = [*range(1, plan.seeds)]
-        parts = [some_of(split, share, labels) for share in plan.shares]
+        parts = [some_of(split, share, labels, questions) for share in plan.shares]
         sets = [split.train] * len(more) + parts
         rest = training.run(more + [0] * len(parts), sets, [grid[best]] * len(sets)) if sets else []
         heads = [first[best], *rest]
@@ -158,26 +160,31 @@ class Training:
         statistics: tuple[Tensor, Tensor],
         seed: int,
         places: Places | None = None,
+        questions: Questions | None = None,
     ) -> None:
         self._labels, self._answers, self._plan, self._seed = labels, answers, plan, seed
+        self._questions = questions
         self._name: HeadName = LINEAR if name == CLASS_TOKEN else next(head for head in HEADS if head == name)
         self._levels = features.levels
         view = view_of(name, features)
         self._channels = view.shape[0]
         self._batch: Batch = view.batches(*statistics)
-        self._at_once = members_at_once(self._new(), view.shape, answers, plan.batch_size)
+        asked_about = 1.0 if questions is None else len(labels) / len(questions.picture.unique())
+        self._at_once = members_at_once(self._new(), view.shape, answers, plan.batch_size * asked_about)
         self._places = None if name == PYRAMID else places  # those are of one grid
 
     def _new(self) -> ProbeHead:
         plan = self._plan
         sizes = {"hidden": plan.hidden, "queries": plan.queries}
-        return new_head(self._name, self._channels, self._answers, **sizes, levels=self._levels)
+        asked = 1 if self._questions is None else len(self._questions.words)
+        return new_head(self._name, self._channels, self._answers, **sizes, levels=self._levels, asked=asked)
 
     def run(self, seeds: Sequence[int], sets: Sequence[Tensor], settings: Sequence[Setting]) -> list[ProbeHead]:
-        """A trained head for each seed, set of training pictures and setting."""
+        """A trained head for each seed, set of training examples and setting."""
         learns = torch.zeros(len(seeds), len(self._labels), dtype=torch.bool)
-        for member, pictures in enumerate(sets):
-            learns[member, pictures] = True
+        for member, examples in enumerate(sets):
+            learns[member, examples] = True
+        most = max(len(pictures_of(each, self._questions)) for each in sets)
         return train_heads(
             fresh_heads(self._new, seeds),
             self._batch,
@@ -185,16 +192,17 @@ class Training:
             learns,
             rates=[each.rate for each in settings],
             decays=[each.decay for each in settings],
-            steps=self._plan.steps_for(max(map(len, sets))),
+            steps=self._plan.steps_for(most),
             batch_size=self._plan.batch_size,
             seed=self._seed,
             at_once=self._at_once,
             places=self._places,
+            questions=self._questions,
         )
 
-    def logits(self, heads: Sequence[ProbeHead], pictures: Tensor) -> Tensor:
+    def logits(self, heads: Sequence[ProbeHead], examples: Tensor) -> Tensor:
         """(M,n,K)."""
-        return logits_of(heads, self._batch, pictures, self._plan.batch_size, self._at_once)
+        return logits_of(heads, self._batch, examples, self._plan.batch_size, self._at_once, self._questions)
 
 
 def _best(scores: Tensor, truth: Tensor) -> int:
@@ -205,36 +213,68 @@ def _best(scores: Tensor, truth: Tensor) -> int:
 
 
 def majority_trial(labels: Tensor, splits: Sequence[Split]) -> Trial:
-    """Always the commonest class of the training pictures."""
-    trial = Trial("majority")
+    """Always the commonest class of the training examples."""
+    return _habit("majority", labels, splits, lambda rows: torch.zeros_like(rows))
+
+
+def prior_trial(labels: Tensor, splits: Sequence[Split], questions: Questions) -> Trial:
+    """Always the commonest answer to the same question in the training examples."""
+    return _habit("prior", labels, splits, lambda rows: questions.query[rows])
+
+
+def habits(labels: Tensor, rows: Tensor, kinds: Tensor, count: int) -> Tensor:
+    """The commonest class of the examples ``rows`` (n,) of each kind (n,): (count,); of all where a kind has none."""
+    answers = int(labels.max()) + 1
+    held = torch.zeros(count, answers, dtype=torch.long)
+    held.index_put_((kinds, labels[rows]), torch.ones_like(rows), accumulate=True)
+    return torch.where(held.sum(1) > 0, held.argmax(1), held.sum(0).argmax())
+
+
+def _habit(name: str, labels: Tensor, splits: Sequence[Split], kind: Callable[[Tensor], Tensor]) -> Trial:
+    trial = Trial(name)
+    count = 1 + max(int(kind(part).max()) for split in splits for part in split)
     for split in splits:
-        common = torch.bincount(labels[split.train]).argmax()
-        trial.val.append(float((labels[split.val] == common).double().mean()))
-        trial.test.append([float((labels[split.test] == common).double().mean())])
+        common = habits(labels, split.train, kind(split.train), count)  # (count,)
+        val, test = (float((labels[part] == common[kind(part)]).double().mean()) for part in (split.val, split.test))
+        trial.val.append(val)
+        trial.test.append([test])
         trial.settings.append(0)
     return trial
 
 
-def neighbour_trial(features: Features, labels: Tensor, answers: int, splits: Sequence[Split]) -> Trial:
-    """The nearest training pictures vote, by the cosine of standardised pooled features."""
+def neighbour_trial(
+    features: Features,
+    labels: Tensor,
+    answers: int,
+    splits: Sequence[Split],
+    questions: Questions | None = None,
+) -> Trial:
+    """The nearest training pictures vote, by the cosine of standardised pooled features.
+
+    With questions, the pictures vote that are asked the same; where none is, all do.
+    """
     trial = Trial("knn")
+    query = torch.zeros_like(labels) if questions is None else questions.query  # (N,)
     for split in splits:
-        centre, spread = features.statistics(split.train)
-        values = F.normalize((features.pooled - centre) / spread, dim=1)  # (N,C)
-        known = labels[split.train]
-        scores = {}
-        for count in NEIGHBOURS:
-            voters = min(count, len(known))
-            parts = [
-                _voted(values[part] @ values[split.train].T, known, voters, answers) for part in (split.val, split.test)
-            ]
-            right = [
-                float((found == labels[part]).double().mean()) for found, part in zip(parts, (split.val, split.test))
-            ]
-            scores[voters] = right
-        best = max(scores, key=lambda voters: (scores[voters][0], -voters))
-        trial.val.append(scores[best][0])
-        trial.test.append([scores[best][1]])
+        centre, spread = features.statistics(pictures_of(split.train, questions))
+        values = F.normalize((features.pooled - centre) / spread, dim=1)  # (P,C)
+        said: dict[int, dict[int, Tensor]] = {}
+        for part, rows in enumerate((split.val, split.test)):
+            said[part] = {count: torch.zeros_like(rows) for count in NEIGHBOURS}
+            for number in query[rows].unique().tolist():
+                own = (query[rows] == number).nonzero()[:, 0]
+                voters = split.train[query[split.train] == number]
+                voters = voters if len(voters) else split.train
+                near = values[picture_of(rows[own], questions)] @ values[picture_of(voters, questions)].T
+                for count, found in said[part].items():
+                    found[own] = _voted(near, labels[voters], min(count, len(voters)), answers)
+        right = {
+            count: [float((said[part][count] == labels[rows]).double().mean()) for part, rows in enumerate(split[1:])]
+            for count in NEIGHBOURS
+        }
+        best = max(right, key=lambda count: (right[count][0], -count))
+        trial.val.append(right[best][0])
+        trial.test.append([right[best][1]])
         trial.settings.append(best)
     return trial
 

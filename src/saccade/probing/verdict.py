@@ -21,11 +21,14 @@ from saccade.probing.trials import CLASS_TOKEN, Trial
 
 SIMPLE = {
     "majority": "commonest class",
+    "prior": "commonest answer to the question",
     "knn": "nearest neighbours",
     CLASS_TOKEN: "linear on the class token",
 }
 """Rivals that are not heads of a model, in words."""
-BASE, GUESS = LINEAR, "majority"
+BASE = LINEAR
+GUESSES = ("prior", "majority")
+"""What answers without looking; the first that there is."""
 
 
 @dataclass(frozen=True)
@@ -85,15 +88,16 @@ def sentence(rows: Sequence[Compared], chosen: str) -> str:
     that guessing would not.
     """
     of = {row.name: row for row in rows}
-    base, guess = of[BASE], of[GUESS]
+    base, guess = of[BASE], next(of[name] for name in GUESSES if name in of)
     head = of[chosen]
     parts = [f"{head.title} {_percent(head.test)}"]
     if chosen != BASE and head.difference is not None:
         parts = [f"{parts[0]}, {base.title} {100 * base.test.mean:.1f} %: {_told(head.difference)}"]
     against = guess.difference
-    if against is not None and not against.high < 0:
+    gains = head.difference is not None and head.difference.low > 0  # then the features do tell something
+    if against is not None and not against.high < 0 and not gains:
         parts.append(
-            f"{base.title} is not detectably better than always answering the {guess.title} "
+            f"{base.title} is not detectably better than always giving the {guess.title} "
             f"({100 * guess.test.mean:.1f} %): "
             "these features do not tell the classes apart, or there are too few pictures"
         )

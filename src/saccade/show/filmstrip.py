@@ -24,7 +24,7 @@ from saccade.show.marks import Mark, draw_marks
 from saccade.show.nested_crops import is_nested
 from saccade.show.overlay import OPACITY, as_marks, let_through, paint
 from saccade.show.picture import PictureLike, as_picture, fit_panel
-from saccade.show.scaling import Scaled, Values, by_own_ends, by_own_peak, by_shared_peak
+from saccade.show.scaling import SPAN, Scaled, Values, by_own_ends, by_own_peak, by_shared_peak
 from saccade.trace import AttentionTrace
 
 Scale = Literal["own", "shared"]
@@ -91,15 +91,15 @@ def filmstrip(
     if scale == "shared":
         scaled = by_shared_peak([*maps, *totals])
     else:
-        adds = [bool(act.look.base) for act in acts] + [_adds(trace)] * len(totals)
-        scaled = [by_own_ends(each) if only else by_own_peak(each) for each, only in zip([*maps, *totals], adds)]
+        scaled = [by_own_ends(m, base=a.look.base) if a.look.base else by_own_peak(m) for m, a in zip(maps, acts)]
+        scaled += [by_own_ends(total) if _adds(trace) else by_own_peak(total) for total in totals]
 
     titles = _titles(acts, captions or {})
     first = _framed(shown, trace, acts, evidence, original) if is_nested(trace) else _marked(shown, evidence, original)
     strip = [_Column(whole, f"{original.width} × {original.height} px", first, None)]
-    for act, title, each in zip(acts, titles, scaled):
+    for act, title, each, own in zip(acts, titles, scaled, maps):
         column = _act_column(trace, act, title, each.values, shown, evidence, original, opacity)
-        strip.append(replace(column, note=f"least {each.least:.3f} · {column.note}") if each.least else column)
+        strip.append(replace(column, note=f"least {float(own.min()):.3f} · {column.note}") if each.least else column)
     for each in scaled[len(acts) :]:
         upper = _marked(paint(shown, each.values, opacity), evidence, original)
         strip.append(_Column("total", _total_in_words(trace), upper, let_through(shown, each.values)))
@@ -201,6 +201,8 @@ def _legend(acts: Sequence[Act], scaled: Sequence[Scaled], scale: Scale) -> str:
     if scale == "shared":
         return scaled[0].legend
     rule = "each panel's least … its own peak" if any(each.least for each in scaled) else "0 … each panel's own peak"
+    if any(each.is_fixed for each in scaled):
+        rule = f"masks are nearly even: all colours together are {SPAN:.0%} of what they multiply by"
     return f"{rule}; weights below 0 shown as 0" if any("below 0" in each.rule for each in scaled) else rule
 
 

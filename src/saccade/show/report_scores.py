@@ -34,7 +34,16 @@ ASKS = {
     "misplaced": "which share of the map on objects lies on those without an effect on the answer",
     "edit_necessity": "no weight on the target: answers that change ÷ those that change when it leaves the picture",
     "edit_sufficiency": "weight on the target alone: answers that stay ÷ those that stay when all else is gone",
+    "edit_farthest": "how far the last look's weights can go, and the answer's probabilities stay within .01",
     "off_objects": "which share of the map lies on no object",
+    "word_evidence_blur_raw": "the tenth of the picture that a word's map marks is blurred: how much log p of the word "
+    "falls (nats), less the same for other words' maps",
+    "word_evidence_patch_raw": "the same with the pixels of another picture",
+    "word_drop_blur_raw": "how much it falls before other words' maps are subtracted",
+    "word_drop_patch_raw": "the same with the pixels of another picture",
+    "function_evidence_blur_raw": "the first for words that name nothing to be seen, such as a and on: a control",
+    "function_evidence_patch_raw": "the same with the pixels of another picture",
+    "word_map_distance": "how far the maps of two content words of a caption are apart: 0 the same, 1 nothing shared",
 }
 """Where a picture has no box, its diagonal is that of the picture."""
 
@@ -51,9 +60,10 @@ RIVALS = {
     "foreground": "the model's own map, cut to pixels brighter than 5 %",
     "target_mask": "the pixels of what is asked for: it knows the question and nothing of the model",
     "object_area": "objects ranked by their size",
+    "noise": "maps of noise on the model's cells",
     "random_cells": "as many cells elsewhere, drawn at random",
     "heaviest_cells": "as many cells elsewhere, the heaviest",
-    "grid_oracle": "the best map that weights on the model's grids can make: a bound of the share on the evidence",
+    "grid_oracle": "the map of the model's grids with the largest share on the evidence: a bound of that score alone",
 }
 """What is called ``_exact`` is the same to the pixel, not on the model's grids."""
 

@@ -5,7 +5,8 @@ own peak, or several maps by their common peak. Zero always stays zero: a map is
 that a uniform map looks uniform and not empty.
 
 The exception are masks that only add (1 + M): their zero means nothing, and they often lie close about one half. Such
-a map is shown from its least to its peak, unless these are nearly the same.
+a map is shown from its least to its peak where what it multiplies by, 1 + M, differs by half or more. A flatter one is
+shown on a scale of that width about its middle, so that an almost even mask looks almost even.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from saccade.errors import DataError, ShapeError
 
 MapLike = Tensor | npt.ArrayLike
 Values = npt.NDArray[np.float32]
-FLAT = 0.005
-"""Of a mask whose least and peak differ by this share or less, nothing can be seen."""
+SPAN = 0.5
+"""All colours together stand for at least this share of what a mask that only adds multiplies by."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Scaled:
     """In words, for a legend."""
     least: float = 0.0
     """The weight that is shown as 0."""
+    is_fixed: bool = False
+    """Whether the scale is wider than the map, which is nearly even."""
 
     @property
     def legend(self) -> str:
@@ -50,13 +53,23 @@ def by_own_peak(attention: MapLike) -> Scaled:
     return _scaled(values, float(values.max()), "the map's own peak")
 
 
-def by_own_ends(attention: MapLike) -> Scaled:
-    """A mask that only adds, from its least to its own peak; by its peak alone where it is the same all over."""
+def by_own_ends(attention: MapLike, *, base: float = 0.0) -> Scaled:
+    """A mask that only adds, from its least to its own peak, or on a wider scale about its middle if it is flat.
+
+    Args:
+        attention: the mask M (H,W), or with ``base`` 0 the factors themselves.
+        base: what is added to the mask before it multiplies.
+    """
     values = as_map(attention)
     least, top = float(values.min()), float(values.max())
-    if top - least <= FLAT * max(abs(top), abs(least)):
-        return by_own_peak(values)
-    return Scaled((values - np.float32(least)) / np.float32(top - least), top, "the map's own peak", least)
+    middle = (least + top) / 2
+    span = SPAN * abs(base + middle)
+    if top - least >= span or span == 0:
+        spread = np.float32(top - least) or np.float32(1)
+        return Scaled((values - np.float32(least)) / spread, top, "the map's own peak", least)
+    low, high = middle - span / 2, middle + span / 2
+    rule = f"a fixed scale, as the map is nearly even: it goes from {least:.3g} to {top:.3g}"
+    return Scaled((values - np.float32(low)) / np.float32(span), high, rule, low, is_fixed=True)
 
 
 def by_shared_peak(maps: Sequence[MapLike]) -> list[Scaled]:

@@ -1,15 +1,26 @@
-"""What ``evaluate`` measured, as tables: each score with interval and n, then beside its baselines and bounds."""
+"""What ``evaluate`` measured, as tables: each score with interval and n, then beside its baselines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from saccade.show.report_tables import Cell, Table, percent
 
 Scores = Mapping[str, Any]
 
-LOW_IS_GOOD = ("deletion", "distance", "swapped_query", "mean_error", "failed_tasks", "misplaced", "off_objects")
+LOW_IS_GOOD = (
+    "deletion",
+    "distance",
+    "swapped_query",
+    "mean_error",
+    "failed_tasks",
+    "misplaced",
+    "off_objects",
+    "edit_farthest",
+)
+ORACLE, BOUNDED = "grid_oracle", ("true_positive_strength",)
+"""The best map that weights on a model's grids can make, and what it is the best at: of other scores it is no bound."""
 _LOW_NOTE = "↓ low is good"
 _OLD = "baselines and bound were made on the last grid alone, by an older version: evaluate again before comparing"
 
@@ -34,7 +45,7 @@ def score_tables(result: Scores, *, columns: int | None = None) -> list[Table]:
     tables += _side_by_side("attention, look by look", "look", looks, columns)
     for name, group in groups:
         rivals = {"model": group, **result.get("baselines", {})}
-        tables += _side_by_side(f"{name} beside baselines and bounds", "who", rivals, columns, first="model")
+        tables += _side_by_side(f"{name} beside baselines", "who", rivals, columns, first="model")
     for under in intervention_tables(result, columns=columns).values():
         tables += under
     return [table for table in tables if table.rows]
@@ -64,7 +75,7 @@ def intervention_tables(result: Scores, *, columns: int | None = None) -> dict[s
             (title, [name for name in compared if not name.startswith("edit_")]),
             (f"{title}, attention edited", [name for name in compared if name.startswith("edit_")]),
         ):
-            tables += _with_gaps(f"{what}, beside baselines and bounds", rivals, scores, columns)
+            tables += _with_gaps(f"{what}, beside baselines", rivals, scores, columns)
         edits = held.get("edits", {})
         kinds = {"changed": "answers that change", "right": "answers that are right"}
         for what, told in kinds.items():
@@ -85,7 +96,8 @@ def _with_gaps(title: str, rivals: Mapping[str, Scores], scores: Sequence[str], 
             if any(isinstance(held.get(score), (int, float)) for score in part)
         ]
         caption = title if len(parts) == 1 else f"{title}, {number} of {len(parts)}"
-        note = "; ".join(filter(None, (_note(part), *(told for score, told in REMARKS.items() if score in part))))
+        told = (_note(part), *(told for score, told in REMARKS.items() if score in part), _oracle(rivals, part))
+        note = "; ".join(filter(None, told))
         tables.append(Table(("who", *(_spaced(_marked(score)) for score in part)), rows, caption=caption, note=note))
     return tables
 
@@ -168,7 +180,7 @@ def _side_by_side(
             (what, *(_spaced(_marked(score)) for score in scores)),
             [(_spaced(who), *(_cell(score, contenders[who][score]) for score in scores)) for who in holders],
             caption=title if len(parts) == 1 else f"{title}, {number} of {len(parts)}",
-            note=_note(scores),
+            note="; ".join(filter(None, (_note(scores), _oracle(holders, scores)))),
         )
         for number, (holders, scores) in enumerate(parts, 1)
     ]
@@ -180,6 +192,16 @@ def _marked(score: str) -> str:
 
 def _note(scores: Sequence[str] | Scores) -> str:
     return _LOW_NOTE if any(score in LOW_IS_GOOD for score in scores) else ""
+
+
+def _oracle(holders: Iterable[str], scores: Sequence[str]) -> str:
+    """What the oracle of the grids is, where it stands in a table: a bound of one score, and a map like others else."""
+    if ORACLE not in holders:
+        return ""
+    if set(scores) <= set(BOUNDED):
+        return "grid oracle: the bound, the most that weights on the model's grids can have"
+    only = " and ".join(map(_spaced, BOUNDED))
+    return f"grid oracle: the map of the model's grids with the best {only}; a bound of that score and of no other"
 
 
 def _spaced(name: str) -> str:

@@ -19,7 +19,7 @@ from saccade.data.pictures.foreign import CHOOSING
 from saccade.errors import DataError
 from saccade.families import family
 from saccade.likeness import ALPHA, FEWEST, Likeness, fit_likeness
-from saccade.metrics.answers.temperature import error_of, fitted_temperature
+from saccade.metrics.answers.temperature import error_of, helpful_temperature
 from saccade.models.base import AttentionModel, Raw
 from saccade.models.describing import described, descriptions
 from saccade.models.io.facts import Calibration, InputsNote, ModelFacts
@@ -108,10 +108,10 @@ def likeness_of(model: AttentionModel, found: Measured, images: Tensor) -> tuple
 
 
 def calibration_of(found: Measured, data: str, test: Measured | None = None) -> Calibration | None:
-    """The temperature of held-out answers, with the errors of ``test`` answers; None: nothing to calibrate."""
+    """The temperature of held-out answers, 1 where none helps, with errors of ``test`` answers; None: too few."""
     if found.logits is None or found.labels is None or len(found.labels) < FEWEST_ANSWERS or found.logits.dim() != 2:
         return None
-    temperature = round(fitted_temperature(found.logits, found.labels), 4)
+    temperature = round(helpful_temperature(found.logits, found.labels), 4)
     errors: dict[str, float] = {}
     if test is not None and test.logits is not None and test.labels is not None:
         before, after = (error_of(test.logits, test.labels, each) for each in (1.0, temperature))

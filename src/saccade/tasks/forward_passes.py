@@ -50,6 +50,23 @@ def encoded(encode: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
+def logits_about(model: QueryModel, images: Tensor, query: Tensor, picture: Tensor) -> Tensor:
+    """The logits (B,…) of the queries (B,), each about the picture (P,3,H,W) whose number ``picture`` (B,) tells.
+
+    Every picture is encoded once for all its questions, a few pictures at a time: encodings are large.
+    """
+    together = at_once(images)
+    order = picture.argsort(stable=True)  # (B,): the questions by picture
+    asked = torch.bincount(picture // together, minlength=-(-len(images) // together)).tolist()
+    found = []
+    for number, (part, some) in enumerate(zip(images.split(together), order.split(asked))):
+        which = picture[some] - number * together  # (b,)
+        if len(some):
+            found.append(SeenPictures(model, part).ask(query[some], which)["logits"])
+    logits = torch.cat(found)  # (B,…) by picture
+    return torch.empty_like(logits).index_copy_(0, order, logits)
+
+
 class SeenPictures:
     """Pictures (P,3,H,W) that a model has seen, to be asked about as often as one likes."""
 

@@ -14,7 +14,7 @@ from saccade.families.responder import Question
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
 from saccade.verbs.input_kind import check_kind
-from saccade.verbs.looks_table import looks_table
+from saccade.verbs.looks_table import check_parquet, looks_table
 
 SAVED_AT_ONCE = 2
 """Sightings that are drawn and written while the next ones are answered."""
@@ -28,6 +28,7 @@ def look(
     out: Path | None = None,
     filmstrip: bool | None = None,
     cells: bool = False,
+    parquet: bool = False,
     batch_size: int = 32,
     on_bad: Callable[[Any, DataError], None] | None = None,
     **options: Any,
@@ -42,6 +43,7 @@ def look(
             has a row for each (:mod:`saccade.verbs.looks_table`). None: nothing is kept.
         filmstrip: as in :meth:`Sighting.save`.
         cells: as in :meth:`Sighting.save`; a ConfigError where no filmstrip is saved.
+        parquet: write the table as ``looks.parquet`` too.
         batch_size: as in :meth:`Predictor.look_many`.
         on_bad: as in :meth:`Predictor.look_many`.
         options: those of the model's family, as in :meth:`Predictor.look`.
@@ -58,8 +60,14 @@ def look(
         raise ConfigError(
             "--cells: it paints the cells of filmstrips, and none is saved; add --filmstrip and --out DIR"
         )
+    if parquet and out is None:
+        raise ConfigError("--parquet: it writes a table beside the pictures that are kept; add --out DIR")
+    if parquet:
+        check_parquet()
     sightings = predictor.look_many(pictures, ask, batch_size=batch_size, on_bad=on_bad, **options)
-    return sightings if out is None else _kept(sightings, make_folder(out), filmstrip=filmstrip, cells=cells)
+    if out is None:
+        return sightings
+    return _kept(sightings, make_folder(out), filmstrip=filmstrip, cells=cells, parquet=parquet)
 
 
 def _saves_strips(filmstrip: bool | None, predictor: Predictor) -> bool:
@@ -67,11 +75,13 @@ def _saves_strips(filmstrip: bool | None, predictor: Predictor) -> bool:
     return not predictor.facts.queries if filmstrip is None else filmstrip
 
 
-def _kept(sightings: Iterable[Sighting], folder: Path, *, filmstrip: bool | None, cells: bool) -> Iterator[Sighting]:
+def _kept(
+    sightings: Iterable[Sighting], folder: Path, *, filmstrip: bool | None, cells: bool, parquet: bool
+) -> Iterator[Sighting]:
     """The sightings, each saved under a name of its own: a/1.png and b/1.png must not overwrite each other."""
     taken: Counter[str] = Counter()
     waiting: deque[tuple[Sighting, str, Future[Any]]] = deque()
-    with looks_table(folder) as add_row, ThreadPoolExecutor(SAVED_AT_ONCE, "saving") as saving:
+    with looks_table(folder, parquet=parquet) as add_row, ThreadPoolExecutor(SAVED_AT_ONCE, "saving") as saving:
 
         def saved_first() -> Sighting:
             """The first that waits, once its files are written, or the error that kept them from it."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,11 @@ from saccade.backbones.hub import work_offline
 from saccade.backbones.levels import finer_stages
 from saccade.config import to_dict
 from saccade.data.pictures.feature_cache import FEATURES_MB
+from saccade.data.tables.labelled import LabelTable
 from saccade.data.tables.recognised import recognised
 from saccade.data.tables.wording import counted
-from saccade.errors import ConfigError, DataError, OutputError
-from saccade.families import data_entries, families, family_of_data
+from saccade.errors import ConfigError, DataError, OutputError, nearest
+from saccade.families import data_entries, family_of_data
 from saccade.families.contract import Family, Probing, class_folders, load_target, own_tables, picture_tables
 from saccade.likeness import FEWEST, fit_likeness, pooled
 from saccade.models.describing import ENCODING
@@ -32,8 +33,9 @@ from saccade.models.io.facts import CONFIG, InputsNote, ModelFacts, Preprocessin
 from saccade.models.io.folder import note_inputs, save_model
 from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead
 from saccade.probing.evidence import places_of, with_evidence
+from saccade.probing.features import Features, features_of, folder_features
 from saccade.probing.page import probe_page
-from saccade.probing.pictures import Features, features_of, folder_features, usable_pictures, with_maps
+from saccade.probing.pictures import usable_pictures, with_maps
 from saccade.probing.probe import Kept, Probed, checked_heads, probe
 from saccade.probing.trials import CLASS_TOKEN, RIVALS, Plan
 from saccade.tasks.describing import halves, shown_by
@@ -64,6 +66,7 @@ def probe_pictures(
     heads: Sequence[str] | None = None,
     keep: str | None = None,
     plan: Plan | None = None,
+    ask: Sequence[str] | None = None,
     untrained: bool = False,
     offline: bool = False,
     tell: Callable[[str, int, int], None] = lambda what, done, total: None,
@@ -74,13 +77,14 @@ def probe_pictures(
         backbone: its name, as ``saccade list backbones`` tells it, timm:NAME, hf:NAME, or features:FOLDER for maps that
             were computed elsewhere (:mod:`saccade.backbones.feature_folder`). Of the last no model can be made: page,
             results and the head (:data:`HEAD`) are written.
-        data: a folder with a folder for each class, or READER:PATH of labelled pictures.
+        data: a folder with a folder for each class, or READER:PATH of labelled pictures, or of questions about them.
         out: a new or empty folder, or one that a probe wrote.
         size: side of the network input, in pixels.
         through: the last stage of the backbone that is used; None: all stages.
         heads: which rivals are compared; the linear head is always among them. None: all that the backbone allows.
         keep: the head of the model folder; None: the attention head with the best validation accuracy.
         plan: splits, seeds and settings.
+        ask: the questions to probe, of data that has some; None: all of them, of data that has questions alone.
         untrained: random weights in place of published ones; always so for a backbone without published weights.
         offline: fetch no weights of timm or transformers.
         tell: called with what is going on, how far it is, and how far it goes.
@@ -97,10 +101,12 @@ def probe_pictures(
         work_offline()
     maps = FeatureFolder(backbone.removeprefix(FEATURES)) if backbone.startswith(FEATURES) else None
     reference = as_reference(data)
-    family, probing = _prober(reference)
+    family, probing = _prober(reference, asks=ask is not None)
     with warnings.catch_warnings():  # of labels and copies by the reader's own splits, which a probe does not use
         warnings.simplefilter("ignore", UserWarning)
         table = load_target(probing.read)(reference)
+    if ask is not None:
+        table = _only_asked(table, ask)
     remarks: list[str] = []
     input_size = (size, size)
     if maps is not None:
@@ -115,7 +121,9 @@ def probe_pictures(
         model.start_pretrained()
     model.eval().requires_grad_(False)
     pictures = usable_pictures(table, input_size, tell)
-    make = _Maker(family, probing, {**config, "answers": len(pictures.classes)})
+    words = () if pictures.questions is None else pictures.questions.words
+    asked = {"queries": len(words)} if words else {}
+    make = _Maker(family, probing, {**config, "answers": len(pictures.classes), **asked})
     make.backbone = model.backbone
     finer = finer_stages(model.backbone, input_size) if maps is None and PYRAMID in wanted else ()
     make.finer = finer
@@ -146,7 +154,7 @@ def probe_pictures(
         architecture=probing.model,
         model=to_dict(make.model(kept.name).config),
         family=family.name,
-        queries=(),
+        queries=words,
         answers=pictures.classes,
         preprocessing=Preprocessing(size=input_size),
         name=folder.name,
@@ -154,7 +162,7 @@ def probe_pictures(
         seed=0,
         training={
             "minutes": round((time.monotonic() - began) / 60, 2),
-            "pictures": len(pictures),
+            "pictures": len(pictures.paths),
             "verdict": probed.verdict,
             "trained_on": "all pictures; the verdict is from splits of them",
             **({"maps_supervised": f"by evidence, with weight {plan.evidence_weight:g}"} if is_taught else {}),
@@ -163,7 +171,7 @@ def probe_pictures(
     described = None
     if maps is None:
         save_model(make.filled(kept.name, kept.head, kept.centre, kept.spread), folder, facts)
-        described = _describe(folder, facts, features, kept.name, len(pictures))
+        described = _describe(folder, facts, features, kept.name, len(pictures.paths))
     else:
         _save_head(folder, kept, facts)
     results = {"backbone": backbone, "data": reference, "size": list(input_size), **probed.to_json()}
@@ -231,36 +239,51 @@ class _Maker:
 
 
 def as_reference(data: str) -> str:
-    """READER:PATH; a folder alone is taken as a folder of classes, a file by its ending."""
-    (reader,) = class_folders()
-    return f"{reader}:{data}" if Path(data).expanduser().is_dir() else recognised(data, data_entries())
+    """READER:PATH of a path alone, by what lies there; a folder comes before generated data of its name.
+
+    Raises:
+        DataError: nothing lies there that can be read.
+    """
+    known = data_entries()
+    is_path = Path(data).expanduser().is_dir() or (":" not in data and data not in known)
+    return recognised(f".{os.sep}{data}" if is_path and data == Path(data).name else data, known)
 
 
-def _prober(reference: str) -> tuple[Family, Probing]:
-    """The family that probes such data."""
-    held = {name: each.probing for name, each in families().items() if each.probing is not None}
+def _prober(reference: str, *, asks: bool) -> tuple[Family, Probing]:
+    """The family that probes such data; with ``asks``, one that knows its questions.
+
+    A table tells by its columns. Of other data that has both labels and questions, labels are probed unless questions
+    are named.
+    """
     name = reference.partition(":")[0]
-    for family_name, probing in held.items():
-        entry = families()[family_name].data.get(name)
-        if entry is not None and entry.kind == "reader":
-            _refuse_questions(reference, families()[family_name])
-            return families()[family_name], probing
-    found = family_of_data(reference)  # which says what is wrong with a name that nobody knows
-    raise DataError(f"'{reference}' is data of the family '{found.name}'; a probe takes pictures with one label each")
+    of_data = [each for each, entry in data_entries().get(name, ()) if entry.kind == "reader"]
+    able = [(each, each.probing) for each in of_data if each.probing is not None]
+    if not able or name in {**own_tables(""), **class_folders(), **picture_tables()}:
+        meant = family_of_data(reference)  # which says what is wrong with a name that nobody knows
+        able = [pair for pair in able if pair[0] is meant]
+    able.sort(key=lambda pair: pair[1].asks)  # labels first
+    fits = [pair for pair in able if pair[1].asks or not asks]
+    if fits:
+        return fits[0]
+    if able:
+        raise ConfigError(f"ask: '{reference}' has labels and no questions; leave --ask out")
+    found = family_of_data(reference)
+    raise DataError(
+        f"'{reference}' is data of the family '{found.name}'; a probe takes pictures with one label each, or questions "
+        "about pictures with one answer each"
+    )
 
 
-def _refuse_questions(reference: str, prober: Family) -> None:
-    """Refuse a table of one's own whose columns are those of another family, such as one with questions."""
-    if reference.partition(":")[0] not in {**own_tables(""), **picture_tables()}:
-        return
-    with suppress(DataError):  # of a table that cannot be read, its reader says why
-        meant = family_of_data(reference)
-        if meant is prober:
-            return
-        raise ConfigError(
-            f"'{reference}' has the columns of the family '{meant.name}': a probe takes one label for each picture; "
-            "for questions, probe a table with the rows of one of them and without the column 'query'"
-        )
+def _only_asked(table: LabelTable, ask: Sequence[str]) -> LabelTable:
+    """The rows with these questions; a word is compared without case."""
+    rows = table.as_found or table.rows
+    known = {row.query.casefold(): row.query for row in rows}
+    for word in ask:
+        if word.strip().casefold() not in known:
+            raise ConfigError(f"ask: nothing asks '{word}': {nearest(word, sorted(known.values()))}")
+    wanted = {known[word.strip().casefold()] for word in ask}
+    kept = tuple(row for row in rows if row.query in wanted)
+    return replace(table, rows=kept, as_found=kept)
 
 
 def _has_weights(backbone: str) -> bool:

@@ -23,8 +23,8 @@ def report(
     """The page of one run, or of records.
 
     Args:
-        sources: one run folder; or records and folders of records.
-        looks: validation pictures of a run that its model is asked about.
+        sources: one run folder; or records, folders of records, and folders of rows that ``look --engine`` wrote.
+        looks: validation pictures of a run that its model is asked about; of rows, how many are drawn.
         scores: of a run, the file that ``saccade evaluate --json`` wrote of it; None: a page without scores.
         device: on which it answers.
     """
@@ -41,7 +41,7 @@ def report(
     _check_there(paths)
     if scores is not None:
         raise ConfigError("--scores goes with the page of one run; records have none")
-    return report_from_records(_records(paths))
+    return report_from_records(_records(paths, looks))
 
 
 def _check_there(sources: Sequence[Path]) -> None:
@@ -53,9 +53,15 @@ def _check_there(sources: Sequence[Path]) -> None:
             )
 
 
-def _records(sources: Sequence[Path]) -> list[Record]:
+def _records(sources: Sequence[Path], looks: int) -> list[Record]:
     paths: list[Path] = []
+    rows: list[Record] = []
     for source in sources:
+        if (source / "job.json").is_file():  # of look --engine
+            from saccade.scale.looked import looked_records
+
+            rows += looked_records(source, looks)
+            continue
         if (source / "runs.json").is_file():
             raise DataError(f"{source} holds several runs: a page shows one of them, so name the folder of that one")
         if source.is_dir():
@@ -65,7 +71,7 @@ def _records(sources: Sequence[Path]) -> list[Record]:
             paths += inside
         else:
             paths.append(source)
-    return [read_record(path) for path in paths]
+    return rows + [read_record(path) for path in paths]
 
 
 def _scores(path: Path) -> dict[str, Any]:

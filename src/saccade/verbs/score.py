@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from saccade.errors import ConfigError
-from saccade.scoring.maps import open_maps
+from saccade.scoring.maps import Maps, open_maps
 from saccade.scoring.policies import Policies
 from saccade.scoring.results import Scored
 from saccade.scoring.score import Tell, score_maps
@@ -53,7 +54,7 @@ def score(
     if method is None:
         if model is not None:
             raise ConfigError("model: it needs a method, such as own or gradcam; maps that are there need no model")
-        return score_maps(open_maps(maps, key=key, names=names), told, Policies(**policies), tell=tell)
+        return score_maps(_opened(maps, key, names), told, Policies(**policies), tell=tell)
     from saccade.predict import load
     from saccade.verbs.score_methods import method_maps
 
@@ -64,3 +65,13 @@ def score(
     called = method if isinstance(method, str) else getattr(method, "__name__", type(method).__name__)
     settings = {"method": called, "model": None if predictor is None else predictor.name}
     return replace(found, settings=settings)
+
+
+def _opened(maps: Any, key: str | None, names: Sequence[str] | None) -> Maps:
+    """Maps of any kind, rows that ``look --engine`` wrote among them."""
+    if isinstance(maps, (str, os.PathLike)):
+        from saccade.scale.looked import LookedMaps, is_looked
+
+        if is_looked(os.fspath(maps)):
+            return LookedMaps(os.fspath(maps))
+    return open_maps(maps, key=key, names=names)

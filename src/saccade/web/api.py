@@ -15,6 +15,7 @@ from saccade.web.pictures import bytes_of
 from saccade.web.records import KeptAnswer
 from saccade.web.scenes import backgrounds
 from saccade.web.schemas import (
+    EditedQuestion,
     Encoding,
     ErrorBody,
     Id,
@@ -64,6 +65,10 @@ def api_of(service: Service) -> APIRouter:
     @router.post("/ask", response_model=View, summary="Ask about an encoded picture or a scene")
     async def ask(asked: Question) -> Response:
         return PlainJson(await service.ask(asked))
+
+    @router.post("/edit", response_model=View, summary="Ask with edited attention; the rest of the model runs on it")
+    async def edit(asked: EditedQuestion) -> Response:
+        return PlainJson(await service.edit(asked))
 
     @router.post("/ask_all", response_model=Views, summary="Ask every question the model knows, in one go")
     async def ask_all(asked: Questions) -> Response:

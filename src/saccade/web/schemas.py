@@ -20,6 +20,12 @@ DIGITS = 24
 
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 ModelName = Annotated[str, Field(min_length=1, max_length=200)]
+LookName = Annotated[str, Field(min_length=1, max_length=60)]
+Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+CELLS = 16_384
+"""Weights of one edited look at most."""
+LOOKS = 16
+"""Edited looks of one question at most."""
 Asked = Annotated[str, Field(max_length=200)] | Annotated[int, Field(ge=0, lt=1 << 31)]
 DataUrl = Annotated[str, Field(description="the picture as data:image/…;base64,…", min_length=1)]
 
@@ -80,6 +86,21 @@ class Questions(_Strict):
     model: ModelName
     encoding: Id | None = None
     scene: Scene | None = None
+
+
+class EditedQuestion(_Strict):
+    """A question that is answered with edited attention: the looks that are named get these weights, as they are."""
+
+    model: ModelName
+    encoding: Id | None = None
+    scene: Scene | None = None
+    question: Asked | None = Field(None, description="null for a model that says by itself what it sees")
+    attention: dict[LookName, Annotated[list[Weight], Field(min_length=1, max_length=CELLS)]] = Field(
+        description="weights of each edited look, row by row; the model computes the later looks that are not named",
+        min_length=1,
+        max_length=LOOKS,
+    )
+    picture: bool = Field(True, description="whether the view carries the picture")
 
 
 # ---------------------------------------------------------------- answers
@@ -212,6 +233,8 @@ class View(BaseModel):
     evidence: dict[str, Any] | None
     scores: dict[str, Any] | None
     notes: list[str] = Field(description="what was done to the input on the way in")
+    editable: list[str] = Field([], description="looks whose weights /api/edit takes")
+    edited: dict[str, Any] | None = Field(None, description="what was edited, and the answer without it")
     record: str | None = Field(None, description="by which it can be fetched again")
 
 

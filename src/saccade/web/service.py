@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from saccade.errors import CheckpointError
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
 from saccade.web.decoders import Decoders
+from saccade.web.editing import editable_looks, given_weights, told
 from saccade.web.errors import ApiError
 from saccade.web.limits import Limits
 from saccade.web.models import Models, ServedModel
 from saccade.web.pictures import KeptPicture, Pictures, shown_name
 from saccade.web.records import Records
-from saccade.web.schemas import DigitTruth, Encoding, Question, Questions, RenderedScene, Scene
+from saccade.web.schemas import DigitTruth, EditedQuestion, Encoding, Question, Questions, RenderedScene, Scene
 from saccade.web.scores import scores_of
 from saccade.web.views import Json, mask_url, view_of
 from saccade.web.worker import Worker
@@ -68,7 +71,30 @@ class Service:
             predictor.question(asked.question)  # before the picture is drawn and encoded: the cheaper mistake first
             kept = self._picture(asked)
             sighting = predictor.ask(served.encoded(predictor, kept), asked.question)
-            return self._view(sighting, kept, served, png=kept.png if asked.picture else None)
+            editable = editable_looks(sighting.trace, predictor.model.look_names)
+            png = kept.png if asked.picture else None
+            return self._view(sighting, kept, served, png=png, editable=editable)
+
+        return await served.run(answer)
+
+    async def edit(self, asked: EditedQuestion) -> Json:
+        """One answer to edited attention, as a view that tells what was edited and the answer without it."""
+        self.requests += 1
+        served = self.models[asked.model].reading_pictures()
+
+        def answer(predictor: Predictor) -> Json:
+            predictor.question(asked.question)
+            kept = self._picture(asked)
+            encoded, names = served.encoded(predictor, kept), predictor.model.look_names
+            own = predictor.ask(encoded, asked.question)
+            given = given_weights(own.trace, names, asked.attention)
+            try:
+                sighting = predictor.ask(encoded, asked.question, attention=given)
+            except CheckpointError as error:
+                message = "with these weights the model's answer is not a number; leave some weight somewhere"
+                raise ApiError(422, "no_answer", message) from error
+            more = {"editable": editable_looks(own.trace, names), "edited": told(own, given)}
+            return self._view(sighting, kept, served, png=kept.png if asked.picture else None, **more)
 
         return await served.run(answer)
 
@@ -90,7 +116,7 @@ class Service:
         self.studio.close()
         self.decoders.close()
 
-    def _picture(self, asked: Question | Questions) -> KeptPicture:
+    def _picture(self, asked: Question | Questions | EditedQuestion) -> KeptPicture:
         """The picture that a question is about."""
         if (asked.encoding is None) == (asked.scene is None):
             raise ApiError(422, "invalid", "a question is about an encoding or about a scene: name one of the two")
@@ -104,14 +130,16 @@ class Service:
         sighting = predictor.ask(predictor.encode(predictor.reads.from_json(asked.input)), asked.question)
         return self.records.keep(sighting, view_of(sighting, family=predictor.family.name))
 
-    def _view(self, sighting: Sighting, kept: KeptPicture, served: ServedModel, png: str | None) -> Json:
+    def _view(
+        self, sighting: Sighting, kept: KeptPicture, served: ServedModel, *, png: str | None, **more: Any
+    ) -> Json:
         truth = kept.truth
         evidence = None if truth is None else truth.evidence(sighting.question)
         scores = None
         if truth is not None and evidence is not None:
             scores = scores_of(sighting.trace, evidence, truth.objects)
         view = view_of(sighting, family=served.facts.family, png=png, evidence=evidence, scores=scores)
-        return self.records.keep(sighting, view)
+        return self.records.keep(sighting, view | more)
 
 
 def _rendered(kept: KeptPicture) -> RenderedScene:

@@ -10,9 +10,10 @@ from PIL import Image
 
 from saccade.config import from_dict, to_dict
 from saccade.data.pictures.augment import Augmentation
+from saccade.data.pictures.label_evidence import POINT_RADIUS
 from saccade.data.pictures.reading import prepare, read_picture
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.batch import POINT_RADIUS, TableBatch
+from saccade.families.question.batch import TableBatch
 from saccade.families.question.table import Question, make_table
 from saccade.families.question.table_data import TableData, TableDataConfig
 from saccade.geometry import apply, touched

@@ -194,7 +194,12 @@ def test_boxes_are_evidence(seen, boxes):
 
 def test_clicks_are_scored_by_nearness_beside_every_position(points):
     found = scored(Seer(), points)
-    assert set(found["attention"]) == MAPS | CLICKS | {"by_look"}
+    assert set(found["attention"]) == MAPS | CLICKS | {"by_look", "pointing_at_by_query"}
+    by_query, prior = found["attention"]["pointing_at_by_query"], found["baselines"]["part_prior"]
+    assert by_query.keys() == prior["pointing_at_by_query"].keys() == found["metrics"]["accuracy_by_query"].keys()
+    asked = found["counts"]["accuracy_by_query"]
+    mean = sum(by_query[word] * asked[word] for word in asked) / sum(asked.values())
+    assert mean == pytest.approx(found["attention"]["pointing_at"])
     near = {name: held["attention_near"] for name, held in found["baselines"].items() if "attention_near" in held}
     assert set(near) == {
         "uniform", "centre_gaussian", "shuffled", "box_centre", "box_centre_exact", "part_prior", "part_prior_exact",

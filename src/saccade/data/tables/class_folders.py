@@ -20,6 +20,7 @@ from pathlib import Path
 from saccade.data.pictures.decoding import SUFFIXES
 from saccade.data.tables.labelled import LabelRow, LabelTable, LabelTableOptions, make_label_table
 from saccade.data.tables.leaks import warn_of_copies
+from saccade.data.tables.recognised import is_folder
 from saccade.data.tables.splits import SPLITS, hashed_share, split_of
 from saccade.data.tables.wording import first_few
 from saccade.errors import DataError
@@ -38,7 +39,7 @@ def read_class_folders(path: Path, options: LabelTableOptions) -> LabelTable:
         DataError: no such folder, no class in it, or splits and classes side by side.
     """
     skipped: list[str] = []
-    top = _folders(path)
+    top = _folders(path, skipped)
     splits = {_CALLED[each.name.lower()]: each for each in top if each.name.lower() in _CALLED}
     if splits and len(splits) < len(top):
         others = [each.name for each in top if each.name.lower() not in _CALLED]
@@ -50,7 +51,7 @@ def read_class_folders(path: Path, options: LabelTableOptions) -> LabelTable:
     for split in SPLITS if splits else ("",):
         if split and split not in splits:
             continue
-        for label in _folders(splits[split] if splits else path):
+        for label in _folders(splits[split], skipped) if splits else top:
             if label.is_symlink() and path.resolve().is_relative_to(label.resolve()):
                 skipped.append(f"link that leads back: {label.relative_to(path).as_posix()}")
                 continue
@@ -65,16 +66,23 @@ def read_class_folders(path: Path, options: LabelTableOptions) -> LabelTable:
     return make_label_table(name, found, skipped, strict=options.strict)
 
 
-def _folders(path: Path) -> list[Path]:
-    """The folders in ``path``, in order; hidden ones do not count."""
+def _folders(path: Path, skipped: list[str]) -> list[Path]:
+    """The folders in ``path``, in order; hidden ones do not count, and links that lead nowhere are counted."""
     try:
         with os.scandir(path) as entries:
-            names = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+            shown = sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda each: each.name)
+            names = [entry.name for entry in shown if is_folder(entry)]
+            skipped += [f"link that leads nowhere: {entry.name}" for entry in shown if _is_broken(entry)]
     except OSError as error:
         raise DataError(f"folder:{path}: cannot be read ({error.strerror or error}); check the path") from error
     if len(names) > _MOST_CLASSES:
         raise DataError(f"folder:{path}: {len(names):,} folders, and at most {_MOST_CLASSES:,} classes are learnt")
     return [path / name for name in names]
+
+
+def _is_broken(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a link to itself or to nothing."""
+    return entry.is_symlink() and not os.path.exists(entry.path)
 
 
 def _of_class(folder: Path, top: Path, split: str, skipped: list[str]) -> list[tuple[str, LabelRow]]:

@@ -58,6 +58,12 @@ class LabelRow:
     """A picture of the same size; what is not black is evidence. It comes before the box."""
     group: str = ""
     """What must not be torn apart by a split: a patient, a video; empty: the picture alone."""
+    query: str = ""
+    """What is asked about the picture; empty: nothing, the label says what it shows."""
+    point: tuple[float, float] | None = None
+    """(x, y) of the part that is asked about; it comes before the box, which is then that of the object."""
+    mask_grey: int | None = None
+    """Where a mask has several objects: the grey value of the one that is evidence."""
 
 
 @dataclass(frozen=True)

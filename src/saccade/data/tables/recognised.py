@@ -31,7 +31,7 @@ def recognised(reference: str, names: Collection[str]) -> str:
     if path.is_dir():
         return f"{_folder_reader(path)}:{path}"
     if not path.exists():
-        raise DataError(f"'{reference}': there is no such file or folder; data is a name of 'saccade data list', "
+        raise DataError(f"'{path}': there is no such file or folder; data is a name of 'saccade data list', "
                         f"READER:PATH, or a path: {_READABLE}")  # fmt: skip
     reader = _SUFFIXES.get(path.suffix.lower()) or (
         "coco" if path.suffix.lower() == ".json" and is_coco(path) else None
@@ -41,6 +41,14 @@ def recognised(reference: str, names: Collection[str]) -> str:
             f"'{reference}' is not a kind of file that is known by itself: {_READABLE}; or name READER:PATH"
         )
     return f"{reader}:{path}"
+
+
+def is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a folder; a link that leads to itself is none."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def _has_reader(reference: str) -> bool:
@@ -56,7 +64,7 @@ def _folder_reader(path: Path) -> str:
     if metadata_in(path):
         return "metadata"
     with os.scandir(path) as entries:
-        found = [(entry.name, entry.is_dir()) for entry in entries if not entry.name.startswith(".")]
+        found = [(entry.name, is_folder(entry)) for entry in entries if not entry.name.startswith(".")]
     if not found:
         raise DataError(f"'{path}' is empty: there are no pictures to learn from")
     if any(name.endswith(".parquet") for name, _ in found):

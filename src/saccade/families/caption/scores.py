@@ -14,8 +14,12 @@ program is there. Of generated scenes, whose every object is known, also:
 ``causal_hold``             the latter alone
 ==========================  ========================================================================================
 
-Maps are those of the true sentence, given word by word, so that every content word of every scene has one. "nothing"
-is none, and in an empty scene there is nothing to recolour, so that empty scenes count in scores of sentences alone.
+Of photographs a sample of the captions is scored by :mod:`saccade.families.caption.word_scores`: do words rest on what
+their maps mark?
+
+Maps of scenes are those of the true sentence, given word by word, so that every content word of every scene has one.
+"nothing" is none, and in an empty scene there is nothing to recolour, so that empty scenes count in scores of sentences
+alone.
 """
 
 from __future__ import annotations
@@ -32,9 +36,11 @@ from saccade.data.scenes.palette import COLOURS
 from saccade.data.tables.sampling import sample_rows, table_folder
 from saccade.errors import DataError
 from saccade.families.caption.data import CaptionBatch, CaptionData
+from saccade.families.caption.edits import EDITED, word_edits
 from saccade.families.caption.files import CaptionFiles
 from saccade.families.caption.scenes import DIGIT_WORDS, SIZE_WORDS
 from saccade.families.caption.vocabulary import Vocabulary
+from saccade.families.caption.word_scores import PICTURES, WordEvidence, add_words
 from saccade.metrics import (
     WordScores,
     bleu_intervals,
@@ -49,10 +55,12 @@ from saccade.metrics import (
     words_among,
 )
 from saccade.metrics.columns import Columns, Values
+from saccade.metrics.evidence_swap import sampled
 from saccade.metrics.intervals import Interval
+from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.grids import grids_of
 from saccade.metrics.maps.scorer import MapScorer
-from saccade.metrics.summary import summarise
+from saccade.metrics.summary import summarise, without_nan
 from saccade.models.sat import SatModel
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
 
@@ -81,8 +89,12 @@ class CaptionScores:
     """Of content words, one map each; nothing where the truth of words is not known."""
     causal: Values = field(default_factory=Values)
     """One value for every digit that was recoloured."""
+    edits: EditScores = field(default_factory=EditScores)
+    """Of the attention to one word of each scene, edited; of fewer scenes."""
     columns: Columns = field(default_factory=Columns)
     """``recoloured``: the scene of each of these; for each kind of word, which maps are of its words."""
+    evidence: WordEvidence = field(default_factory=WordEvidence)
+    """Of words of photographs: whether they rest on what their maps mark."""
 
     def sentences(self) -> dict[str, Interval]:
         """The scores of the sentences, with intervals."""
@@ -113,13 +125,17 @@ class CaptionScores:
             n=len(self.said),
             metrics={name: interval.mean for name, interval in sentences.items()} | self.whole_set(),
             maps=self.maps,
-            measured=[(self.causal, recoloured)],
-            attention={**self.causal.means(), "by_kind": self.by_kind()} if self.is_scenes else {},
+            measured=[(self.causal, recoloured), (self.evidence.values, self.evidence.groups)],
+            attention={**self.causal.means(), "by_kind": self.by_kind()} if self.is_scenes else self.evidence.means(),
+            baselines=self.evidence.rivals(),
             intervals=sentences,
             counts={"references": sum(map(len, self.references))}
+            | ({"altered_pictures": len(self.evidence)} if len(self.evidence) else {})
             | ({EMPTY: sentences[EMPTY].n} if EMPTY in sentences else {}),
             keep_undefined=True,
         )
+        if len(self.edits):
+            found["interventions"] = without_nan(self.edits.interventions())
         if not self.is_scenes and (why := meteor_missing()) is not None:
             found["note"] = f"no METEOR 1.5: {why}"
         return found
@@ -144,6 +160,7 @@ def score_captions(
     beam: int,
     length_penalty: float = 0.0,
     limit: int | None = None,
+    altered: int = PICTURES,
     batch_size: int = BATCH,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> CaptionScores:
@@ -156,6 +173,8 @@ def score_captions(
         length_penalty: of a beam, as ``decode`` has it.
         limit: at most this many pictures: of generated scenes the first, of files a sample, see
             :mod:`saccade.data.tables.sampling`.
+        altered: photographs of a sample whose words are asked for again while parts of them are altered; of generated
+            scenes none is.
         batch_size: pictures at once.
         progress: called with pictures done and pictures in all.
     """
@@ -165,6 +184,9 @@ def score_captions(
     say = partial(captions_of, beam=beam, length_penalty=length_penalty)
     chosen = _sampled(data, data.picture_count, limit)  # (N,)
     total, done = len(chosen), 0
+    is_altered = torch.zeros(total, dtype=torch.bool)
+    if isinstance(data.source, CaptionFiles):
+        is_altered[sampled(total, altered)] = True
     for places in numbers_in_batches(total, batch_size):
         numbers = chosen[places]  # (B,)
         batch = data.pictures(numbers)
@@ -179,9 +201,20 @@ def score_captions(
                 scores.exact.add_values({EMPTY: is_right[is_empty]})
             _add_words(scores, model, features, batch, data.vocabulary)
             _add_causal(scores, model, words, batch, say)
+            if done < EDITED:
+                scores.edits.join(word_edits(model, features, batch))
+        else:
+            rows = is_altered[places].nonzero().squeeze(1)  # (A,)
+            tell = partial(_tell, progress, done, total)
+            add_words(scores.evidence, model, batch.images, words, rows, data.vocabulary, tell)
         done += len(batch)
         progress(done, total)
     return scores
+
+
+def _tell(progress: Callable[[int, int], None], before: int, total: int, row: int) -> None:
+    """Report ``row`` pictures of a batch that has ``before`` pictures before it."""
+    progress(before + row, total)
 
 
 def _sampled(data: CaptionData, count: int, limit: int | None) -> Tensor:

@@ -286,24 +286,26 @@ class CaptionTask(PictureTask):
         beam: int = BEAM,
         length_penalty: float = 0.0,
         limit: int | None = None,
-        sweeps: int = 0,
+        sweeps: int | None = None,
         allow_pack: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> dict[str, Any]:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
 
-        ``words`` are the model's, by id. There is no deletion or insertion of a sentence, so ``sweeps`` must be 0.
+        ``words`` are the model's, by id. ``sweeps`` are photographs whose words are asked for again while parts of them
+        are altered; generated scenes are rendered again instead, so of them it must be 0 or None.
         """
-        if sweeps:
-            raise ConfigError(f"sweeps: deletion and insertion are about one answer, not a sentence; found {sweeps}")
         if not isinstance(model, SatModel):
             raise ConfigError("the task 'caption' scores models that say captions")
         config = from_dict(CaptionDataConfig, {**data, "size": model.config.input_size}, where="data")
+        if sweeps and config.is_generated:
+            raise ConfigError(f"sweeps: generated scenes are rendered again, not altered in parts; found {sweeps}")
         vocabulary = Vocabulary.of_model(words)
         device = next(model.parameters()).device
         chosen = CaptionData(config, cast(Split, split), device, vocabulary, allow_pack=allow_pack)
         search: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
-        scores = score_captions(model, chosen, **search, limit=limit, progress=progress).summary()
+        altered = {} if sweeps is None else {"altered": sweeps}
+        scores = score_captions(model, chosen, **search, **altered, limit=limit, progress=progress).summary()
         described = {"split": split, **search, **scores}
         if config.is_generated:
             return {"data": config.name, "glyphs": chosen.material, "seed": config.seed, **described}

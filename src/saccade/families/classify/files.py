@@ -80,7 +80,7 @@ class LabelFiles:
 
     def boxes_of_masks(self, numbers: Tensor) -> Tensor:
         """The boxes (B,4) of objects whose masks are the evidence; see :class:`LabelEvidence`."""
-        return self._evidence.boxes_of_masks(self._place[sent(numbers, self.device)])
+        return self._evidence.boxes_of_objects(self._place[sent(numbers, self.device)])
 
     def _say_what_is_wrong(self) -> None:
         name = f"{self.table.name} {self.split}"

@@ -21,6 +21,7 @@ from saccade.families.classify.data import LabelData
 from saccade.families.classify.files import LabelFiles
 from saccade.families.classify.redrawn import causal_values, drawn_again
 from saccade.families.classify.rival_maps import rival_maps
+from saccade.families.classify.zoom_edits import EDITED, zoom_edits
 from saccade.families.classify.zoom_scores import ZoomScores
 from saccade.families.classify.zooming import seen
 from saccade.geometry import Size
@@ -28,10 +29,11 @@ from saccade.metrics.answers.calibration import among_first, calibration_error
 from saccade.metrics.answers.details import Details, details_of
 from saccade.metrics.columns import Columns, Values
 from saccade.metrics.evidence_swap import RestsOn, sampled
+from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.grids import grids_of
 from saccade.metrics.maps.points import at_points
 from saccade.metrics.maps.scorer import Baseline, MapScorer
-from saccade.metrics.summary import summarise
+from saccade.metrics.summary import summarise, without_nan
 from saccade.metrics.verdict import verdict
 from saccade.models.base import PictureModel
 from saccade.models.racnn import RacnnModel
@@ -55,6 +57,8 @@ class LabelScores:
     """Of a model that zooms."""
     causal: Values = field(default_factory=Values)
     """What became of answers and crops when the picture was drawn again with one thing changed."""
+    edits: EditScores = field(default_factory=EditScores)
+    """Of crops that were aimed elsewhere; of fewer pictures."""
     rests_on: RestsOn = field(default_factory=RestsOn)
     """What became of answers without the evidence, and without the rest."""
     name_of: Callable[[int], str] | None = None
@@ -85,7 +89,9 @@ class LabelScores:
         zoom = ZoomScores() if self.zoom is None else self.zoom
         measured = (self.answers, self.causal, zoom.answers, zoom.crops)
         guesses = {"commonest_label": guessed.double()}
+        edited = {"interventions": without_nan(self.edits.interventions())} if len(self.edits) else {}
         return {
+            **edited,
             **summarise(
                 n=len(label),
                 metrics=self.metrics(),
@@ -152,6 +158,8 @@ def score_labels(
             scores.zoom.add(model, raw, batch)
             if (again := drawn_again(data, numbers)) is not None:
                 scores.causal.add_values(causal_values(model, raw, batch, again))
+            if done < EDITED:
+                scores.edits.join(zoom_edits(model, raw, batch, batch.images, numbers))
         done += len(numbers)
         progress(done, len(chosen))
     _add_swaps(scores, model, data, chosen[sampled(len(chosen))], batch_size)

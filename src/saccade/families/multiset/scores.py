@@ -24,6 +24,7 @@ from saccade.data.tables.sampling import sample_rows, table_folder
 from saccade.errors import DataError
 from saccade.families.multiset.batch import read_all
 from saccade.families.multiset.data import MultisetBatch, MultisetData
+from saccade.families.multiset.edits import EDITED, glimpse_edits
 from saccade.families.multiset.files import MultisetFiles
 from saccade.metrics import (
     at_glimpses,
@@ -38,10 +39,12 @@ from saccade.metrics import (
 )
 from saccade.metrics.answers.multisets import before_stop, overall_precision, overall_recall
 from saccade.metrics.columns import Columns, Values
+from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.grids import grids_of
 from saccade.metrics.maps.scorer import MapScorer
-from saccade.metrics.summary import only_defined, summarise
+from saccade.metrics.summary import only_defined, summarise, without_nan
 from saccade.models.base import PictureModel, Raw
+from saccade.models.hsal import HsalModel
 from saccade.tasks.forward_passes import BATCH, answers_of, numbers_in_batches
 from saccade.trace import AttentionTrace
 
@@ -60,6 +63,8 @@ class MultisetScores:
     """One value a step, NaN where it does not count: of the model's glimpses and of the baselines'."""
     columns: Columns = field(default_factory=Columns)
     """``said`` and ``truth``: counts (B,K+1), the last column for stop; ``step_picture`` (B·T,)."""
+    edits: EditScores = field(default_factory=EditScores)
+    """Of the attention to one label of each scene, edited; of fewer scenes."""
     prior: MultisetScores | None = None
     """The answers of who always says what most training pictures hold, where that is known."""
 
@@ -84,7 +89,8 @@ class MultisetScores:
         measured = [(self.answers, self.maps.groups)]
         if "model" in self.glimpses:
             measured.append((self.glimpses["model"], self.columns["step_picture"]))
-        return summarise(
+        edited = {"interventions": without_nan(self.edits.interventions())} if len(self.edits) else {}
+        return edited | summarise(
             n=len(said),
             metrics={**self.metrics(), "exact_match_by_count": by_count},
             maps=self.maps,
@@ -137,6 +143,8 @@ def score_multisets(
             always = torch.tensor([*habit, scores.classes], device=batch.labels.device)  # (T,): the labels, then stop
             add_answers(scores.prior, always.expand(len(batch), -1), batch)
         add_glimpses(scores, raw, trace, batch)
+        if isinstance(model, HsalModel) and batch.layout is not None and done < EDITED:
+            scores.edits.join(glimpse_edits(model, raw, trace, batch, size))
         evidence = batch.masks().any(1)  # (B,H,W): the pixels of all objects
         shown = (evidence.shape[-2], evidence.shape[-1])
         total_map = trace.image_map("total", shown)  # (B,H,W)

@@ -7,10 +7,8 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from saccade.geometry import Size, touched
-
-POINT_RADIUS = 1 / 14
-"""Radius of the disc that stands for a point, in shorter sides of the network input: 16 of 224 pixels."""
+from saccade.data.pictures.label_evidence import evidence_of
+from saccade.geometry import touched
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,15 +56,3 @@ class TableBatch:
         """The same questions on another device."""
         present = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
         return TableBatch(**{name: tensor.to(device) for name, tensor in present.items()})
-
-
-def evidence_of(box: Tensor, point: Tensor, mask: Tensor | None, size: Size) -> Tensor:
-    """(B, H, W) bool: the mask, else a disc round the point (B,2), else what the box (B,4) touches, else nothing."""
-    height, width = size
-    x = torch.arange(width, device=box.device)  # (W,) left edges
-    y = torch.arange(height, device=box.device)[:, None]  # (H,1) upper edges
-    inside = touched(box, size)  # (B,H,W)
-    at_x, at_y = point[:, :, None, None].unbind(1)
-    near = (x + 0.5 - at_x) ** 2 + (y + 0.5 - at_y) ** 2 <= (POINT_RADIUS * min(height, width)) ** 2  # (B,H,W)
-    found = torch.where(at_x.isfinite(), near, inside)
-    return found if mask is None else torch.where(mask.flatten(1).any(-1)[:, None, None], mask, found)

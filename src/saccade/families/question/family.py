@@ -10,6 +10,7 @@ from saccade.families.contract import (
     Family,
     ModelSpec,
     PaperTable,
+    Probing,
     class_folders,
     own_tables,
     picture_tables,
@@ -66,6 +67,11 @@ MODELS = {
         target="saccade.models.blind:BlindModel",
         summary="control: the stack of SOFT without the query",
         paper="control for Seo et al. 2016, arXiv:1606.02393",
+    ),
+    "asked-probe": ModelSpec(
+        target="saccade.models.probe:AskedProbeModel",
+        summary="one small head, linear or attention, on a frozen backbone, asked a question; see saccade probe",
+        paper="after Psomas et al. 2025, arXiv:2506.10178, and Seo et al. 2016, arXiv:1606.02393",
     ),
 }
 
@@ -143,6 +149,7 @@ FAMILY = Family(
     task="saccade.families.question.task:QuestionTask",
     splits="saccade.families.question.splits",
     decode="saccade.families.labels:decode",
+    responder="saccade.families.question.responder:QuestionResponder",
     headline=("accuracy", "weighted_map"),
     options=("twins",),
     columns=(frozenset({"image", "query", "label"}), frozenset({"image", "query", "labels"})),
@@ -153,4 +160,5 @@ FAMILY = Family(
     featured=("hattnet-ctx-sparse-mref", "soft-mref", "crown-cub"),
     live=("hattnet-ctx-sparse-mdist", "soft-mdist"),  # trained on clutter, they answer with it and without
     page="saccade.families.question.page",
+    probing=Probing(read="saccade.families.question.probing:read_asked", model="asked-probe", asks=True),
 )

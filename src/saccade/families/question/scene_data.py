@@ -179,25 +179,30 @@ class SceneBatch:
         moved = {f.name: getattr(self, f.name).to(device) for f in fields(self)}
         return SceneBatch(**moved)
 
+    def new_target_colour(self) -> Tensor:
+        """(B,) another colour for the digit asked for, drawn from the scene number."""
+        return other_colour(self.layout, self.object, drawn_bits(self.layout, self.object, TARGET_COLOUR))
+
+    def other_recoloured(self) -> tuple[Tensor, Tensor]:
+        """Slot (B,) of some other digit, and another colour (B,) for it."""
+        other = other_object(self.layout, self.object)  # (B,)
+        return other, other_colour(self.layout, other, drawn_bits(self.layout, self.object, OTHER_COLOUR))
+
     def recolour_target(self, colour: Tensor | None = None) -> SceneBatch:
         """The same questions with the digit asked for in another colour, so with another answer.
 
         Args:
             colour: (B,) the new colours, each unlike the old; drawn from the scene number if not given.
         """
-        old = self.colour_of(self.object)  # (B,)
         if colour is None:
-            bits = drawn_bits(self.layout, self.object, TARGET_COLOUR)
-            colour = other_colour(self.layout, self.object, bits)
-        elif bool((colour == old).any()):
+            colour = self.new_target_colour()
+        elif bool((colour == self.colour_of(self.object)).any()):
             raise DataError("recolour_target: a new colour must differ from the old one in every scene")
         return self._edited(self.layout.recolour(self.object, colour), label=colour)
 
     def recolour_other(self) -> SceneBatch:
         """The same questions with some other digit in another colour; the answer stays."""
-        other = other_object(self.layout, self.object)
-        colour = other_colour(self.layout, other, drawn_bits(self.layout, self.object, OTHER_COLOUR))
-        return self._edited(self.layout.recolour(other, colour))
+        return self._edited(self.layout.recolour(*self.other_recoloured()))
 
     def remove_other(self) -> SceneBatch:
         """The same questions with some other digit gone; the answer stays."""

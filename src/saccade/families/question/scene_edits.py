@@ -35,6 +35,7 @@ from saccade.families.question.scene_twins import SceneTwins
 from saccade.looks import Look
 from saccade.metrics.maps import baselines
 from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_on, chosen_cells, evened, permuted
+from saccade.metrics.maps.farthest import farthest
 from saccade.metrics.maps.scorer import can_exchange
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import SeenPictures
@@ -97,15 +98,9 @@ def edit_scores(model: QueryModel, twins: SceneTwins, trace: AttentionTrace, rem
     def answered(attention: dict[str, Tensor]) -> Tensor:
         return seen.ask(batch.query, twins.scene, attention=attention)["logits"].argmax(-1)  # (B,)
 
-    alone = replace(
-        batch.layout, present=torch.zeros_like(batch.layout.present).scatter(1, batch.object[:, None], True)
-    )
     before = answered(own)
-    pixels = {
-        REMOVED: removed.ask(batch.query, twins.number(twins.target))["logits"].argmax(-1),
-        ALONE: SeenPictures(model, as_float(render(alone))).ask(batch.query)["logits"].argmax(-1),
-    }
-    together = {name: answered({look.name: change(look) for look in looks}) for name, change in edits.items()} | pixels
+    together = {name: answered({look.name: change(look) for look in looks}) for name, change in edits.items()}
+    together |= pixel_answers(model, twins, removed)
     found = {"all": {name: torch.where(possible, ids, -1) for name, ids in together.items()}}
     names = [look.name for look in looks]
     if len(looks) > 1:
@@ -120,10 +115,34 @@ def edit_scores(model: QueryModel, twins: SceneTwins, trace: AttentionTrace, rem
                     for name in ONE_LOOK
                     if name in edits
                 }
+    last = looks[-1]
+
+    def likely(weights: Tensor) -> Tensor:
+        kept = {name: own[name] for name in names[:-1]}
+        return model.probabilities(
+            seen.ask(batch.query, twins.scene, attention={**kept, last.name: weights})["logits"]
+        )  # (B,A)
+
+    far = None
+    if last.norm == "softmax":
+        tried = [edits[name](last) for name in ("even", "permuted", "exchanged") if name in edits]
+        far = farthest(own[last.name], tried, likely)
     truth = {"move": batch.layout.colour.gather(1, twins.other[:, None]).squeeze(1)}
     scores = EditScores()
-    scores.add(before, batch.label, batch.scene, found, truths=truth)
+    scores.add(before, batch.label, batch.scene, found, truths=truth, farthest=far)
     return scores
+
+
+def pixel_answers(model: QueryModel, twins: SceneTwins, removed: SeenPictures) -> dict[str, Tensor]:
+    """Answers (B,) to pictures that are changed in place of attention: what an edit can reach at most."""
+    batch = twins.batch
+    alone = replace(
+        batch.layout, present=torch.zeros_like(batch.layout.present).scatter(1, batch.object[:, None], True)
+    )
+    return {
+        REMOVED: removed.ask(batch.query, twins.number(twins.target))["logits"].argmax(-1),
+        ALONE: SeenPictures(model, as_float(render(alone))).ask(batch.query)["logits"].argmax(-1),
+    }
 
 
 def _cells(trace: AttentionTrace, look: Look, twins: SceneTwins) -> _Cells:

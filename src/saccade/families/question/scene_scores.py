@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import chain
 from threading import Lock
 from typing import Any
 
@@ -16,17 +17,31 @@ import torch
 from torch import Tensor
 
 from saccade.errors import DataError
+from saccade.families.question.scene_changes import (
+    RECOLOURED_OTHER,
+    RECOLOURED_TARGET,
+    REMOVED_OTHER,
+    changed_scenes,
+)
 from saccade.families.question.scene_data import SceneBatch, SceneData
 from saccade.families.question.scene_twin_scores import twin_scores, twins_at_once
 from saccade.families.question.sweeps import sweep_areas
 from saccade.geometry import Size
-from saccade.metrics import Interventions, accuracy_by_scale, causal_scores
+from saccade.metrics import CausalAnswers, accuracy_by_scale, scores_of_answers
 from saccade.metrics.columns import Columns, Values
 from saccade.metrics.maps.scorer import MapScorer, MapScores
 from saccade.metrics.maps.twins import TwinScores
 from saccade.metrics.summary import summarise, without_nan
 from saccade.models.base import QueryModel
-from saccade.tasks.forward_passes import BATCH, SeenPictures, answers_of, distinct, in_parts, numbers_in_batches
+from saccade.tasks.forward_passes import (
+    BATCH,
+    SeenPictures,
+    answers_of,
+    distinct,
+    in_parts,
+    logits_about,
+    numbers_in_batches,
+)
 from saccade.tasks.side_by_side import side_by_side, thread_count
 from saccade.trace import Output
 
@@ -105,37 +120,42 @@ def score_scenes(
     total, done = min(limit or data.size, data.size), 0
     taking = Lock()  # scenes are kept by who makes them
 
-    @torch.inference_mode()
-    def scored(numbers: Tensor) -> SceneScores:
-        with taking:
-            batch = data.take(numbers)
+    def scored(batch: SceneBatch) -> SceneScores:
         return _scored(model, batch, data.spec.size, is_planted=data.config.planted != "none")
 
-    @torch.inference_mode()
-    def swept(numbers: Tensor) -> SceneScores:
-        with taking:
-            batch = data.take(numbers)
+    def swept(batch: SceneBatch) -> SceneScores:
         return _swept(model, batch, data.spec.size)
 
-    @torch.inference_mode()
-    def twinned(part: tuple[int, Tensor]) -> SceneScores:
-        with taking:
-            batch = data.take(part[1])
-        return SceneScores(twins=twin_scores(model, batch, edits=part[0] % _EDIT_STEP == 0))
+    def twinned(batch: SceneBatch) -> SceneScores:
+        return SceneScores(twins=twin_scores(model, batch, edits=False))
 
-    threads = thread_count(data.device)
-    for part in side_by_side(scored, numbers_in_batches(total, batch_size), threads):
-        scores.join(part)
-        done += len(part.columns["label"])
-        progress(done, total)
+    def twinned_and_edited(batch: SceneBatch) -> SceneScores:
+        return SceneScores(twins=twin_scores(model, batch))
+
+    @torch.inference_mode()
+    def measured(job: tuple[Callable[[SceneBatch], SceneScores], Tensor]) -> SceneScores:
+        measure, numbers = job
+        with taking:
+            batch = data.take(numbers)
+        return measure(batch)
+
     few = SWEPT if data.device.type == "cpu" else BATCH
     altered = [torch.arange(start, min(start + few, sweeps, total)) for start in range(0, min(sweeps, total), few)]
-    for part in side_by_side(swept, altered, threads):
-        scores.join(part)
     wanted = min(twins, total)
-    numbers = torch.arange(wanted) * max(1, min(_TWIN_STEP, total // max(wanted, 1)))  # (n,)
-    for part in side_by_side(twinned, enumerate(data.by_scene(numbers, twins_at_once(data.device))), threads):
+    rendered = torch.arange(wanted) * max(1, min(_TWIN_STEP, total // max(wanted, 1)))  # (n,)
+    jobs = chain(
+        ((scored, numbers) for numbers in numbers_in_batches(total, batch_size)),
+        ((swept, numbers) for numbers in altered),
+        (
+            (twinned if number % _EDIT_STEP else twinned_and_edited, numbers)
+            for number, numbers in enumerate(data.by_scene(rendered, twins_at_once(data.device)))
+        ),
+    )  # one queue, so that no thread waits for the others between two kinds
+    for part in side_by_side(measured, jobs, thread_count(data.device)):
         scores.join(part)
+        if "label" in part.columns:
+            done += len(part.columns["label"])
+            progress(done, total)
     return scores
 
 
@@ -157,12 +177,11 @@ def _scored(model: QueryModel, batch: SceneBatch, size: int, *, is_planted: bool
     scores = SceneScores()
     first, scene = distinct(batch.scene)  # (S,), (B,): several questions share a scene
     seen = SeenPictures(model, batch.images[first])
-    other = batch.other_query()  # (B,)
-    output, swapped = _asked(seen, batch.query, other, scene, (size, size))
+    output, swapped = _asked(seen, batch.query, batch.other_query(), scene, (size, size))
     masks = batch.layout[first].masks()  # (S,N,H,W)
     _add_answers(scores, output, batch)
     scores.maps.add_trace(output.trace, masks[scene, batch.object], objects=masks.any(1)[scene], groups=batch.scene)
-    _add_causal(scores, model, batch, answers_of(output.trace), (other, swapped), is_planted)
+    _add_causal(scores, model, batch, answers_of(output.trace), swapped, is_planted)
     return scores
 
 
@@ -193,35 +212,26 @@ def _add_answers(scores: SceneScores, output: Output, batch: SceneBatch) -> None
 
 
 def _add_causal(
-    scores: SceneScores,
-    model: QueryModel,
-    batch: SceneBatch,
-    answers: Tensor,
-    other: tuple[Tensor, Tensor],
-    is_planted: bool,
+    scores: SceneScores, model: QueryModel, batch: SceneBatch, answers: Tensor, swapped: Tensor, is_planted: bool
 ) -> None:
     """Render each scene again with the target, or another object, changed.
 
-    The ``answers`` (B,) to the unchanged scenes are known already, and so is what was answered about an ``other``
-    object: its queries (B,) and answers (B,).
+    The ``answers`` (B,) to the unchanged scenes are known already, and so is what was answered about another object
+    (``swapped``, (B,)).
     """
-    changed = None if is_planted else batch.recolour_target()
-    scenes = Interventions(
-        images=batch.images,
-        queries=batch.query,
+    changed = changed_scenes(batch, target=not is_planted)
+    pictures = torch.cat(list(changed.picture.values()))  # (W·B,)
+    logits = logits_about(model, changed.images, batch.query.repeat(len(changed.picture)), pictures)  # (W·B,K)
+    after = dict(zip(changed.picture, logits.argmax(-1).split(len(batch))))
+    found = CausalAnswers(
         truth=batch.label,
-        target_changed=None if changed is None else changed.images,
-        new_truth=None if changed is None else changed.label,
-        others_changed={"recoloured": batch.recolour_other().images, "removed": batch.remove_other().images},
-        other_queries=other[0],
-        answers=answers,
-        other_answers=other[1],
+        before=answers,
+        target_changed=after.get(RECOLOURED_TARGET),
+        new_truth=None if is_planted else changed.new_label,
+        others_changed={"recoloured": after[RECOLOURED_OTHER], "removed": after[REMOVED_OTHER]},
+        other_query=swapped,
     )
-
-    def answer(images: Tensor, queries: Tensor) -> Tensor:
-        return in_parts(model, images, queries)["logits"].argmax(-1)
-
-    scores.causal.add_values(causal_scores(answer, scenes))
+    scores.causal.add_values(scores_of_answers(found))
 
 
 def _swept(model: QueryModel, batch: SceneBatch, size: int) -> SceneScores:

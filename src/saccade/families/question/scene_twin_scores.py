@@ -10,6 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from saccade.families.question.crop_edits import can_aim, crop_edit_scores
 from saccade.families.question.scene_data import SceneBatch
 from saccade.families.question.scene_edits import can_edit, edit_scores
 from saccade.families.question.scene_twins import LEAST, Asked, SceneTwins
@@ -66,6 +67,8 @@ def twin_scores(model: QueryModel, batch: SceneBatch, *, edits: bool = True) -> 
     scores.add(maps, twins.truth(), twins.objects(), effects, batch.scene, bright=bright, grids=grids)
     if edits and can_edit(model, trace):
         scores.edits.join(edit_scores(model, twins, trace, removed))
+    elif edits and can_aim(model, trace):
+        scores.edits.join(crop_edit_scores(model, twins, trace, removed))
     return scores
 
 

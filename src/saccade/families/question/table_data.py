@@ -18,6 +18,7 @@ from torch import Tensor
 from saccade.data.pictures.augment import Augmentation, augment
 from saccade.data.pictures.byte_store import ByteStore
 from saccade.data.pictures.feature_cache import FEATURES_MB
+from saccade.data.pictures.label_evidence import evidence_of
 from saccade.data.pictures.prepared import PreparedPictures, prepared_mask
 from saccade.data.pictures.reading import SIDE_LIMIT
 from saccade.data.tables.numbered import checked_numbers
@@ -25,7 +26,7 @@ from saccade.data.tables.references import split_reference
 from saccade.data.tables.splits import checked_split, split_sizes
 from saccade.data.tables.wording import counted, summarised
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.batch import TableBatch, evidence_of
+from saccade.families.question.batch import TableBatch
 from saccade.families.question.readers import READERS, read_questions
 from saccade.families.question.table import Question, QuestionTable, with_known_words
 from saccade.geometry import Size, apply, apply_to_boxes, compose, invert, sample

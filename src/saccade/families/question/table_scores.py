@@ -9,7 +9,8 @@ has evidence for is left out.
 Baselines beside those of generated scenes: ``training_prior`` and ``training_prior_by_query`` answer by what is common
 in training; ``box_centre`` looks at the middle of the object's box and ``part_prior`` where the part asked for lies in
 its box on the mean over training, each on the model's grids and, as ``…_exact``, to the pixel. ``grid_oracle`` is the
-bound of the grids for the share of attention on the evidence, or near the click.
+bound of the grids for the share of attention on the evidence, or near the click. ``pointing_at`` is told for each query
+too, beside that of ``part_prior``.
 
 Where a mask or the object's box is known, answers are asked for again without it and without the rest of the picture
 (:mod:`saccade.metrics.evidence_swap`); a point alone marks no object.
@@ -18,7 +19,7 @@ Where a mask or the object's box is known, answers are asked for again without i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -31,12 +32,12 @@ from saccade.families.question.sweeps import sweep_areas
 from saccade.families.question.table_data import TableBatch, TableData
 from saccade.families.question.task import right_answers
 from saccade.geometry import Size
-from saccade.metrics import blurred, distance, pointing, true_positive_strength, weighted_map
+from saccade.metrics import blurred, mean_defined, weighted_map
 from saccade.metrics.answers.details import details_of
 from saccade.metrics.columns import Columns, Values
 from saccade.metrics.evidence_swap import RestsOn, sampled
 from saccade.metrics.maps.grids import Grids, grids_of
-from saccade.metrics.maps.points import NEAR, at_points, diagonals, disc, exactly_at
+from saccade.metrics.maps.points import Clicks, at_points, exactly_at
 from saccade.metrics.maps.scorer import Baseline, MapScorer
 from saccade.metrics.summary import only_defined, summarise
 from saccade.metrics.verdict import verdict
@@ -74,10 +75,11 @@ class TableScores:
         if self.multi_label:
             metrics = self._mean_precisions() | metrics
         else:
-            metrics["accuracy_by_query"], counts["accuracy_by_query"] = self._by_query()
+            metrics["accuracy_by_query"] = self._by_query(self.answers["accuracy"])
+            counts["accuracy_by_query"] = self._asked()
         habits = self._habits()
         right = self.answers["top1" if self.multi_label else "accuracy"]
-        return {
+        found = {
             **summarise(
                 metrics=metrics,
                 maps=self.maps,
@@ -88,6 +90,16 @@ class TableScores:
             **verdict(right, habits, self.maps.groups, maps=self.maps, rests_on=self.rests_on),
             **({} if self.multi_label else self._details()),
         }
+        if not self.multi_label:
+            self._tell_pointing(found)
+        return found
+
+    def _tell_pointing(self, found: dict[str, Any]) -> None:
+        """Add ``pointing_at`` of each query, the model's and that of the baseline that knows where parts lie."""
+        told, rival = found["baselines"].get("part_prior"), self.maps.baselines.get("part_prior")
+        for place, held in ((found["attention"], self.maps.total), (told, rival)):
+            if place is not None and held is not None and "pointing_at" in held:
+                place |= {"pointing_at_by_query": each} if (each := self._by_query(held["pointing_at"])) else {}
 
     def _details(self) -> dict[str, Any]:
         """What was taken for what, answer by answer, and the worst mistakes."""
@@ -129,12 +141,17 @@ class TableScores:
         told = ~swapped.isnan().any(1)  # (N,)
         return found | only_defined({"swapped_query": weighted_map(swapped[told], label[told])})
 
-    def _by_query(self) -> tuple[dict[str, float], dict[str, int]]:
-        """Accuracy for each query that was asked, and how often it was."""
-        right, query = self.answers.values()["accuracy"], self.columns["query"]
-        asked = {word: right[query == number] for number, word in enumerate(self.queries)}
-        held = {word: values for word, values in asked.items() if len(values)}
-        return {word: float(values.mean()) for word, values in held.items()}, {w: len(v) for w, v in held.items()}
+    def _by_query(self, values: Tensor) -> dict[str, float]:
+        """The mean of ``values`` (N,) for each query of which some are defined."""
+        query = self.columns["query"]
+        return only_defined(
+            {word: mean_defined(values[query == number]).mean for number, word in enumerate(self.queries)}
+        )
+
+    def _asked(self) -> dict[str, int]:
+        """How often each query was asked, of those that were."""
+        counts = torch.bincount(self.columns["query"], minlength=len(self.queries)).tolist()
+        return {word: count for word, count in zip(self.queries, counts) if count}
 
     def _prior_baselines(self) -> dict[str, dict[str, float]]:
         """What answering by habit scores; nothing without training rows to learn habits from."""
@@ -293,7 +310,7 @@ def _other_query(batch: TableBatch) -> tuple[Tensor, Tensor]:
 def _add_maps(scores: TableScores, trace: AttentionTrace, batch: TableBatch, prior: TrainingPrior | None) -> None:
     """The total, every look, and every baseline, against the same evidence and the same clicks."""
     size = (batch.images.shape[-2], batch.images.shape[-1])
-    clicks = Clicks.of(batch, size)
+    clicks = Clicks.at(batch.point, batch.box, size)
     grids = grids_of(trace, size) or Grids.pixels(size)
     centre = (batch.box[:, :2] + batch.box[:, 2:]) / 2  # (B,2)
     places = {"box_centre": centre} | ({} if prior is None else {"part_prior": prior.points(batch.query, batch.box)})
@@ -309,42 +326,6 @@ def _add_maps(scores: TableScores, trace: AttentionTrace, batch: TableBatch, pri
 def _cell_at(points: Tensor, size: Size, frame: Tensor, cells: Size) -> Tensor:
     """The map (B,H,W) of the cell at each point (B,2)."""
     return at_points(points, frame, cells, size)
-
-
-@dataclass(frozen=True)
-class Clicks:
-    """One click for each map: how near it a map looks."""
-
-    points: Tensor
-    """(B,2) as (x, y); NaN where nothing was clicked."""
-    diagonal: Tensor
-    """(B,) of the object's box, in pixels."""
-    mask: Tensor
-    """(B,H,W) bool: what is near the click."""
-
-    @classmethod
-    def of(cls, batch: TableBatch, size: Size) -> Clicks:
-        """The clicks of a batch, on a network input of ``size``."""
-        diagonal = diagonals(batch.box, size)  # (B,)
-        return cls(batch.point, diagonal, disc(batch.point, NEAR * diagonal, size))
-
-    @property
-    def are_there(self) -> bool:
-        """Whether any example has one."""
-        return not bool(self.points.isnan().all())
-
-    def scores(self, maps: Tensor) -> dict[str, Tensor]:
-        """``pointing_at``, ``attention_near`` and ``distance`` (B,), see :mod:`saccade.metrics.maps.points`."""
-        return {
-            "pointing_at": pointing(maps, self.mask),
-            "attention_near": true_positive_strength(maps, self.mask),
-            "distance": distance(maps, self.points, self.diagonal),
-        }
-
-    def only(self, known: Tensor) -> Clicks:
-        """Those of the examples where ``known`` (B,) is True."""
-        points = torch.where(known[:, None], self.points, torch.nan)
-        return replace(self, points=points, mask=self.mask & known[:, None, None])
 
 
 def _add_sweeps(

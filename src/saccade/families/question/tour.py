@@ -43,10 +43,10 @@ def table_stop(name: str, *, quick: bool, device: str, progress: Progress) -> St
         f"A model of photographs, {facts.parameters:,} parameters. Asked about {asked}, it answers {answers}. "
         "Its test pictures do not come with the package, so this table was recorded when the model was made.",
         [
-            scores.table("Recorded scores beside baselines and bounds"),
+            scores.table("Recorded scores beside baselines"),
             Code(f"saccade look bird.jpg --model {name} --ask {facts.queries[0]} --out out"),
         ],
     )
     metric = "weighted_map" if "weighted_map" in record.metrics else "accuracy"
-    terminal = scores.plain_table(f"{name}: recorded %, beside baselines and bounds")
+    terminal = scores.plain_table(f"{name}: recorded %, beside baselines")
     return Stop(section, headline(name, facts, metric, None), [terminal])

@@ -18,12 +18,14 @@ from saccade.families.story.scoring.responding import BATCH, as_tensors, batch_f
 from saccade.families.story.scoring.sampling import sample_questions, story_numbers
 from saccade.families.story.scoring.sentence_weights import sentence_weights
 from saccade.families.story.scoring.support_scores import SupportScores
+from saccade.families.story.scoring.weight_edits import weight_edits
 from saccade.families.story.stories import Asked, words_of
 from saccade.families.story.tensors import StoryTensors
 from saccade.families.story.vocabulary import AnswerForm, answer_tokens
 from saccade.metrics.columns import Columns, Values
 from saccade.metrics.intervals import Interval, mean_interval
-from saccade.metrics.summary import only_defined, summarise
+from saccade.metrics.maps.edits import EditScores
+from saccade.metrics.summary import only_defined, summarise, without_nan
 from saccade.models.io.facts import ModelFacts
 from saccade.models.story import StoryModel
 
@@ -137,6 +139,7 @@ class StoryScores:
         self.support: SupportScores | None = None
         self._tests: list[dict[str, Tensor]] = []
         self.tested = Columns()
+        self.edits = EditScores()
         self.test_rivals: dict[str, Values] = {}
         self.tasks: list[str] = []
         self._stories = 0
@@ -178,6 +181,13 @@ class StoryScores:
             for name, found in tests.rivals().items():
                 self.test_rivals.setdefault(name, Values()).add_values(found)
             self.tested.keep(story=stories[indices], task=place[tensors.task[indices].cpu()])
+            self._edit(model, asked, words, stories[indices])
+
+    def _edit(self, model: StoryModel, asked: Sequence[Asked], words: Sequence[str], stories: Tensor) -> None:
+        """Weights on sentences are edited; models of several tasks may differ in their looks, and the first counts."""
+        found = weight_edits(model, asked, words, stories)
+        if not len(self.edits) or found.looks == self.edits.looks:
+            self.edits.join(found)
 
     @property
     def tests(self) -> Values:
@@ -207,7 +217,8 @@ class StoryScores:
             measured.append((tests, self.tested["story"]))
             for name, values in self.test_rivals.items():
                 baselines[name] = {**baselines.get(name, {}), **only_defined(values.means())}
-        return summarise(
+        edited = {"interventions": without_nan(self.edits.interventions())} if len(self.edits) else {}
+        return edited | summarise(
             n=len(story),
             metrics=metrics,
             measured=measured,

@@ -92,6 +92,24 @@ class Interventions:
     """(B,) the same of ``other_queries``."""
 
 
+@dataclass(frozen=True)
+class CausalAnswers:
+    """What was answered about a batch of scenes and their re-renderings, (B,) ids each; None: not asked."""
+
+    truth: Tensor
+    """The true answers."""
+    before: Tensor
+    """To the scenes as first rendered."""
+    target_changed: Tensor | None = None
+    """After the target was re-rendered with another answer."""
+    new_truth: Tensor | None = None
+    """Those other answers."""
+    others_changed: Mapping[str, Tensor] = field(default_factory=dict)
+    """For each way of changing another object, such as "recoloured" and "removed"."""
+    other_query: Tensor | None = None
+    """To a question about another object that is present."""
+
+
 def causal_scores(
     answer: Callable[[Tensor, Tensor], Tensor], scenes: Interventions, *, given_right: bool = False
 ) -> dict[str, Tensor]:
@@ -104,30 +122,50 @@ def causal_scores(
         given_right: count only pictures whose first answer was right; the others are NaN.
 
     Returns:
-        ``accuracy``; ``causal_follow``; ``causal_hold_<way>`` for each way of changing another object and
-        ``causal_hold``, their mean for each picture; ``swapped_query``.
+        Those of :func:`scores_of_answers`.
     """
     if (scenes.target_changed is None) != (scenes.new_truth is None):
         raise DataError("interventions: target_changed and new_truth belong together; one of them is missing")
     with torch.no_grad():
-        before = answer(scenes.images, scenes.queries) if scenes.answers is None else scenes.answers  # (B,)
-        right = correct(before, scenes.truth)
-        given = right.bool() if given_right else None
-        scores = {"accuracy": right}
-        if scenes.target_changed is not None and scenes.new_truth is not None:
-            after = answer(scenes.target_changed, scenes.queries)
-            scores["causal_follow"] = causal_follow(after, scenes.new_truth, scenes.truth, given=given)
-        held = {
-            f"causal_hold_{way}": causal_hold(before, answer(images, scenes.queries), given=given)
-            for way, images in scenes.others_changed.items()
-        }
-        if held:
-            scores |= held
-            scores["causal_hold"] = torch.stack(list(held.values())).mean(0)  # (B,)
-        if scenes.other_queries is not None:
-            known = scenes.other_answers
-            swapped = answer(scenes.images, scenes.other_queries) if known is None else known  # (B,)
-            scores["swapped_query"] = swapped_query(swapped, scenes.truth, given=given)
+        queries, swapped = scenes.queries, scenes.other_answers
+        if swapped is None and scenes.other_queries is not None:
+            swapped = answer(scenes.images, scenes.other_queries)  # (B,)
+        answers = CausalAnswers(
+            truth=scenes.truth,
+            before=answer(scenes.images, queries) if scenes.answers is None else scenes.answers,
+            target_changed=None if scenes.target_changed is None else answer(scenes.target_changed, queries),
+            new_truth=scenes.new_truth,
+            others_changed={way: answer(images, queries) for way, images in scenes.others_changed.items()},
+            other_query=None if scenes.other_queries is None else swapped,
+        )
+    return scores_of_answers(answers, given_right=given_right)
+
+
+def scores_of_answers(answers: CausalAnswers, *, given_right: bool = False) -> dict[str, Tensor]:
+    """Every score that the answers allow, (B,) each.
+
+    Args:
+        answers: of the batch.
+        given_right: count only pictures whose first answer was right; the others are NaN.
+
+    Returns:
+        ``accuracy``; ``causal_follow``; ``causal_hold_<way>`` for each way of changing another object and
+        ``causal_hold``, their mean for each picture; ``swapped_query``.
+    """
+    right = correct(answers.before, answers.truth)
+    given = right.bool() if given_right else None
+    scores = {"accuracy": right}
+    if answers.target_changed is not None and answers.new_truth is not None:
+        scores["causal_follow"] = causal_follow(answers.target_changed, answers.new_truth, answers.truth, given=given)
+    held = {
+        f"causal_hold_{way}": causal_hold(answers.before, after, given=given)
+        for way, after in answers.others_changed.items()
+    }
+    if held:
+        scores |= held
+        scores["causal_hold"] = torch.stack(list(held.values())).mean(0)  # (B,)
+    if answers.other_query is not None:
+        scores["swapped_query"] = swapped_query(answers.other_query, answers.truth, given=given)
     return scores
 
 

@@ -7,7 +7,11 @@ The rest of a model runs on edited weights (:meth:`saccade.looks.Look.edit`, giv
                       change when the target is removed from the picture
 ``edit_sufficiency``  answers that stay with weight on the target alone, divided by those that     (X2)
                       stay when everything else is removed from the picture
+``edit_farthest``     how far the weights can be from the model's own, in total variation, while the
+                      answer's probabilities move by .01 at most (:mod:`.farthest`)
 ====================  ===========================================================================  ====
+
+Crops, words, glimpses and hops are edited each in its own way; the families say how.
 
 The division is by what can be had: cells see more than the pixels they stand for, so the features beside the target
 know of it. Beside both stand the same of other cells, equally many of them: drawn at random, and for (X1) also the
@@ -117,6 +121,7 @@ class EditScores:
     def __init__(self) -> None:
         self._changed: dict[str, Values] = {}
         self._right: dict[str, Values] = {}
+        self._farthest = Values()
         self._kept = Columns()
 
     def __len__(self) -> int:
@@ -130,6 +135,7 @@ class EditScores:
         answers: Mapping[str, Mapping[str, Tensor]],
         *,
         truths: Mapping[str, Tensor] | None = None,
+        farthest: Tensor | None = None,
     ) -> None:
         """Keep the answers of a batch.
 
@@ -139,8 +145,11 @@ class EditScores:
             groups: (B,) id of each question's picture.
             answers: by which looks were edited ("all", or a name), then by edit: ids (B,), −1 where it is not possible.
             truths: ids (B,) of what is right after an edit, by its name, where that is another answer.
+            farthest: (B,), see :mod:`saccade.metrics.maps.farthest`; None where no look has weights that sum to 1.
         """
         self._kept.keep(group=groups)
+        if farthest is not None:
+            self._farthest.add_values({"edit_farthest": farthest})
         for looks, edits in answers.items():
             for name, after in edits.items():
                 known = after >= 0
@@ -149,12 +158,31 @@ class EditScores:
                     value = torch.where(known, is_so.double(), torch.nan)  # (B,)
                     held.setdefault(looks, Values()).add_values({name: value})
 
+    def add_changes(self, groups: Tensor, changed: Mapping[str, Mapping[str, Tensor]]) -> None:
+        """The same where an answer is more than one id: ``changed`` has by looks and edit whether it did, (B,).
+
+        Values are 1, 0, or NaN where the edit is not possible. Nothing is told of right answers.
+        """
+        self._kept.keep(group=groups)
+        self.add_further(changed)
+
+    def add_further(self, changed: Mapping[str, Mapping[str, Tensor]]) -> None:
+        """What else changed in the answers of the batch that was added last, as in :meth:`add_changes`."""
+        for looks, edits in changed.items():
+            self._changed.setdefault(looks, Values()).add_values({name: each.double() for name, each in edits.items()})
+
     def join(self, later: EditScores) -> None:
         """Add what was kept of later questions."""
         self._kept.join(later._kept)
+        self._farthest.join(later._farthest)
         for mine, others in ((self._changed, later._changed), (self._right, later._right)):
             for looks, held in others.items():
                 mine.setdefault(looks, Values()).join(held)
+
+    @property
+    def looks(self) -> list[str]:
+        """What was edited: "all" looks, or a look by its name and what becomes of later ones."""
+        return list(self._changed)
 
     def scores(self) -> dict[str, dict[str, Interval]]:
         """``edit_necessity`` and ``edit_sufficiency``, by whose they are: the model's, and other cells in its place."""
@@ -163,15 +191,37 @@ class EditScores:
         values, groups = self._changed["all"].values(), self._kept["group"]
         found: dict[str, dict[str, Interval]] = {"edit_necessity": {}, "edit_sufficiency": {}}
         for who, edit in NECESSITY.items():
-            found["edit_necessity"][who] = ratio_of_means(values[edit], values[REMOVED], groups)
+            if edit in values and REMOVED in values:
+                found["edit_necessity"][who] = ratio_of_means(values[edit], values[REMOVED], groups)
         for who, edit in SUFFICIENCY.items():
-            found["edit_sufficiency"][who] = ratio_of_means(1 - values[edit], 1 - values[ALONE], groups)
-        return found
+            if edit in values and ALONE in values:
+                found["edit_sufficiency"][who] = ratio_of_means(1 - values[edit], 1 - values[ALONE], groups)
+        return {score: by for score, by in found.items() if "model" in by}
+
+    def add_to(self, group: dict[str, Any]) -> None:
+        """Put ``edit_necessity`` and ``edit_sufficiency`` into a group of scores, and all edits one by one."""
+        for score, by in self.scores().items():
+            own = by["model"]
+            group["scores"][score] = own.mean
+            group["intervals"][score], group["counts"][score] = [own.low, own.high], own.n
+            for who, each in by.items():
+                if who != "model":
+                    group["baselines"].setdefault(who, {})[score] = each.mean
+        for score, each in self._farthest.intervals(self._kept["group"]).items():
+            group["scores"][score] = each.mean
+            group["intervals"][score], group["counts"][score] = [each.low, each.high], each.n
+        group["edits"] = self.summary()
+
+    def interventions(self) -> dict[str, Any]:
+        """The same as the one group of a result, for a family whose maps are not scored on re-rendered pictures."""
+        group: dict[str, Any] = {"scores": {}, "baselines": {}, "intervals": {}, "counts": {}}
+        self.add_to(group)
+        return {"n": len(self), "model": group}
 
     def summary(self) -> dict[str, Any]:
         """``n``, and by looks and edit the share of answers that ``changed`` and that were ``right``."""
         return {
             "n": len(self),
             "changed": {looks: held.means() for looks, held in self._changed.items()},
-            "right": {looks: held.means() for looks, held in self._right.items()},
+            **({"right": {looks: held.means() for looks, held in self._right.items()}} if self._right else {}),
         }

@@ -12,6 +12,8 @@ Maps that know only a position, to compare with: :func:`at_points` on the model'
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -73,6 +75,42 @@ def distance(maps: Tensor, points: Tensor, unit: Tensor) -> Tensor:
     away = torch.linalg.vector_norm(_from_points(points, _size(maps)), dim=-1)  # (B,H,W)
     mean = (away.nan_to_num() * tied).sum(dim=(-2, -1)) / tied.sum(dim=(-2, -1))  # (B,)
     return where_defined(mean / unit, ~points.isnan().any(1))
+
+
+@dataclass(frozen=True)
+class Clicks:
+    """One click for each map: how near it a map looks."""
+
+    points: Tensor
+    """(B,2) as (x, y); NaN where nothing was clicked."""
+    diagonal: Tensor
+    """(B,) of the object's box, in pixels."""
+    mask: Tensor
+    """(B,H,W) bool: what is near the click."""
+
+    @classmethod
+    def at(cls, points: Tensor, boxes: Tensor, size: Size) -> Clicks:
+        """Clicks at ``points`` (B,2) on objects in ``boxes`` (B,4), both NaN where unknown, on maps of ``size``."""
+        diagonal = diagonals(boxes, size)  # (B,)
+        return cls(points, diagonal, disc(points, NEAR * diagonal, size))
+
+    @property
+    def are_there(self) -> bool:
+        """Whether any example has one."""
+        return not bool(self.points.isnan().all())
+
+    def scores(self, maps: Tensor) -> dict[str, Tensor]:
+        """``pointing_at``, ``attention_near`` and ``distance`` (B,), see the module."""
+        return {
+            "pointing_at": pointing(maps, self.mask),
+            "attention_near": true_positive_strength(maps, self.mask),
+            "distance": distance(maps, self.points, self.diagonal),
+        }
+
+    def only(self, known: Tensor) -> Clicks:
+        """Those of the examples where ``known`` (B,) is True."""
+        points = torch.where(known[:, None], self.points, torch.nan)
+        return replace(self, points=points, mask=self.mask & known[:, None, None])
 
 
 def at_points(points: Tensor, frame: Tensor, grid: Size, size: Size) -> Tensor:

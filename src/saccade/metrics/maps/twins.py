@@ -224,19 +224,8 @@ class TwinScores:
                 "counts": {name: each.n for name, each in intervals.items()},
             }
         if len(self.edits):
-            _add_edits(found["model"], self.edits)
+            self.edits.add_to(found["model"])
         return found
-
-
-def _add_edits(group: dict[str, Any], edits: EditScores) -> None:
-    """Add ``edit_necessity`` and ``edit_sufficiency`` to a group, and all edits one by one."""
-    for score, by in edits.scores().items():
-        own = by["model"]
-        group["scores"][score], group["intervals"][score], group["counts"][score] = own.mean, [own.low, own.high], own.n
-        for who, each in by.items():
-            if who != "model":
-                group["baselines"].setdefault(who, {})[score] = each.mean
-    group["edits"] = edits.summary()
 
 
 def _cause(objects: Tensor, effects: Tensor) -> Tensor:

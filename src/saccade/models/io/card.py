@@ -51,6 +51,7 @@ def model_card(facts: ModelFacts) -> str:
         "",
         *_calibration(facts.calibration),
         *_inputs(facts.inputs),
+        *_premise(facts),
         "",
         "## Training",
         "",
@@ -87,6 +88,13 @@ def _takes_text(facts: ModelFacts) -> bool:
     """Whether it is asked in any words, as its family says; one that is not installed says nothing."""
     known = families().get(facts.family)
     return known is not None and bool(load_target(known.responder).asks(facts) == "text")
+
+
+def _premise(facts: ModelFacts) -> list[str]:
+    """What its questions take for granted, as its family says."""
+    known = families().get(facts.family)
+    told = "" if known is None else load_target(known.responder).premise(facts)
+    return [f"- it {told}"] if told else []
 
 
 def _sample_question(facts: ModelFacts) -> str:
@@ -171,7 +179,11 @@ def _calibration(found: Calibration | None) -> list[str]:
     """The temperature of its confidences, and what that changed."""
     if found is None:
         return ["- confidences are not calibrated: they are as the network gives them"]
-    lines = [f"- confidences: softmax(logits / {found.temperature:g}), fitted on {found.n:,} answers ({found.data})"]
+    where = f"{found.n:,} answers ({found.data})"
+    if found.temperature == 1:
+        lines = [f"- confidences: softmax(logits), as the network gives them: no temperature helped on {where}"]
+    else:
+        lines = [f"- confidences: softmax(logits / {found.temperature:g}), fitted on {where}"]
     if found.error_before is not None and found.error_after is not None:
         before, after = (f"{100 * each:.2f} %" for each in (found.error_before, found.error_after))
         lines.append(f"- expected calibration error, test, n = {found.test_n:,}: {before} before, {after} after")

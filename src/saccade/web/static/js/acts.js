@@ -5,7 +5,7 @@ import { weight } from "./dom.js";
 import { IDENTITY } from "./frames.js";
 
 export const TOTAL = "total";
-const FLAT = 0.005; // as in saccade.show.scaling
+const SPAN = 0.5; // as in saccade.show.scaling
 
 /** The little-endian floats of a base64 text. */
 export function decodeFloats(text, dtype) {
@@ -40,6 +40,7 @@ export function measuresOf({ map, gain }) {
   const words = [
     map && map.least && `least ${weight(map.least)}`,
     map && `peak ${weight(map.peak)}`,
+    map?.isFixed && `nearly even: colours from ${weight(map.low)} to ${weight(map.high)}`,
     typeof gain === "number" && `gate β ${gain.toFixed(2)}`,
   ];
   return words.filter(Boolean).join(" · ");
@@ -54,7 +55,7 @@ function framesOf(acts) {
 
 function totalOf(view) {
   if (!view.total) return [];
-  return [{ key: TOTAL, title: "total", note: "all looks together", beat: null, map: mapOf(view.total, 0) }];
+  return [{ key: TOTAL, title: "total", note: "all looks together", beat: null, map: mapOf(view.total, 0, 0) }];
 }
 
 /** `beats` are those that looks share, 0 where each has its own; a look may fill a beat with several steps. */
@@ -71,6 +72,7 @@ function actsOfLook(look, view, beats) {
       note: noteOf(look),
       look: look.name,
       role: look.role,
+      norm: look.norm,
       beat,
       map: look.weights && look.grid ? mapOf(look, step) : null,
       slots: look.slots ? slotsOf(look, step) : null,
@@ -113,8 +115,11 @@ function chosenAt(look, step, filled) {
   return filled > 1 ? { path: look.choice.slice(step - (step % filled), step + 1) } : { choice: look.choice[step] };
 }
 
-/** One step of a look (or the total) as {values, grid, frame, peak}. */
-function mapOf(entry, step) {
+/**
+ * One step of a look (or the total) as {values, grid, frame, peak, least, low, high}; low and high are the ends of the
+ * colours. `base` is what is added to a mask before it multiplies: the total has that in its values already.
+ */
+function mapOf(entry, step, base = entry.base) {
   const [rows, columns] = entry.grid;
   const all = floatsOf(entry);
   const values = all.subarray(step * rows * columns, (step + 1) * rows * columns);
@@ -122,7 +127,10 @@ function mapOf(entry, step) {
     throw new Error(`weights of '${entry.name ?? TOTAL}' do not fill ${rows}×${columns}`);
   const frame = entry.frame ?? IDENTITY;
   const own = Array.isArray(frame[0][0]) ? frame[step] : frame;
-  return { values, grid: entry.grid, frame: own, peak: peakOf(values), least: entry.base ? leastOf(values) : 0 };
+  const peak = peakOf(values);
+  const least = entry.base ? values.reduce((low, value) => Math.min(low, value), Infinity) : 0;
+  const ends = entry.base ? endsOf(least, peak, base) : { low: 0, high: peak };
+  return { values, grid: entry.grid, frame: own, peak, least, ...ends };
 }
 
 function slotsOf(look, step) {
@@ -145,10 +153,12 @@ function floatsOf(entry) {
   return decoded.get(entry);
 }
 
-/** Where a mask that only adds begins to be shown, as in the PNG: at its least, unless it is the same all over. */
-function leastOf(values) {
-  const least = values.reduce((low, value) => Math.min(low, value), Infinity);
-  return peakOf(values) - least > FLAT * peakOf(values) ? least : 0;
+/** The ends of the colours for a mask that only adds, as in the PNG: wider than the mask where that is nearly even. */
+function endsOf(least, peak, base) {
+  const middle = (least + peak) / 2;
+  const span = SPAN * Math.abs(base + middle);
+  if (peak - least >= span) return { low: least, high: peak };
+  return { low: middle - span / 2, high: middle + span / 2, isFixed: true };
 }
 
 function peakOf(values) {

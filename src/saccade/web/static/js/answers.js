@@ -11,10 +11,13 @@ export function subjectOf({ mode, scene, picture }, glyphs) {
   return { scene, masks, picture: pictureOfPixels(rgba, width, height) };
 }
 
-/** {view, picture, evidence, masks, digits}, or null where a newer question took its place. */
-export async function answerOf(source, model, subject, question) {
+/**
+ * {view, picture, evidence, masks, digits}, or null where a newer question took its place. `attention`: weights of
+ * looks that were edited, by their names.
+ */
+export async function answerOf(source, model, subject, question, attention = null) {
   const asked = askedOf(model, question);
-  const view = await source.look(model, subject, asked);
+  const view = await source.look(model, subject, asked, attention);
   if (!view) return null;
   const picture = view.picture?.png ? await pictureOfView(view) : (subject.picture ?? null);
   const evidence = picture && (await evidenceOf(view, subject, asked, picture));

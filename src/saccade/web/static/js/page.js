@@ -139,8 +139,9 @@ export class Page {
       act: (act) => this.store.set({ act }),
       fit: () => this.composer.fit(this.#model(this.entries[number].model).scenes),
       hover: (pointer) => this.store.set({ pointer }),
+      edit: (attention) => entry.latest.push({ ...entry.job, attention }),
     });
-    const entry = { lens, model: null, picture: null };
+    const entry = { lens, model: null, picture: null, job: null };
     entry.latest = new Latest((job) => this.#ask(entry, job));
     this.composer.attach(lens.stage);
     this.lenses.append(lens.element);
@@ -212,8 +213,15 @@ export class Page {
     const isKnown = !subject.scene || this.source.drawsHere || subject.scene.background === "black";
     for (const entry of this.entries) {
       if (isKnown || !entry.picture) entry.picture = subject.picture;
-      entry.latest.push({ subject, question: state.question });
+      this.#push(entry, { subject, question: state.question });
     }
+  }
+
+  /** Ask something new: what was edited is forgotten. */
+  #push(entry, job) {
+    entry.job = job;
+    entry.lens.brush.clear();
+    entry.latest.push(job);
   }
 
   /** Ask about what the models' panel made; it may not have made anything yet. */
@@ -222,11 +230,11 @@ export class Page {
     for (const entry of this.entries) {
       entry.picture = null;
       const made = state.inputs[this.#model(entry.model).panel];
-      if (made) entry.latest.push({ subject: { input: made.input }, question: made.question, problem: made.problem });
+      if (made) this.#push(entry, { subject: { input: made.input }, question: made.question, problem: made.problem });
     }
   }
 
-  async #ask(entry, { subject, question, problem }) {
+  async #ask(entry, { subject, question, problem, attention }) {
     const model = this.#model(entry.model);
     const refusal = problem ?? refusalOf(model, question);
     if (refusal) {
@@ -237,7 +245,7 @@ export class Page {
     }
     entry.lens.element.setAttribute("aria-busy", "true");
     try {
-      const answer = await answerOf(this.source, model, subject, question);
+      const answer = await answerOf(this.source, model, subject, question, attention);
       if (!answer || this.store.state.mode === "record" || entry.model !== model.name) return;
       this.#take(entry, answer);
       this.notices.settled(entry);
@@ -261,7 +269,7 @@ export class Page {
 
   #take(entry, answer) {
     entry.picture = answer.picture;
-    entry.lens.take(answer);
+    entry.lens.take(answer, this.store.state.mode !== "record" && Boolean(this.source?.canEdit));
     if (this.store.state.mode !== "record") this.panels.tell(this.#model(entry.model), "answered", answer.view);
   }
 

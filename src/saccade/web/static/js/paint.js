@@ -61,12 +61,12 @@ function paled(picture, opacity) {
 }
 
 function drawMap(context, area, picture, map, style) {
-  const least = map.least || 0;
-  const peak = map.peak - least || 1;
-  if (style.cells) return drawCells(context, area, picture, map, style, peak, least);
+  const low = map.low || 0;
+  const range = (map.high ?? map.peak) - low || 1;
+  if (style.cells) return drawCells(context, area, picture, map, style, range, low);
   const scale = Math.min(1, FINEST / Math.max(area.width, area.height));
   const [width, height] = [area.width, area.height].map((side) => Math.max(1, Math.round(side * scale)));
-  const laid = project(map, picture, width, height).map((value) => Math.min(1, Math.max(0, (value - least) / peak)));
+  const laid = project(map, picture, width, height).map((value) => Math.min(1, Math.max(0, (value - low) / range)));
   const pixels = new ImageData(width, height);
   heat(laid, style.palette, style.opacity, pixels.data);
   const sheet = new OffscreenCanvas(width, height);
@@ -75,10 +75,10 @@ function drawMap(context, area, picture, map, style) {
 }
 
 /** The cells themselves, flat, where they lie on the picture; edge cells are not extended. */
-function drawCells(context, area, picture, map, style, peak, least) {
+function drawCells(context, area, picture, map, style, range, low) {
   const [rows, columns] = map.grid;
   const pixels = new ImageData(columns, rows);
-  const values = map.values.map((value) => Math.min(1, Math.max(0, (value - least) / peak)));
+  const values = map.values.map((value) => Math.min(1, Math.max(0, (value - low) / range)));
   heat(values, style.palette, style.opacity, pixels.data);
   const sheet = new OffscreenCanvas(columns, rows);
   sheet.getContext("2d").putImageData(pixels, 0, 0);

@@ -5,6 +5,7 @@ import { asPng } from "./pictures.js";
 export class ServerSource {
   label = "on this machine's server";
   drawsHere = false; // the server's renderer is the one that counts
+  canEdit = true;
   #encodings = new WeakMap();
 
   async open() {
@@ -12,9 +13,10 @@ export class ServerSource {
     return Object.assign(this, { models, backgrounds });
   }
 
-  /** The view of what `model` says about `subject`: {scene}, {picture} or {input}. */
-  async look(model, subject, question) {
-    return request("api/ask", { model: model.name, question, ...(await this.#about(model, subject)) });
+  /** The view of what `model` says about `subject`: {scene}, {picture} or {input}; perhaps with edited `attention`. */
+  async look(model, subject, question, attention) {
+    const asked = { model: model.name, question, ...(await this.#about(model, subject)) };
+    return attention ? request("api/edit", { ...asked, attention }) : request("api/ask", asked);
   }
 
   async #about(model, { scene, picture, input }) {

@@ -13,7 +13,7 @@ export class Stage {
     this.size = { width: 1, height: 1 };
   }
 
-  /** Paint everything; `shown` is {picture, act, style, evidence, selection, pointer}. */
+  /** Paint everything; `shown` is {picture, act, style, evidence, selection, cell, ring}. */
   paint(shown) {
     const { picture } = shown;
     const scale = RESOLUTION / Math.max(picture.width, picture.height);
@@ -28,7 +28,8 @@ export class Stage {
     paintAct(context, area, picture, shown.act, shown.style);
     if (shown.evidence) paintOutline(context, area, shown.evidence);
     if (shown.selection) drawSelection(context, scale, shown.selection);
-    if (shown.cell) drawCell(context, scale, shown.cell, shown.act.map);
+    if (shown.ring) drawRing(context, scale, shown.ring);
+    else if (shown.cell) drawCell(context, scale, shown.cell, shown.act.map);
   }
 
   /** Say what is seen, and where a digit can be moved how; a reader of the screen hands on keys to an application only. */
@@ -79,6 +80,19 @@ function drawCell(context, scale, { row, column }, map) {
   context.beginPath();
   corners.forEach(([x, y]) => context.lineTo(x * scale, y * scale));
   context.closePath();
+  context.lineWidth = 2;
+  context.strokeStyle = "#ffffff";
+  context.shadowColor = "#000000";
+  context.shadowBlur = 3;
+  context.stroke();
+  context.restore();
+}
+
+/** The brush: what lies inside will be changed. */
+function drawRing(context, scale, { x, y, radius }) {
+  context.save();
+  context.beginPath();
+  context.arc(x * scale, y * scale, radius * scale, 0, 7);
   context.lineWidth = 2;
   context.strokeStyle = "#ffffff";
   context.shadowColor = "#000000";

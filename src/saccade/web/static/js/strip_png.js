@@ -1,6 +1,7 @@
 // The looks of every lens as one PNG: a row for each model, a panel for each act, words below.
 
 import { measuresOf } from "./acts.js";
+import { editedText } from "./brush.js";
 import { paintAct, paintOutline } from "./paint.js";
 import { percent } from "./dom.js";
 
@@ -46,7 +47,8 @@ export function stripCanvas(lenses, { style, outline }) {
 
 function headline(view) {
   const asked = view.question === null ? "" : `${view.question} → `;
-  return `${view.model}: ${asked}${view.answer}${view.confidence === null ? "" : ` (${percent(view.confidence)})`}`;
+  const sure = view.confidence === null ? "" : ` (${percent(view.confidence)})`;
+  return [`${view.model}: ${asked}${view.answer}${sure}`, editedText(view.edited)].filter(Boolean).join(" · ");
 }
 
 function write(context, text, x, y, font, colour, room = PANEL * 4) {

@@ -3,6 +3,7 @@
 import { actsOf, measuresOf, TOTAL } from "./acts.js";
 import { barList } from "./bars.js";
 import { kindOf, spokenIn } from "./beats.js";
+import { Brush } from "./brush.js";
 import { element, percent, weight } from "./dom.js";
 import { cellAt } from "./frames.js";
 import { maskNamed } from "./named.js";
@@ -16,12 +17,17 @@ const ANSWERS_SHOWN = 5;
 export class Lens {
   acts = [];
 
-  /** `on` holds what to do when something happens: model(name), close(), act(key), fit(), hover(point or null). */
+  /**
+   * `on` holds what to do when something happens: model(name), close(), act(key), fit(), hover(point or null),
+   * edit(attention or null).
+   */
   constructor(on) {
     this.on = on;
     this.stage = new Stage();
+    this.brush = new Brush(on);
     this.stage.element.addEventListener("pointermove", (event) => on.hover(this.stage.at(event)));
     this.stage.element.addEventListener("pointerleave", () => on.hover(null));
+    this.brush.attach(this.stage);
     this.chooser = element("select", { "aria-label": "model", onchange: () => on.model(this.chooser.value) });
     this.closer = element("button", {
       class: "icon",
@@ -53,6 +59,7 @@ export class Lens {
       this.about,
       this.frame,
       this.readout,
+      this.brush.element,
       element("div", { class: "lens-body" }, words, this.scores),
       this.slots,
       this.strip.element,
@@ -82,13 +89,18 @@ export class Lens {
   /** Show no answer but `why` there is none. */
   refuse(why) {
     Object.assign(this, { view: null, acts: [], evidence: null, shown: null });
+    this.brush.refuse();
     this.answer.replaceChildren(element("span", { class: "sure", text: why }));
     for (const part of [this.said, this.fit, this.confidences, this.scores, this.notes]) part.replaceChildren();
   }
 
-  /** Take a new view; `masks` are those of all objects, where they are known, and `digits` what they are. */
-  take({ view, evidence, masks, digits }) {
+  /**
+   * Take a new view; `masks` are those of all objects, where they are known, and `digits` what they are. `isLive`: the
+   * model can be asked again, with edited attention too.
+   */
+  take({ view, evidence, masks, digits }, isLive = false) {
     Object.assign(this, { view, evidence, masks, digits, acts: actsOf(view), scored: undefined });
+    this.brush.take(view, this.acts, isLive);
     const isSentence = kindOf(view) === "sentence";
     const spoken = spokenIn(view) ?? [];
     const shares = [[view.answer, view.confidence ?? 0], ...view.alternatives].slice(0, ANSWERS_SHOWN);
@@ -135,9 +147,11 @@ export class Lens {
     const cell = act?.map && shown.pointer ? cellAt(act.map, shown.pointer.x, shown.pointer.y) : null;
     const named = this.#named(act);
     this.shown = act;
+    this.brush.shows(act);
     this.frame.hidden = this.strip.element.hidden = !shown.picture;
     if (shown.picture) {
-      this.stage.paint({ ...shown, act, cell, evidence: shown.outline ? (named ?? this.evidence) : null });
+      const ring = this.brush.ring(act, shown.pointer);
+      this.stage.paint({ ...shown, act, cell, ring, evidence: shown.outline ? (named ?? this.evidence) : null });
       this.stage.describe(this.#described(act), shown.selection);
       this.strip.paint(shown, this.acts, this.view?.labels);
     }
@@ -164,6 +178,7 @@ export class Lens {
     let tables = scoresOfView(this.view.scores);
     if (named && act.map) tables = [onTarget(act.map, named, this.masks, `Attention on “${act.said}”`)];
     else if (total && this.evidence) tables = [onTarget(total, this.evidence, this.masks)];
+    if (this.view.edited) for (const { rows } of tables) rows[0].label = "edited map";
     this.scores.replaceChildren(
       ...tables.flatMap(({ title, rows }) => [element("h4", { text: title }), barList(rows, title)]),
     );

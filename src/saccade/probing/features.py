@@ -1,0 +1,215 @@
+"""Features of a frozen backbone: computed once for each picture, and what each kind of rival reads of them.
+
+Axes: N pictures, B pictures of a batch, C channels, H and W cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from saccade.backbones.feature_folder import FeatureFolder
+from saccade.backbones.levels import Level, folded, levels_of
+from saccade.backbones.stages import Stages
+from saccade.errors import ConfigError
+from saccade.models.base import ImageModel
+from saccade.models.probe import standardised
+from saccade.models.probe_heads import PYRAMID
+from saccade.probing.pictures import ProbedPictures, Tell
+from saccade.tasks.kept_features import KeptFeatures
+
+RESIDENT = 2 << 30
+"""Bytes of features that are kept in memory; of more, batches are read from disk."""
+STANDARDISED = 1 << 30
+"""Bytes of standardised features that a rival keeps in memory."""
+
+Batch = Callable[[Tensor], Tensor]
+"""Numbers of pictures (B,) → features (B,C,H,W)."""
+
+
+class View:
+    """What one kind of rival reads of the pictures, by number.
+
+    Args:
+        take: numbers (B,) → features (B,C,H,W).
+        shape: (C,H,W).
+        cells: numbers (B,) → the features that statistics are from; None: those of ``take``.
+        held: whether ``take`` is from memory, so that all of them may be standardised at once.
+        count: how many pictures there are.
+    """
+
+    def __init__(
+        self, take: Batch, shape: tuple[int, ...], count: int, *, cells: Batch | None = None, held: bool = True
+    ) -> None:
+        self.take, self.shape, self._count = take, shape, count
+        self._cells = cells or take
+        self._is_held = held and 4 * count * shape[0] * shape[1] * shape[2] <= STANDARDISED
+        self._known: dict[bytes, tuple[Tensor, Tensor]] = {}
+
+    def statistics(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation (C,) of each channel over all cells of the pictures ``numbers``."""
+        key = numbers.numpy().tobytes()
+        if key not in self._known:
+            self._known[key] = self._counted(numbers)
+        return self._known[key]
+
+    def _counted(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
+        total, squares, cells = torch.zeros(self.shape[0]).double(), torch.zeros(self.shape[0]).double(), 0
+        for part in torch.split(numbers, 64):
+            values = self._cells(part).permute(0, 2, 3, 1).flatten(0, 2).double()  # (n,C)
+            total += values.sum(0)
+            squares += values.square().sum(0)
+            cells += len(values)
+        centre = total / cells
+        spread = (squares / cells - centre.square()).clamp_min(0).sqrt()
+        return centre.float(), spread.clamp_min(1e-3 * float(spread.max().clamp_min(1e-6))).float()
+
+    def batches(self, centre: Tensor, spread: Tensor) -> Batch:
+        """Numbers (B,) → standardised features (B,C,H,W).
+
+        Where they fit into memory they are standardised once: to do it in every step took as long as a small head.
+        """
+        if not self._is_held:
+            return lambda numbers: standardised(self.take(numbers), centre, spread)
+        parts = torch.split(torch.arange(self._count), 64)
+        made = torch.cat([channels_together(standardised(self.take(part), centre, spread)) for part in parts])
+        return lambda numbers: made[numbers]
+
+
+class Features:
+    """What a frozen backbone makes of the pictures, by number.
+
+    Args:
+        read: numbers (B,) → features (B,C,H,W); with ``token`` (B,C,H+1,W), a class token in the first cell of the
+            last row.
+        count: how many pictures there are.
+        token: whether there is a class token.
+        folded: numbers (B,) → finer maps of other stages, folded onto the same cells (B,C',H,W); None: there are none.
+        levels: the maps of a pyramid, the finest first and that of ``read`` last.
+    """
+
+    def __init__(
+        self,
+        read: Batch,
+        count: int,
+        *,
+        token: bool = False,
+        folded: Batch | None = None,
+        levels: Sequence[Level] = (),
+    ) -> None:
+        self._read, self._has_token = read, token
+        self._main = _Held(read, count)
+        channels, height, width = self._main.shape
+        self.shape: tuple[int, ...] = (channels, height - token, width)
+        """(C,H,W)."""
+        self.levels = tuple(levels)
+        parts = torch.split(torch.arange(count), 256)
+        self.pooled = torch.cat([self.take(part).flatten(2).mean(-1) for part in parts])
+        """(N,C): the mean of all cells."""
+        held = self._main.is_held
+        self.map = View(self.take, self.shape, count, held=held)
+        self.mean = View(
+            lambda numbers: self.pooled[numbers][..., None, None], (channels, 1, 1), count, cells=self.take
+        )
+        """The mean of standardised cells is the standardised mean: a linear head needs one cell."""
+        self.token: View | None = None
+        """The class token as a map of one cell."""
+        if token:
+            tokens = torch.cat([self._main.take(part)[:, :, -1:, :1] for part in parts])  # (N,C,1,1)
+            self.token = View(lambda numbers: tokens[numbers], (channels, 1, 1), count)
+        self.pyramid: View | None = None
+        """All maps of the pyramid, folded into one."""
+        if folded is not None:
+            finer = _Held(folded, count)
+            self.pyramid = View(
+                lambda numbers: torch.cat([finer.take(numbers), self.take(numbers)], 1),
+                (finer.shape[0] + channels, height - token, width),
+                count,
+                held=held and finer.is_held,
+            )
+
+    def take(self, numbers: Tensor) -> Tensor:
+        """The last maps (B,C,H,W) of pictures, channels together in memory."""
+        found = self._main.take(numbers)
+        return channels_together(found[:, :, :-1]) if self._has_token else found
+
+    def statistics(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation (C,) of each channel of the last map."""
+        return self.map.statistics(numbers)
+
+    def encoded(self, head: str, numbers: Tensor) -> Tensor:
+        """What a model with that head has encoded of pictures: (B,C,H,W)."""
+        view = self.pyramid if head == PYRAMID else self.map
+        if view is None:
+            raise ConfigError("heads: pyramid: these features are of one stage")
+        return view.take(numbers)
+
+
+class _Held:
+    """Features in memory where they fit; else read again and again."""
+
+    def __init__(self, read: Batch, count: int) -> None:
+        self._read = read
+        self._all: Tensor | None = None
+        self.shape: tuple[int, ...] = tuple(read(torch.tensor([0])).shape[1:])
+        self.is_held = 4 * count * self.shape[0] * self.shape[1] * self.shape[2] <= RESIDENT
+        if self.is_held:
+            parts = torch.split(torch.arange(count), 64)
+            self._all = torch.cat([channels_together(read(part)) for part in parts])
+
+    def take(self, numbers: Tensor) -> Tensor:
+        """(B,C,H,W), channels together in memory."""
+        return self._all[numbers] if self._all is not None else channels_together(self._read(numbers))
+
+
+def features_of(
+    pictures: ProbedPictures, model: ImageModel, finer: Sequence[str], *, limit_mb: int, tell: Tell
+) -> Features:
+    """The features of ``pictures``, computed once and kept in the cache folder.
+
+    Args:
+        pictures: what is probed.
+        model: whose backbone sees them.
+        finer: stages of the pyramid beside the last; none: there is no pyramid.
+        limit_mb: what kept features may take on disk.
+        tell: called with what is going on, how far it is, and how far it goes.
+    """
+    stages = model.encoder
+    if stages is None:
+        raise ConfigError(f"features are kept of a backbone alone; {type(model).__name__} has none")
+    token = stages.has_class_token
+    seen = _Seen(model, stages, stages.with_class_token if token else stages, "" if not token else "+class token")
+    main = KeptFeatures(pictures.paths, pictures.inputs, seen, limit_mb=limit_mb, what=seen.what, tell=tell)
+    if not finer:
+        return Features(main.take, len(pictures.paths), token=token)
+    levels = levels_of(stages, finer)
+    below = _Seen(
+        model, stages, lambda images: folded(stages, images, levels, finer_only=True), f" folded {' '.join(finer)}"
+    )
+    kept = KeptFeatures(pictures.paths, pictures.inputs, below, limit_mb=limit_mb, what=below.what, tell=tell)
+    return Features(main.take, len(pictures.paths), token=token, folded=kept.take, levels=levels)
+
+
+def folder_features(pictures: ProbedPictures, folder: FeatureFolder) -> Features:
+    """The maps that ``folder`` has of the pictures."""
+    paths = pictures.paths
+    return Features(
+        lambda numbers: folder.take([paths[number] for number in numbers.tolist()]),
+        len(pictures.paths),
+        token=folder.has_class_token,
+    )
+
+
+class _Seen:
+    """A backbone as a model that keeps something of it."""
+
+    def __init__(self, model: ImageModel, stages: Stages, encode: Batch, what: str) -> None:
+        self.config, self.encoder, self.encode = model.config, stages, encode
+        self.what = f"{stages.names[-1]}{what}"
+
+
+def channels_together(features: Tensor) -> Tensor:
+    """The same with the channels of a cell side by side in memory."""
+    return features.contiguous(memory_format=torch.channels_last)

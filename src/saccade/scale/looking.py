@@ -1,0 +1,124 @@
+"""Look at many pictures, on one machine or on a cluster, and write one row each to Parquet."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
+from typing import Any
+
+from saccade.errors import ConfigError, nearest
+from saccade.families.responder import Question
+from saccade.predict import load
+from saccade.scale.job import Job, Kept, Part
+from saccade.scale.local_engine import run_here
+from saccade.scale.output import Looked, Receipt, begin, finish, held
+from saccade.scale.sources import parts_of
+from saccade.scale.stores import Folder
+from saccade.scale.worker import digest_of
+
+ENGINES = ("local", "ray")
+PART = 1024
+"""Picture files in a part."""
+
+
+def look(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    model: str = "soft-mref",
+    out: str | os.PathLike[str],
+    ask: Question | None = None,
+    engine: str = "local",
+    address: str | None = None,
+    actors: int | None = None,
+    batch: int = 32,
+    part: int = PART,
+    column: str | None = None,
+    maps: Kept = "total",
+    side: int = 64,
+    resume: bool = False,
+    device: str = "auto",
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    **options: Any,
+) -> Looked:
+    """Ask a model about many pictures; a row for each goes to Parquet files in ``out``.
+
+    Both engines call the same row-maker on the same parts. On the same kind of device, with the same batch and the same
+    number of threads, their rows are equal to the last bit.
+
+    Args:
+        sources: folders, picture files, globs, .parquet files with a column of pictures, .tar shards; paths, or URIs of
+            stores that fsspec knows. Not pictures in memory.
+        model: a zoo name, a folder that all machines see, ``timm:NAME`` or ``hf:NAME``.
+        out: a new folder, or the URI of one; of several machines one that they share.
+        ask: one question for all; None for a model that needs none.
+        engine: local, or ray.
+        address: of the Ray cluster; None: the one that is connected, else one of this machine alone.
+        actors: of Ray; None: one for each GPU, or else for each CPU.
+        batch: pictures that go through the model together.
+        part: picture files in a part, which is what is done again when a machine is lost.
+        column: of Parquet files, the one with the pictures; None: the first of ``image``, ``picture`` and the like.
+        maps: keep the map of all looks together (total), of every look and step too (all), or none.
+        side: cells of the longer side of a kept map.
+        resume: go on with what is in ``out``.
+        device: auto, cpu, cuda …
+        progress: called with parts done and parts in all.
+        options: those of the model's family, such as beam.
+
+    Returns:
+        Counts of rows, errors and parts.
+
+    Raises:
+        ConfigError: no such engine, cluster or option; a batch that does not fit into memory.
+        DataError: there are no pictures, or the question cannot be asked.
+        OutputError: ``out`` holds something already, or something else than what is to be resumed.
+    """
+    if engine not in ENGINES:
+        raise ConfigError(f"--engine {engine}: {nearest(engine, ENGINES)}")
+    if engine == "local" and (address is not None or actors is not None):
+        raise ConfigError("--address and --actors are for --engine ray; leave them out")
+    started = time.monotonic()
+    asked = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
+    predictor = load(model, device if engine == "local" else "cpu")
+    if predictor.facts.preprocessing is None:
+        raise ConfigError(f"--engine: '{predictor.name}' reads no pictures; leave --engine out")
+    predictor.question(ask)
+    predictor.responder.options(dict(options))
+    chosen = {name: value for name, value in options.items() if value is not None}
+    name = model if not os.path.isdir(model) else os.path.abspath(model)
+    question = None if ask is None else str(ask)
+    job = Job(name, digest_of(model), question, chosen, maps, side).checked()
+    parts = parts_of(asked, part, column)
+    folder = Folder(os.fspath(out))
+    with held(folder):
+        todo = begin(folder, job, parts, resume=resume)
+        progress(len(parts) - len(todo), len(parts))
+        if engine == "local":
+            running = run_here(job, todo, folder.where, batch=batch, device=device, predictor=predictor)
+        else:
+            running = _on_ray(job, todo, folder, batch=batch, device=device, address=address, actors=actors)
+        receipts = _gathered(running, len(parts) - len(todo), len(parts), progress)
+        return finish(folder, job, parts, receipts, time.monotonic() - started)
+
+
+def _on_ray(job: Job, parts: Sequence[Part], folder: Folder, **options: Any) -> Generator[Receipt, None, None]:
+    from saccade.scale.ray_engine import run_on_ray
+
+    where = folder.where if folder.is_remote else str(folder.path.absolute())
+    if parts:
+        yield from run_on_ray(job, parts, where, **options)
+
+
+def _gathered(
+    running: Generator[Receipt, None, None], done: int, total: int, progress: Callable[[int, int], None]
+) -> list[Receipt]:
+    """All receipts; a part that failed ends the job, and what is done stays."""
+    receipts: dict[int, Receipt] = {}
+    with closing(running):
+        for receipt in running:
+            if receipt.failed:
+                raise ConfigError(f"{receipt.failed} (what is done stays, --resume goes on)")
+            receipts[receipt.part] = receipt
+            progress(done + len(receipts), total)
+    return list(receipts.values())

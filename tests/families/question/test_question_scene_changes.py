@@ -1,0 +1,44 @@
+"""Scenes with one digit changed: each picture once, and the same as those of each question alone."""
+
+import pytest
+import torch
+
+from saccade.families.question.scene_changes import (
+    RECOLOURED_OTHER,
+    RECOLOURED_TARGET,
+    REMOVED_OTHER,
+    changed_scenes,
+)
+from saccade.families.question.scene_data import SceneBatch, SceneData, SceneDataConfig
+
+
+@pytest.fixture(scope="module")
+def batch() -> SceneBatch:
+    """All questions about a few scenes: they change the same digits."""
+    return SceneData(SceneDataConfig(name="mdist", glyphs="pack"), "test").take(torch.arange(40))
+
+
+def test_every_question_gets_its_own_picture(batch):
+    found = changed_scenes(batch)
+    edits = {
+        RECOLOURED_TARGET: batch.recolour_target(),
+        RECOLOURED_OTHER: batch.recolour_other(),
+        REMOVED_OTHER: batch.remove_other(),
+    }
+    assert list(found.picture) == list(edits)
+    for way, edited in edits.items():
+        assert torch.equal(found.images[found.picture[way]], edited.images), way
+    assert torch.equal(found.new_label, edits[RECOLOURED_TARGET].label)
+
+
+def test_no_picture_is_drawn_twice_or_for_nothing(batch):
+    found = changed_scenes(batch)
+    assert len(found.images.flatten(1).unique(dim=0)) == len(found.images) < 3 * len(batch)
+    assert torch.cat(list(found.picture.values())).unique().tolist() == list(range(len(found.images)))
+
+
+def test_the_target_can_be_left_alone(batch):
+    found = changed_scenes(batch, target=False)
+    assert list(found.picture) == [RECOLOURED_OTHER, REMOVED_OTHER]
+    assert torch.equal(found.images[found.picture[RECOLOURED_OTHER]], batch.recolour_other().images)
+    assert torch.cat(list(found.picture.values())).unique().tolist() == list(range(len(found.images)))

@@ -1,0 +1,124 @@
+"""A real Ray cluster of two nodes on this machine: the rows of the local engine, whatever is killed meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scale_pictures import assert_same_rows, folder_of, shard_of
+
+from saccade import scale
+from saccade.errors import ConfigError
+from tiny_models import save_tiny
+
+pytestmark = pytest.mark.extras
+ray = pytest.importorskip("ray")
+pytest.importorskip("ray.data")
+
+PARTS = 24
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A folder and a shard with a bad picture, a model, and the rows of the local engine."""
+    home = tmp_path_factory.mktemp("job")
+    source = folder_of(home / "in", 2 * (PARTS - 1))
+    (source / "007.png").write_bytes(b"not a picture")
+    shard_of(home / "in" / "z.tar", {f"{n}.png": (source / f"{n:03d}.png").read_bytes() for n in range(3)})
+    options = {"model": str(save_tiny(home / "tiny")), "ask": 1, "part": 2, "batch": 2, "device": "cpu"}
+    scale.look(source, out=home / "local", **options)
+    return {"source": source, "options": options, "rows": list(scale.read(home / "local"))}
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Two nodes of one CPU each."""
+    from ray.cluster_utils import Cluster
+
+    here = Path(__file__).parent
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    node = {"num_cpus": 1, "object_store_memory": 100 << 20}
+    found = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    try:
+        found.second = found.add_node(**node)
+        ray.init(address=found.address, log_to_driver=False, logging_level="ERROR")
+        yield found
+    finally:
+        ray.shutdown()
+        found.shutdown()
+
+
+def in_the_middle(out: Path, act: Callable[[], None]) -> threading.Thread:
+    """Do something as soon as the first part is written."""
+
+    def watch() -> None:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and not list(out.glob("part-*.parquet")):
+            time.sleep(0.005)
+        act()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    return thread
+
+
+def kill_an_actor(killed: list[int]) -> None:
+    """SIGKILL to the process of one actor, as the kernel does when memory is short."""
+    held = ray._private.state.actors().values()
+    pids = [each["Pid"] for each in held if each["State"] == "ALIVE" and "Looker" in each["ActorClassName"]]
+    for pid in pids[:1]:
+        os.kill(pid, signal.SIGKILL)
+        killed.append(pid)
+
+
+def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(cluster, job, tmp_path: Path) -> None:
+    killed: list[int] = []
+    thread = in_the_middle(tmp_path / "out", lambda: kill_an_actor(killed))
+    looked = scale.look(job["source"], out=tmp_path / "out", engine="ray", **job["options"])
+    thread.join()
+    assert killed
+    assert (looked.rows, looked.errors, looked.parts) == (len(job["rows"]), 1, PARTS)
+    assert_same_rows(list(scale.read(tmp_path / "out")), job["rows"])
+
+
+def test_a_machine_that_is_lost_loses_nothing_and_doubles_nothing(cluster, job, tmp_path: Path) -> None:
+    thread = in_the_middle(tmp_path / "out", lambda: cluster.remove_node(cluster.second, allow_graceful=False))
+    looked = scale.look(job["source"], out=tmp_path / "out", engine="ray", **job["options"])
+    thread.join()
+    assert len([node for node in ray.nodes() if node["Alive"]]) == 1
+    assert looked.rows == len(job["rows"])
+    assert_same_rows(list(scale.read(tmp_path / "out")), job["rows"])
+
+
+def test_a_job_goes_on_where_the_other_engine_ended(cluster, job, tmp_path: Path) -> None:
+    """And what cannot be is said in one line: too many actors, no GPU, a model that is gone."""
+    whole = scale.look(job["source"], out=tmp_path / "out", **job["options"])
+    for file in sorted((tmp_path / "out").glob("part-*"))[5:]:
+        file.unlink()
+    looked = scale.look(job["source"], out=tmp_path / "out", engine="ray", resume=True, **job["options"])
+    assert (looked.rows, looked.resumed) == (whole.rows, 5)
+    assert_same_rows(list(scale.read(tmp_path / "out")), job["rows"])
+    for wrong, said in (
+        ({"actors": 3}, "has 2 CPUs"),
+        ({"device": "cuda"}, "no GPUs"),
+        ({"address": "a:1"}, "already"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            scale.look(job["source"], out=tmp_path / "no", engine="ray", **{**job["options"], **wrong})
+        for file in (tmp_path / "no").iterdir():
+            file.unlink()
+
+
+def test_a_cluster_that_nobody_answers_for_is_one_line(job, tmp_path: Path) -> None:
+    started = time.monotonic()
+    with pytest.raises(ConfigError, match=r"no Ray cluster at '127.0.0.1:9'.*ray start --head"):
+        scale.look(job["source"], out=tmp_path / "out", engine="ray", address="127.0.0.1:9", **job["options"])
+    assert time.monotonic() - started < 60
+    assert not list((tmp_path / "out").glob("part-*"))

@@ -1,0 +1,102 @@
+"""What a job wrote is read by ``score`` and by ``report``, and by the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scale_pictures import folder_of, shard_of
+from typer.testing import CliRunner
+
+from saccade import scale
+from saccade.cli import app
+from saccade.errors import DataError
+from saccade.predict import load
+from saccade.verbs.report import report
+from saccade.verbs.score import score
+from tiny_models import save_tiny
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A finished job over four pictures, one bad one, and masks of the four."""
+    home = tmp_path_factory.mktemp("job")
+    places = {"model": save_tiny(home / "tiny"), "in": folder_of(home / "in", 4), "out": home / "out"}
+    (home / "in" / "bad.png").write_bytes(b"x")
+    scale.look(home / "in", model=str(home / "tiny"), ask=1, out=home / "out", device="cpu", part=2)
+    masks = {f"{n:03d}": np.zeros((20, 31), bool) for n in range(4)}
+    for number, mask in enumerate(masks.values()):
+        mask[2 : 6 + number, 3:9] = True
+    np.savez(home / "masks.npz", **masks)
+    return {**places, "masks": home / "masks.npz"}
+
+
+def test_its_maps_score_as_those_of_the_predictor_do(job: dict[str, Path]) -> None:
+    predictor = load(job["model"], "cpu")
+    own = {f"{n:03d}__1": predictor.look(job["in"] / f"{n:03d}.png", 1).map() for n in range(4)}
+    wanted = score(own, job["masks"])
+    found = score(job["out"], job["masks"], broken="skip")
+    assert found.names == wanted.names
+    assert found.counts["scored"] == 4
+    for name in ("true_positive_strength", "pointing", "iou"):
+        assert found.scores[name].mean == pytest.approx(wanted.scores[name].mean, abs=1e-4)
+
+
+def test_a_row_with_an_error_is_a_map_that_cannot_be_read(job: dict[str, Path], tmp_path: Path) -> None:
+    """Without a truth it is one too many; with one it stops, or is left out and counted."""
+    with np.load(job["masks"]) as masks:
+        np.savez(tmp_path / "masks.npz", **masks, bad=np.ones((20, 31), bool))
+    with pytest.raises(DataError, match=r"bad\.png: not a picture.*--broken skip"):
+        score(job["out"], tmp_path / "masks.npz")
+    assert score(job["out"], tmp_path / "masks.npz", broken="skip").counts["broken"] == 1
+
+
+def test_report_draws_the_first_rows_on_their_pictures(job: dict[str, Path], tmp_path: Path) -> None:
+    page = report([job["out"]], looks=2).save(tmp_path / "page.html").read_text()
+    assert page.count("000.png") >= 1
+    assert "001.png" in page
+    assert "002.png" not in page
+    assert "data:image/" in page
+
+
+def test_report_finds_a_picture_in_its_shard_and_does_without_it(job: dict[str, Path], tmp_path: Path) -> None:
+    shard_of(tmp_path / "a.tar", {"p.png": (job["in"] / "001.png").read_bytes()})
+    scale.look(tmp_path / "a.tar", model=str(job["model"]), ask=1, out=tmp_path / "out", device="cpu")
+    from saccade.scale.looked import looked_records
+
+    (record,) = looked_records(tmp_path / "out", 3)
+    pixels = np.asarray(record.picture)
+    (tmp_path / "a.tar").unlink()
+    (grey,) = looked_records(tmp_path / "out", 3)
+    assert pixels.std() > 50
+    assert np.asarray(grey.picture).std() == 0
+    assert record.trace.validate() is record.trace
+
+
+def test_the_command_line_writes_rows_and_says_what_became_of_them(job: dict[str, Path], tmp_path: Path) -> None:
+    asked = ["look", str(job["in"]), "--model", str(job["model"]), "--ask", "1", "--engine", "local", "--device", "cpu"]
+    done = CliRunner().invoke(app, [*asked, "--out", str(tmp_path / "out"), "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["rows"], told["errors"], told["parts"]) == (5, 1, 1)
+    shown = CliRunner().invoke(app, [*asked, "--out", str(tmp_path / "out"), "--resume"])
+    assert "1 of 1 files were there already" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--engine", "local"], "say where with --out"),
+        (["--resume"], "go with --engine"),
+        (["--engine", "local", "--out", "x", "--cells"], "not for --engine"),
+        (["--engine", "local", "--out", "x", "--address", "auto"], "for --engine ray"),
+    ],
+)
+def test_options_that_do_not_go_together(job: dict[str, Path], options: list[str], said: str) -> None:
+    asked = ["look", str(job["in"]), "--model", str(job["model"]), "--ask", "1"]
+    done = CliRunner().invoke(app, [*asked, *options])
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
+    assert not Path("x").exists()

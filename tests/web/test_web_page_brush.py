@@ -1,0 +1,165 @@
+"""The brush on the served page: attention is erased and painted, the answer follows, and what was edited is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from page_browser import Opened, expect, floats, opened
+
+from saccade.config import to_dict
+from saccade.models.hattnet import HAttNetModel
+from saccade.models.io.folder import save_model
+from tiny_models import save_tiny, tiny_facts
+
+pytestmark = [pytest.mark.web, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One soft attention, and gates before one."""
+    pytest.importorskip("fastapi")
+    from live_server import live_server
+
+    from saccade.web.service import Service
+
+    folder = tmp_path_factory.mktemp("brush")
+    queries = tuple(str(digit) for digit in range(4))
+    save_tiny(folder / "soft", name="soft", queries=queries)
+    torch.manual_seed(3)
+    model = HAttNetModel(HAttNetModel.tiny())
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(3)  # so that gates and answers differ from place to place
+    facts = tiny_facts(architecture="hattnet", model=to_dict(HAttNetModel.tiny()), name="gates", queries=queries)
+    save_model(model, folder / "gates", facts)
+    with live_server(Service([folder / "soft", folder / "gates"], "cpu")) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Any, served: Any) -> Iterator[Opened]:
+    with opened(browser, f"http://127.0.0.1:{served.port}/") as watched:
+        watched.settle()
+        yield watched
+
+
+def edits(page: Opened) -> int:
+    return sum(url.endswith("/api/edit") for url in page.asked)
+
+
+def stroke(page: Opened, *points: tuple[float, float]) -> None:
+    page.page.mouse.move(*page.stage_point(*points[0]))
+    page.page.mouse.down()
+    for point in points[1:]:
+        page.page.mouse.move(*page.stage_point(*point), steps=4)
+    page.page.mouse.up()
+    page.settle()
+
+
+def tool(page: Opened, name: str) -> None:
+    page.lens().locator(f'[data-tool="{name}"]').click()
+    page.frames()
+
+
+def test_erased_attention_is_answered_told_saved_and_reset(page: Opened, tmp_path: Path) -> None:
+    own = page.record(tmp_path)
+    before = floats(own["looks"][0])[0]
+    tool(page, "erase")
+    stroke(page, (5, 5), (50, 5), (95, 5))  # the first row of cells
+    assert edits(page) > 0
+    expect(page.part("edited")).to_contain_text("Without the edit: " + own["answer"])
+    edited = page.record(tmp_path)
+    after = floats(edited["looks"][0])[0]
+    assert bool((after[0] == 0).all())
+    np.testing.assert_allclose(after[1:], before[1:] / before[1:].sum(), rtol=1e-4)  # a softmax keeps its sum
+    name = own["looks"][0]["name"]
+    assert edited["edited"]["looks"][name]["moved"] == pytest.approx(float(before[0].sum()), abs=1e-3)
+    assert edited["edited"]["unedited"]["answer"] == own["answer"]
+    assert edited["confidence"] != own["confidence"]
+    page.part("brush-reset").click()
+    page.settle()
+    expect(page.part("edited")).to_be_hidden()
+    again = page.record(tmp_path)
+    assert (again["answer"], again["confidence"]) == (own["answer"], own["confidence"])
+    np.testing.assert_array_equal(floats(again["looks"][0]), floats(own["looks"][0]))
+
+
+def test_painted_attention_gets_the_peak(page: Opened, tmp_path: Path) -> None:
+    """Erase everything, then paint one cell: it has all the weight."""
+    tool(page, "erase")
+    for row in range(5, 100, 10):
+        stroke(page, (2, row), (98, row))  # fast: the cells between two points are meant too
+    assert floats(page.record(tmp_path)["looks"][0]).sum() == 0
+    tool(page, "paint")
+    page.lens().get_by_label("brush size").select_option("small")
+    stroke(page, (98, 98))
+    values = floats(page.record(tmp_path)["looks"][0])[0]
+    assert values[-1, -1] == pytest.approx(1.0)
+    assert values.sum() == pytest.approx(1.0)
+
+
+def test_no_digit_is_dragged_while_the_brush_is_out(page: Opened) -> None:
+    scenes = [url for url in page.asked if url.endswith("/api/ask")]
+    tool(page, "erase")
+    stroke(page, (23, 25), (60, 40))
+    assert [url for url in page.asked if url.endswith("/api/ask")] == scenes
+    tool(page, "off")
+    page.drag((23, 25), (60, 40))
+    page.settle()
+    assert len([url for url in page.asked if url.endswith("/api/ask")]) > len(scenes)
+    expect(page.part("edited")).to_be_hidden()  # another scene begins unedited
+
+
+def test_gates_are_not_scaled_and_later_looks_are_recomputed_or_frozen(page: Opened, tmp_path: Path) -> None:
+    page.lens().locator("select").first.select_option("gates")
+    page.settle()
+    own = page.record(tmp_path)
+    tool(page, "erase")  # of the total nothing can be erased: the last look is shown
+    page.lens().locator(".thumbnail").first.click()
+    page.frames()
+    stroke(page, (5, 5), (95, 5))
+    recomputed = page.record(tmp_path)
+    first, last = floats(own["looks"][0])[0], floats(own["looks"][-1])[0]
+    gate = floats(recomputed["looks"][0])[0]
+    kept = gate != 0
+    assert 0 < kept.sum() < gate.size
+    np.testing.assert_allclose(gate[kept], first[kept], rtol=1e-4)  # as they were
+    assert not np.allclose(floats(recomputed["looks"][-1])[0], last, rtol=1e-3)
+    assert recomputed["edited"]["frozen"] == []
+    page.lens().get_by_label("later looks").select_option("frozen")
+    page.settle()
+    frozen = page.record(tmp_path)
+    np.testing.assert_allclose(floats(frozen["looks"][-1])[0], last, rtol=1e-4)
+    assert frozen["edited"]["frozen"] == [look["name"] for look in own["looks"][1:]]
+
+
+def test_a_saved_page_tells_what_was_edited_and_has_no_brush(page: Opened, browser: Any, tmp_path: Path) -> None:
+    tool(page, "erase")
+    stroke(page, (5, 5), (95, 5))
+    told = page.part("edited").inner_text()
+    saved = page.download("save-page", tmp_path)
+    with opened(browser, saved.as_uri()) as alone:
+        expect(alone.part("edited")).to_have_text(told)
+        expect(alone.page.locator(".brush-row")).to_be_hidden()
+
+
+def test_a_page_without_a_server_has_no_brush(browser: Any, page_file: Path) -> None:
+    with opened(browser, page_file.as_uri()) as alone:
+        alone.settle()
+        expect(alone.page.locator(".brush-row").first).to_be_hidden()
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_the_brush_fits_into_the_window(browser: Any, served: Any, width: int) -> None:
+    with opened(browser, f"http://127.0.0.1:{served.port}/", width=width) as page:
+        page.settle()
+        box = page.page.locator(".brush-row").first.bounding_box()
+        assert box["width"] > 0
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= width
