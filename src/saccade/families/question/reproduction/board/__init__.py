@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from saccade.errors import ConfigError, nearest
+from saccade.families.question.board.methods import OWN
 from saccade.families.question.reproduction.board.entrants import DATA
 from saccade.families.question.reproduction.board.recording import BoardRecord, measure_board, recorded_boards
 from saccade.families.question.reproduction.board.tables import LEGEND, board_tables, parts_table
@@ -55,7 +56,7 @@ def _checked(boards: list[BoardRecord], request: Request) -> tuple[list[PlainTab
     for board in boards:
         if board.planted != "none":
             continue
-        here = measure_board(board.data, count=count, device=request.device, own_only=True, progress=request.progress)
+        here = measure_board(board.data, count=count, device=request.device, methods=(OWN,), progress=request.progress)
         for row in [] if here is None else here.rows:
             recorded = board.row(row["model"], row["method"])
             if row["kind"] != "map" or recorded is None or row["model"].endswith("random"):
