@@ -13,8 +13,9 @@ import sys
 import time
 from pathlib import Path
 
-from saccade.families.question.board.entrants import DATA, PLANTED
-from saccade.families.question.board.recording import FOLDER, measure_board, write_board
+from saccade.families.question.board.methods import METHODS
+from saccade.families.question.reproduction.board.entrants import DATA, PLANTED
+from saccade.families.question.reproduction.board.recording import FOLDER, measure_board, write_board
 from saccade.recorded import results_folder
 
 
@@ -25,6 +26,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=results_folder() / FOLDER)
     parser.add_argument("--count", type=int, default=1000, help="questions of each board")
     parser.add_argument("--sweeps", type=int, default=250, help="questions for deletion and insertion")
+    parser.add_argument("--without", nargs="*", default=[], choices=METHODS, help="methods to leave out, such as ig")
     parser.add_argument("--split", default="test")
     parser.add_argument("--device", default="auto")
     options = parser.parse_args()
@@ -40,6 +42,7 @@ def main() -> None:
             runs=options.runs,
             device=options.device,
             sweeps=options.sweeps,
+            methods=[method for method in METHODS if method not in options.without],
             split=options.split,
             command=command,
             progress=lambda what, done, total: print(f"\r{what}: {done}/{total}", end="", flush=True),

@@ -23,10 +23,10 @@ from saccade.families.classify.reproduction.zoom_table import LEGEND as ZOOM_LEG
 from saccade.families.classify.reproduction.zoom_table import ZoomTable
 from saccade.families.multiset.reproduction.table1 import LEGEND as MULTISET_LEGEND
 from saccade.families.multiset.reproduction.table1 import MultisetTable
-from saccade.families.question.board.recording import recorded_boards
-from saccade.families.question.board.tables import LEGEND as BOARD_LEGEND
-from saccade.families.question.board.tables import board_tables, parts_table
 from saccade.families.question.reproduction.ablations import ablation_table, penalty_curve, penalty_table
+from saccade.families.question.reproduction.board.recording import recorded_boards
+from saccade.families.question.reproduction.board.tables import LEGEND as BOARD_LEGEND
+from saccade.families.question.reproduction.board.tables import board_tables, parts_table
 from saccade.families.question.reproduction.projections import ProjectionStudy, projection_table
 from saccade.families.question.reproduction.readings import reading_table, recorded_readings
 from saccade.families.question.reproduction.table1 import LEGEND, Table1

@@ -135,7 +135,7 @@ TABLES = {
     ),
     "causal-benchmark": PaperTable(
         "Leaderboard of maps: attention and attribution methods on scenes that are rendered again, with planted causes",
-        "saccade.families.question.board:reproduce",
+        "saccade.families.question.reproduction.board:reproduce",
     ),
 }
 

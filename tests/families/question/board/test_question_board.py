@@ -15,9 +15,15 @@ from saccade.data.scenes.palette import COLOURS, rgb
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.board.measuring import Board, Entrant
 from saccade.families.question.board.methods import METHODS, OWN, ROLLOUT, maker
-from saccade.families.question.board.recording import BoardRecord, recorded_boards, write_board
 from saccade.families.question.board.rows import Row, summarised
-from saccade.families.question.board.tables import about_model, about_scene, board_tables, by_answer, planted_table
+from saccade.families.question.reproduction.board.recording import BoardRecord, recorded_boards, write_board
+from saccade.families.question.reproduction.board.tables import (
+    about_model,
+    about_scene,
+    board_tables,
+    by_answer,
+    planted_table,
+)
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
 from saccade.models.base import QueryModel, Raw
 from saccade.models.film import FilmModel

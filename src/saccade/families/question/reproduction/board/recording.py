@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,11 @@ from saccade.atomic import make_folder, write_text
 from saccade.config import from_dict, to_dict
 from saccade.devices import pick_device
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.board.entrants import DATA, entrants, planted_entrant
 from saccade.families.question.board.measuring import Board
-from saccade.families.question.board.methods import OWN
+from saccade.families.question.board.methods import METHODS
+from saccade.families.question.reproduction.board.entrants import DATA, entrants, planted_entrant
 from saccade.families.question.scene_data import SceneData, SceneDataConfig
-from saccade.recorded import record_text, results_folder
+from saccade.recorded import results_folder
 
 FOLDER = "board"
 """Of the recorded results."""
@@ -73,7 +73,7 @@ def measure_board(
     sweeps: int = 0,
     split: str = "test",
     command: str = "",
-    own_only: bool = False,
+    methods: Sequence[str] = METHODS,
     progress: Progress = lambda what, done, total: None,
 ) -> BoardRecord | None:
     """Score the maps of all models for a data set, or of the model with a planted cause; None where there is no model.
@@ -86,7 +86,7 @@ def measure_board(
         sweeps: questions for deletion and insertion.
         split: val or test.
         command: that is written down.
-        own_only: the attention of models that have one, and no other method.
+        methods: those that are measured; a model that has none of them is left out.
         progress: told what is scored, and how far it is.
     """
     started, on = time.monotonic(), pick_device(device)
@@ -101,8 +101,8 @@ def measure_board(
         found = list(entrants(name, runs, str(on)))
     else:
         found = [entrant for entrant in [planted_entrant(planted, runs, str(on))] if entrant is not None]
-    if own_only:
-        found = [replace(entrant, methods=(OWN,)) for entrant in found if OWN in entrant.methods]
+    chosen = [tuple(method for method in entrant.methods if method in methods) for entrant in found]
+    found = [replace(entrant, methods=kept) for entrant, kept in zip(found, chosen) if kept]
     if not found:
         return None
     board = Board(found, data, sweeps=sweeps)
@@ -124,8 +124,11 @@ def measure_board(
 
 
 def write_board(record: BoardRecord, folder: Path) -> Path:
-    """Write a board into a folder of boards, its numbers to six digits."""
-    return write_text(make_folder(folder) / f"{record.name}.json", record_text(_rounded(to_dict(record))))
+    """Write a board into a folder of boards, its numbers to five digits, each row on a line of its own."""
+    told = _rounded(to_dict(record))
+    rows = ",\n".join(json.dumps(row, separators=(",", ":")) for row in told.pop("rows"))
+    rest = json.dumps(told, separators=(",", ":"))
+    return write_text(make_folder(folder) / f"{record.name}.json", f'{rest[:-1]},\n"rows":[\n{rows}\n]}}\n')
 
 
 def recorded_boards(folder: Path | None = None) -> list[BoardRecord]:
@@ -141,7 +144,7 @@ def recorded_boards(folder: Path | None = None) -> list[BoardRecord]:
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
-        return float(f"{value:.6g}")
+        return float(f"{value:.5g}")
     if isinstance(value, dict):
         return {key: _rounded(each) for key, each in value.items()}
     return [_rounded(each) for each in value] if isinstance(value, list) else value

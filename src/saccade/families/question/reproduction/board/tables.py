@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from saccade.families.question.board.measuring import FOREGROUND, NO_MODEL
-from saccade.families.question.board.recording import BoardRecord
 from saccade.families.question.board.rows import ASKED, LESS_IS_BETTER, MODEL, PLACES, SCENE, SWEPT
+from saccade.families.question.reproduction.board.recording import BoardRecord
 from saccade.recorded import RecordedRun
 from saccade.verbs.plain_table import PlainTable
 
