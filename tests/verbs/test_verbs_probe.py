@@ -432,6 +432,21 @@ def test_a_folder_is_known_by_what_lies_in_it(tmp_path: Path) -> None:
     assert "holds files and no folders of classes" in done.stderr
 
 
+def test_data_may_stand_alone_and_is_needed_once(tmp_path: Path) -> None:
+    photos = write_pictures(tmp_path / "photos", 18)
+    quick = [*QUICK[:-2], "--epochs", "2", "--batch-size", "5", "--heads", "soft", "--json"]
+    result = json.loads(run(photos, "--out", tmp_path / "out", *quick).stdout)
+    assert result["plan"]["steps"] == 2 * 2  # six pictures to learn from, five in a batch
+    assert result["plan"]["batch_size"] == 5
+    for words in ((), (photos, "--data", photos)):
+        done = run(*words, "--out", tmp_path / "none")
+        assert done.exit_code == 2
+        assert "name a folder of class folders or a table" in " ".join(done.stderr.split())
+    done = run(photos, "--out", tmp_path / "none", "--epochs", "2", "--steps", "3")
+    assert done.exit_code == 2
+    assert "name one of them" in " ".join(done.stderr.split())
+
+
 def test_a_path_that_is_not_there_is_called_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     done = run("--data", "photo", "--out", "out", *QUICK)

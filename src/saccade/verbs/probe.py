@@ -283,7 +283,9 @@ def _only_asked(table: LabelTable, ask: Sequence[str]) -> LabelTable:
             raise ConfigError(f"ask: nothing asks '{word}': {nearest(word, sorted(known.values()))}")
     wanted = {known[word.strip().casefold()] for word in ask}
     kept = tuple(row for row in rows if row.query in wanted)
-    return replace(table, rows=kept, as_found=kept)
+    others = tuple(f", {word}" for word in {*known.values()} - wanted)  # how an entry that is left out ends
+    skipped = tuple(entry for entry in table.skipped if not entry.endswith(others))
+    return replace(table, rows=kept, as_found=kept, skipped=skipped)
 
 
 def _has_weights(backbone: str) -> bool:
