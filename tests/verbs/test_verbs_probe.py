@@ -261,6 +261,7 @@ def test_a_planted_corner_is_named_and_a_clean_set_is_not(tmp_path: Path, plante
     assert written.results["maps"]["chance"] in ("part_prior", "centre_gaussian", "uniform")
     scored = saccade.evaluate(tmp_path / "out", data=f"csv:{table}", split="train", device="cpu")
     assert ("it reads the background" in scored["verdict"]) == planted
+    assert "learned from all pictures of its probe" in scored["caution"]
     assert "it beats guessing by" in scored["verdict"]
 
 

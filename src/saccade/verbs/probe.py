@@ -164,7 +164,8 @@ def probe_pictures(
             "minutes": round((time.monotonic() - began) / 60, 2),
             "pictures": len(pictures.paths),
             "verdict": probed.verdict,
-            "trained_on": "all pictures; the verdict is from splits of them",
+            "trained_on": "all pictures of its probe: a score on those tells what it has learned; the score to expect "
+            f"on others is in its {RESULTS}",
             **({"maps_supervised": f"by evidence, with weight {plan.evidence_weight:g}"} if is_taught else {}),
         },
     )
