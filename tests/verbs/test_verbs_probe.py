@@ -246,10 +246,10 @@ SMALL = Plan(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("planted", [True, False])
-def test_a_planted_corner_is_named_and_a_clean_set_is_not(tmp_path: Path, planted: bool) -> None:
+@pytest.mark.parametrize(("planted", "watermark"), [(True, False), (True, True), (False, False)])
+def test_a_planted_shortcut_is_named_and_a_clean_set_is_not(tmp_path: Path, planted: bool, watermark: bool) -> None:
     """The verdict of the probe, its page, and the verdict of ``evaluate`` on the same pictures agree."""
-    table = write_squares(tmp_path / "squares", 90, planted=planted)
+    table = write_squares(tmp_path / "squares", 90, planted=planted, watermark=watermark)
     size = {"size": 32, "through": "layer2"}
     written = probe_pictures("compact", f"csv:{table}", tmp_path / "out", heads=["soft"], plan=SMALL, **size)
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
