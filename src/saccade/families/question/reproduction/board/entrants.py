@@ -9,9 +9,10 @@ import torch
 
 from saccade.errors import SaccadeError
 from saccade.families.question.board.measuring import Entrant
-from saccade.families.question.board.methods import ATTRIBUTIONS, OWN, ROLLOUT
+from saccade.families.question.board.methods import ATTRIBUTIONS, LAYERS, OWN, ROLLOUT
 from saccade.families.question.query_model import query_model
 from saccade.models.base import QueryModel
+from saccade.models.vit import VitModel
 from saccade.predict import Predictor, load
 
 DATA = ("mref", "mdist", "mbg")
@@ -24,7 +25,7 @@ SYSTEMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "hard": ("HARD", (OWN,)),
     "cross": ("control: cross", (OWN, *ATTRIBUTIONS)),
     "film": ("control: FiLM", ATTRIBUTIONS),
-    "vit": ("control: ViT", (OWN, ROLLOUT, *ATTRIBUTIONS)),
+    "vit": ("control: ViT", (OWN, *LAYERS, ROLLOUT, *ATTRIBUTIONS)),
 }
 """Of each system its label and its methods. FiLM has no attention; the first is the one whose effects rivals have."""
 RANDOM = ("hattnet-ctx-sparse", "soft")
@@ -38,6 +39,8 @@ def entrants(data: str, runs: Path | None, device: str) -> Iterator[Entrant]:
         if predictor is None:
             continue
         model = query_model(predictor).eval()
+        absent = LAYERS[model.config.layers - 1 :] if isinstance(model, VitModel) else ()
+        methods = tuple(method for method in methods if method not in absent)
         yield Entrant(label, model, methods, _facts(predictor))
         if system in RANDOM:
             facts = {"from": f"{predictor.name}, its weights drawn anew, seed 0"}
