@@ -88,8 +88,10 @@ class Reciter(SatModel):
         number = encoding[:, :1, :1]  # (B,1,1)
         return scene, Memory(number, torch.zeros_like(number))
 
-    def say(self, scene: Scene, memory: Memory, before: Tensor, generator: torch.Generator | None = None) -> Said:
-        told = super().say(scene, Memory(*(part.expand(-1, -1, 2) for part in memory)), before, generator)
+    def say(
+        self, scene: Scene, memory: Memory, before: Tensor, generator: torch.Generator | None = None, **given: Tensor
+    ) -> Said:
+        told = super().say(scene, Memory(*(part.expand(-1, -1, 2) for part in memory)), before, generator, **given)
         number, step = memory.hidden[..., 0].long(), memory.cell[..., 0].long()  # (B,K)
         word = self.said[number % len(self.said), step].clamp(min=0)  # (B,K)
         logits = torch.full_like(told.logits, -30.0).scatter(-1, word[..., None], 30.0)

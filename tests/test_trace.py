@@ -488,9 +488,8 @@ def test_frames_may_stay_in_main_memory() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_crop_is_laid_where_its_frame_lies() -> None:
     """A network cuts on the GPU, the canvas stays in main memory: the map of the crop comes out on the GPU."""
-    box = crop(geometry.crop_frame(torch.tensor([[0.0, 0.0, 5.0, 7.0]], device="cuda"), (2, 2)))
-    size = torch.tensor([[10, 10]])
-    expected = AttentionTrace((box.to("cpu"),), image_size=size).image_map()
+    frame, size = geometry.crop_frame(torch.tensor([[0.0, 0.0, 5.0, 7.0]]), (2, 2)), torch.tensor([[10, 10]])
+    expected, box = AttentionTrace((crop(frame),), image_size=size).image_map(), crop(frame.cuda())
     assert AttentionTrace((box,), image_size=size).image_map().is_cuda
     torch.testing.assert_close(AttentionTrace((box,), image_size=size).image_map().cpu(), expected)
 

@@ -26,15 +26,24 @@ from saccade.atomic import write_text
 from saccade.errors import ConfigError, SaccadeError
 from saccade.models.io.card import model_card
 from saccade.models.io.facts import CARD, CONFIG, read_facts
+from saccade.recorded import record_text
 from saccade.zoo import ZOO, shipped
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 
 
-def record_of(sha256: str, *, must: bool = True) -> Path | None:
-    """The file of the run with these weights; None where there is none, unless there ``must`` be one."""
+def record_of(config: dict[str, Any], *, must: bool = True) -> Path | None:
+    """The file of the run with the weights of a model, scored as its card says; None where there is none.
+
+    Args:
+        config: of the model folder.
+        must: end with a message instead.
+    """
+    sha256, drawing = config["sha256"], config["scores"][0].get("drawing") or None
     for path in sorted(RESULTS.glob("*.json")):
-        if json.loads(path.read_text(encoding="utf-8")).get("training", {}).get("sha256") == sha256:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        same_weights = record.get("training", {}).get("sha256") == sha256
+        if same_weights and (drawing is None or record["evaluation"].get("drawing", drawing) == drawing):
             return path
     if not must:
         return None
@@ -45,13 +54,14 @@ def rescore(name: str, device: str, data: str | None) -> None:
     """Evaluate the shipped model ``name`` on as much as its record has, and write both."""
     folder = ZOO / name
     config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    path = record_of(config["sha256"])
+    path = record_of(config)
     assert path is not None
     record = json.loads(path.read_text(encoding="utf-8"))
     old: dict[str, Any] = record["evaluation"]
     found = saccade.evaluate(
-        name, data=data, split=old["split"], seed=old["seed"] or 0, device=device, allow_pack=False
-    )
+        name, data=data, split=old["split"], drawing=config["scores"][0].get("drawing") or None, seed=old["seed"] or 0,
+        device=device, allow_pack=False,
+    )  # fmt: skip
     for key in ("n", "glyphs", "data"):
         if found.get(key) != old.get(key):
             sys.exit(f"{name}: {key} is {found.get(key)}, its record has {old.get(key)}; nothing is written")
@@ -61,7 +71,7 @@ def rescore(name: str, device: str, data: str | None) -> None:
                 f"{name}: {metric} is {found['metrics'][metric]:.4f}, its record has {value:.4f}; nothing is written"
             )
     record["evaluation"] = {**found, "model": old["model"]}
-    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_text(path, record_text(record))
     kept = config["scores"][0]
     config["scores"] = [{**kept, **{key: value for key, value in found.items() if key != "model"}}]
     (folder / CONFIG).write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -74,7 +84,10 @@ def rescore_interventions(name: str, count: int, device: str, data: str | None) 
     folder = ZOO / name
     config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     kept = config["scores"][0]
-    asked = {"data": data, "split": kept["split"], "seed": kept.get("seed") or 0, "device": device, "allow_pack": False}
+    asked = {
+        "data": data, "split": kept["split"], "drawing": kept.get("drawing") or None, "seed": kept.get("seed") or 0,
+        "device": device, "allow_pack": False,
+    }  # fmt: skip
     try:
         try:  # every third question of as many scenes as the whole test set would have
             found = saccade.evaluate(name, limit=3 * count, sweeps=0, twins=count, **asked)
@@ -85,14 +98,16 @@ def rescore_interventions(name: str, count: int, device: str, data: str | None) 
     if not found.get("interventions"):
         return f"{name}: left as it is: there are no scores under intervention on {found['data']}"
     measured = rounded({**found["interventions"], "seconds": round(found["seconds"], 1)})
-    for path in (record_of(config["sha256"], must=False), folder / CONFIG):
+    for path in (record_of(config, must=False), folder / CONFIG):
         if path is None:
             continue
         content = json.loads(path.read_text(encoding="utf-8"))
         told = content["scores"][0] if path.name == CONFIG else content["evaluation"]
         told["interventions"] = measured
-        indent = 2 if path.name == CONFIG else 1
-        write_text(path, json.dumps(content, indent=indent, ensure_ascii=False) + "\n")
+        write_text(
+            path,
+            json.dumps(content, indent=2, ensure_ascii=False) + "\n" if path.name == CONFIG else record_text(content),
+        )
     write_text(folder / CARD, model_card(read_facts(folder)))
     told = {
         score: value for each in measured.values() if isinstance(each, dict) for score, value in each["scores"].items()

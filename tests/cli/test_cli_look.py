@@ -278,7 +278,7 @@ def test_a_misspelt_model_names_the_nearest_three_and_where_all_are(album: Path)
 
 @pytest.mark.parametrize(("absent", "said"), [(0.0, True), (0.2, False)])
 def test_a_model_that_cannot_deny_a_digit_says_so(album: Path, tmp_path: Path, absent: float, said: bool) -> None:
-    """Of a digit that is not there it names a colour, and `look` tells that; a model that learned "not there" can say so."""
+    """Of an absent digit it names a colour, and `look` tells that; a model that learned "not there" can say so."""
     folder = save_tiny(tmp_path / "scenes", data={"name": "mref", "absent": absent})
     result = run("look", album / "a.png", "--model", folder, "--ask", 1)
     assert ("takes for granted that the digit asked for is in the picture" in " ".join(result.stderr.split())) == said

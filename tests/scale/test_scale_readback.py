@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from scale_pictures import folder_of, shard_of
 from typer.testing import CliRunner
 
 from saccade import scale
 from saccade.cli import app
-from saccade.errors import DataError
+from saccade.errors import ConfigError, DataError
+from saccade.metrics.maps.precision_recall import no_counts, pr_counts
 from saccade.predict import load
 from saccade.verbs.report import report
 from saccade.verbs.score import score
@@ -42,6 +44,37 @@ def test_its_maps_score_as_those_of_the_predictor_do(job: dict[str, Path]) -> No
     assert found.counts["scored"] == 4
     for name in ("true_positive_strength", "pointing", "iou"):
         assert found.scores[name].mean == pytest.approx(wanted.scores[name].mean, abs=1e-4)
+
+
+def test_parts_that_are_scored_apart_score_as_all_together(job: dict[str, Path], tmp_path: Path) -> None:
+    """Values, pooled pixels and intervals to the last bit; exchanged maps are others."""
+    from saccade.scale.looked import LookedMaps
+    from saccade.scoring.maps import MappingMaps
+    from saccade.scoring.policies import Policies
+    from saccade.scoring.score import score_maps
+    from saccade.scoring.truths import open_truth
+
+    chunks = [chunk for chunk in LookedMaps(job["out"]).each(1) if not isinstance(chunk.maps, Exception)]
+    together = MappingMaps({chunk.names[0]: chunk.maps[0] for chunk in chunks})
+    wanted = score_maps(together, open_truth(job["masks"]), Policies())
+    found = score(job["out"], job["masks"], broken="skip", engine="local")
+    assert found.scores == {**wanted.scores, "pr_auc": found.scores["pr_auc"]}
+    assert found.scores["pr_auc"].mean == wanted.scores["pr_auc"].mean
+    assert all(torch.equal(found.values[name], wanted.values[name]) for name in wanted.values)
+    for name in ("uniform", "centre_gaussian", "grid_oracle"):
+        assert found.baselines[name] == pytest.approx(dict(wanted.baselines[name]), nan_ok=True)
+    assert found.counts["pictures"] == 4
+
+
+def test_counts_of_pixels_travel_as_they_are() -> None:
+    counts = pr_counts(torch.rand(3, 5, 4), torch.rand(3, 5, 4) > 0.5)
+    state = counts.__getstate__()
+    assert state[0].is_sparse
+    back = no_counts()
+    back.__setstate__(state)
+    assert torch.equal(back.positives, counts.positives)
+    assert torch.equal(back.negatives, counts.negatives)
+    assert (back.pictures, back.undefined) == (counts.pictures, counts.undefined)
 
 
 def test_a_row_with_an_error_is_a_map_that_cannot_be_read(job: dict[str, Path], tmp_path: Path) -> None:
@@ -100,3 +133,12 @@ def test_options_that_do_not_go_together(job: dict[str, Path], options: list[str
     assert done.exit_code == 2
     assert said in " ".join(done.output.split())
     assert not Path("x").exists()
+
+
+def test_an_engine_is_for_rows_and_for_masks(job: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="score the rows of 'saccade look --engine'"):
+        score(np.ones((2, 4, 4)), np.ones((2, 4, 4), bool), engine="ray")
+    with pytest.raises(ConfigError, match="choose from local, ray"):
+        score(job["out"], job["masks"], engine="slurm")
+    with pytest.raises(ConfigError, match="the path of a file that all machines see"):
+        score(job["out"], {"000": np.ones((20, 31), bool)}, engine="ray")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
 import tarfile
 import zipfile
@@ -361,3 +362,18 @@ def test_records_of_a_model_against_the_scenes_it_looked_at(tmp_path):
     found = saccade.score(tmp_path / "looks", tmp_path / "scenes")
     assert found.counts["scored"] == 2
     assert found.scores["selectivity"].mean > found.baselines["uniform"]["selectivity"]
+
+
+def test_a_file_of_several_arrays_ends_in_an_error_and_not_in_a_crash(tmp_path, truth):
+    """An HDF5 file that stays open while the interpreter ends crashes it: exit code 139 in place of 2."""
+    h5py = pytest.importorskip("h5py")
+    (tmp_path / "maps").mkdir()
+    with h5py.File(tmp_path / "maps" / "p0.h5", "w") as file:
+        file["one"] = file["two"] = np.ones((8, 8))
+    masks = tmp_path / "masks"
+    masks.mkdir()
+    np.save(masks / "p0.npy", np.eye(8))
+    command = [sys.executable, "-m", "saccade", "score", tmp_path / "maps", "--truth", masks]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "say which one with --key" in done.stderr

@@ -8,7 +8,7 @@ from saccade.families import models
 from saccade.families.question.sweeps import sweep_areas
 from saccade.metrics import deletion, insertion
 from saccade.tasks import forward_passes
-from saccade.tasks.forward_passes import SeenPictures, at_once, distinct, encoded, in_parts, logits_about
+from saccade.tasks.forward_passes import SeenPictures, at_once, distinct, encoded, in_parts
 
 QUERY_MODELS = ("soft", "hard", "stn", "stn-tuned", "hattnet", "hattnet-ctx", "cross", "film", "vit", "blind")
 
@@ -73,16 +73,18 @@ def test_pictures_are_encoded_as_often_as_they_differ():
 
 @torch.no_grad()
 @pytest.mark.parametrize("name", ["soft", "hattnet-ctx"])
-def test_logits_about_shared_pictures_come_in_the_order_of_the_questions(name):
+def test_each_changed_picture_is_encoded_once_for_all_its_questions(name):
     """Five pictures in parts of two; one part is asked nothing, one picture four times."""
-    model, seen = tiny(name), []
+    model, encoded_at_once = tiny(name), []
     images, _ = batch(model)
     picture, query = torch.tensor([4, 0, 1, 0, 4, 0, 0]), torch.tensor([0, 1, 2, 3, 1, 2, 0])
     apart = model.forward_raw(images[picture], query)["logits"]
+    seen, which = SeenPictures(model, images[:1]), torch.zeros(5, dtype=torch.int64)
     encode = model.encode
-    model.encode = lambda part: seen.append(len(part)) or encode(part)
-    torch.testing.assert_close(logits_about(model, images[:5], query, picture), apart, rtol=1e-5, atol=1e-6)
-    assert seen == [2, 1]
+    model.encode = lambda part: encoded_at_once.append(len(part)) or encode(part)
+    found = seen.logits_of_changed(images[:5], which, query, picture)
+    torch.testing.assert_close(found, apart, rtol=1e-5, atol=1e-6)
+    assert encoded_at_once == [2, 1]
 
 
 def test_encodings_of_parts_are_put_together_in_order():

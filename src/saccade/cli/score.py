@@ -13,7 +13,7 @@ from saccade.cli.terminal import print_json, print_table, remark, stages
 
 def score(
     maps: Annotated[
-        Path, typer.Argument(help="Folder, zip or tar of .npy .npz .png .tif .h5; one such file; or records.")
+        Path, typer.Argument(help="Folder, zip or tar of .npy .npz .png .tif .h5; one such file; records; or rows.")
     ],
     truth: Annotated[
         Path,
@@ -54,6 +54,15 @@ def score(
     separator: Annotated[
         str, typer.Option("--separator", help="Between picture and question in the name of a map.")
     ] = "__",
+    engine: Annotated[
+        str | None,
+        typer.Option("--engine", help="Of rows of 'look --engine': local, or ray on a cluster.", show_default="local"),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option("--address", help="Of the Ray cluster: HOST:PORT or auto.", show_default="this machine alone"),
+    ] = None,
+    actors: Annotated[int | None, typer.Option("--actors", help="Of Ray.", min=1, show_default="one a CPU")] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -71,6 +80,9 @@ def score(
             key=key,
             method=method,
             model=model,
+            engine=engine,
+            address=address,
+            actors=actors,
             tell=tell,
             **({} if signed is None else {"signed": signed}),
             resize=resize,

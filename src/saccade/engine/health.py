@@ -11,7 +11,7 @@ from saccade.errors import SaccadeError
 
 
 class TrainingStopped(SaccadeError):  # noqa: N818 - an outcome more than a mistake
-    """Training cannot go on: the loss or a gradient is not finite. What is on disk is the last good state."""
+    """Training cannot go on: a loss or gradient is not finite, or a process is gone. The last good state is on disk."""
 
 
 @dataclass(frozen=True)

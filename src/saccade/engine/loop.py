@@ -15,9 +15,10 @@ import torch
 from saccade.atomic import writing
 from saccade.devices import pick_device
 from saccade.engine.data_note import Compared, DataNote, Parts, compared
+from saccade.engine.launched import check_launched
 from saccade.engine.progress import ProgressMode, Reporter, make_reporter
 from saccade.engine.protocol import Trainable
-from saccade.engine.ranks import on_first_rank, part_company
+from saccade.engine.ranks import losing_a_rank, on_first_rank, part_company
 from saccade.engine.recipe import Precision, Recipe
 from saccade.engine.run_folder import CONFIG, LOCK, RunFolder, versions
 from saccade.engine.seeding import seed_all
@@ -75,7 +76,7 @@ def fit(
         ConfigError: the recipe does not fit the task, or not the run to resume.
         DataError: the data cannot be used, or is not what the run to resume began with.
         OutputError: ``out`` cannot be written, already holds something, or another process trains into it.
-        TrainingStopped: the loss or a gradient stopped being finite.
+        TrainingStopped: the loss or a gradient stopped being finite, or another process of the run ended.
     """
     if precision is not None:
         if precision not in get_args(Precision):
@@ -128,7 +129,8 @@ class _Run:
                 for tensor in (*self.task.model.parameters(), *self.task.model.buffers()):
                     tensor.data = tensor.data.clone()
             seed_all(self.recipe.seed, rank=fabric.global_rank)
-            result = self._train(fabric)
+            with losing_a_rank(fabric):
+                result = self._train(fabric)
             part_company(fabric)
         return _Sealed(result)
 
@@ -198,6 +200,7 @@ def _fabric(recipe: Recipe, out: Path, device: str, devices: int, nodes: int, st
         raise ConfigError(f"devices and nodes must be 1 or more, found {devices} and {nodes}")
     if recipe.replicas > 1 and devices * nodes > 1:
         raise ConfigError("replicas > 1 train on one device; use --devices 1, or replicas: 1")
+    check_launched(devices, nodes)
     which: Any = [int(index)] if index else devices
     on_cuda = kind == "cuda" or (kind == "auto" and torch.cuda.is_available())
     precision = ("bf16-mixed" if on_cuda else "32-true") if recipe.precision == "auto" else recipe.precision

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
+from saccade.engine.health import TrainingStopped
 from saccade.engine.seeding import RngState
 from saccade.engine.single_device import SingleDevice
 from saccade.errors import SaccadeError
@@ -42,6 +44,27 @@ def on_first_rank(fabric: Fabric, work: Callable[[], T]) -> T:
     if problem is not None:
         raise problem
     return result
+
+
+@contextmanager
+def losing_a_rank(fabric: Fabric) -> Iterator[None]:
+    """Turn the error of a connection whose other end is gone into a line that says so, and what to do."""
+    try:
+        yield
+    except RuntimeError as error:
+        if fabric.world_size == 1 or not _is_lost(error):
+            raise
+        raise TrainingStopped(
+            f"another process of this run has ended, so rank {fabric.global_rank} ends too; see what that one said, "
+            "then go on from the last checkpoint with --resume"
+        ) from error
+
+
+def _is_lost(error: RuntimeError) -> bool:
+    if isinstance(error, (torch.distributed.DistBackendError, torch.distributed.DistNetworkError)):
+        return True
+    said = str(error).lower()
+    return "connection closed by peer" in said or "connection reset" in said or ("gloo" in said and "timed out" in said)
 
 
 def gather_rng(fabric: Fabric, state: RngState) -> list[RngState]:

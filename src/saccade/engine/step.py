@@ -69,6 +69,20 @@ class TrainStep:
         """Whether steps run as all that follow will; the first are slower."""
         return True
 
+    def arrange_buckets(self, batch: Any) -> None:
+        """Run a forward and a backward pass that changes nothing.
+
+        After the first backward pass of a phase, DDP arranges gradients anew in the buckets that it sums over
+        processes. With more than two processes the order of a sum depends on that arrangement, and so do its last bits.
+        A run that goes on in the middle of a phase needs the arrangement of a run that was not interrupted.
+        """
+        before = [buffer.clone() for buffer in self.learner.buffers()]
+        values = self.learner.losses(self.task, self._forward(batch), batch, self.loss)
+        self.fabric.backward(values["loss"].sum())
+        self.optimizer.zero_grad(set_to_none=True)
+        for buffer, kept in zip(self.learner.buffers(), before):
+            buffer.copy_(kept)  # statistics of normalisations
+
     def drain(self) -> dict[str, list[float]]:
         """Means since the last call, one number per replica; waits for the device."""
         count, self._count = max(1, self._count), 0

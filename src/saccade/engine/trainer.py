@@ -185,6 +185,8 @@ class Trainer:
         )
         train_mode(self.learner, phase)
         if checkpoint is not None:
+            if self.fabric.world_size > 1 and self.at.phase_step and self.at.phase_ended is None:
+                self.step.arrange_buckets(self._next_batch(self._batches(phase)))
             self._restore_rng(checkpoint)
         elif self.at.step == 0:
             self._save()  # so that there is a good state from the first step on

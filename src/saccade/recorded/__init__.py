@@ -3,7 +3,7 @@
 They come with the package, so that a table can be printed where nothing can be trained.
 """
 
-from saccade.recorded.keep import keep
+from saccade.recorded.keep import keep, record_text
 from saccade.recorded.restarts import Restarts, errors_by_restart, kept_errors
 from saccade.recorded.runs import RecordedRun, read_run, recorded_runs, results_folder, superseded_runs
 from saccade.recorded.seeds import Difference, Measured, Spread, difference, measure, spread
@@ -20,6 +20,7 @@ __all__ = [
     "kept_errors",
     "measure",
     "read_run",
+    "record_text",
     "recorded_runs",
     "results_folder",
     "spread",

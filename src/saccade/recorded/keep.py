@@ -53,8 +53,17 @@ def keep(
         "course": [_short(row) for row in rows if row["kind"] == "validation"],
     }
     kept = from_dict(RecordedRun, values, where=name)  # before it is written: a file that cannot be read helps nobody
-    write_text(make_folder(folder) / f"{name}.json", json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+    write_text(make_folder(folder) / f"{name}.json", record_text(values))
     return kept
+
+
+def record_text(values: Mapping[str, Any]) -> str:
+    """A record as JSON with one line for each of its keys: a quarter shorter than indented, and still told apart."""
+    lines = (
+        f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False, separators=(',', ':'))}"
+        for key, value in values.items()
+    )
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def _short(row: Mapping[str, Any]) -> dict[str, Any]:

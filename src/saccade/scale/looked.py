@@ -95,14 +95,14 @@ class LookedMaps:
     def __init__(self, out: str | Path, files: Sequence[str] | None = None) -> None:
         self._looked = LookedFolder(out)
         self.where = self._looked.where
-        self._files = list(self._looked.files if files is None else files)
+        self.files = list(self._looked.files if files is None else files)
         self._short = False
         self._paths: list[str] | None = None
 
     def paths(self) -> list[str] | None:
         """Names with their folders."""
         if self._paths is None:
-            rows = (row for file in self._files for row in self._looked.part(file, ["name", "question"]))
+            rows = (row for file in self.files for row in self._looked.part(file, ["name", "question"]))
             self._paths = [_called(row) for row in rows]
         return self._paths
 
@@ -112,7 +112,7 @@ class LookedMaps:
 
     def each(self, at_once: int, first: Iterable[str] = ()) -> Iterator[Chunk]:
         """Maps in the order in which they lie in the files: one way through, whatever ``first`` asks."""
-        for file in self._files:
+        for file in self.files:
             for row in self._looked.part(file, ["name", "question", "maps", "error"]):
                 (name,) = by_short_name([_called(row)], self._short)
                 try:

@@ -53,18 +53,41 @@ def run_on_ray(
             started here.
         actors: how many; None: as many as the cluster has GPUs, or else CPUs.
     """
+    told = {"job": job, "out": out, "batch": batch}
+    items = [part.to_json() for part in parts]
+    for text in on_actors(Looker, told, items, device=device, address=address, actors=actors):
+        yield Receipt.from_json(text)
+
+
+def on_actors(
+    actor: type,
+    told: dict[str, Any],
+    items: Sequence[str],
+    *,
+    device: str,
+    address: str | None = None,
+    actors: int | None = None,
+) -> Generator[Any, None, None]:
+    """What actors make of each item, as they are done; an actor takes and gives the column ``item`` of a batch.
+
+    Args:
+        actor: a class that is made with ``told`` and ``device``, and called with batches.
+        told: arguments for all actors.
+        items: one for each call.
+        device: see :func:`run_on_ray`.
+        address: see :func:`run_on_ray`.
+        actors: see :func:`run_on_ray`.
+    """
     ray = ray_module()
     with _cluster(ray, address):
         share, many, on = _resources(ray, device, actors)
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = False
         context.print_on_execution_start = False
-        rows = ray.data.from_items(
-            [{"part": part.to_json()} for part in parts], override_num_blocks=min(len(parts), _BLOCKS)
-        )
+        rows = ray.data.from_items([{"item": item} for item in items], override_num_blocks=min(len(items), _BLOCKS))
         done = rows.map_batches(
-            Looker,
-            fn_constructor_kwargs={"job": job, "out": out, "batch": batch, "device": on},
+            actor,
+            fn_constructor_kwargs={**told, "device": on},
             batch_size=1,
             batch_format="numpy",
             compute=ray.data.ActorPoolStrategy(min_size=1, max_size=many, initial_size=many),
@@ -72,9 +95,7 @@ def run_on_ray(
         )
         try:
             for row in done.iter_rows():
-                yield Receipt.from_json(row["receipt"])
-        except SaccadeError:
-            raise
+                yield row["item"]
         except ray.exceptions.RayError as error:
             raise _in_one_line(error) from error
 
@@ -94,10 +115,10 @@ class Looker:
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
         """Receipts for parts."""
-        parts = [Part.from_json(str(text)) for text in batch["part"]]
+        parts = [Part.from_json(str(text)) for text in batch["item"]]
         if self._worker is None:
-            return {"receipt": [Receipt(part.number, failed=self._failed).to_json() for part in parts]}
-        return {"receipt": [self._worker.do(part).to_json() for part in parts]}
+            return {"item": [Receipt(part.number, failed=self._failed).to_json() for part in parts]}
+        return {"item": [self._worker.do(part).to_json() for part in parts]}
 
 
 def ray_module() -> Any:

@@ -10,7 +10,6 @@ Axes: B maps of a batch, h and w cells of a map, H and W pixels of its truth.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
@@ -27,7 +26,9 @@ from saccade.scoring.laying import laid_over, reduced
 from saccade.scoring.maps import AT_ONCE, Chunk, Maps
 from saccade.scoring.policies import Policies
 from saccade.scoring.results import Scored
+from saccade.scoring.shard import Shard
 from saccade.scoring.truths import Truths
+from saccade.scoring.waiting import Waiting
 
 if TYPE_CHECKING:
     from saccade.scoring.twins import TwinPool
@@ -45,72 +46,38 @@ _Key = tuple[object, ...]
 Tell = Callable[[str, int, int], None]
 
 
-class _Rows:
-    """Tensors of one size, copied one behind the other into one piece of memory that grows by doubling.
-
-    What is copied can be freed at once. Kept one by one, small tensors between large ones would keep the allocator
-    from using its memory again.
-    """
-
-    def __init__(self) -> None:
-        self._held: Tensor | None = None
-        self._used = 0
-
-    def add(self, rows: Tensor) -> None:
-        """Copy further rows (B,…)."""
-        need = self._used + len(rows)
-        if self._held is None or need > len(self._held):
-            larger = rows.new_empty(max(need, 2 * self._used), *rows.shape[1:])
-            if self._held is not None:
-                larger[: self._used] = self._held[: self._used]
-            self._held = larger
-        self._held[self._used : need] = rows
-        self._used = need
-
-    def all(self) -> Tensor | None:
-        """All rows (N,…), to be read before others are added; None: there are none."""
-        return None if self._held is None or not self._used else self._held[: self._used]
-
-    def clear(self) -> None:
-        """Forget the rows and keep the memory."""
-        self._used = 0
-
-
-@dataclass
-class _Waiting:
-    """Maps of one size, with truths of one size, that were not scored yet."""
-
-    names: list[str] = field(default_factory=list)
-    truths: list[str] = field(default_factory=list)
-    maps: _Rows = field(default_factory=_Rows)
-    masks: _Rows = field(default_factory=_Rows)
-    objects: _Rows = field(default_factory=_Rows)
-
-    def clear(self) -> None:
-        self.names, self.truths = [], []
-        for rows in (self.maps, self.masks, self.objects):
-            rows.clear()
-
-
 def score_maps(
     maps: Maps, truths: Truths, policies: Policies, *, tell: Tell = lambda what, done, total: None
 ) -> Scored:
     """Score all maps."""
-    return _Scoring(maps, truths, policies, tell).run()
+    scoring = Scoring(maps, truths, policies, tell)
+    scoring.gather()
+    return scoring.finish()
 
 
-class _Scoring:
-    def __init__(self, maps: Maps, truths: Truths, policies: Policies, tell: Tell) -> None:
+class Scoring:
+    """Scores maps of one kind against their truth: :meth:`gather` them, then :meth:`finish`.
+
+    Parts of the maps may be gathered apart, with ``short`` as for all of them, handed over as a :class:`Shard`, and be
+    brought together by :meth:`join` in the order of the maps. Truths are then masks or boxes.
+    """
+
+    def __init__(
+        self, maps: Maps, truths: Truths, policies: Policies, tell: Tell, *, short: bool | None = None
+    ) -> None:
         self._maps, self._truths, self._policies, self._tell = maps, truths, policies, tell
-        paths = maps.paths()
-        sides = [truths.paths()] if paths is None else [paths, truths.paths()]
-        fixed = [*(truths.paths() if truths.is_fixed else ()), *((paths or ()) if maps.is_fixed else ())]
-        short = short_names(sides, policies.separator) and not any("/" in path for path in fixed)
+        paths = maps.paths() if short is None else None
+        if short is None:
+            sides = [truths.paths()] if paths is None else [paths, truths.paths()]
+            fixed = [*(truths.paths() if truths.is_fixed else ()), *((paths or ()) if maps.is_fixed else ())]
+            short = short_names(sides, policies.separator) and not any("/" in path for path in fixed)
+        self.short = short
+        """Whether maps and truths are called by the last part of their paths."""
         maps.name(short)
         truths.name(short, policies.separator)
         self._total = 0 if paths is None else len(paths)
-        self._waiting: dict[_Key, _Waiting] = {}
-        self._spare: tuple[_Key, _Waiting] | None = None
+        self._waiting: dict[_Key, Waiting] = {}
+        self._spare: tuple[_Key, Waiting] | None = None
         """The memory of the last batch, for others of the same size."""
         self._pixels = 0
         self._scorer = MapScorer()
@@ -130,7 +97,8 @@ class _Scoring:
         self._has_objects: bool | None = None
         self._batches = 0
 
-    def run(self) -> Scored:
+    def gather(self) -> None:
+        """Take all maps; most are scored, some wait for others of their size."""
         if self._truths.unusable and self._policies.broken == "stop":
             first = self._truths.unusable[0]
             raise DataError(
@@ -142,6 +110,37 @@ class _Scoring:
         for done, chunk in enumerate(self._maps.each(at_once, scene_by_scene)):
             self._tell("scoring maps", done * at_once, self._total)
             self._take(chunk)
+
+    def shard(self) -> Shard:
+        """What was gathered, for another to :meth:`join`."""
+        for key in list(self._waiting):
+            self._score(key)
+        told = (self._left_out, self._notes, self._counts, self._donors, self._has_objects)
+        return Shard(
+            tuple(self._seen), tuple(self._names), tuple(self._numbers), self._scorer, frozenset(self._found), *told
+        )
+
+    def join(self, later: Shard) -> None:
+        """Add what was gathered elsewhere of the maps behind these."""
+        for name in later.seen:
+            self._see(name)
+        if None not in (later.has_objects, self._has_objects) and later.has_objects != self._has_objects:
+            raise _mixed(later.names[0])
+        self._has_objects = self._has_objects if later.has_objects is None else later.has_objects
+        numbers = [self._numbers.setdefault(picture, len(self._numbers)) for picture in later.pictures]
+        later.scorer.renumber(torch.tensor(numbers, dtype=torch.int64))
+        self._scorer.join(later.scorer)
+        self._names += later.names
+        self._found |= later.found
+        self._notes |= later.notes
+        self._donors = [*self._donors, *later.donors][-_DONORS:]
+        for reason, names in later.left_out.items():
+            self._left_out[reason] += names
+        for reason, count in later.counts.items():
+            self._counts[reason] += count
+
+    def finish(self) -> Scored:
+        """What was found of all."""
         if not self._seen:
             raise DataError(f"{self._maps.where}: no maps; looked for .npy .npz .png .tif .h5 and records")
         if not self._found:
@@ -160,9 +159,7 @@ class _Scoring:
     def _take(self, chunk: Chunk) -> None:
         """Find the truths of a chunk, apply the policies, and let it wait for others of its size."""
         for name in chunk.names:
-            if name in self._seen:
-                raise DataError(f"two maps are called '{name}'; give each a name of its own")
-            self._seen[name] = len(self._seen)
+            self._see(name)
         if (pool := self._pool) is not None and pool.is_twin(chunk.names[0]):
             self._guarded(chunk.names, lambda: self._take_twin(chunk, pool))
             return
@@ -180,6 +177,11 @@ class _Scoring:
             self._wait(names, [str(named[at]) for at in rows], found)
 
         self._guarded(names, wait)
+
+    def _see(self, name: str) -> None:
+        if name in self._seen:
+            raise DataError(f"two maps are called '{name}'; give each a name of its own")
+        self._seen[name] = len(self._seen)
 
     def _take_twin(self, chunk: Chunk, pool: TwinPool) -> None:
         """Hand the map of a twin on, under the same policies; it is no truth by itself."""
@@ -221,9 +223,7 @@ class _Scoring:
             masks, objects = self._truths.evidence(truths, size)
             shown = (masks.shape[-2], masks.shape[-1])
             if self._has_objects not in (None, objects is not None):
-                raise DataError(
-                    f"'{names[0]}': some maps are about a picture and some about one of its labels; score them apart"
-                )
+                raise _mixed(names[0])
             self._has_objects = objects is not None
         else:
             shown = self._points.size_of(truths[0]) or size
@@ -233,7 +233,7 @@ class _Scoring:
         key = (size, shown, maps.dtype, maps.device)
         if key not in self._waiting:
             is_known = self._spare is not None and self._spare[0] == key
-            self._waiting[key] = self._spare[1] if self._spare is not None and is_known else _Waiting()
+            self._waiting[key] = self._spare[1] if self._spare is not None and is_known else Waiting()
             self._spare = None if is_known else self._spare
         held = self._waiting[key]
         held.names += names
@@ -308,7 +308,7 @@ class _Scoring:
         held.clear()
         self._spare = (key, held)
 
-    def _score_batch(self, held: _Waiting) -> None:
+    def _score_batch(self, held: Waiting) -> None:
         self._batches += 1
         if self._batches % _SETTLE == 0:  # small tensors between large ones would keep the allocator from reusing these
             scorer = self._scorer if self._points is None else self._points.scorer
@@ -426,6 +426,10 @@ class _Scoring:
             scene=None if self._pool is None else self._pool.finish(),
             sources=(self._maps, self._truths),
         )
+
+
+def _mixed(name: str) -> DataError:
+    return DataError(f"'{name}': some maps are about a picture and some about one of its labels; score them apart")
 
 
 def _readable(chunk: Chunk) -> Tensor:

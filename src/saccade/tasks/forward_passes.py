@@ -9,6 +9,7 @@ from torch import Tensor
 
 from saccade.errors import DataError
 from saccade.models.base import Given, PictureModel, QueryModel, Raw
+from saccade.tasks.changed_pictures import encode_changed, window_of
 from saccade.trace import AttentionTrace
 
 BATCH = 250
@@ -50,29 +51,44 @@ def encoded(encode: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def logits_about(model: QueryModel, images: Tensor, query: Tensor, picture: Tensor) -> Tensor:
-    """The logits (B,…) of the queries (B,), each about the picture (P,3,H,W) whose number ``picture`` (B,) tells.
-
-    Every picture is encoded once for all its questions, a few pictures at a time: encodings are large.
-    """
-    together = at_once(images)
-    order = picture.argsort(stable=True)  # (B,): the questions by picture
-    asked = torch.bincount(picture // together, minlength=-(-len(images) // together)).tolist()
-    found = []
-    for number, (part, some) in enumerate(zip(images.split(together), order.split(asked))):
-        which = picture[some] - number * together  # (b,)
-        if len(some):
-            found.append(SeenPictures(model, part).ask(query[some], which)["logits"])
-    logits = torch.cat(found)  # (B,…) by picture
-    return torch.empty_like(logits).index_copy_(0, order, logits)
-
-
 class SeenPictures:
     """Pictures (P,3,H,W) that a model has seen, to be asked about as often as one likes."""
 
-    def __init__(self, model: QueryModel, images: Tensor) -> None:
-        self.model, self.together = model, at_once(images)
-        self.encoding = encoded(model.encode, images)  # (P,…)
+    def __init__(self, model: QueryModel, images: Tensor, encoding: Tensor | None = None) -> None:
+        self.model, self.images, self.together = model, images, at_once(images)
+        self.encoding = encoded(model.encode, images) if encoding is None else encoding  # (P,…)
+
+    def changed(self, images: Tensor, which: Tensor) -> SeenPictures:
+        """What the model sees of pictures (Q,3,H,W), each of which is picture ``which`` (Q,) with something changed."""
+        layers = self.model.encoding_layers if images.device.type == "cpu" else None
+        window = None if layers is None else window_of(layers)
+        if window is None:
+            return SeenPictures(self.model, images)
+        known = self._of(which)  # (Q,C,h,w)
+        parts = zip(*(torch.split(each, self.together) for each in (images, which, known)))
+        for part, some, into in parts:
+            if encode_changed(self._encode, window, part, self.images[some], into) is None:
+                into.copy_(encoded(self.model.encode, part))
+        return SeenPictures(self.model, images, known)
+
+    def logits_of_changed(self, images: Tensor, which: Tensor, query: Tensor, picture: Tensor) -> Tensor:
+        """The logits (B,…) of the queries (B,), each about one (``picture``, (B,)) of the pictures of :meth:`changed`.
+
+        Every picture is encoded once for all its questions, a few pictures at a time: encodings are large.
+        """
+        order = picture.argsort(stable=True)  # (B,): the questions by picture
+        asked = torch.bincount(picture // self.together, minlength=-(-len(images) // self.together)).tolist()
+        parts = zip(images.split(self.together), which.split(self.together), order.split(asked))
+        found = []
+        for number, (part, scenes, some) in enumerate(parts):
+            if len(some):
+                seen = self.changed(part, scenes)
+                found.append(seen.ask(query[some], picture[some] - number * self.together)["logits"])
+        logits = torch.cat(found)  # (B,…) by picture
+        return torch.empty_like(logits).index_copy_(0, order, logits)
+
+    def _encode(self, images: Tensor) -> Tensor:
+        return self.model.encode(_laid_out(images))
 
     def ask(self, query: Tensor, picture: Tensor | None = None, *, attention: Given | None = None) -> Raw:
         """What :func:`in_parts` gives for the queries (B,).
@@ -82,18 +98,17 @@ class SeenPictures:
             picture: (B,) number of the picture that each query is about; None: each about one of its own, in order.
             attention: weights (B,…) by the name of their look, in the place of the model's own.
         """
-        queries = torch.split(query, self.together)
-        if picture is None:
-            parts = zip(torch.split(self.encoding, self.together), queries)
-        else:
-            parts = zip(map(self._of, torch.split(picture, self.together)), queries)
+        few = len(query) <= 3 * self.together // 2  # a small part that is left over is slow
+
+        def split(tensor: Tensor) -> tuple[Tensor, ...]:
+            return (tensor,) if few else torch.split(tensor, self.together)
+
+        seen = split(self.encoding) if picture is None else map(self._of, split(picture))
         if attention is None:
-            return joined(self.model.ask(seen, some) for seen, some in parts)
-        given = [
-            {name: weights[start : start + self.together] for name, weights in attention.items()}
-            for start in range(0, len(query), self.together)
-        ]
-        return joined(self.model.ask(seen, some, attention=own) for (seen, some), own in zip(parts, given))
+            return joined(self.model.ask(*part) for part in zip(seen, split(query)))
+        names, weights = attention.keys(), zip(*map(split, attention.values()))
+        given = (dict(zip(names, part)) for part in weights)
+        return joined(self.model.ask(*part, attention=own) for *part, own in zip(seen, split(query), given))
 
     def _of(self, picture: Tensor) -> Tensor:
         """The encodings (B,…) of the pictures (B,)."""

@@ -90,11 +90,20 @@ class KeptFeatures:
                 lambda numbers: self._encode(images(numbers)),
                 batch_size=at_once(first),
                 progress=lambda done, total: tell("features", done, total),
+                begin=_own_place(),
             )
 
     def take(self, numbers: Tensor) -> Tensor:
         """The features (B,…) of the pictures ``numbers`` (B,), repeats allowed, where the pictures are."""
         return self._cache.take(numbers).to(self._device).float()
+
+
+def _own_place() -> float:
+    """Where this process begins, so that the processes of one run share the work: rank ÷ number of ranks."""
+    group = torch.distributed
+    if not (group.is_available() and group.is_initialized()):
+        return 0.0
+    return group.get_rank() / group.get_world_size()
 
 
 def rests(part: nn.Module) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from saccade.errors import ConfigError
-from saccade.scoring.maps import Maps, open_maps
+from saccade.scoring.maps import open_maps
 from saccade.scoring.policies import Policies
 from saccade.scoring.results import Scored
 from saccade.scoring.score import Tell, score_maps
@@ -26,6 +26,9 @@ def score(
     key: str | None = None,
     method: Any = None,
     model: Any = None,
+    engine: str | None = None,
+    address: str | None = None,
+    actors: int | None = None,
     tell: Tell = lambda what, done, total: None,
     **policies: str,
 ) -> Scored:
@@ -37,8 +40,9 @@ def score(
     1.0
 
     Args:
-        maps: a path (folder, zip, tar, .npy, .npz, .h5, records), an array or tensor (N,H,W) on any device, a mapping
-            from names to maps (H,W), or an iterable of maps or of pairs (name, map), which is read once.
+        maps: a path (folder, zip, tar, .npy, .npz, .h5, records, rows of ``look --engine``), an array or tensor (N,H,W)
+            on any device, a mapping from names to maps (H,W), or an iterable of maps or of pairs (name, map), which is
+            read once.
         truth: a path (masks, a table of boxes or points, or a causal set), masks (N,H,W), or a mapping from names.
         objects: masks of all objects of the same kind as ``truth``, for ``selectivity``.
         kind: what a truth in memory holds: masks, boxes (n,4) or points (n,2) of each picture; None: masks.
@@ -47,14 +51,28 @@ def score(
         method: ``maps`` is a folder of pictures, and this makes their maps: own, gradcam, hirescam, gradxinput, ig,
             occlusion or rollout of ``model``; or a function of the path of a picture and a question (or None).
         model: a zoo name, a model folder, a run folder, or a predictor.
+        engine: of rows that ``look --engine`` wrote: local, or ray on a cluster; the scores are the same.
+        address: of the Ray cluster.
+        actors: of Ray; None: one for each CPU.
         tell: called with what is going on, how far it is, and how far it goes.
         policies: signed, resize, nan, missing, empty, broken and separator, see :class:`Policies`.
     """
+    if method is None and isinstance(maps, (str, os.PathLike)):
+        from saccade.scale.looked import is_looked
+
+        if is_looked(os.fspath(maps)):
+            from saccade.scale.scoring import score_rows
+
+            cluster = {"engine": engine or "local", "address": address, "actors": actors}
+            rows = {"objects": objects, "key": key, "tell": tell, **cluster}
+            return score_rows(os.fspath(maps), truth, Policies(**policies), **rows)
+    if engine is not None or address is not None or actors is not None:
+        raise ConfigError("--engine, --address and --actors score the rows of 'saccade look --engine'; leave them out")
     told = open_truth(truth, objects=objects, kind=kind, names=names, key=key)
     if method is None:
         if model is not None:
             raise ConfigError("model: it needs a method, such as own or gradcam; maps that are there need no model")
-        return score_maps(_opened(maps, key, names), told, Policies(**policies), tell=tell)
+        return score_maps(open_maps(maps, key=key, names=names), told, Policies(**policies), tell=tell)
     from saccade.predict import load
     from saccade.verbs.score_methods import method_maps
 
@@ -65,13 +83,3 @@ def score(
     called = method if isinstance(method, str) else getattr(method, "__name__", type(method).__name__)
     settings = {"method": called, "model": None if predictor is None else predictor.name}
     return replace(found, settings=settings)
-
-
-def _opened(maps: Any, key: str | None, names: Sequence[str] | None) -> Maps:
-    """Maps of any kind, rows that ``look --engine`` wrote among them."""
-    if isinstance(maps, (str, os.PathLike)):
-        from saccade.scale.looked import LookedMaps, is_looked
-
-        if is_looked(os.fspath(maps)):
-            return LookedMaps(os.fspath(maps))
-    return open_maps(maps, key=key, names=names)

@@ -42,6 +42,28 @@ def never(numbers: torch.Tensor) -> torch.Tensor:
 # ---------------------------------------------------------------- there and back
 
 
+def test_processes_that_fill_one_cache_share_the_work(tmp_path):
+    """The second of two begins in the middle; what it has written when the first comes by is not computed again."""
+    first, second = opened(tmp_path), opened(tmp_path)
+    asked: dict[str, list[int]] = {"first": [], "second": []}
+
+    def of_second(numbers: torch.Tensor) -> torch.Tensor:
+        asked["second"] += numbers.tolist()
+        if 9 in numbers:  # its own half is done, and there the other one begins
+            first.fill(of_first)
+        return FEATURES[numbers]
+
+    def of_first(numbers: torch.Tensor) -> torch.Tensor:
+        asked["first"] += numbers.tolist()
+        return FEATURES[numbers]
+
+    second.fill(of_second, begin=0.5)
+    assert asked["second"] == [6, 7, 8, 9]  # shards 2 and 3; 0 and 1 were there when it came to them
+    assert asked["first"] == [0, 1, 2, 3, 4, 5, 9]  # 6 to 8 were there; 9 was still under way
+    assert first.is_complete
+    assert torch.equal(second.take(torch.arange(COUNT)), FEATURES.half())
+
+
 def test_features_come_back_in_half_precision(tmp_path):
     cache = filled(tmp_path)
     numbers = torch.tensor([9, 0, 4, 4, 3])

@@ -204,10 +204,16 @@ def test_maps_are_scored_as_if_empty_scenes_were_not_there(data: CaptionData, sp
         assert one.n == other.n
 
 
+def unedited(found: dict) -> dict:
+    """Without scores of edited attention: these captioners say their words whatever their random weights are."""
+    return {name: held for name, held in found.items() if name != "interventions"}
+
+
 def test_summaries_are_as_stored(data: CaptionData, sparse: CaptionData, batch: CaptionBatch) -> None:
-    check_summary("captions: the truth", scored(script(batch), data))
+    check_summary("captions: the truth", unedited(scored(script(batch), data)))
     maps = torch.rand(SCENES, 11, 10, 10, generator=torch.Generator().manual_seed(0))
-    check_summary("captions: empty scenes", score_captions(Watcher(maps).eval(), sparse, beam=1).summary())
+    found = score_captions(Watcher(maps).eval(), sparse, beam=1).summary()
+    check_summary("captions: empty scenes", unedited(found))
     with short_splits(test=3):
         bare = CaptionData(CaptionDataConfig(glyphs="pack", empty=1.0), "test")
     check_summary("captions: all empty", scored(bare.pictures(torch.arange(3)).words, bare))

@@ -54,7 +54,7 @@ def test_a_choice_does_not_outlive_an_edit():
 
 def test_what_cannot_be_edited_is_refused():
     crop = Look("c", "crop", "crop", frame=torch.eye(2, 3), grid=(2, 2))
-    with pytest.raises(DataError, match="a crop has a frame"):
+    with pytest.raises(DataError, match="it has a box and no weights"):
         crop.edit(FIRST)
     with pytest.raises(DataError, match="mean of a mask"):
         look("none", full=torch.ones(1, 3, 2, 2)).edit(FIRST)
@@ -158,3 +158,44 @@ def test_necessity_and_sufficiency_by_hand():
     assert summary["changed"]["all"]["move"] == 1
     assert summary["right"]["all"]["move"] == pytest.approx(2 / 3)
     assert EditScores().scores() == {}
+
+
+# ---------------------------------------------------------------- answers that are more than one id
+
+
+def test_changes_alone_make_the_same_scores():
+    """Of four questions the oracle changes where removal does, noise half of the time, a constant never."""
+    removed = torch.tensor([1.0, 1.0, 1.0, 0.0])
+    for changed, necessity in (
+        (removed, 1.0),
+        (torch.tensor([1.0, 0.0, 1.0, 0.0]), 2 / 3),
+        (torch.zeros(4), 0.0),
+    ):
+        scores = EditScores()
+        edits = {"zero_target": changed, "zero_random": torch.zeros(4), "target_removed": removed}
+        scores.add_changes(torch.arange(4), {"all": edits, "hop1": {"zero_target": changed}})
+        found = scores.interventions()
+        assert found["n"] == 4
+        assert found["model"]["scores"] == {"edit_necessity": pytest.approx(necessity)}  # nothing was kept alone
+        assert found["model"]["baselines"] == {"random_cells": {"edit_necessity": 0.0}}
+        assert found["model"]["edits"]["changed"]["hop1"]["zero_target"] == pytest.approx(float(changed.mean()))
+        assert "right" not in found["model"]["edits"]
+
+
+def test_a_question_that_does_not_count_is_left_out():
+    scores = EditScores()
+    nan = float("nan")
+    scores.add_changes(
+        torch.arange(3),
+        {"all": {"zero_target": torch.tensor([1.0, nan, 1.0]), "target_removed": torch.tensor([1.0, 1.0, 1.0])}},
+    )
+    assert scores.scores()["edit_necessity"]["model"].n == 2
+
+
+def test_the_farthest_weights_are_told_with_an_interval():
+    scores = EditScores()
+    ids = torch.tensor([0, 1])
+    scores.add(ids, ids, ids, {"all": {"even": ids}}, farthest=torch.tensor([0.2, 0.4]))
+    found = scores.interventions()["model"]
+    assert found["scores"]["edit_farthest"] == pytest.approx(0.3)
+    assert found["counts"]["edit_farthest"] == 2

@@ -7,6 +7,7 @@ they would have to be unpickled. An HDF5 file may not lead to another file.
 from __future__ import annotations
 
 import io
+import weakref
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -54,7 +55,8 @@ def as_map(values: Array, name: str) -> npt.NDArray[np.float32]:
     while values.ndim > 2 and 1 in (values.shape[0], values.shape[-1]):
         values = values[0] if values.shape[0] == 1 else values[..., 0]
     if values.ndim != 2 or values.size == 0:
-        cure = "sum over channels first, and say how" if values.ndim == 3 else "save one map in each file"
+        cure = "sum over channels first, as map.sum(0) or abs(map).sum(0), and say which"
+        cure = cure if values.ndim == 3 else "save one map in each file"
         raise DataError(f"{name}: a map is (H,W), found {shape}; {cure}")
     if values.dtype.kind == "f" and values.dtype.itemsize > 4:
         peak = np.abs(values[np.isfinite(values)]).max(initial=0.0)
@@ -153,6 +155,8 @@ class _Hdf:
             raise MissingExtraError(f"reading {name}", "tables") from error
         self._name, self._file = name, h5py.File(file, "r")
         self.names: list[str] = []
+        # a file that is open when the interpreter ends takes the process down with it
+        weakref.finalize(self, self._file.close)
         self._file.visititems(lambda key, item: self.names.append(key) if isinstance(item, h5py.Dataset) else None)
 
     def read(self, key: str) -> Array:

@@ -120,14 +120,23 @@ class FeatureCache:
         return tuple(number for numbers in absent for number in numbers)
 
     def fill(
-        self, compute: Compute, *, batch_size: int = 64, progress: Callable[[int, int], None] | None = None
+        self,
+        compute: Compute,
+        *,
+        batch_size: int = 64,
+        progress: Callable[[int, int], None] | None = None,
+        begin: float = 0.0,
     ) -> None:
         """Compute what is missing; when it is interrupted, the shards that are done stay.
+
+        Several processes may fill one cache. Each leaves out what another has written meanwhile; if they begin at
+        different places, each computes its share and little twice.
 
         Args:
             compute: numbers (b,) → features (b, *shape).
             batch_size: numbers asked for at once at most.
             progress: called with (features behind us, features in all) after each batch.
+            begin: at which share of the shards, 0..1; it goes on to the end and then from the start.
 
         Raises:
             DataError: a feature is not finite, or too large for half precision.
@@ -135,18 +144,23 @@ class FeatureCache:
             OutputError: the disk is full, or cannot be written to.
         """
         self._map_what_is_there()  # another process may have filled some
-        for shard in range(self.shards):
-            if shard not in self._mapped:
-                numbers = self._numbers(shard)
+        first_shard, done = int(begin * self.shards), self.count - len(self.missing)
+        for place in range(self.shards):
+            shard = (first_shard + place) % self.shards
+            if shard in self._mapped:
+                continue
+            numbers = self._numbers(shard)
+            if not (self._path(shard).is_file() and self._map(shard)):  # else another process wrote it meanwhile
                 features = np.empty((len(numbers), *self.shape), np.float16)
                 for first in range(0, len(numbers), batch_size):
                     batch = numbers[first : first + batch_size]
                     features[first : first + len(batch)] = self._checked(compute(torch.tensor(batch)), batch)
                     if progress is not None:
-                        progress(batch[-1] + 1, self.count)
+                        progress(done + first + len(batch), self.count)
                 content = features.tobytes()
                 write_bytes(self._path(shard), content + hashlib.sha256(content).digest())
                 self._map(shard)
+            done += len(numbers)
 
     def take(self, numbers: Tensor) -> Tensor:
         """The features ``numbers`` (B,), in that order, repeats allowed: (B, *shape) float16 in main memory.

@@ -201,14 +201,16 @@ def score_captions(
                 scores.exact.add_values({EMPTY: is_right[is_empty]})
             _add_words(scores, model, features, batch, data.vocabulary)
             _add_causal(scores, model, words, batch, say)
-            if done < EDITED:
-                scores.edits.join(word_edits(model, features, batch))
         else:
             rows = is_altered[places].nonzero().squeeze(1)  # (A,)
             tell = partial(_tell, progress, done, total)
             add_words(scores.evidence, model, batch.images, words, rows, data.vocabulary, tell)
         done += len(batch)
         progress(done, total)
+    for places in numbers_in_batches(min(EDITED, total), batch_size):
+        batch = data.pictures(chosen[places])
+        if batch.layout is not None:
+            scores.edits.join(word_edits(model, encoded(model.encode, batch.images), batch))
     return scores
 
 

@@ -67,7 +67,7 @@ def zoom_edits(model: RacnnModel, raw: Raw, batch: LabelledBatch, images: Tensor
     again, apart_again = beside(own[first], target, size, seed=1)
     moved, covers = over(own[first], target, size)
     inner, covers_too = over(own[second], target, size, within=moved)
-    shift = baselines.derangement(pictures[rows]).to(images.device)  # (n,)
+    shift = baselines.derangement(pictures.to(rows.device)[rows]).to(images.device)  # (n,)
     always = torch.ones_like(apart)
     edits: dict[str, tuple[dict[str, Tensor], Tensor]] = {
         "zero_target": ({first: away, second: _inside(away, own[second], size)}, apart),

@@ -29,6 +29,8 @@ class ChangedScenes:
 
     images: Tensor
     """(P,3,H,W) float32 in 0..1."""
+    row: Tensor
+    """(P,): a question of the batch about the scene that was changed."""
     picture: dict[str, Tensor]
     """The number (B,) of the picture of each question, for each way of changing it."""
     new_label: Tensor
@@ -49,10 +51,14 @@ def changed_scenes(batch: SceneBatch, *, target: bool = True) -> ChangedScenes:
         ways = {RECOLOURED_TARGET: (batch.object, label), **ways}
     obj, given = (torch.cat(column) for column in zip(*ways.values()))  # (W·B,) each
     is_gone, scene = given == _GONE, distinct(batch.scene)[1].repeat(len(ways))  # (W·B,) each
-    place = (is_gone * len(batch) + scene) * batch.layout.present.shape[1] + obj  # (W·B,): removed digits come last
+    # Pictures without a digit come last, small digits first: what changes alike is encoded together.
+    side = batch.layout.side.repeat(len(ways), 1).gather(1, obj[:, None]).squeeze(1)  # (W·B,)
+    order = is_gone * (batch.layout.spec.size + 1) + side  # (W·B,)
+    place = (order * len(batch) + scene) * batch.layout.present.shape[1] + obj  # (W·B,)
     first, number = distinct(place * (_GONE + 1) + given)  # (P,), (W·B,)
-    layout, obj, given = batch.layout[first % len(batch)], obj[first], given[first]  # P of each
+    row, obj, given = first % len(batch), obj[first], given[first]  # (P,) each
+    layout = batch.layout[row]
     kept = int((given != _GONE).sum())
     drawn = layout[:kept].recolour(obj[:kept], given[:kept]), layout[kept:].remove(obj[kept:])
     images = torch.cat([as_float(render(each)) for each in drawn])  # (P,3,H,W)
-    return ChangedScenes(images, dict(zip(ways, number.split(len(batch)))), label)
+    return ChangedScenes(images, row, dict(zip(ways, number.split(len(batch)))), label)

@@ -39,7 +39,6 @@ from saccade.tasks.forward_passes import (
     answers_of,
     distinct,
     in_parts,
-    logits_about,
     numbers_in_batches,
 )
 from saccade.tasks.side_by_side import side_by_side, thread_count
@@ -181,7 +180,7 @@ def _scored(model: QueryModel, batch: SceneBatch, size: int, *, is_planted: bool
     masks = batch.layout[first].masks()  # (S,N,H,W)
     _add_answers(scores, output, batch)
     scores.maps.add_trace(output.trace, masks[scene, batch.object], objects=masks.any(1)[scene], groups=batch.scene)
-    _add_causal(scores, model, batch, answers_of(output.trace), swapped, is_planted)
+    _add_causal(scores, seen, scene, batch, answers_of(output.trace), swapped, is_planted)
     return scores
 
 
@@ -212,16 +211,23 @@ def _add_answers(scores: SceneScores, output: Output, batch: SceneBatch) -> None
 
 
 def _add_causal(
-    scores: SceneScores, model: QueryModel, batch: SceneBatch, answers: Tensor, swapped: Tensor, is_planted: bool
+    scores: SceneScores,
+    seen: SeenPictures,
+    scene: Tensor,
+    batch: SceneBatch,
+    answers: Tensor,
+    swapped: Tensor,
+    is_planted: bool,
 ) -> None:
     """Render each scene again with the target, or another object, changed.
 
-    The ``answers`` (B,) to the unchanged scenes are known already, and so is what was answered about another object
-    (``swapped``, (B,)).
+    The unchanged ``scene`` (B,) of each question has been ``seen``. Its ``answers`` (B,) are known, and so is what was
+    answered about another object (``swapped``, (B,)).
     """
     changed = changed_scenes(batch, target=not is_planted)
     pictures = torch.cat(list(changed.picture.values()))  # (W·B,)
-    logits = logits_about(model, changed.images, batch.query.repeat(len(changed.picture)), pictures)  # (W·B,K)
+    query = batch.query.repeat(len(changed.picture))  # (W·B,)
+    logits = seen.logits_of_changed(changed.images, scene[changed.row], query, pictures)  # (W·B,K)
     after = dict(zip(changed.picture, logits.argmax(-1).split(len(batch))))
     found = CausalAnswers(
         truth=batch.label,

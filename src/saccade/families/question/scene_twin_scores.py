@@ -46,13 +46,9 @@ def twin_scores(model: QueryModel, batch: SceneBatch, *, edits: bool = True) -> 
     trace = model.wrap(raw, size).trace
     grids = grids_of(trace, size)
     twins = SceneTwins(batch, coarsest_cell(grids))
-    removed, recoloured = SeenPictures(model, twins.removed), SeenPictures(model, twins.recoloured)
-    by_kind = {
-        "images": seen,
-        "moved": SeenPictures(model, twins.moved),
-        "removed": removed,
-        "recoloured": recoloured,
-    }
+    moved, removed = (seen.changed(each, twins.scene_of_digit) for each in (twins.moved, twins.removed))
+    recoloured = seen.changed(twins.recoloured, twins.scene_of_digit.repeat_interleave(twins.ways))
+    by_kind = {"images": seen, "moved": moved, "removed": removed, "recoloured": recoloured}
 
     def own(asked: Asked) -> Tensor:
         made = model.wrap(by_kind[asked.pictures].ask(asked.query, asked.which), size)

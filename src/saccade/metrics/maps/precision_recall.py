@@ -64,6 +64,14 @@ class PrCounts:
             self.undefined + other.undefined,
         )
 
+    def __getstate__(self) -> tuple[Tensor, Tensor, int, int]:
+        """As it travels between processes: of 130,049 levels most are empty."""
+        return self.positives.cpu().to_sparse(), self.negatives.cpu().to_sparse(), self.pictures, self.undefined
+
+    def __setstate__(self, state: tuple[Tensor, Tensor, int, int]) -> None:
+        for name, value in zip(("positives", "negatives", "pictures", "undefined"), state):
+            object.__setattr__(self, name, value.to_dense() if isinstance(value, Tensor) else value)
+
     def curve(self) -> PrCurve:
         """The curve at every level that holds a pixel."""
         values = dequantise(torch.arange(LEVELS, dtype=torch.int32), LEVEL_BITS).double()  # (LEVELS,)

@@ -261,6 +261,11 @@ class MapScorer:
             for name, held in later.by_look.items():
                 self.by_look.setdefault(name, MapScores(self._scores)).join(held)
 
+    def renumber(self, numbers: Tensor) -> None:
+        """Call the picture number i ``numbers[i]``, so that it can join one that numbered other pictures."""
+        groups, self._kept = self.groups, Columns()
+        self._kept.keep(group=numbers[groups])
+
     def _numbers(self, groups: Tensor | None, pictures: int, rows: Tensor | None) -> Tensor:
         """The picture (N,) of each map that counts."""
         if self._numbered not in (None, groups is None):

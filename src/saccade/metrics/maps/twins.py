@@ -239,7 +239,7 @@ def rivals(
 ) -> dict[str, TwinMaps]:
     """The maps of each rival, by its name; what is given is what :meth:`TwinScores.add` takes."""
     size = (maps.first.shape[-2], maps.first.shape[-1])
-    own = Grids.pixels(size) if grids is None else grids.to(maps.first.device)
+    own = (Grids.pixels(size) if grids is None else grids).to(maps.first.device)
 
     def blind(lay: Callable[..., Tensor]) -> TwinMaps:
         pictures = 1 if own.is_shared else len(maps.first)

@@ -24,7 +24,7 @@ from saccade.families.story.scoring.responding import errors_by_task
 from saccade.models.io.facts import ModelFacts
 from saccade.models.io.folder import load_model
 from saccade.models.story import StoryModel
-from saccade.recorded import RecordedRun, Restarts
+from saccade.recorded import RecordedRun, Restarts, record_text
 
 DIGITS = 5
 CAUSAL_OF_EACH = 100
@@ -99,7 +99,7 @@ def record_runs(
         "restarts": [to_dict(each) for each in found],
     }
     record = from_dict(RecordedRun, values, where=name)  # before it is written: a file that cannot be read helps nobody
-    write_text(make_folder(folder) / f"{name}.json", json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+    write_text(make_folder(folder) / f"{name}.json", record_text(values))
     progress(f"wrote {name}.json", len(runs), len(runs))
     return record
 

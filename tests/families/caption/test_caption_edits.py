@@ -1,0 +1,120 @@
+"""The weights of one word, edited: of a captioner that reads what its map weighs, and of one that knows by heart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from saccade.families.caption.batch import CaptionBatch
+from saccade.families.caption.data import CaptionData, CaptionDataConfig
+from saccade.families.caption.edits import _drawn_words, word_edits
+from saccade.families.caption.scenes import SCENE_VOCABULARY
+from saccade.metrics.maps.edits import cells_on
+from saccade.models.base import Given, Raw
+from saccade.models.caption_decoding import Decoded
+from saccade.models.sat import SatConfig, SatModel
+
+
+class Reading(SatModel):
+    """Says a content word if the lit cells of its digit get a quarter of the weight or more, else <unknown>."""
+
+    def __init__(self, batch: CaptionBatch) -> None:
+        size = batch.images.shape[-1]
+        super().__init__(
+            SatConfig(
+                vocabulary=len(SCENE_VOCABULARY), backbone="small", through="stage2", input_size=(size, size), embed=2,
+                hidden=2, attention=2, longest=batch.words.shape[1],
+            )
+        )  # fmt: skip
+        masks = batch.word_masks()
+        assert masks is not None
+        self.batch = batch
+        on = cells_on(masks.flatten(0, 1), self.backbone.frames[self.look_stage], self.grid)  # (B·T,h,w)
+        self.on = on.unflatten(0, masks.shape[:2])  # (B,T,h,w)
+        even = torch.full(self.on.shape, 1 / self.on[0, 0].numel())
+        own = self.on / self.on.sum((-2, -1), keepdim=True).clamp(min=1)
+        self.own = torch.where(batch.has_mask[..., None, None], own, even)
+
+    def encode(self, images: Tensor) -> Tensor:
+        lit = F.adaptive_max_pool2d(images.amax(1, keepdim=True), self.grid) > 0.05  # (B,1,h,w)
+        return lit.float().flatten(2).transpose(1, 2).expand(-1, -1, self.channels)
+
+    def tell(self, features: Tensor, words: Tensor, *, attention: Given | None = None, **_: Any) -> Raw:
+        rows = torch.tensor([int((self.batch.words == each).all(1).nonzero()[0]) for each in words])
+        given = None if attention is None else attention["word"]
+        weights = self.own[rows].clone()
+        if given is not None:
+            weights[:, : given.shape[1]] = given
+        lit = features[..., 0].unflatten(1, self.grid)[:, None]  # (B,1,h,w)
+        seen = (weights * self.on[rows] * lit).sum((-2, -1)) >= 0.25  # (B,T)
+        said = torch.where(self.says(seen) | ~self.batch.has_mask[rows], words.clamp(min=0), 1)
+        return {
+            "logits": 10.0 * F.one_hot(said, len(SCENE_VOCABULARY)),
+            "word.weights": weights,
+            "word.gain": torch.ones(words.shape),
+            "word.active": words >= 0,
+            "word.emits": words,
+        }
+
+    def says(self, seen: Tensor) -> Tensor:
+        return seen
+
+    def caption(self, encoding: Tensor, *, attention: Given | None = None, **options: Any) -> Decoded:
+        known = self.encode(self.batch.images)[..., 0]  # (B,L)
+        rows = [int((known == each[:, 0]).all(1).nonzero()[0]) for each in encoding]
+        words = self.batch.words[rows]
+        said = self.tell(encoding, words, attention=attention)["logits"].argmax(-1)[:, None]
+        empty = torch.zeros(len(encoding), 1)
+        return Decoded(said, empty, torch.zeros(0), empty, empty)
+
+
+class ByHeart(Reading):
+    """Shows the same maps and says the true words whatever it sees."""
+
+    def says(self, seen: Tensor) -> Tensor:
+        return torch.ones_like(seen)
+
+
+@pytest.fixture(scope="module")
+def batch() -> CaptionBatch:
+    data = CaptionData(CaptionDataConfig(name="scenes", glyphs="pack"), "test")
+    found = data.pictures(torch.arange(30))
+    return found[found.has_mask.any(1).nonzero().squeeze(1)]
+
+
+def edits(model: Reading) -> dict:
+    model.eval()
+    return word_edits(model, model.encode(model.batch.images), model.batch).interventions()["model"]
+
+
+def test_a_word_that_is_read_from_its_map_is_lost_without_it(batch: CaptionBatch) -> None:
+    found = edits(Reading(batch))
+    changed = found["edits"]["changed"]["all"]
+    assert changed["zero_target"] > 0.9
+    assert changed["target_removed"] > 0.9
+    assert found["scores"]["edit_necessity"] == pytest.approx(1, abs=0.1)
+    assert changed["zero_random"] == changed["keep_target"] == 0
+    assert found["baselines"]["random_cells"]["edit_necessity"] == 0
+    later = found["edits"]["changed"]["later words, forced, frozen"]
+    assert later["zero_target"] == 0  # the maps of the later words are their own
+
+
+def test_a_word_that_is_known_by_heart_stays(batch: CaptionBatch) -> None:
+    changed = edits(ByHeart(batch))["edits"]["changed"]
+    assert all(share == 0 for by in changed.values() for share in by.values())
+
+
+def test_the_drawn_word_is_a_content_word(batch: CaptionBatch) -> None:
+    place = _drawn_words(batch)
+    assert bool(batch.has_mask[torch.arange(len(batch)), place].all())
+    assert len(place.unique()) > 2  # not always the same
+
+
+def test_without_scenes_there_is_nothing_to_edit(batch: CaptionBatch) -> None:
+    model = Reading(batch)
+    assert len(word_edits(model, model.encode(batch.images), replace(batch, layout=None))) == 0
