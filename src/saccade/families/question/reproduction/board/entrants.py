@@ -32,8 +32,15 @@ RANDOM = ("hattnet-ctx-sparse", "soft")
 """Systems that stand there with random weights too."""
 
 
-def entrants(data: str, runs: Path | None, device: str) -> Iterator[Entrant]:
-    """All models for one data set: those of ``runs`` (folders called SYSTEM-DATA), else the shipped ones."""
+UNTAUGHT = ", random"
+"""Ends the label of a model with random weights."""
+
+
+def entrants(data: str, runs: Path | None, device: str, *, untaught: bool = True) -> Iterator[Entrant]:
+    """All models for one data set: those of ``runs`` (folders called SYSTEM-DATA), else the shipped ones.
+
+    With ``untaught``, some stand there with random weights too.
+    """
     for system, (label, methods) in SYSTEMS.items():
         predictor = _found(f"{system}-{data}", runs, device)
         if predictor is None:
@@ -42,9 +49,9 @@ def entrants(data: str, runs: Path | None, device: str) -> Iterator[Entrant]:
         absent = LAYERS[model.config.layers - 1 :] if isinstance(model, VitModel) else ()
         methods = tuple(method for method in methods if method not in absent)
         yield Entrant(label, model, methods, _facts(predictor))
-        if system in RANDOM:
+        if untaught and system in RANDOM:
             facts = {"from": f"{predictor.name}, its weights drawn anew, seed 0"}
-            yield Entrant(f"{label}, random", _random(model), (OWN, "gradcam", "gradxinput"), facts)
+            yield Entrant(f"{label}{UNTAUGHT}", _random(model), (OWN, "gradcam", "gradxinput"), facts)
 
 
 def planted_entrant(planted: str, runs: Path | None, device: str) -> Entrant | None:
