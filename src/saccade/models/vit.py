@@ -119,11 +119,22 @@ class VitModel(PictureQueryModel):
     @torch.no_grad()
     def rollout(self, encoding: Tensor, query: Tensor) -> Tensor:
         """Attention rollout from the class token to the patches: (B,h,w) of encodings (B,C,h,w), queries (B,)."""
-        tokens, shares = self._tokens(encoding, self.asked(encoding, query)), []
+        rolled = rolled_out(self._shares(encoding, query))  # (B,N,N)
+        return rolled[:, 0, 1:].unflatten(-1, grid_of(encoding)[1:])
+
+    @torch.no_grad()
+    def class_rows(self, encoding: Tensor, query: Tensor) -> Tensor:
+        """The class token's row of every layer, the mean over heads: (B,L,h,w); the last is the total of the looks."""
+        rows = [each[:, 0, 1:] for each in self._shares(encoding, query)]  # (B,N-1) each
+        return torch.stack(rows, 1).unflatten(-1, grid_of(encoding)[1:])
+
+    def _shares(self, encoding: Tensor, query: Tensor) -> list[Tensor]:
+        """The weights (B,N,N) of every layer, the mean over its heads."""
+        tokens, found = self._tokens(encoding, self.asked(encoding, query)), []
         for layer in self._every:
-            shares.append(layer.attention.weights(layer.before_attention(tokens)).mean(1))  # (B,N,N)
+            found.append(layer.attention.weights(layer.before_attention(tokens)).mean(1))
             tokens = layer(tokens)
-        return rolled_out(shares)[:, 0, 1:].unflatten(-1, grid_of(encoding)[1:])
+        return found
 
     @property
     def look_names(self) -> tuple[str, ...]:

@@ -152,7 +152,7 @@ class _Method:
             return
         if predictor.facts.preprocessing is None:
             raise ConfigError(f"--method {method}: '{predictor.name}' reads no picture")
-        if method == "rollout":
+        if method == "rollout" and not hasattr(predictor.model, "rollout"):
             raise ConfigError(
                 f"--method rollout multiplies the attention of self-attention layers, and '{predictor.name}' has none; "
                 "its own attention is --method own"
@@ -191,6 +191,10 @@ class _Method:
             return self._model.logits_and_answer(self._raw(pictures, query))[0][:, answer]  # (B,)
 
         size = (images.shape[-2], images.shape[-1])
+        if self._method == "rollout" and self._stages is not None:
+            with torch.no_grad():
+                shares = cast(Any, self._model).rollout(self._model.encode(images), *self._asked(images, query))
+            return shares, self._stages.frames[self._stages.names[-1]]
         if self._method in CAMS and self._stages is not None:
             name = self._stages.names[-1]
             return self._cam(self._stages.stages[name], images, logit), self._stages.frames[name]
@@ -211,8 +215,11 @@ class _Method:
         return hirescam(held[-1].detach(), gradient)  # (1,h,w)
 
     def _raw(self, images: Tensor, query: Any) -> dict[str, Tensor]:
-        asked = [torch.full((len(images),), int(query), device=images.device)] if self._predictor.facts.queries else []
-        return self._model.forward_raw(images, *asked)
+        return self._model.forward_raw(images, *self._asked(images, query))
+
+    def _asked(self, images: Tensor, query: Any) -> list[Tensor]:
+        """What each of the pictures is asked, of a model that is asked anything."""
+        return [torch.full((len(images),), int(query), device=images.device)] if self._predictor.facts.queries else []
 
 
 def _input_map(method: str, images: Tensor, logit: Callable[[Tensor], Tensor], size: geometry.Size) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from saccade.data.scenes.palette import COLOURS, rgb
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.board.measuring import Board, Entrant
-from saccade.families.question.board.methods import METHODS, OWN, ROLLOUT, maker
+from saccade.families.question.board.methods import LAYERS, METHODS, OWN, ROLLOUT, maker
 from saccade.families.question.board.rows import Row, summarised
 from saccade.families.question.reproduction.board.recording import BoardRecord, recorded_boards, write_board
 from saccade.families.question.reproduction.board.tables import (
@@ -140,12 +140,12 @@ def test_maps_of_every_method_on_every_kind_of_model() -> None:
         SoftModel(SoftConfig(**small)),
         FilmModel(PictureQueryConfig(**small)),
         HAttNetModel(HAttNetModel.Config(**small)),
-        VitModel(VitConfig(**small, width=16, heads=2, layers=2)),
+        VitModel(VitConfig(**small, width=16, heads=2, layers=4)),
     ]
     for model in models:
         model.eval()
         for method in METHODS:
-            if method == "occlusion" or (method == ROLLOUT and not isinstance(model, VitModel)):
+            if method == "occlusion" or (method in (ROLLOUT, *LAYERS) and not isinstance(model, VitModel)):
                 continue
             made = maker(method, model)(images, query)
             assert made.shape == (3, 100, 100), method

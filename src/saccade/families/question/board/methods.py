@@ -12,6 +12,7 @@ Axes: B questions, C channels, h and w cells, H and W pixels.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -36,7 +37,9 @@ Maker = Callable[[Tensor, Tensor], Tensor]
 
 OWN, ROLLOUT = "own", "rollout"
 ATTRIBUTIONS = ("gradcam", "hirescam", "gradxinput", "ig", "occlusion")
-METHODS = (OWN, ROLLOUT, *ATTRIBUTIONS)
+LAYERS = ("layer 1", "layer 2", "layer 3")
+"""The class token's rows of the layers before the last, of a transformer; those of the last are its own."""
+METHODS = (OWN, *LAYERS, ROLLOUT, *ATTRIBUTIONS)
 STEPS = 32
 """Of integrated gradients."""
 WINDOWS = 8
@@ -51,9 +54,9 @@ def maker(method: str, model: QueryModel) -> Maker:
     """
     if method not in METHODS:
         raise ConfigError(f"no method '{method}': {nearest(method, METHODS)}")
-    if method == ROLLOUT and not isinstance(model, VitModel):
-        raise ConfigError(f"rollout multiplies layers of self-attention, and {type(model).__name__} has none")
-    make = {OWN: _own, ROLLOUT: _rollout}.get(method, _attributed)
+    if method in (ROLLOUT, *LAYERS) and not isinstance(model, VitModel):
+        raise ConfigError(f"{method}: of layers of self-attention, and {type(model).__name__} has none")
+    make = {OWN: _own, **dict.fromkeys((ROLLOUT, *LAYERS), _of_layers)}.get(method, _attributed)
 
     def some(images: Tensor, query: Tensor) -> Tensor:
         parts = zip(torch.split(images, at_once(images)), torch.split(query, at_once(images)))
@@ -68,12 +71,16 @@ def _own(method: str, model: QueryModel, images: Tensor, query: Tensor) -> Tenso
         return model.wrap(in_parts(model, images, query), _size(images)).trace.image_map("total")
 
 
-def _rollout(method: str, model: QueryModel, images: Tensor, query: Tensor) -> Tensor:
-    if not isinstance(model, VitModel):
-        raise ConfigError("rollout needs layers of self-attention")
-    with torch.no_grad():
-        shares = model.rollout(model.encode(images), query)  # (B,h,w)
-    return geometry.project(shares.float(), model.backbone.frames[model.look_name].to(images.device), _size(images))
+def _of_layers(method: str, model: QueryModel, images: Tensor, query: Tensor) -> Tensor:
+    """Rollout, or the class token's row of one layer."""
+    vit = cast(VitModel, model)
+    encoding = vit.encode(images)
+    if method == ROLLOUT:
+        shares = vit.rollout(encoding, query)  # (B,h,w)
+    else:
+        shares = vit.class_rows(encoding, query)[:, LAYERS.index(method)]  # (B,h,w)
+    frame = vit.backbone.frames[vit.look_name].to(images.device)
+    return geometry.project(shares.float(), frame, _size(images))
 
 
 def _attributed(method: str, model: QueryModel, images: Tensor, query: Tensor) -> Tensor:

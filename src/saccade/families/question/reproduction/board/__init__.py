@@ -14,7 +14,7 @@ from saccade.verbs.reproduction.page import reproduction_page, table_block
 from saccade.verbs.reproduction.request import Request
 from saccade.verbs.reproduction.result import Reproduction
 
-QUICK, FULL = 25, 100
+QUICK, FULL = 10, 25
 """Questions of each shipped model whose own attention is scored on this machine."""
 BIRDS = "cub"
 
@@ -56,10 +56,17 @@ def _checked(boards: list[BoardRecord], request: Request) -> tuple[list[PlainTab
     for board in boards:
         if board.planted != "none":
             continue
-        here = measure_board(board.data, count=count, device=request.device, methods=(OWN,), progress=request.progress)
+        here = measure_board(
+            board.data,
+            count=count,
+            device=request.device,
+            methods=(OWN,),
+            untaught=False,
+            progress=request.progress,
+        )
         for row in [] if here is None else here.rows:
             recorded = board.row(row["model"], row["method"])
-            if row["kind"] != "map" or recorded is None or row["model"].endswith("random"):
+            if row["kind"] != "map" or recorded is None:
                 continue
             told = {score: row["scores"].get(score) for score in ("map_follow", "map_turn", "cause_top", "misplaced")}
             beside = {score: recorded["scores"].get(score) for score in told}

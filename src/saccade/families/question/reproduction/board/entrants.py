@@ -9,9 +9,10 @@ import torch
 
 from saccade.errors import SaccadeError
 from saccade.families.question.board.measuring import Entrant
-from saccade.families.question.board.methods import ATTRIBUTIONS, OWN, ROLLOUT
+from saccade.families.question.board.methods import ATTRIBUTIONS, LAYERS, OWN, ROLLOUT
 from saccade.families.question.query_model import query_model
 from saccade.models.base import QueryModel
+from saccade.models.vit import VitModel
 from saccade.predict import Predictor, load
 
 DATA = ("mref", "mdist", "mbg")
@@ -24,24 +25,33 @@ SYSTEMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "hard": ("HARD", (OWN,)),
     "cross": ("control: cross", (OWN, *ATTRIBUTIONS)),
     "film": ("control: FiLM", ATTRIBUTIONS),
-    "vit": ("control: ViT", (OWN, ROLLOUT, *ATTRIBUTIONS)),
+    "vit": ("control: ViT", (OWN, *LAYERS, ROLLOUT, *ATTRIBUTIONS)),
 }
 """Of each system its label and its methods. FiLM has no attention; the first is the one whose effects rivals have."""
 RANDOM = ("hattnet-ctx-sparse", "soft")
 """Systems that stand there with random weights too."""
 
 
-def entrants(data: str, runs: Path | None, device: str) -> Iterator[Entrant]:
-    """All models for one data set: those of ``runs`` (folders called SYSTEM-DATA), else the shipped ones."""
+UNTAUGHT = ", random"
+"""Ends the label of a model with random weights."""
+
+
+def entrants(data: str, runs: Path | None, device: str, *, untaught: bool = True) -> Iterator[Entrant]:
+    """All models for one data set: those of ``runs`` (folders called SYSTEM-DATA), else the shipped ones.
+
+    With ``untaught``, some stand there with random weights too.
+    """
     for system, (label, methods) in SYSTEMS.items():
         predictor = _found(f"{system}-{data}", runs, device)
         if predictor is None:
             continue
         model = query_model(predictor).eval()
+        absent = LAYERS[model.config.layers - 1 :] if isinstance(model, VitModel) else ()
+        methods = tuple(method for method in methods if method not in absent)
         yield Entrant(label, model, methods, _facts(predictor))
-        if system in RANDOM:
+        if untaught and system in RANDOM:
             facts = {"from": f"{predictor.name}, its weights drawn anew, seed 0"}
-            yield Entrant(f"{label}, random", _random(model), (OWN, "gradcam", "gradxinput"), facts)
+            yield Entrant(f"{label}{UNTAUGHT}", _random(model), (OWN, "gradcam", "gradxinput"), facts)
 
 
 def planted_entrant(planted: str, runs: Path | None, device: str) -> Entrant | None:

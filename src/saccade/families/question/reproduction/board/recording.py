@@ -74,6 +74,7 @@ def measure_board(
     split: str = "test",
     command: str = "",
     methods: Sequence[str] = METHODS,
+    untaught: bool = True,
     progress: Progress = lambda what, done, total: None,
 ) -> BoardRecord | None:
     """Score the maps of all models for a data set, or of the model with a planted cause; None where there is no model.
@@ -87,6 +88,7 @@ def measure_board(
         split: val or test.
         command: that is written down.
         methods: those that are measured; a model that has none of them is left out.
+        untaught: whether random weights stand there too.
         progress: told what is scored, and how far it is.
     """
     started, on = time.monotonic(), pick_device(device)
@@ -98,7 +100,7 @@ def measure_board(
         allow_pack=True,
     )
     if planted == "none":
-        found = list(entrants(name, runs, str(on)))
+        found = list(entrants(name, runs, str(on), untaught=untaught))
     else:
         found = [entrant for entrant in [planted_entrant(planted, runs, str(on))] if entrant is not None]
     chosen = [tuple(method for method in entrant.methods if method in methods) for entrant in found]

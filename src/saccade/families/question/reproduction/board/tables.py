@@ -14,6 +14,7 @@ from typing import Any
 
 from saccade.families.question.board.measuring import FOREGROUND, NO_MODEL
 from saccade.families.question.board.rows import ASKED, LESS_IS_BETTER, MODEL, PLACES, SCENE, SWEPT
+from saccade.families.question.reproduction.board.entrants import UNTAUGHT
 from saccade.families.question.reproduction.board.recording import BoardRecord
 from saccade.recorded import RecordedRun
 from saccade.verbs.plain_table import PlainTable
@@ -46,14 +47,15 @@ LEGEND = (
     "All in %. About the scene: follow, the digit asked for is moved and the map goes with it, less what it does for "
     "another digit; turn, two questions about a scene; specific, the map changes more with the digit asked for than "
     "with another (50 by chance); hold, it stays when something else changes, and a map that never moves has 100. "
-    "strength, selective, pointing, IoU: where it lies, without rendering again. About the model: top cause, the digit "
-    "with the most of the map is the one whose recolouring moves the answer most; pairs, the same for pairs of digits; "
-    "misplaced, of the map on digits, what lies on digits that the answer does not rest on; off objects, what lies on "
-    "none; deletion and insertion, of blackened pixels. ↓: less is better. * leads its column among the maps of "
-    "models; = cannot be told from the leader (paired by scene, p > .05 after Holm's correction for all maps). Rows of "
-    "'no model' know nothing of one: beside the effects of the first model. 'own × foreground' is a map times 'pixel "
-    "brighter than 5 %'. 'the digit asked for' and 'all digits' are told where things are, as a segmenter would know. "
-    "specific reads when a map changes and not where it lies: maps of another scene and of its own twins keep it."
+    "strength, selective, pointing, IoU: where it lies, without rendering again. About the model: top cause, the "
+    "digit with the most of the map is the one whose recolouring moves the answer most; pairs, the same for pairs of "
+    "digits; misplaced, of the map on digits, what lies on digits that the answer does not rest on; off objects, what "
+    "lies on none; deletion and insertion, of blackened pixels (a model that is never sure has a low deletion). ↓: "
+    "less is better. * leads its column among the maps of models; = cannot be told from the leader (paired by scene, "
+    "p > .05 after Holm's correction for all maps). Rows of 'no model' know nothing of one: beside the effects of the "
+    "first model. 'own × foreground' is a map times 'pixel brighter than 5 %'. 'the digit asked for' and 'all digits' "
+    "are told where things are, as a segmenter would know. specific reads when a map changes and not where it lies: "
+    "maps of another scene and of its own twins keep it."
 )
 
 
@@ -88,7 +90,7 @@ def by_answer(board: BoardRecord) -> PlainTable:
     columns = ["model", "map", *(f"{HEADS[score]}, {part}" for part in ("right", "wrong") for score in scores), "n"]
     rows = []
     for row in board.rows:
-        if row["kind"] == "map":
+        if row["kind"] == "map" and not row["model"].endswith(UNTAUGHT):
             right, wrong = row["parts"]["right"], row["parts"]["wrong"]
             told = [_percent(part.get(score)) for part in (right, wrong) for score in scores]
             rows.append([row["model"], row["method"], *told, f"{right['n']} + {wrong['n']}"])
@@ -110,7 +112,8 @@ def planted_table(boards: Sequence[BoardRecord]) -> PlainTable:
     told = "; ".join(f"{name}: {PLANTED[name]}" for name in (board.planted for board in boards))
     note = (
         f"The answer is, whatever is asked: {told}. The scores measure the model only if here the digit asked for "
-        f"loses and the planted cause wins. {_how(boards[0])}"
+        "loses and the planted cause wins. The largest digit has the largest area, too: an even map ranks it first. "
+        f"{_how(boards[0])}"
     )
     columns = ["planted", "model", "map", *(HEADS[score] for score in scores)]
     return PlainTable("planted causes: models of which it is known what they use, %", columns, rows, note)
@@ -190,16 +193,17 @@ def _asked(board: BoardRecord) -> str:
     told = [
         f"{model} {_percent(row['scores'][ASKED])} (its own attention {_percent(own.get(model))})"
         for model, row in rows.items()
-        if row["scores"][ASKED] is not None and not model.endswith("random")
+        if row["scores"][ASKED] is not None and not model.endswith(UNTAUGHT)
     ]
     if not told:
         return ""
     return (
-        "Grad-CAM weighs channels and never places: on a last map that has not met the query (SOFT, cross, ViT) it is "
-        "the same for every query, but for the weights of the channels. Two questions with the same answer about one "
-        f"scene move it by a TV of (%): {', '.join(told)}."
+        "Grad-CAM weighs channels and never places: on a last map that has not met the query (SOFT, cross, ViT) a "
+        "query can change these weights at most, and where they follow from the answer alone, as with cross-attention, "
+        "it is the same for every query. Two questions with the same answer about one scene move it by a TV of (%): "
+        f"{', '.join(told)}."
     )
 
 
 def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f}"
+    return "–" if value is None else f"{round(100 * value, 1) + 0.0:.1f}"
