@@ -93,7 +93,7 @@ class SeenPictures:
         """
         order = picture.argsort(stable=True)  # (B,): the questions by picture
         asked = torch.bincount(picture // self.together, minlength=-(-len(images) // self.together)).tolist()
-        parts = zip(images.split(self.together), which.split(self.together), order.split(asked))
+        parts = zip(*(torch.split(each, self.together) for each in (images, which)), torch.split(order, asked))
         found = []
         for number, (part, scenes, some) in enumerate(parts):
             if len(some):
@@ -119,7 +119,7 @@ class SeenPictures:
             return (tensor,) if few else torch.split(tensor, self.together)
 
         seen = split(self.encoding) if picture is None else map(self._of, split(picture))
-        if attention is None:
+        if not attention:
             return joined(self.model.ask(*part) for part in zip(seen, split(query)))
         names, weights = attention.keys(), zip(*map(split, attention.values()))
         given = (dict(zip(names, part)) for part in weights)

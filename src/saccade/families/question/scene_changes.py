@@ -61,4 +61,4 @@ def changed_scenes(batch: SceneBatch, *, target: bool = True) -> ChangedScenes:
     kept = int((given != _GONE).sum())
     drawn = layout[:kept].recolour(obj[:kept], given[:kept]), layout[kept:].remove(obj[kept:])
     images = torch.cat([as_float(render(each)) for each in drawn])  # (P,3,H,W)
-    return ChangedScenes(images, row, dict(zip(ways, number.split(len(batch)))), label)
+    return ChangedScenes(images, row, dict(zip(ways, torch.split(number, len(batch)))), label)

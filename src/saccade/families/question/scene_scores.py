@@ -228,7 +228,7 @@ def _add_causal(
     pictures = torch.cat(list(changed.picture.values()))  # (W·B,)
     query = batch.query.repeat(len(changed.picture))  # (W·B,)
     logits = seen.logits_of_changed(changed.images, scene[changed.row], query, pictures)  # (W·B,K)
-    after = dict(zip(changed.picture, logits.argmax(-1).split(len(batch))))
+    after = dict(zip(changed.picture, torch.split(logits.argmax(-1), len(batch))))
     found = CausalAnswers(
         truth=batch.label,
         before=answers,
