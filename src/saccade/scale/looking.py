@@ -8,12 +8,12 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from typing import Any
 
-from saccade.errors import ConfigError, nearest
+from saccade.errors import ConfigError, SaccadeError, nearest
 from saccade.families.responder import Question
 from saccade.predict import Predictor, load
 from saccade.scale.job import Job, Kept, Part
 from saccade.scale.local_engine import run_here
-from saccade.scale.output import Looked, Receipt, begin, finish, held
+from saccade.scale.output import Looked, Receipt, begin, discard_if_never_began, finish, held
 from saccade.scale.sources import parts_of
 from saccade.scale.stores import Folder
 from saccade.scale.worker import digest_of
@@ -91,7 +91,11 @@ def look(
             running = run_here(job, todo, folder.where, batch=batch, device=device, predictor=predictor)
         else:
             running = _on_ray(job, todo, folder, batch=batch, device=device, address=address, actors=actors)
-        receipts = _gathered(running, len(parts) - len(todo), len(parts), progress)
+        try:
+            receipts = _gathered(running, len(parts) - len(todo), len(parts), progress)
+        except SaccadeError:
+            discard_if_never_began(folder)
+            raise
         return finish(folder, job, parts, receipts, time.monotonic() - started)
 
 

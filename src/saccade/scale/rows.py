@@ -89,8 +89,8 @@ class RowMaker:
             if isinstance(found, Picture) and id(found) in seen:
                 rows.append(row_of(entry, seen[id(found)], self._job))
             else:
-                error = found if isinstance(found, DataError) else bad.get(entry.source, DataError("no answer"))
-                rows.append(self._bad(entry, error))
+                reason = found if isinstance(found, DataError) else bad.get(entry.source, DataError("no answer"))
+                rows.append(self._bad(entry, reason))
         return rows
 
     def _bad(self, entry: Entry, error: DataError) -> Row:
