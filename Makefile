@@ -20,7 +20,7 @@ test: $(DEV) lint  ## lint, types, every test (without ImageNet weights some are
 	  $(BIN)/pytest -n 2 --dist loadfile $(COVER)
 	$(if $(COVER),@$(BIN)/coverage report | awk 'NR <= 12 || /^TOTAL/')
 
-test-extras: $(DEV)  ## what needs timm or transformers, in an environment of its own; says why where they cannot be had
+test-extras: $(DEV)  ## what needs timm, transformers or ray, in environments of their own; says why where they cannot be had
 	tools/test_extras.sh
 
 quick: $(DEV)  ## the tests that take seconds
@@ -63,4 +63,4 @@ $(DEV): pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@ $(STAMP)
 
 clean:
-	rm -rf $(VENV) .venv-extras .coverage tour build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-extras .venv-ray .coverage tour build dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,6 +1,6 @@
 """Rows of many pictures: how fast one machine and a Ray cluster write them, and what the engine costs.
 
-saccade data make mref --count 10000 --glyphs pack --out scenes
+saccade data make mref --split train --count 10000 --out scenes
 python benchmarks/bench_scale.py scenes --counts 2500 10000 --batches 32 --nodes 0 1 2
 python benchmarks/bench_scale.py scenes --counts 2500 --batches 1 32 256 --nodes 0 1
 python benchmarks/bench_scale.py scenes --idle 1000      # parts that cost nothing: the engine alone

@@ -24,10 +24,12 @@ STORED = GOLDEN / "evaluations.json"
 NEAR = 1e-6
 """Largest difference of a fraction that is none; of larger numbers, the largest share."""
 LIMIT, SWEEPS = 200, 10
-ON_PHOTOGRAPHS = {"crown-cub", "sat-soft-photos"}
+ON_PHOTOGRAPHS = {"crown-cub", "ran-56-cifar10", "sat-soft-photos"}
 """Models that scenes of digits tell nothing about."""
 ON_STORIES = {"memn2n-babi", "memn2n-stories", "dmn-babi"}
 """Models that read stories: they are scored on generated ones."""
+ON_DETAILS = {"racnn-details"}
+"""Models that are scored on scenes without digits."""
 ON_FILES = {"crown-cub": "parts", "hsal-mnist-multiset": "labels"}
 """Models that are scored on a table of the golden pictures: its name."""
 
@@ -38,6 +40,8 @@ def cases() -> dict[str, dict[str, Any]]:
     for model in shipped():
         if model in ON_STORIES:
             found[model] = {"model": model, "data": "stories", "limit": LIMIT, "sweeps": SWEEPS}
+        elif model in ON_DETAILS:
+            found[model] = {"model": model, "limit": LIMIT // 5}  # its pictures are large
         elif model not in ON_PHOTOGRAPHS:
             scenes: dict[str, Any] = {"model": model, "glyphs": "pack", "limit": LIMIT}
             scenes |= {} if model.startswith(("hsal", "sat")) else {"sweeps": SWEEPS, "twins": 0}

@@ -27,6 +27,7 @@ from saccade.families.question.reproduction.ablations import ablation_table, pen
 from saccade.families.question.reproduction.board.recording import recorded_boards
 from saccade.families.question.reproduction.board.tables import LEGEND as BOARD_LEGEND
 from saccade.families.question.reproduction.board.tables import board_tables, parts_table
+from saccade.families.question.reproduction.drawings import drawings_table
 from saccade.families.question.reproduction.projections import ProjectionStudy, projection_table
 from saccade.families.question.reproduction.readings import reading_table, recorded_readings
 from saccade.families.question.reproduction.table1 import LEGEND, Table1
@@ -303,6 +304,7 @@ TABLES = {
     "marks": marks,
     "runs": runs,
     "projections": projections,
+    "drawings": lambda: titled(drawings_table(recorded_runs(RESULTS))),
     "readings": readings,
     "board": board,
     "coverage": coverage,

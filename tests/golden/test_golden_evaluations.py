@@ -17,7 +17,7 @@ def stored() -> dict[str, Any]:
 
 def test_there_is_a_score_of_every_shipped_model(stored: dict[str, Any]) -> None:
     assert set(stored) <= set(cases())
-    assert len({name.partition("@")[0] for name in stored}) == 29
+    assert len({name.partition("@")[0] for name in stored}) == 30
     assert all(scores["metrics"] and scores["attention"] and scores["intervals"] for scores in stored.values())
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from published_weights_fake import publish, withdraw
 from saccade.config import from_dict
 from saccade.errors import ConfigError, DataError, ShapeError
-from saccade.families import family_of_model, model_spec, models
+from saccade.families import model_spec, models
 from saccade.models.film import FilmModel
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, QueryPrior
 from saccade.models.soft import SoftModel
@@ -22,7 +22,7 @@ from tiny_models import OneHotModel
 Near = Callable[..., None]
 
 DEEP = {"backbone": "mobilenetv2", "through": "block4"}
-ASKED = {name for name in models() if family_of_model(name).name == "question"}
+ASKED = {name for name, spec in models().items() if issubclass(spec.resolve(), PictureQueryModel)}
 every_model = pytest.mark.parametrize("name", sorted(ASKED))
 
 

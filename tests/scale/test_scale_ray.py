@@ -37,23 +37,26 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {"source": source, "options": options, "rows": list(scale.read(home / "local"))}
 
 
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Two nodes of one CPU each."""
+NODE = {"num_cpus": 1, "object_store_memory": 100 << 20}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two nodes of one CPU each; one cluster for all tests, because each takes twenty seconds to start."""
     from ray.cluster_utils import Cluster
 
-    here = Path(__file__).parent
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(here), os.environ.get("PYTHONPATH", "")]))
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    node = {"num_cpus": 1, "object_store_memory": 100 << 20}
-    found = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
-    try:
-        found.second = found.add_node(**node)
-        ray.init(address=found.address, log_to_driver=False, logging_level="ERROR")
-        yield found
-    finally:
-        ray.shutdown()
-        found.shutdown()
+    with pytest.MonkeyPatch.context() as patched:
+        here = str(Path(__file__).parent)
+        patched.setenv("PYTHONPATH", os.pathsep.join([here, os.environ.get("PYTHONPATH", "")]))
+        patched.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        found = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
+        try:
+            found.second = found.add_node(**NODE)
+            ray.init(address=found.address, log_to_driver=False, logging_level="ERROR")
+            yield found
+        finally:
+            ray.shutdown()
+            found.shutdown()
 
 
 def in_the_middle(act: Callable[[], None]) -> Callable[[int, int], None]:
@@ -76,20 +79,18 @@ def kill_an_actor(killed: list[int]) -> None:
         killed.append(pid)
 
 
+def test_a_cluster_that_nobody_answers_for_is_one_line(job, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no Ray cluster at '127.0.0.1:9'.*ray start --head"):
+        scale.look(job["source"], out=tmp_path / "out", engine="ray", address="127.0.0.1:9", **job["options"])
+    assert not list((tmp_path / "out").glob("part-*"))
+
+
 def test_a_worker_that_is_killed_loses_nothing_and_doubles_nothing(cluster, job, tmp_path: Path) -> None:
     killed: list[int] = []
     progress = in_the_middle(lambda: kill_an_actor(killed))
     looked = scale.look(job["source"], out=tmp_path / "out", engine="ray", progress=progress, **job["options"])
     assert killed
     assert (looked.rows, looked.errors, looked.parts) == (len(job["rows"]), 1, PARTS)
-    assert_same_rows(list(scale.read(tmp_path / "out")), job["rows"])
-
-
-def test_a_machine_that_is_lost_loses_nothing_and_doubles_nothing(cluster, job, tmp_path: Path) -> None:
-    progress = in_the_middle(lambda: cluster.remove_node(cluster.second, allow_graceful=False))
-    looked = scale.look(job["source"], out=tmp_path / "out", engine="ray", progress=progress, **job["options"])
-    assert len([node for node in ray.nodes() if node["Alive"]]) == 1
-    assert looked.rows == len(job["rows"])
     assert_same_rows(list(scale.read(tmp_path / "out")), job["rows"])
 
 
@@ -123,7 +124,24 @@ def test_maps_score_the_same_on_a_cluster(cluster, job, tmp_path: Path) -> None:
     assert here.csv_text() == there.csv_text()
 
 
-def test_a_cluster_that_nobody_answers_for_is_one_line(job, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"no Ray cluster at '127.0.0.1:9'.*ray start --head"):
-        scale.look(job["source"], out=tmp_path / "out", engine="ray", address="127.0.0.1:9", **job["options"])
-    assert not list((tmp_path / "out").glob("part-*"))
+def test_a_dataset_of_ray_becomes_a_dataset_of_rows(cluster, job, tmp_path: Path) -> None:
+    files = [str(file) for file in sorted(job["source"].glob("*.png"))[:8]]
+    pictures = ray.data.read_binary_files(files, include_paths=True)
+    found = scale.look_dataset(pictures, model=job["options"]["model"], ask=1, batch=4, device="cpu")
+    rows = sorted(found.take_all(), key=lambda row: row["source"])
+    wanted = {row["source"]: row for row in job["rows"]}
+    assert [row["source"] for row in rows] == files
+    for row in rows:
+        assert (row["answer"], bool(row["error"])) == (
+            wanted[row["source"]]["answer"],
+            row["source"].endswith("007.png"),
+        )
+
+
+def test_a_machine_that_is_lost_loses_nothing_and_doubles_nothing(cluster, job, tmp_path: Path) -> None:
+    """The last test of this file: from here on the cluster has one node."""
+    progress = in_the_middle(lambda: cluster.remove_node(cluster.second, allow_graceful=False))
+    looked = scale.look(job["source"], out=tmp_path / "out", engine="ray", progress=progress, **job["options"])
+    assert not cluster.second.any_processes_alive()
+    assert looked.rows == len(job["rows"])
+    assert_same_rows(list(scale.read(tmp_path / "out")), job["rows"])

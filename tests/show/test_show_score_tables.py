@@ -7,7 +7,7 @@ import pytest
 from saccade.show.report import Report
 from saccade.show.report_scores import ASKS, RIVALS, TITLE, scores_section
 from saccade.show.report_tables import Cell, Table
-from saccade.show.score_tables import flat, score_tables
+from saccade.show.score_tables import flat, intervention_tables, score_tables
 
 RESULT = {
     "model": "m", "data": "csv", "split": "test", "protocol": None, "n": 1055, "seed": 0, "definition": 2,
@@ -111,3 +111,21 @@ def test_a_page_says_what_its_scores_ask_and_nothing_of_others() -> None:
 @pytest.mark.parametrize("values", [{}, {"a": {}}])
 def test_nothing_is_flat_already(values: dict) -> None:
     assert flat(values) == {}
+
+
+def test_edited_attention_alone_is_not_called_a_re_rendered_scene() -> None:
+    group = {"scores": {"edit_necessity": 0.5}, "baselines": {}, "intervals": {}, "counts": {}}
+    result = {"interventions": {"n": 3, "model": group}}
+    assert intervention_tables(result)["model"][0].caption == "edited attention, about the model"
+    both = {"interventions": {"n": 3, "scene": {**group, "scores": {"map_turn": 0.1}}, "model": group}}
+    assert intervention_tables(both)["model"][0].caption == "maps of re-rendered scenes, about the model"
+
+
+def test_the_oracle_of_the_grids_is_a_bound_of_strength_alone() -> None:
+    def notes(scores: dict[str, float]) -> list[str]:
+        result = {"attention": scores, "baselines": {"grid_oracle": dict.fromkeys(scores, 0.5)}, "n": 2}
+        tables = score_tables({"model": "m", "data": "d", "split": "test", **result})
+        return [table.note for table in tables if "beside baselines" in table.caption]
+
+    assert "the bound" in notes({"true_positive_strength": 0.1})[0]
+    assert "and of no other" in notes({"true_positive_strength": 0.1, "iou": 0.2})[0]

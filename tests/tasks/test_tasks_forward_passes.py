@@ -28,7 +28,7 @@ def batch(model, count=6):
 @pytest.fixture(autouse=True)
 def two_at_once(monkeypatch):
     """So that six pictures are several parts, and an odd number leaves one over."""
-    monkeypatch.setattr(forward_passes, "at_once", lambda images: 2)
+    monkeypatch.setattr(forward_passes, "at_once", lambda images, size=None: 2)
 
 
 @torch.no_grad()
@@ -43,6 +43,17 @@ def test_in_parts_is_the_whole_without_its_features(name):
     for key, tensor in parts.items():
         torch.testing.assert_close(tensor, whole[key], rtol=1e-5, atol=1e-6)
     assert [look.name for look in model.wrap(parts, images.shape[-2:]).trace.looks]
+
+
+@torch.no_grad()
+def test_parts_in_several_threads_are_the_same_and_can_be_changed():
+    model = tiny("hattnet-ctx")
+    images, query = (each[:5] for each in batch(model))
+    apart, together = in_parts(model, images, query, threads=3), in_parts(model, images, query)
+    assert apart.keys() == together.keys()
+    for key, tensor in apart.items():
+        torch.testing.assert_close(tensor, together[key])
+        tensor.add_(1)  # no tensor of inference mode, which would refuse
 
 
 @torch.no_grad()
@@ -106,6 +117,7 @@ def test_larger_pictures_go_fewer_at_a_time():
     assert at_once(torch.empty(1, 3, 100, 100)) == few
     assert at_once(torch.empty(1, 3, 200, 100)) == few // 2
     assert at_once(torch.empty(1, 3, 4000, 4000)) == 1
+    assert at_once(torch.empty(1, 3, 400, 400), (100, 200)) == few // 2  # as large as its networks see them
 
 
 # ---------------------------------------------------------------- sweeps

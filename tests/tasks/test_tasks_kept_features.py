@@ -68,7 +68,9 @@ def test_a_part_that_drops_does_not_rest() -> None:
     assert rests(part.eval())
 
 
-ENCODED_WHOLE = {"soft", "hard", "cross", "vit", "blind", "sat-soft", "sat-hard", "sat-none", "resnet", "probe"}
+ENCODED_WHOLE = {
+    "soft", "hard", "cross", "vit", "blind", "sat-soft", "sat-hard", "sat-none", "resnet", "probe", "asked-probe",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", sorted(models()))

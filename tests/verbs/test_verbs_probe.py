@@ -246,10 +246,10 @@ SMALL = Plan(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("planted", [True, False])
-def test_a_planted_corner_is_named_and_a_clean_set_is_not(tmp_path: Path, planted: bool) -> None:
+@pytest.mark.parametrize(("planted", "watermark"), [(True, False), (True, True), (False, False)])
+def test_a_planted_shortcut_is_named_and_a_clean_set_is_not(tmp_path: Path, planted: bool, watermark: bool) -> None:
     """The verdict of the probe, its page, and the verdict of ``evaluate`` on the same pictures agree."""
-    table = write_squares(tmp_path / "squares", 90, planted=planted)
+    table = write_squares(tmp_path / "squares", 90, planted=planted, watermark=watermark)
     size = {"size": 32, "through": "layer2"}
     written = probe_pictures("compact", f"csv:{table}", tmp_path / "out", heads=["soft"], plan=SMALL, **size)
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
@@ -261,6 +261,7 @@ def test_a_planted_corner_is_named_and_a_clean_set_is_not(tmp_path: Path, plante
     assert written.results["maps"]["chance"] in ("part_prior", "centre_gaussian", "uniform")
     scored = saccade.evaluate(tmp_path / "out", data=f"csv:{table}", split="train", device="cpu")
     assert ("it reads the background" in scored["verdict"]) == planted
+    assert "learned from all pictures of its probe" in scored["caution"]
     assert "it beats guessing by" in scored["verdict"]
 
 
@@ -430,6 +431,21 @@ def test_a_folder_is_known_by_what_lies_in_it(tmp_path: Path) -> None:
     done = run("--data", bare, "--out", tmp_path / "other", *QUICK)
     assert done.exit_code == 2
     assert "holds files and no folders of classes" in done.stderr
+
+
+def test_data_may_stand_alone_and_is_needed_once(tmp_path: Path) -> None:
+    photos = write_pictures(tmp_path / "photos", 18)
+    quick = [*QUICK[:-2], "--epochs", "2", "--batch-size", "5", "--heads", "soft", "--json"]
+    result = json.loads(run(photos, "--out", tmp_path / "out", *quick).stdout)
+    assert result["plan"]["steps"] == 2 * 2  # six pictures to learn from, five in a batch
+    assert result["plan"]["batch_size"] == 5
+    for words in ((), (photos, "--data", photos)):
+        done = run(*words, "--out", tmp_path / "none")
+        assert done.exit_code == 2
+        assert "name a folder of class folders or a table" in " ".join(done.stderr.split())
+    done = run(photos, "--out", tmp_path / "none", "--epochs", "2", "--steps", "3")
+    assert done.exit_code == 2
+    assert "name one of them" in " ".join(done.stderr.split())
 
 
 def test_a_path_that_is_not_there_is_called_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

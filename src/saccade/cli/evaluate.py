@@ -9,7 +9,7 @@ import typer
 
 from saccade.cli.named_data import named_data
 from saccade.cli.options import Beam, Device, Json, LengthPenalty, Quiet
-from saccade.cli.terminal import bar, print_json, print_table
+from saccade.cli.terminal import bar, print_json, print_table, remark
 
 _OF_MODEL = "the model's own"
 COLUMNS = 5
@@ -86,6 +86,8 @@ def show(result: Mapping[str, Any]) -> None:
         print_table(table.caption, table.columns, rows, note=table.note)
     if result.get("verdict"):
         typer.echo(f"{result['verdict']}.")
+    if result.get("caution"):
+        remark(str(result["caution"]))
 
 
 def _in_a_terminal(cell: Any) -> str:

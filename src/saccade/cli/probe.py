@@ -12,10 +12,16 @@ from saccade.cli.terminal import print_json, print_table, remark, stages
 
 
 def probe(
-    data: Annotated[
-        str, typer.Option("--data", help="Folder with a folder for each class, or READER:PATH.", metavar="FOLDER")
-    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model, the page and results.json.")],
+    folder: Annotated[
+        str | None, typer.Argument(help="The same as --data.", metavar="DATA", show_default=False)
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data", help="Folder of class folders, a table, or READER:PATH.", metavar="DATA", show_default=False
+        ),
+    ] = None,
     backbone: Annotated[
         str, typer.Option("--backbone", help="mobilenetv2, compact …, timm:NAME, hf:NAME, features:FOLDER.")
     ] = "mobilenetv2",
@@ -41,6 +47,11 @@ def probe(
         int | None,
         typer.Option("--steps", help="Batches to learn from.", min=1, show_default="10 epochs, at least 150"),
     ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option("--epochs", help="Or how often to see all pictures.", min=1, show_default="see --steps"),
+    ] = None,
+    batch_size: Annotated[int, typer.Option("--batch-size", help="Pictures of one step.", min=1)] = 64,
     untrained: Annotated[
         bool, typer.Option("--untrained", help="Random weights, as a control.", show_default="off")
     ] = False,
@@ -59,9 +70,16 @@ def probe(
     Writes a model folder for look, serve and export, a page with the verdict, and results.json. Of features:FOLDER,
     which has no network, it writes the head in place of a model.
     """
+    from saccade.errors import ConfigError
     from saccade.probing.trials import Plan
     from saccade.verbs.probe import HEAD, PAGE, as_reference, probe_pictures
 
+    if (data is None) == (folder is None):
+        raise ConfigError(
+            "data: name a folder of class folders or a table, as in 'saccade probe --data photos/ --out runs/probe'"
+            + (f"; found both '{folder}' and '{data}'" if data else "")
+        )
+    data = data or folder or ""
     reference = as_reference(data)
     if reference != data and not quiet:
         remark(f"{data} is read as {reference}")
@@ -75,7 +93,14 @@ def probe(
             heads=_words(heads),
             ask=_words(ask),
             keep=keep,
-            plan=Plan(splits=splits, seeds=seeds, steps=steps, evidence_weight=evidence_weight),
+            plan=Plan(
+                splits=splits,
+                seeds=seeds,
+                steps=steps,
+                epochs=epochs,
+                batch_size=batch_size,
+                evidence_weight=evidence_weight,
+            ),
             untrained=untrained,
             offline=offline,
             tell=tell,

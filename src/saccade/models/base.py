@@ -151,6 +151,9 @@ class AttentionModel(nn.Module, ABC):
 class ImageModel(AttentionModel):
     """A model whose input is a picture."""
 
+    network_size: Size | None = None
+    """(height, width) at which its networks see the picture, if not at that of the input."""
+
     @abstractmethod
     def encode(self, images: Tensor) -> Tensor:
         """The part of the picture (B,3,H,W) that does not depend on the query."""

@@ -185,8 +185,8 @@ class AskedProbeModel(HeadOnBackbone, QueryModel):
 
     @classmethod
     def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
-        """Inputs and labels that fit :meth:`tiny`: the query names a quadrant, the answer is its colour."""
-        return quadrant_batch(count, seed)
+        """Inputs and labels that fit :meth:`tiny`; every picture is asked about each of its quadrants."""
+        return quadrant_batch(count, seed, each=True)
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """What the head says of the features, asked ``query`` (B,)."""

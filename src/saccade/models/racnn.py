@@ -123,6 +123,7 @@ class RacnnModel(PictureModel):
     def __init__(self, config: RacnnConfig) -> None:
         super().__init__()
         self.config = config
+        self.network_size = config.coarse
         self.shrink = zoom.Shrink(config.input_size, config.coarse)
         self.nets = nn.ModuleDict({name: build_backbone(config.backbone, through=config.through) for name in SCALES})
         first = self.net("scale1")

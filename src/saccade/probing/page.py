@@ -45,7 +45,7 @@ def probe_page(probed: Probed, features: Features, model_of: HeadModel, *, title
         _calibration(probed),
         _data(probed),
     ]
-    lead = f"{probed.verdict}."
+    lead = f"{probed.verdict}.".replace("± ", "±\u00a0").replace(" %", "\u00a0%")
     return Report(title=title, lead=lead, sections=[section for section in sections if section is not None])
 
 
@@ -150,7 +150,7 @@ def _mistakes(probed: Probed, features: Features, model_of: HeadModel) -> Sectio
         attention = _map(probed, features, model_of(split_of[each.picture]), each.picture, (shown.height, shown.width))
         alt = f"{path.name} with the map of the head over it"
         said = caption({**each._asdict(), "asked": asked})
-        pictures.append(Picture(overlay(shown, attention), f"{said}. {path.name}", alt))
+        pictures.append(Picture(overlay(shown, attention), f"{said}. {path.parent.name}/{path.name}", alt))
     return mistakes_section(pictures, "test pictures")
 
 

@@ -49,7 +49,9 @@ class Plan:
     shares: tuple[float, ...] = (0.25, 0.5)
     """Of the training pictures, for the learning curve; all of them come on top."""
     steps: int | None = None
-    """Batches to learn from; None: ten times through the training pictures, and at least 150."""
+    """Batches to learn from; None: :attr:`epochs` times through the training pictures."""
+    epochs: int | None = None
+    """How often to see all training pictures; None: ten times, and at least 150 batches."""
     batch_size: int = 64
     hidden: int = 32
     queries: int = 4
@@ -58,10 +60,13 @@ class Plan:
 
     def __post_init__(self) -> None:
         check_weight("evidence_weight", self.evidence_weight)
+        if self.steps is not None and self.epochs is not None:
+            raise ConfigError("epochs and steps both say how long to learn; name one of them")
 
     def steps_for(self, pictures: int) -> int:
         """Batches for that many training pictures."""
-        return self.steps or max(150, 10 * -(-pictures // self.batch_size))
+        batches = -(-pictures // self.batch_size)
+        return self.steps or (self.epochs * batches if self.epochs else max(150, 10 * batches))
 
 
 class Setting(NamedTuple):

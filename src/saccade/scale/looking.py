@@ -10,7 +10,7 @@ from typing import Any
 
 from saccade.errors import ConfigError, nearest
 from saccade.families.responder import Question
-from saccade.predict import load
+from saccade.predict import Predictor, load
 from saccade.scale.job import Job, Kept, Part
 from saccade.scale.local_engine import run_here
 from saccade.scale.output import Looked, Receipt, begin, finish, held
@@ -81,14 +81,7 @@ def look(
     started = time.monotonic()
     asked = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
     predictor = load(model, device if engine == "local" else "cpu")
-    if predictor.facts.preprocessing is None:
-        raise ConfigError(f"--engine: '{predictor.name}' reads no pictures; leave --engine out")
-    predictor.question(ask)
-    predictor.responder.options(dict(options))
-    chosen = {name: value for name, value in options.items() if value is not None}
-    name = model if not os.path.isdir(model) else os.path.abspath(model)
-    question = None if ask is None else str(ask)
-    job = Job(name, digest_of(model), question, chosen, maps, side).checked()
+    job = job_of(predictor, model, ask, maps, side, options)
     parts = parts_of(asked, part, column)
     folder = Folder(os.fspath(out))
     with held(folder):
@@ -100,6 +93,19 @@ def look(
             running = _on_ray(job, todo, folder, batch=batch, device=device, address=address, actors=actors)
         receipts = _gathered(running, len(parts) - len(todo), len(parts), progress)
         return finish(folder, job, parts, receipts, time.monotonic() - started)
+
+
+def job_of(
+    predictor: Predictor, model: str, ask: Question | None, maps: Kept, side: int, options: dict[str, Any]
+) -> Job:
+    """What is asked, once it is known that the model can answer it."""
+    if predictor.facts.preprocessing is None:
+        raise ConfigError(f"--engine: '{predictor.name}' reads no pictures; leave --engine out")
+    predictor.question(ask)
+    predictor.responder.options(dict(options))
+    chosen = {name: value for name, value in options.items() if value is not None}
+    name = model if not os.path.isdir(model) else os.path.abspath(model)
+    return Job(name, digest_of(model), None if ask is None else str(ask), chosen, maps, side).checked()
 
 
 def _on_ray(job: Job, parts: Sequence[Part], folder: Folder, **options: Any) -> Generator[Receipt, None, None]:

@@ -80,7 +80,7 @@ def on_actors(
     """
     ray = ray_module()
     with _cluster(ray, address):
-        share, many, on = _resources(ray, device, actors)
+        share, many, on = resources(ray, device, actors)
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = False
         context.print_on_execution_start = False
@@ -185,7 +185,7 @@ def _no_cluster(address: str | None, reason: str) -> ConfigError:
     )
 
 
-def _resources(ray: Any, device: str, actors: int | None) -> tuple[dict[str, float], int, str]:
+def resources(ray: Any, device: str, actors: int | None) -> tuple[dict[str, float], int, str]:
     """What an actor gets, how many there are, and their device."""
     held = ray.cluster_resources()
     gpus, cpus = int(held.get("GPU", 0)), int(held.get("CPU", 0))

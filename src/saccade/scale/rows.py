@@ -39,24 +39,28 @@ class RowMaker:
         self._predictor, self._job, self._reader, self._batch = predictor, job, reader, batch
 
     def rows(self, part: Part) -> Iterator[Row]:
-        """A row for each picture of the part, in order; one that cannot be read has an error and no answer.
+        """A row for each picture of the part, in order; one that cannot be read has an error and no answer."""
+        return self.rows_of(entries_of(part), part.number)
+
+    def rows_of(self, entries: Iterator[Entry], part: int) -> Iterator[Row]:
+        """The same of any entries.
 
         Batches are cut at the same places whoever calls: after ``batch`` pictures that could be read, or when they hold
         too many pixels.
         """
         held: list[tuple[Entry, Picture | DataError]] = []
         count, pixels, number = 0, 0, 0
-        for entry, found in self._reader.read(entries_of(part), self._batch + 8):
+        for entry, found in self._reader.read(entries, self._batch + 8):
             held.append((entry, found))
             if isinstance(found, Picture):
                 count, pixels = count + 1, pixels + found.size[0] * found.size[1]
             if count == self._batch or pixels >= PIXEL_LIMIT or len(held) >= 4 * self._batch:
                 for row in self._made(held):
-                    yield {"part": part.number, "row": number, **row}
+                    yield {"part": part, "row": number, **row}
                     number += 1
                 held, count, pixels = [], 0, 0
         for row in self._made(held):
-            yield {"part": part.number, "row": number, **row}
+            yield {"part": part, "row": number, **row}
             number += 1
 
     def _made(self, held: list[tuple[Entry, Picture | DataError]]) -> list[Row]:

@@ -42,13 +42,7 @@ class Worker:
         predictor: Predictor | None = None,
     ) -> None:
         self._job, self._folder, self._counts_tries, self._batch = job, Folder(out), counts_tries, batch
-        if predictor is None:
-            predictor = load(job.model, device)
-            if (found := digest_of(job.model)) != job.digest:
-                raise CheckpointError(
-                    f"{job.model}: another model here than where the job was begun ({found[:8]}, not {job.digest[:8]}; "
-                    f"saccade {saccade.__version__}); all machines need the same"
-                )
+        predictor = loaded(job, device) if predictor is None else predictor
         self._reader = PictureReader(decoders)
         self._rows = RowMaker(predictor, job, self._reader, batch)
 
@@ -82,6 +76,17 @@ class Worker:
 
     def __exit__(self, *told: Any) -> None:
         self.close()
+
+
+def loaded(job: Job, device: str) -> Predictor:
+    """The model of a job, once it is known to be the one that the job was begun with."""
+    predictor = load(job.model, device)
+    if (found := digest_of(job.model)) != job.digest:
+        raise CheckpointError(
+            f"{job.model}: another model here than where the job was begun ({found[:8]}, not {job.digest[:8]}; saccade "
+            f"{saccade.__version__}); all machines need the same"
+        )
+    return predictor
 
 
 def digest_of(model: str) -> str:

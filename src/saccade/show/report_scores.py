@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from saccade.show.answer_sections import classes_section, confusion_section, rests_on_section
 from saccade.show.report import Section, Table
-from saccade.show.score_tables import QUESTIONS, Scores, flat, intervention_tables, interventions, score_tables
+from saccade.show.score_tables import (
+    QUESTIONS,
+    Scores,
+    flat,
+    intervention_tables,
+    interventions,
+    score_tables,
+    under_intervention,
+)
 
 TITLE = "Is it right, and is its attention faithful?"
 
@@ -86,11 +94,17 @@ def intervention_sections(result: Scores) -> list[Section]:
         held = interventions(result)[group]
         asked = QUESTIONS.get(group, "")
         words = _words(set(held.get("scores", {})), set(held.get("baselines", {})))
-        text = (
-            f"{asked[:1].upper()}{asked[1:]}\n\nScenes are rendered again with one thing changed, and the model is "
-            f"asked again; {result['interventions'].get('n', 0):,} questions."
+        what = under_intervention(result)
+        done = (
+            "Scenes are rendered again with one thing changed"
+            if "scene" in interventions(result)
+            else "Weights, windows or glimpses are exchanged for others, and the rest of the model runs on them"
         )
-        sections.append(Section(f"Maps of re-rendered scenes: about the {group}", text, [*tables, *words]))
+        text = (
+            f"{asked[:1].upper()}{asked[1:]}\n\n{done}, and the model is asked again; "
+            f"{result['interventions'].get('n', 0):,} questions."
+        )
+        sections.append(Section(f"{what[:1].upper()}{what[1:]}: about the {group}", text, [*tables, *words]))
     return sections
 
 

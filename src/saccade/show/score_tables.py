@@ -59,6 +59,11 @@ def interventions(result: Scores) -> dict[str, Scores]:
     return {name: held for name, held in result.get("interventions", {}).items() if isinstance(held, Mapping)}
 
 
+def under_intervention(result: Scores) -> str:
+    """What was done: scenes rendered again, or attention edited alone where no map was scored on such scenes."""
+    return "maps of re-rendered scenes" if "scene" in interventions(result) else "edited attention"
+
+
 def intervention_tables(result: Scores, *, columns: int | None = None) -> dict[str, list[Table]]:
     """The scores of maps under intervention by group: two groups, which answer two questions, never in one table.
 
@@ -68,7 +73,7 @@ def intervention_tables(result: Scores, *, columns: int | None = None) -> dict[s
     found: dict[str, list[Table]] = {}
     for group, held in interventions(result).items():
         title, asked = f"about the {group}", QUESTIONS.get(group, "")
-        tables = [_one_by_one(f"maps of re-rendered scenes, {title}", held["scores"], held, asked)]
+        tables = [_one_by_one(f"{under_intervention(result)}, {title}", held["scores"], held, asked)]
         rivals = {"model": held["scores"], **held.get("baselines", {})}
         compared = [name for name in held["scores"] if not name.startswith("map_hold_")]
         for what, scores in (

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor
 
 from saccade.errors import DataError
+from saccade.geometry import Size
 from saccade.models.base import Given, PictureModel, QueryModel, Raw
 from saccade.tasks.changed_pictures import encode_changed, window_of
+from saccade.tasks.side_by_side import side_by_side
 from saccade.trace import AttentionTrace
 
 BATCH = 250
@@ -36,13 +39,25 @@ def answers_of(trace: AttentionTrace) -> Tensor:
     return trace.answer
 
 
-def in_parts(model: QueryModel | PictureModel, images: Tensor, *more: Tensor) -> Raw:
+def in_parts(model: QueryModel | PictureModel, images: Tensor, *more: Tensor, threads: int = 1) -> Raw:
     """What ``forward_raw`` gives for all pictures (and queries), computed a few at a time.
 
     Scalars are left out, and so are features, attended or not: no score reads them, and they are most of the bytes.
+
+    Args:
+        model: in eval mode.
+        images: (B,3,H,W).
+        more: what else ``forward_raw`` takes, (B,…) each.
+        threads: in how many threads parts are computed side by side; in more than one, for inference alone.
     """
-    inputs = zip(*(torch.split(tensor, at_once(images)) for tensor in (images, *more)))
-    return joined(model.forward_raw(_laid_out(part), *rest) for part, *rest in inputs)
+    together = at_once(images, model.network_size)
+    inputs = zip(*(torch.split(tensor, together) for tensor in (images, *more)))
+
+    def forward(given: tuple[Tensor, ...]) -> Raw:
+        with nullcontext() if threads == 1 else torch.inference_mode():
+            return model.forward_raw(_laid_out(given[0]), *given[1:])
+
+    return joined(side_by_side(forward, inputs, threads))
 
 
 def encoded(encode: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
@@ -130,9 +145,10 @@ def distinct(numbers: Tensor) -> tuple[Tensor, Tensor]:
     return first, which
 
 
-def at_once(images: Tensor) -> int:
-    """How many of the pictures (B,3,H,W) go through a model together."""
-    pixels = images.shape[-2] * images.shape[-1]
+def at_once(images: Tensor, size: Size | None = None) -> int:
+    """How many of the pictures (B,3,H,W) go through a model together; ``size``: as large as its networks see them."""
+    height, width = images.shape[-2:] if size is None else size
+    pixels = height * width
     return max(1, AT_ONCE.get(images.device.type, _AT_ONCE_ELSEWHERE) * _PIXELS // pixels)
 
 

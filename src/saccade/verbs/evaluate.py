@@ -69,6 +69,7 @@ def evaluate(
         version of the rules for baselines and intervals, see :mod:`saccade.metrics.summary`. Of answers that are right
         or wrong there is a ``verdict`` in one line, ``against`` what it is, and, where boxes or masks are known, what
         the answers rest on (``rests_on``); of labels ``confusion``, ``per_class`` and the worst ``mistakes``.
+        ``caution`` says it where the model may have learned from what it is scored on.
         ``interventions`` has the scores of maps of scenes that were rendered again, see
         :mod:`saccade.metrics.maps.twins`.
     """
@@ -97,6 +98,7 @@ def evaluate(
         "seed": seed,
         **scored,
         **({"maps_supervised": str(how)} if (how := facts.training.get("maps_supervised")) else {}),
+        **({"caution": f"this model learned from {learned}"} if (learned := facts.training.get("trained_on")) else {}),
         "seconds": round(time.monotonic() - started, 2),
     }
 

@@ -164,7 +164,8 @@ def probe_pictures(
             "minutes": round((time.monotonic() - began) / 60, 2),
             "pictures": len(pictures.paths),
             "verdict": probed.verdict,
-            "trained_on": "all pictures; the verdict is from splits of them",
+            "trained_on": "all pictures of its probe: a score on those tells what it has learned; the score to expect "
+            f"on others is in its {RESULTS}",
             **({"maps_supervised": f"by evidence, with weight {plan.evidence_weight:g}"} if is_taught else {}),
         },
     )
@@ -283,7 +284,9 @@ def _only_asked(table: LabelTable, ask: Sequence[str]) -> LabelTable:
             raise ConfigError(f"ask: nothing asks '{word}': {nearest(word, sorted(known.values()))}")
     wanted = {known[word.strip().casefold()] for word in ask}
     kept = tuple(row for row in rows if row.query in wanted)
-    return replace(table, rows=kept, as_found=kept)
+    others = tuple(f", {word}" for word in {*known.values()} - wanted)  # how an entry that is left out ends
+    skipped = tuple(entry for entry in table.skipped if not entry.endswith(others))
+    return replace(table, rows=kept, as_found=kept, skipped=skipped)
 
 
 def _has_weights(backbone: str) -> bool:

@@ -37,9 +37,7 @@ def recognised(reference: str, names: Collection[str]) -> str:
         "coco" if path.suffix.lower() == ".json" and is_coco(path) else None
     )
     if reader is None:
-        raise DataError(
-            f"'{reference}' is not a kind of file that is known by itself: {_READABLE}; or name READER:PATH"
-        )
+        raise DataError(f"'{path}' is not a kind of file that is known by itself: {_READABLE}; or name READER:PATH")
     return f"{reader}:{path}"
 
 

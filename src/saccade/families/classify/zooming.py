@@ -17,6 +17,7 @@ from saccade.metrics.maps.crops import mask_boxes
 from saccade.models.base import PictureModel, Raw
 from saccade.models.racnn import CROPS, SCALES, RacnnModel, region_round
 from saccade.tasks.forward_passes import at_once, in_parts, joined
+from saccade.tasks.side_by_side import thread_count
 
 
 def check_zoom_loss(model: Any, loss: Any) -> None:
@@ -84,7 +85,7 @@ def crops_round(model: RacnnModel, evidence: Tensor | None) -> dict[str, Tensor]
 def seen(model: PictureModel, images: Tensor, evidence: Tensor | None = None) -> Raw:
     """What ``forward_raw`` gives for all pictures, a few at a time; with crops round the evidence where they belong."""
     if not needs_evidence(model):
-        return in_parts(model, images)
+        return in_parts(model, images, threads=thread_count(images.device))
     crops = crops_round(model, evidence)
     many = at_once(images)
     starts = range(0, len(images), many)

@@ -6,15 +6,15 @@ from saccade.families.contract import PaperItem
 
 _WELLECK = "Welleck et al. 2017"
 _TABLE = "saccade reproduce hsal-table1"
-_OTHER_SIZES = (
-    f"{_TABLE}: the rows so far learned from fresh scenes without end, on another backbone; for the paper's 60,000 / "
-    "10,000 pictures there is the protocol authors, and no run yet"
+_OTHER_BACKBONE = (
+    f"{_TABLE}: HSAL-RL as published agrees on the paper's 60,000 / 10,000 pictures (protocol authors), with a small "
+    "backbone of our own at 100 px instead of an ImageNet ResNet-34 at 224 px; the cross-entropy baseline reads fewer"
 )
 
 COVERAGE = (
     PaperItem(_WELLECK, "Figure 1", "drawing", "the components; docs/papers.md leads from their equations to files"),
-    PaperItem(_WELLECK, "Table 1, MNIST Set", "differs", _OTHER_SIZES),
-    PaperItem(_WELLECK, "Table 1, MNIST Multiset", "differs", _OTHER_SIZES),
+    PaperItem(_WELLECK, "Table 1, MNIST Set", "differs", _OTHER_BACKBONE),
+    PaperItem(_WELLECK, "Table 1, MNIST Multiset", "differs", _OTHER_BACKBONE),
     PaperItem(
         _WELLECK,
         "Table 1, SVHN Multiset",

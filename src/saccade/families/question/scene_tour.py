@@ -163,7 +163,7 @@ def _changes(predictor: Predictor, data: SceneData) -> Picture:
     )
     return Picture(
         sheet,
-        "Causal truth: the same scene rendered again with one thing changed. The answer should follow the digit asked "
+        "The same scene rendered again with one thing changed. The answer should follow the digit asked "
         "for and hold when anything else changes.",
         alt="Five renderings of one scene with the model's attention and answers",
     )

@@ -210,6 +210,7 @@ def _interventions(score: Score) -> list[str]:
     """One table for each group of scores of maps under intervention, with everyone that has them."""
     lines: list[str] = []
     rows_scored = score.interventions.get("n", 0)
+    what = "Maps of re-rendered scenes" if "scene" in score.interventions else "Edited attention"
     for group, held in score.interventions.items():
         if not isinstance(held, Mapping):
             continue
@@ -217,7 +218,7 @@ def _interventions(score: Score) -> list[str]:
         rows = {"this model": held.get("scores", {}), **held.get("baselines", {})}
         lines += [
             "",
-            f"Maps of re-rendered scenes, about the {group} ({score.data} {score.split}, n {rows_scored:,}):",
+            f"{what}, about the {group} ({score.data} {score.split}, n {rows_scored:,}):",
             "",
             f"| who | {' | '.join(names)} |",
             f"|---{'|---' * len(names)}|",

@@ -7,6 +7,7 @@ from typing import cast
 
 from saccade.families.question.reproduction.ablations import ablation_table, penalty_curve, penalty_table
 from saccade.families.question.reproduction.confirm import Confirmation, confirm, confirmation_table
+from saccade.families.question.reproduction.drawings import drawings_table
 from saccade.families.question.reproduction.figures import penalty_figure, recall_figure, scale_figure, scenes_figure
 from saccade.families.question.reproduction.page import hattnet_page
 from saccade.families.question.reproduction.projections import projection_table, study_projections
@@ -41,6 +42,7 @@ def reproduce(request: Request) -> Reproduction:
     looking = [found for name in shown.data if (found := shown.looking(name)).rows]
     beyond = [ablation_table(shown.runs, variants)] if variants else []
     beyond += [penalty_table(points)] if len(points) > 1 else []
+    beyond += [drawn] if (drawn := drawings_table(shown.runs, shown.data)).rows else []
     beyond += [cost] if (cost := cost_table(shown.runs, shown.data, labels=LABELS)).rows else []
     beyond += [reading_table(each, shown.runs, variants) for each in recorded_readings() if each.data in shown.data]
     beyond += _projections([each.model for each in confirmed], count, request)

@@ -1,0 +1,52 @@
+"""What ships, scored on both drawings of a scene: how much an answer depends on how ink becomes colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from saccade.families.question.reproduction.table1 import DATA, LABELS, ROWS
+from saccade.recorded import RecordedRun, measure
+from saccade.verbs.plain_table import PlainTable
+from saccade.verbs.reproduction.cells import mean_text, seeds_text
+
+SCORED_ON = ("blend", "authors")
+"""The drawings of :mod:`saccade.data.scenes.drawing`."""
+CLOSE = 0.003
+"""How far apart the two accuracies of a model may lie: 0.3 points."""
+
+
+def drawings_table(runs: Sequence[RecordedRun], data: Sequence[str] = DATA) -> PlainTable:
+    """Accuracy of every run that learned from both drawings, on each of them, and how far apart they lie."""
+    order = [row.system for row in ROWS]
+    found = sorted(
+        {(data.index(run.on), order.index(run.system)) for run in runs if run.on in data and _learned_both(run)}
+    )
+    rows = []
+    for place, system in found:
+        held = [
+            measure((run for run in runs if _cell(run) == (order[system], data[place], f"both, scored on {drawing}")),
+                    "accuracy")
+            for drawing in SCORED_ON
+        ]  # fmt: skip
+        one, other = held
+        if one is None or other is None:
+            continue
+        apart = other.mean - one.mean
+        mark = "" if abs(apart) <= CLOSE else " *"
+        told = [LABELS[order[system]], data[place].upper(), *map(mean_text, held), f"{100 * apart:+.2f}{mark}"]
+        rows.append([*told, seeds_text(one)])
+    return PlainTable(
+        "models that learned from both drawings: accuracy %",
+        ("system", "data", "on saccade's drawing", "on the authors' drawing", "difference", "seeds × n"),
+        rows,
+        f"The same digits at the same places, drawn twice. *: more than {100 * CLOSE:.1f} points apart. On MDIST the "
+        "authors' sums of distractors wrap around at 256, which makes new colours: those scenes are harder.",
+    )
+
+
+def _learned_both(run: RecordedRun) -> bool:
+    return run.drawing.startswith("both")
+
+
+def _cell(run: RecordedRun) -> tuple[str, str, str]:
+    return run.system, run.on, run.drawing
