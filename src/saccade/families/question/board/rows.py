@@ -96,8 +96,8 @@ def summarised(rows: list[Row]) -> dict[str, Any]:
         if len(both) > 2:
             agreement[score] = kendall_tau(*zip(*both))
     comparisons = {score: found for score in COMPARED if (found := _against_leader(rows, competing, score))}
-    found: dict[str, Any] = without_nan({"rows": told, "kendall_tau": agreement, "comparisons": comparisons})
-    return found
+    whole: dict[str, Any] = without_nan({"rows": told, "kendall_tau": agreement, "comparisons": comparisons})
+    return whole
 
 
 def _against_leader(rows: list[Row], competing: list[int], score: str) -> dict[str, Any]:
