@@ -57,7 +57,8 @@ class SelfAttention(nn.Module):
     def weights(self, tokens: Tensor) -> Tensor:
         """The weights (B,H,N,N) of all rows: large, and computed for those who ask."""
         query, key, _ = self._split(tokens)
-        return (query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5).softmax(-1)
+        scores: Tensor = query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5  # (B,H,N,N)
+        return scores.softmax(-1)
 
     def class_token(self, tokens: Tensor, grid: Size, given: Sequence[Tensor | None] | None = None) -> ReadByHeads:
         """The same for the class token alone, with its weights.
@@ -70,19 +71,24 @@ class SelfAttention(nn.Module):
         query, key, value = self._split(tokens)
         scores = torch.einsum("bhd,bhnd->bhn", query[:, :, 0], key) * query.shape[-1] ** -0.5  # (B,H,N)
         rows = scores.softmax(-1)  # Eq. (1): (B,H,N)
-        own, weights = rows[..., 0], rows[..., 1:].unflatten(-1, grid)  # (B,H), (B,H,h,w)
+        own, weights = rows[..., 0], _on_grid(rows[..., 1:], grid)  # (B,H), (B,H,h,w)
         chosen = given or [None] * self.heads
         used = tuple(given_or_own(each, weights[:, head]) for head, each in enumerate(chosen))  # (B,h,w) each
-        values = value[:, :, 1:].transpose(-2, -1).unflatten(-1, grid)  # (B,H,d,h,w)
+        values = _on_grid(value[:, :, 1:].transpose(-2, -1), grid)  # (B,H,d,h,w)
         read = [torch.einsum("byx,bdyx->bd", each, values[:, head]) for head, each in enumerate(used)]
         context = torch.stack(read, 1)  # (B,H,d)
         output = self.mix((context + own.unsqueeze(-1) * value[:, :, 0]).flatten(1))  # Eq. (2): (B,D)
-        return ReadByHeads(output, used, scores[..., 1:].unflatten(-1, grid), values, context)
+        return ReadByHeads(output, used, _on_grid(scores[..., 1:], grid), values, context)
 
     def _split(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         split = self.to_all(tokens).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)  # (3,B,H,N,d)
         query, key, value = split.unbind(0)
         return query, key, value
+
+
+def _on_grid(cells: Tensor, grid: Size) -> Tensor:
+    """(…,h·w) as (…,h,w)."""
+    return cells.reshape(*cells.shape[:-1], *grid)
 
 
 def rolled_out(layers: Sequence[Tensor]) -> Tensor:

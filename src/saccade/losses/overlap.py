@@ -39,6 +39,6 @@ def overlap_loss(maps: Tensor, asks: int) -> Tensor:
     if maps.dim() != 3 or len(maps) % asks:
         raise ShapeError("maps", f"(S·{asks},h,w)", maps.shape)
     shares = maps.float().flatten(1)  # (S·k,P)
-    shares = (shares / (shares.sum(1, keepdim=True) + TINY)).unflatten(0, (-1, asks))  # (S,k,P)
+    shares = (shares / (shares.sum(1, keepdim=True) + TINY)).view(-1, asks, shares.shape[1])  # (S,k,P)
     pairs = [torch.minimum(shares[:, one], shares[:, other]).sum(1) for one, other in combinations(range(asks), 2)]
     return torch.stack(pairs).mean()

@@ -120,13 +120,14 @@ class VitModel(PictureQueryModel):
     def rollout(self, encoding: Tensor, query: Tensor) -> Tensor:
         """Attention rollout from the class token to the patches: (B,h,w) of encodings (B,C,h,w), queries (B,)."""
         rolled = rolled_out(self._shares(encoding, query))  # (B,N,N)
-        return rolled[:, 0, 1:].unflatten(-1, grid_of(encoding)[1:])
+        return rolled[:, 0, 1:].reshape(grid_of(encoding))
 
     @torch.no_grad()
     def class_rows(self, encoding: Tensor, query: Tensor) -> Tensor:
         """The class token's row of every layer, the mean over heads: (B,L,h,w); the last is the total of the looks."""
         rows = [each[:, 0, 1:] for each in self._shares(encoding, query)]  # (B,N-1) each
-        return torch.stack(rows, 1).unflatten(-1, grid_of(encoding)[1:])
+        batch, *cells = grid_of(encoding)
+        return torch.stack(rows, 1).reshape(batch, len(rows), *cells)
 
     def _shares(self, encoding: Tensor, query: Tensor) -> list[Tensor]:
         """The weights (B,N,N) of every layer, the mean over its heads."""

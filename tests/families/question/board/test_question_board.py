@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import saccade.families.question.reproduction.board as verb
 from saccade.data.scenes.palette import COLOURS, rgb
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.board.measuring import Board, Entrant
@@ -32,6 +33,7 @@ from saccade.models.picture_query import PictureQueryConfig
 from saccade.models.soft import SoftConfig, SoftModel
 from saccade.models.vit import VitConfig, VitModel
 from saccade.trace import Look
+from saccade.verbs.reproduction.request import Request
 
 N = 30
 PALETTE = rgb(torch.arange(len(COLOURS)), torch.zeros(len(COLOURS), dtype=torch.int64)).float() / 255  # (5,3)
@@ -237,3 +239,42 @@ def test_tables_keep_the_two_questions_apart(corner: BoardRecord) -> None:
     told = {row[2]: row[3] for row in planted.rows}
     assert (told["the digit asked for"], told["the planted cause"]) == ("0.0", "100.0")
     assert [table.title.split(",")[0] for table in board_tables([plain, corner])][-1].startswith("planted causes")
+
+
+def test_the_verb_prints_the_records(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, corner: BoardRecord) -> None:
+    """What is measured here is another test's: it stands in for a board of one model."""
+    plain = dataclasses.replace(corner, planted="none")
+    asked = []
+
+    def measure(name: str, **settings: object) -> BoardRecord:
+        asked.append((name, settings["count"], settings["methods"], settings["untaught"]))
+        return plain
+
+    monkeypatch.setattr(verb, "recorded_boards", lambda: [plain, corner])
+    monkeypatch.setattr(verb, "measure_board", measure)
+    found = verb.reproduce(Request("causal-benchmark", data=["mref"], quick=True, folder=tmp_path))
+    assert [table.title.partition(",")[0] for table in found.tables] == [
+        "about the scene",
+        "about the model",
+        "right and wrong answers apart",
+        "planted causes: models of which it is known what they use",
+        "checked on this machine",
+    ]
+    assert asked == [("mref", verb.QUICK, (OWN,), False)]
+    assert found.confirmed[0]["here"] == found.confirmed[0]["recorded"]
+    assert "the planted cause" in (tmp_path / "report.html").read_text()
+    with pytest.raises(ConfigError, match="trains nothing"):
+        verb.reproduce(Request("causal-benchmark", train=True))
+    with pytest.raises(ConfigError, match="data 'mrf'"):
+        verb.reproduce(Request("causal-benchmark", data=["mrf"]))
+
+
+def test_every_record_holds_what_the_tables_say() -> None:
+    """On recorded planted causes the digit asked for loses, and the planted cause wins over it."""
+    boards = {board.planted: board for board in recorded_boards() if board.planted != "none"}
+    for planted in ("corner", "largest"):
+        target, cause = (
+            scores(boards[planted], "no model", f"the {who}") for who in ("digit asked for", "planted cause")
+        )
+        assert target["cause_top"] < 0.2 < 0.9 < cause["cause_top"]
+        assert cause["misplaced"] < 0.05 < 0.7 < target["misplaced"]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from saccade.metrics.columns import Columns, Values
 from saccade.metrics.intervals import mean_defined
-from saccade.metrics.ranks import holm, kendall_tau, paired
+from saccade.metrics.ranks import Paired, holm, kendall_tau, paired
 from saccade.metrics.summary import without_nan
 
 SCENE = ("map_follow", "map_turn", "map_specific", "map_hold")
@@ -96,7 +96,8 @@ def summarised(rows: list[Row]) -> dict[str, Any]:
         if len(both) > 2:
             agreement[score] = kendall_tau(*zip(*both))
     comparisons = {score: found for score in COMPARED if (found := _against_leader(rows, competing, score))}
-    return without_nan({"rows": told, "kendall_tau": agreement, "comparisons": comparisons})
+    whole: dict[str, Any] = without_nan({"rows": told, "kendall_tau": agreement, "comparisons": comparisons})
+    return whole
 
 
 def _against_leader(rows: list[Row], competing: list[int], score: str) -> dict[str, Any]:
@@ -119,7 +120,7 @@ def _against_leader(rows: list[Row], competing: list[int], score: str) -> dict[s
     }
 
 
-def _paired(one: Row, other: Row, score: str) -> Any:
+def _paired(one: Row, other: Row, score: str) -> Paired:
     """The leader minus another row, on the questions that both have."""
     mine, theirs = one.columns["question"], other.columns["question"]
     known = torch.full((int(max(mine.max(), theirs.max())) + 1,), torch.nan, dtype=torch.float64)

@@ -80,5 +80,5 @@ def _random(model: QueryModel) -> QueryModel:
     device = next(model.parameters()).device
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        fresh = type(model)(model.config)  # type: ignore[call-arg]
+        fresh: QueryModel = type(model)(model.config)
     return fresh.to(device).eval()
