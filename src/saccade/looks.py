@@ -215,7 +215,7 @@ class Look(ShortRepr):
         if bool((numbers < 0).any() or (numbers >= many).any()):
             raise DataError(f"look '{self.name}' has cells 0 … {many - 1}; found {numbers.tolist()}")
         hot = torch.nn.functional.one_hot(numbers.expand(self.batch_size), many).to(self.weights)  # (B,N)
-        hot = hot.unflatten(1, self.weights.shape[-2:]) if self.is_spatial else hot  # (B,H,W) or (B,S)
+        hot = hot.view(-1, *self.weights.shape[-2:]) if self.is_spatial else hot  # (B,H,W) or (B,S)
         if step is not None:
             return self._with_step(step, hot)
         return self._edited((hot.unsqueeze(1) if self.has_steps else hot).expand_as(self.weights).contiguous())

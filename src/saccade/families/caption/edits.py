@@ -56,12 +56,14 @@ def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditSc
         batch: scenes with their true sentences; those without a digit do not count.
     """
     scores = EditScores()
-    if batch.layout is None or batch.names is None or model.config.attention_kind == "none":
+    layout = batch.layout
+    if layout is None or batch.names is None or model.config.attention_kind == "none":
         return scores
     kept = batch.has_mask.any(1)  # (B,)
     if not bool(kept.any()):
         return scores
-    batch, features = batch[kept.nonzero().squeeze(1)], features[kept]
+    chosen = kept.nonzero().squeeze(1)
+    batch, features, layout = batch[chosen], features[chosen], layout[chosen]
     rows = torch.arange(len(batch), device=batch.words.device)
     place = _drawn_words(batch)  # (B,)
     slot = batch.names[rows, place]  # type: ignore[index]  # (B,): the digit that the word is about
@@ -73,7 +75,7 @@ def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditSc
     weights = torch.as_tensor(one.weights)
     frame, grid = trace.frame_on(look, size).to(weights.device), (weights.shape[-2], weights.shape[-1])
     frame = frame[0] if frame.dim() == 3 else frame
-    masks = batch.layout.masks()[rows, slot]  # type: ignore[union-attr]  # (B,H,W)
+    masks = layout.masks()[rows, slot]  # (B,H,W)
     target = cells_on(masks, frame, grid)  # (B,h,w)
     count = target.sum(dim=(-2, -1))  # (B,)
     chance = torch.rand(weights.shape, generator=torch.Generator().manual_seed(0)).to(weights.device)  # (B,h,w)
@@ -112,10 +114,10 @@ def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditSc
                 rest[way][name] = _told(((words != before) & later).any(1), possible & later.any(1))
             changed = (_free(model, features, given, place) != free).any(1)  # (B,)
             rest["whole sentence, free"][name] = _told(changed, possible)
-    present = batch.layout.present  # type: ignore[union-attr]
+    present = layout.present
     alone = torch.zeros_like(present).scatter(1, slot[:, None], True)
     for name, there in ((REMOVED, present & ~alone), (ALONE, alone)):
-        images = as_float(render(replace(batch.layout, present=there)))  # type: ignore[type-var]
+        images = as_float(render(replace(layout, present=there)))
         words = model.tell(encoded(model.encode, images), batch.words)["logits"].argmax(-1)  # (B,T)
         answers[name] = torch.where(possible, words[rows, place], -1)
     truth = batch.words[rows, place]  # (B,)
@@ -142,7 +144,7 @@ def _at(look: Look, place: Tensor) -> Look:
 def _recomputed(model: SatModel, features: Tensor, words: Tensor, given: Tensor, place: Tensor) -> Tensor:
     """The likeliest words (B,T) when the maps up to the edited word are given, and later ones computed again."""
     found = words.new_zeros(words.shape)
-    for at in place.unique().tolist():
+    for at in sorted(set(place.tolist())):
         rows = (place == at).nonzero().squeeze(1)
         told = model.tell(features[rows], words[rows], attention={WORD: given[rows, : at + 1]})
         found[rows] = told["logits"].argmax(-1)
@@ -152,7 +154,7 @@ def _recomputed(model: SatModel, features: Tensor, words: Tensor, given: Tensor,
 def _free(model: SatModel, features: Tensor, given: Tensor, place: Tensor) -> Tensor:
     """The greedy captions (B,T) whose first maps, up to the edited word, are given."""
     found: list[tuple[Tensor, Tensor]] = []
-    for at in place.unique().tolist():
+    for at in sorted(set(place.tolist())):
         rows = (place == at).nonzero().squeeze(1)
         steps = min(at + 1, model.config.longest)
         said = model.caption(features[rows], method="greedy", attention={WORD: given[rows, :steps]}).words[:, 0]

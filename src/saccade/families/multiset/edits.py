@@ -94,7 +94,7 @@ def glimpse_edits(model: HsalModel, raw: Raw, trace: AttentionTrace, batch: Mult
         if GLIMPSE in looks:
             aimed[number, step] = _one_hot(cells, grid).to(glimpses)
         found = said.new_full((len(rows), said.shape[1]), model.stop)
-        for at in step.unique().tolist():
+        for at in sorted(set(step.tolist())):
             some = (step == at).nonzero().squeeze(1)
             last = said.shape[1] if frozen else at + 1
             given = {COVERT: masks[some, :last], GLIMPSE: aimed[some, :last].flatten(1, 2)}
@@ -152,7 +152,7 @@ def _cells(rank: Tensor, allowed: Tensor, many: int) -> Tensor:
 
 def _one_hot(cells: Tensor, grid: Size) -> Tensor:
     """Maps (…,h,w) with all weight on the cells (…)."""
-    return torch.nn.functional.one_hot(cells, grid[0] * grid[1]).unflatten(-1, grid)
+    return torch.nn.functional.one_hot(cells, grid[0] * grid[1]).view(*cells.shape, *grid)
 
 
 def _on_cpu(values: dict[str, Tensor]) -> dict[str, Tensor]:
