@@ -180,8 +180,9 @@ class AskedProbeModel(HeadOnBackbone, QueryModel):
     @classmethod
     def tiny(cls) -> Any:
         """A size for tests."""
-        sizes = {"hidden": 8, "query_count": 2}
-        return AskedProbeConfig(answers=COLOURS, queries=QUADRANTS, backbone="compact", through="layer2", **sizes)
+        return AskedProbeConfig(
+            answers=COLOURS, queries=QUADRANTS, backbone="compact", through="layer2", hidden=8, query_count=2
+        )
 
     @classmethod
     def example_batch(cls, count: int, seed: int) -> tuple[dict[str, Tensor], Tensor]:
@@ -191,6 +192,9 @@ class AskedProbeModel(HeadOnBackbone, QueryModel):
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """What the head says of the features, asked ``query`` (B,)."""
         return self.read(encoding, query, attention)
+
+
+AnyProbe = ProbeModel | AskedProbeModel
 
 
 def standardised(features: Tensor, centre: Tensor, spread: Tensor) -> Tensor:

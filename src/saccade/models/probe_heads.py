@@ -167,7 +167,7 @@ class LinearHead(ProbeHead):
         found = classified(weights, pooled.expand(len(weights["classify.weight"]), -1, -1))  # (M,B,AK)
         if asked is None:
             return found[..., : found.shape[-1] // self.asked]
-        return found.unflatten(2, (self.asked, -1))[:, asked.picture, asked.query]
+        return found.reshape(*found.shape[:2], self.asked, -1)[:, asked.picture, asked.query]
 
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """The mean and the logits."""
@@ -307,21 +307,22 @@ class QueriesHead(ProbeHead):
         """The mean of the maps of all queries, as the total is: (M,R,H,W)."""
         scores = self._scores(weights, features, asked)  # (M,Q,R,N)
         laid = maps_of(scores.flatten(0, 1), features)  # (MQ,R,H,W)
-        return laid.unflatten(0, scores.shape[:2]).mean(1)
+        return laid.reshape(*scores.shape[:2], *laid.shape[1:]).mean(1)
 
     def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None = None) -> Tensor:
         """(M,R,K)."""
         scores = self._scores(weights, features, asked)  # (M,Q,R,N)
         pooled = pool(scores.flatten(0, 1), features, asked)  # (MQ,R,C)
-        pooled = pooled.unflatten(0, scores.shape[:2]).transpose(1, 2)  # (M,R,Q,C)
+        pooled = pooled.reshape(*scores.shape[:2], *pooled.shape[1:]).transpose(1, 2)  # (M,R,Q,C)
         return classified(weights, pooled.flatten(2)) + self._stacked_prior(weights, asked)
 
     def _scores(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None) -> Tensor:
         """(M,Q,R,N)."""
-        vectors = weights["ask.weight"].flatten(2).unflatten(1, (self.asked, -1))  # (M,A,Q,C)
-        members, queries = vectors.shape[0], vectors.shape[2]
+        members, queries = len(weights["ask.weight"]), len(self.look_names)
+        vectors = weights["ask.weight"].reshape(members, self.asked, queries, -1)  # (M,A,Q,C)
         every = products(features, vectors.transpose(1, 2).flatten(0, 1)) * self.scale  # (B,N,MQ,A)
-        return for_each(every, asked).unflatten(0, (members, queries))
+        found = for_each(every, asked)  # (MQ,R,N)
+        return found.reshape(members, queries, *found.shape[1:])
 
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """Weights and the context of each query, and the logits."""

@@ -27,7 +27,7 @@ from saccade.metrics.maps.points import Clicks
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.summary import without_nan
 from saccade.metrics.verdict import against_chance, beside_blind_maps, joined
-from saccade.models.probe import HeadOnBackbone
+from saccade.models.probe import AnyProbe
 from saccade.models.probe_heads import LINEAR
 from saccade.probing.blind_maps import UsualPlaces, blind_maps
 from saccade.probing.features import Features
@@ -42,7 +42,7 @@ MOST_MAPS = 1000
 """Pictures whose maps are scored."""
 _AT_ONCE = 100  # pictures that are changed, or whose maps are scored, together
 
-HeadModel = Callable[[int], HeadOnBackbone]
+HeadModel = Callable[[int], AnyProbe]
 """Number of a split → a model with the head of that split."""
 
 
@@ -115,7 +115,7 @@ def _rests_on(probed: Probed, model_of: HeadModel, tell: Tell) -> RestsOn:
     return rests
 
 
-def _right(model: HeadOnBackbone, label: Tensor, query: Tensor | None, images: Tensor, rows: Tensor) -> Tensor:
+def _right(model: AnyProbe, label: Tensor, query: Tensor | None, images: Tensor, rows: Tensor) -> Tensor:
     """Whether the examples ``rows`` (n,) of a part are answered right when their pictures are ``images``: (n,)."""
     asked = () if query is None else (query[rows],)
     found: Tensor = in_parts(model, images, *asked)["logits"].argmax(-1) == label[rows]

@@ -82,8 +82,8 @@ def some_of(split: Split, share: float, labels: Tensor, questions: Questions | N
     """
     if questions is not None:
         pictures = pictures_of(split.train, questions).tolist()
-        order = sorted(pictures, key=lambda number: hashed_share(f"share {number}"))
-        some = torch.tensor(order[: max(1, round(share * len(order)))])
+        ranked = sorted(pictures, key=lambda number: hashed_share(f"share {number}"))
+        some = torch.tensor(ranked[: max(1, round(share * len(ranked)))])
         return split.train[torch.isin(questions.picture[split.train], some)]
     order = torch.tensor(sorted(split.train.tolist(), key=lambda number: hashed_share(f"share {number}")))
     kept: list[Tensor] = []

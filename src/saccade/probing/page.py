@@ -10,7 +10,7 @@ from torch import Tensor
 from saccade.data.pictures.reading import read_picture
 from saccade.data.tables.wording import counted
 from saccade.metrics.verdict import BLIND
-from saccade.models.probe import HeadOnBackbone
+from saccade.models.probe import AnyProbe
 from saccade.probing.features import Features
 from saccade.probing.probe import Probed
 from saccade.probing.questions import picture_of
@@ -26,7 +26,7 @@ _COPIES = 20
 _QUESTIONS = 200
 
 Row = Sequence[Cell | Value]
-HeadModel = Callable[[int], HeadOnBackbone]
+HeadModel = Callable[[int], AnyProbe]
 """Number of a split → a model with the head of that split."""
 
 
@@ -154,7 +154,7 @@ def _mistakes(probed: Probed, features: Features, model_of: HeadModel) -> Sectio
     return mistakes_section(pictures, "test pictures")
 
 
-def _map(probed: Probed, features: Features, model: HeadOnBackbone, example: int, size: tuple[int, int]) -> Tensor:
+def _map(probed: Probed, features: Features, model: AnyProbe, example: int, size: tuple[int, int]) -> Tensor:
     """Where the head looked, on the picture shown at ``size``: (h,w)."""
     pictures, number = probed.pictures, torch.tensor([example])
     encoded = features.encoded(probed.kept.name, picture_of(number, pictures.questions))  # (1,C,H,W)

@@ -208,10 +208,11 @@ def _frequent(
 ) -> list[int]:
     """The places in ``usable`` whose label and question come in enough groups; the others are said in ``remarks``."""
     kept = [*range(len(usable))]
-    for thing, several, word in (
+    kinds: tuple[tuple[str, str, Callable[[LabelRow], str]], ...] = (
         ("question", "questions", lambda row: row.query),
         ("class", "classes", lambda row: row.label),
-    ):
+    )
+    for thing, several, word in kinds:
         words = sorted({word(rows[usable[at]]) for at in kept})
         number = {each: place for place, each in enumerate(words)}
         own = [number[word(rows[usable[at]])] for at in kept]

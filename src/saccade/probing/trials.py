@@ -174,7 +174,7 @@ class Training:
         view = view_of(name, features)
         self._channels = view.shape[0]
         self._batch: Batch = view.batches(*statistics)
-        asked_about = 1.0 if questions is None else len(labels) / len(questions.picture.unique())
+        asked_about = 1.0 if questions is None else len(labels) / len(torch.unique(questions.picture))
         self._at_once = members_at_once(self._new(), view.shape, answers, plan.batch_size * asked_about)
         self._places = None if name == PYRAMID else places  # those are of one grid
 
@@ -266,7 +266,7 @@ def neighbour_trial(
         said: dict[int, dict[int, Tensor]] = {}
         for part, rows in enumerate((split.val, split.test)):
             said[part] = {count: torch.zeros_like(rows) for count in NEIGHBOURS}
-            for number in query[rows].unique().tolist():
+            for number in torch.unique(query[rows]).tolist():
                 own = (query[rows] == number).nonzero()[:, 0]
                 voters = split.train[query[split.train] == number]
                 voters = voters if len(voters) else split.train
