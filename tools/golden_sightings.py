@@ -7,7 +7,6 @@ again and compares. Only the public surface of saccade is used, so that the comp
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -91,16 +90,6 @@ def shipped() -> list[str]:
     return sorted(json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["zoo"])
 
 
-def what_is_missing(model: str) -> str | None:
-    """What a shipped model needs beside its own weights and is not there; None where it can be loaded."""
-    if model != "crown-cub":
-        return None
-    home = Path(os.environ.get("SACCADE_HOME") or Path.home() / ".cache" / "saccade").expanduser()
-    if any((home / "mobilenetv2-imagenet").glob("*.pth")):
-        return None
-    return f"{model} needs ImageNet weights: run 'saccade data get mobilenetv2-imagenet'"
-
-
 def sightings(model: str) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
     """Everything that is compared of one model: texts with their probabilities, and arrays by name.
 
@@ -166,8 +155,6 @@ def write_sightings() -> None:
     """Store what every shipped model sees."""
     texts, numbers = {}, {}
     for model in shipped():
-        if missing := what_is_missing(model):
-            raise SystemExit(missing)
         texts[model], arrays = sightings(model)
         numbers |= {f"{model}/{name}": values for name, values in arrays.items()}
     lines = [f"{json.dumps(model)}: [\n{_rows(rows)}\n]" for model, rows in texts.items()]

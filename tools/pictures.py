@@ -49,7 +49,7 @@ def birds(photograph: Path) -> Image.Image:
     seen = [predictor.ask(encoded, part) for part in ("crown", "bill", "belly")]
     captions = [f"{each.question}: {each.answer} {each.confidence:.0%}" for each in seen]
     overlays = [each.overlay() for each in seen]
-    shown = [encoded.pictures[0].image.resize(overlays[0].size), *overlays]
+    shown = [seen[0].picture.image.resize(overlays[0].size), *overlays]
     return contact_sheet(shown, ["what colour is its …?", *captions], columns=4, panel=260)
 
 

@@ -95,13 +95,20 @@ def birds() -> str:
     tables = []
     for split, title in (("pictures", "new pictures of known species"), ("species", "unseen species")):
         found = [run for run in recorded_runs(RESULTS) if run.on == "cub" and run.protocol == split]
-        rows = [[run.system, *(_percent(run.value(metric)) for metric in metrics)] for run in found]
+        usual = found[0].evaluation.n if found else 0
+        rows = [
+            [
+                run.system + ("" if run.evaluation.n == usual else f", n = {run.evaluation.n:,}"),
+                *(_percent(run.value(metric)) for metric in metrics),
+            ]
+            for run in found
+        ]
         baselines = found[0].evaluation.baselines if found else {}
         for name in ("training_prior_by_query", "uniform", "box_centre", "part_prior", "grid_oracle"):
             held = baselines.get(name, {})
             label = name.replace("_", " ") + (", one grid" if name in ON_GRIDS else "")
             rows.append([label, *(_percent(held.get(metric)) for metric in metrics)])
-        n = f"{found[0].evaluation.n:,}" if found else "0"
+        n = f"{usual:,}"
         columns = ("", *(metric.replace("_", " ") for metric in metrics))
         note = "One grid: 14×14 cells. The map of hattnet-ctx is a product of three grids: these are no bounds for it."
         tables.append(PlainTable(f"{title}, %, n = {n} questions, one seed", columns, rows, note))
