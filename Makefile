@@ -7,6 +7,7 @@ DEV    := $(VENV)/.installed-dev
 COVER  ?= --cov --cov-report=
 COUNT  ?= 200
 MINUTES ?= 10
+PARTS   ?= many_machines published_models
 
 .PHONY: run test test-extras quick lint bench fuzz kill soak tables chromium install clean
 
@@ -20,8 +21,8 @@ test: $(DEV) lint  ## lint, types, every test (without ImageNet weights some are
 	  $(BIN)/pytest -n 2 --dist loadfile $(COVER)
 	$(if $(COVER),@$(BIN)/coverage report | awk 'NR <= 12 || /^TOTAL/')
 
-test-extras: $(DEV)  ## what needs timm, transformers or ray, in environments of their own; says why where they cannot be had
-	tools/test_extras.sh
+test-extras: $(DEV)  ## what needs timm, transformers or ray, in environments of their own; says why where they cannot be had (PARTS=many_machines for one)
+	tools/test_extras.sh $(PARTS)
 
 quick: $(DEV)  ## the tests that take seconds
 	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"

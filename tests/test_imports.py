@@ -101,7 +101,7 @@ ALLOWED: dict[str, set[str]] = {
     "families/top": CORE | NETWORKS | AROUND | FAMILIES | HELD | {"families/*", "web", "verbs"},
     # the doors
     "cli": CORE | NETWORKS | AROUND | FAMILIES | HELD | {"scale", "web", "verbs"},
-    "__main__": {"cli", "quick_imports"},
+    "__main__": {"cli"},
 }
 NO_ROOM = {"__version__"}  # names of the package itself
 

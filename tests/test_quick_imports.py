@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from saccade.quick_imports import preload_torch, quick_imports
+from saccade.quick_imports import quick_imports
 
 
 @pytest.mark.parametrize("on", [True, False])
@@ -33,29 +33,3 @@ def test_a_command_does_not_look_through_what_it_imported() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["True", "True"]
-
-
-@pytest.mark.parametrize(
-    "words", ["", "--version", "look --help", "train -h", "list", "data make mref", "--debug doctor", "report out"]
-)
-def test_commands_that_need_no_torch_do_not_load_it(words: str) -> None:
-    assert preload_torch(words.split()) is None
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="loaded in advance on Linux alone")
-@pytest.mark.parametrize("words", ["look picture.png --ask 7", "--debug evaluate soft-mref"])
-def test_the_libraries_of_torch_are_loaded_before_it_is_imported(words: str) -> None:
-    code = (
-        "import sys; from saccade.quick_imports import preload_torch\n"
-        f"preload_torch({words.split()!r}).join()\n"
-        "print('torch' in sys.modules, 'libtorch_cpu' in open('/proc/self/maps').read())\n"
-        "import torch; print(float(torch.ones(2).sum()))"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == ["False", "True", "2.0"]
-
-
-def test_what_is_loaded_already_is_not_loaded_again() -> None:
-    code = "import torch; from saccade.quick_imports import preload_torch; print(preload_torch(['look']))"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == ["None"]

@@ -3,6 +3,7 @@
 # .venv-extras, Ray and what starts many processes in .venv-ray. Both see the packages of .venv and have these beside
 # them: a torchvision that does not fit its torch breaks whatever imports it, so it never comes into .venv. No weights are
 # downloaded: every model is tiny and random. Where packages cannot be had, a line says why, and nothing fails.
+# Usage: tools/test_extras.sh [many_machines] [published_models]; both without a name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=.venv/bin/python
@@ -49,5 +50,7 @@ many_machines() {
   OMP_NUM_THREADS=1 .venv-ray/bin/python -m pytest -m extras tests/scale
 }
 
-many_machines
-published_models
+[[ $# -gt 0 ]] || set -- many_machines published_models
+for part in "$@"; do
+  "$part"
+done
