@@ -200,7 +200,7 @@ def test_a_panel_works_on_a_server(browser: Any, model_of_lines: Callable[..., P
         page.part("compare").select_option("other")
         expect(page.page.locator(".lens")).to_have_count(2)
         expect(panel.locator(".group")).to_have_count(1)  # the other one's family has none
-        page.lens().locator("select").select_option("other")
+        page.lens().locator(".lens-head select").select_option("other")
         expect(panel.locator(".group")).to_have_count(0)
         expect(page.page.locator("body")).to_have_attribute("data-closed", "liner")
         assert [url for url in page.asked if "/families/" in url] == [
@@ -289,7 +289,7 @@ def test_the_page_says_that_a_model_reads_no_pictures(
             "It reads no pictures (but: story); ask it with “saccade look”."
         )
         assert not [url for url in page.asked if url.endswith("/api/ask")]
-        page.lens().locator("select").select_option("other")
+        page.lens().locator(".lens-head select").select_option("other")
         page.settle()
         assert page.answers()[0] in ("red", "green", "blue")
 

@@ -116,7 +116,7 @@ def test_no_digit_is_dragged_while_the_brush_is_out(page: Opened) -> None:
 
 
 def test_gates_are_not_scaled_and_later_looks_are_recomputed_or_frozen(page: Opened, tmp_path: Path) -> None:
-    page.lens().locator("select").first.select_option("gates")
+    page.lens().locator(".lens-head select").select_option("gates")
     page.settle()
     own = page.record(tmp_path)
     tool(page, "erase")  # of the total nothing can be erased: the last look is shown

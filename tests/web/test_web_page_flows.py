@@ -203,7 +203,7 @@ def test_compare_models_side_by_side(page: Opened) -> None:
     page.page.keyboard.press("3")
     page.wait_for("blue", 0)
     page.wait_for("blue", 1)
-    page.lens(1).locator("select").select_option(CTX)
+    page.lens(1).locator(".lens-head select").select_option(CTX)
     page.settle()
     expect(page.lens(1).locator(".thumbnail")).to_have_count(5)
 

@@ -31,7 +31,7 @@ def asked(page: Opened) -> list[str]:
 
 def test_the_server_answers_what_the_page_composes(page: Opened) -> None:
     expect(page.part("where")).to_contain_text("server")
-    expect(page.lens().locator("select")).to_have_value("digits")
+    expect(page.lens().locator(".lens-head select")).to_have_value("digits")
     expect(page.part("question-list").locator("[aria-pressed=true]")).to_have_text("2")  # known and in the scene
     before = len(asked(page))
     page.part("question-list").get_by_text("3", exact=True).click()
@@ -69,14 +69,14 @@ def test_a_model_that_does_not_know_the_question_says_so_in_its_own_card(page: O
     expect(page.lens(1).locator(".answer")).to_have_text("It knows no “3”; it can be asked 0, 1, 2, north.")
     expect(page.part("notice")).to_be_hidden()
     assert page.answers() == page.answers()[:1]  # the other one goes on as before
-    page.lens(1).locator("select").select_option("digits")
+    page.lens(1).locator(".lens-head select").select_option("digits")
     expect(page.lens(1).locator(".asked")).to_have_text("3 → ")
 
 
 def test_a_model_that_is_new_to_a_card_does_not_inherit_an_answer(page: Opened) -> None:
     held: list[Any] = []
     page.page.route("**/api/ask", lambda route: held.append(route))
-    page.lens().locator("select").select_option("words")
+    page.lens().locator(".lens-head select").select_option("words")
     expect(page.lens().locator(".answer")).to_have_text("waiting for the model …")
     expect(page.lens()).to_have_attribute("aria-busy", "true")
     for route in held:
@@ -94,7 +94,7 @@ def test_a_page_opens_with_the_model_that_was_named_first(browser: Any, tmp_path
     service = Service([tmp_path / "mine", tmp_path / "soft-other"], "cpu")
     with live_server(service) as served, opened(browser, f"http://127.0.0.1:{served.port}/") as page:
         expect(page.page.locator(".lens")).to_have_count(1)
-        expect(page.lens().locator("select")).to_have_value("mine")
+        expect(page.lens().locator(".lens-head select")).to_have_value("mine")
 
 
 def test_a_model_that_cannot_be_loaded_has_no_answer(browser: Any, tmp_path: Path) -> None:

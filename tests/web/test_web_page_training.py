@@ -141,7 +141,7 @@ def page(browser: Any, address: str) -> Iterator[Opened]:
 
 
 def choose(page: Opened, name: str, number: int = 0) -> None:
-    page.lens(number).locator("select").select_option(name)
+    page.lens(number).locator(".lens-head select").select_option(name)
 
 
 def test_choosing_a_model_brings_its_scene(page: Opened) -> None:
@@ -157,7 +157,7 @@ def test_choosing_a_model_brings_its_scene(page: Opened) -> None:
 def test_a_scene_that_fits_stays(page: Opened) -> None:
     page.part("example").select_option("A set")
     choose(page, "reads")
-    expect(page.lens().locator("select")).to_have_value("reads")
+    expect(page.lens().locator(".lens-head select")).to_have_value("reads")
     expect(page.part("example")).to_have_value("A set")
 
 

@@ -197,7 +197,7 @@ def test_weight_on_empty_slots_has_a_row_where_there_is_any(page: Opened, folder
     row = page.page.locator(".story-editor tfoot tr")
     expect(row.locator("th")).to_have_text("empty slots (2)")
     expect(row.locator(".story-hop")).to_have_text(wanted)
-    page.lens().locator("select").select_option("masked")  # a model that gives them none
+    page.lens().locator(".lens-head select").select_option("masked")  # a model that gives them none
     expect(row).to_have_count(0)
     expect_weights(page, weights_of(folders["masked"], STORY))  # the story stayed
 
@@ -215,13 +215,13 @@ def test_models_are_compared_over_one_story(page: Opened, folders: dict[str, Pat
 def test_pictures_and_stories_take_turns(page: Opened) -> None:
     page.page.get_by_role("button", name="Compose").click()
     expect(page.page.locator(".story-editor")).to_have_count(0)
-    expect(page.lens().locator("select")).to_have_value("seer")
+    expect(page.lens().locator(".lens-head select")).to_have_value("seer")
     expect(page.page.locator(".stage").first).to_be_visible()
     page.page.get_by_role("button", name="Story", exact=True).click()
-    expect(page.lens().locator("select")).to_have_value("teller")
+    expect(page.lens().locator(".lens-head select")).to_have_value("teller")
     expect(page.page.locator(".stage").first).to_be_hidden()
     assert sentences(page) == STORY  # as it was left
-    page.lens().locator("select").select_option("seer")
+    page.lens().locator(".lens-head select").select_option("seer")
     expect(page.page.locator(".story-editor")).to_have_count(0)
     expect(page.page.get_by_role("button", name="Compose")).to_have_attribute("aria-pressed", "true")
 
@@ -265,7 +265,7 @@ def test_the_server_answers_the_editor(browser: Any, folders: dict[str, Path], g
         expect_weights(page, weights_of(folders["teller"], STORY))
         width = page.page.evaluate("document.documentElement.scrollWidth")
         assert width == 390  # nothing sticks out
-        page.lens().locator("select").select_option("gates")
+        page.lens().locator(".lens-head select").select_option("gates")
         expect_weights(page, weights_of(gates, STORY))
         expect(page.page.locator(".story-editor tfoot th")).to_have_text("(end of passes)")  # a slot of its own
         page.page.get_by_role("button", name="Clear").click()

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from saccade.errors import DataError
 from saccade.families.caption.vocabulary import UNKNOWN, Vocabulary
 from saccade.geometry import Size
 from saccade.metrics import blurred
@@ -120,7 +121,7 @@ class _Caption:
     def drops(self, maps: Tensor, fill: Tensor, places: Tensor) -> Tensor:
         """D[u,t] (N,N) between the words at ``places`` (N,), whose maps (N,H,W) say what is replaced by ``fill``."""
         after = []
-        for part in marked(maps).split(AT_ONCE):
+        for part in torch.split(marked(maps), AT_ONCE):
             copies = torch.where(part[:, None], fill, self.image)  # (R,3,H,W)
             said = self.words.expand(len(part), -1)  # (R,T): the same caption, whatever the model would say now
             logits = self.model.forward_features(encoded(self.model.encode, copies), said)["logits"]
@@ -137,7 +138,7 @@ def _add_caption(
     vocabulary: Vocabulary,
 ) -> None:
     """Score the words of one caption, the content words first."""
-    weights = trace.look(WORD).weights[0]  # (T,h,w)
+    weights = _weights(trace)[0]  # (T,h,w)
     maps = trace.image_map(WORD, size)[0]  # (T,H,W)
     for kind in KINDS:
         chosen = [place for place, word in enumerate(one.words.tolist()) if kind_of(word, vocabulary) == kind]
@@ -165,9 +166,17 @@ def _add_caption(
 
 def _noise_maps(trace: AttentionTrace, seed: int, size: Size) -> Tensor:
     """Maps (T,H,W) of noise, on the cells and through the projection of the model's own."""
-    look = trace.look(WORD)
-    drawn = torch.rand(look.weights.shape, generator=torch.Generator().manual_seed(seed))  # (1,T,h,w)
-    return trace.image_map(replace(look, weights=drawn.to(look.weights)), size)[0]
+    weights = _weights(trace)
+    drawn = torch.rand(weights.shape, generator=torch.Generator().manual_seed(seed))  # (1,T,h,w)
+    return trace.image_map(replace(trace.look(WORD), weights=drawn.to(weights)), size)[0]
+
+
+def _weights(trace: AttentionTrace) -> Tensor:
+    """(1,T,h,w): those of the words of one caption."""
+    weights = trace.look(WORD).weights
+    if weights is None:
+        raise DataError(f"look '{WORD}' has no weights: there are no maps of words to score")
+    return weights
 
 
 def kind_of(number: int, vocabulary: Vocabulary) -> str | None:

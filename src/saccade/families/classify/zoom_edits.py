@@ -67,7 +67,8 @@ def zoom_edits(model: RacnnModel, raw: Raw, batch: LabelledBatch, images: Tensor
     again, apart_again = beside(own[first], target, size, seed=1)
     moved, covers = over(own[first], target, size)
     inner, covers_too = over(own[second], target, size, within=moved)
-    shift = baselines.derangement(pictures.to(rows.device)[rows]).to(images.device)  # (n,)
+    pictures = pictures.to(rows.device)[rows]  # (n,)
+    shift = baselines.derangement(pictures).to(images.device)  # (n,)
     always = torch.ones_like(apart)
     edits: dict[str, tuple[dict[str, Tensor], Tensor]] = {
         "zero_target": ({first: away, second: _inside(away, own[second], size)}, apart),
@@ -96,7 +97,7 @@ def zoom_edits(model: RacnnModel, raw: Raw, batch: LabelledBatch, images: Tensor
         }
     without = changed(images, images, evidence)["evidence_blurred"]
     found["all"][REMOVED] = seen(model, without)["logits"].argmax(-1)
-    scores.add(raw["logits"][rows].argmax(-1), label, pictures[rows.to(pictures.device)], found)
+    scores.add(raw["logits"][rows].argmax(-1), label, pictures, found)
     return scores
 
 
