@@ -134,14 +134,14 @@ def write_board(record: BoardRecord, folder: Path) -> Path:
 
 
 def recorded_boards(folder: Path | None = None) -> list[BoardRecord]:
-    """The boards that come with saccade, or those of another folder of results."""
+    """The boards that come with saccade, or those of another folder of results; planted causes after the rest."""
     found = []
     for file in sorted(((folder or results_folder()) / FOLDER).glob("*.json")):
         try:
             found.append(from_dict(BoardRecord, json.loads(file.read_text(encoding="utf-8")), where=str(file)))
         except (OSError, ValueError, ConfigError) as error:
             raise DataError(f"{file}: no board of maps ({error}); measure it again with tools/board.py") from error
-    return found
+    return sorted(found, key=lambda board: (board.name not in DATA, DATA.index(board.data)))
 
 
 def _rounded(value: Any) -> Any:
