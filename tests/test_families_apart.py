@@ -42,6 +42,7 @@ KIND_OF_LOOK = "a kind of look, not the model of that name"
 RECORD_KEY = "the key of records and views under which the question stands"
 PAGE_STATE = "what is asked: a key of the page's state"
 WORD = "the English word, in a sentence"
+DEFAULT_MODEL = "the default of the model; any other name works the same"
 SCHEMA_1 = "what a recipe of schema 1 says"
 ALLOWED: dict[str, dict[str, str]] = {
     "attention/gaussian.py": {"soft": KIND_OF_LOOK},
@@ -50,7 +51,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     "looks.py": {"soft": KIND_OF_LOOK, "hard": KIND_OF_LOOK},
     "tracing/asking.py": {"soft": KIND_OF_LOOK},
     "tracing/gathering.py": {"soft": KIND_OF_LOOK},
-    "cli/look.py": {"soft-mref": "the default of --model; any other name works the same"},
+    "cli/look.py": {"soft-mref": DEFAULT_MODEL},
     "data/fetch.py": {"cifar10": "the list of all downloads by name"},
     "data/tables/recognised.py": {"causal": "the reader of folders that hold causal.json"},
     "engine/recipe_versions.py": {
@@ -67,6 +68,11 @@ ALLOWED: dict[str, dict[str, str]] = {
     "families/__init__.py": {name: "the one dictionary that lists families" for name in FAMILIES},
     "probing/page.py": {"question": WORD},
     "probing/pictures.py": {"question": WORD},
+    "scale/dataset.py": {"soft-mref": DEFAULT_MODEL},
+    "scale/looked.py": {"question": RECORD_KEY, "soft": KIND_OF_LOOK},
+    "scale/looking.py": {"soft-mref": DEFAULT_MODEL},
+    "scale/rows.py": {"question": RECORD_KEY},
+    "scale/schema.py": {"question": RECORD_KEY},
     "show/report_sources.py": {"question": RECORD_KEY},
     "sighting.py": {"question": RECORD_KEY, "caption": "part of a file's name: further sentences of one answer"},
     "web/views.py": {"question": RECORD_KEY},

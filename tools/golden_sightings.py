@@ -152,9 +152,9 @@ def _samples(seen: saccade.Sighting) -> np.ndarray:
 
 
 def write_sightings() -> None:
-    """Store what every shipped model sees."""
-    texts, numbers = {}, {}
-    for model in shipped():
+    """Store anew what every shipped model sees that is stored already; an empty entry in the file adds a model."""
+    stored, texts, numbers = json.loads(TEXTS.read_text(encoding="utf-8")), {}, {}
+    for model in (name for name in shipped() if name in stored):
         texts[model], arrays = sightings(model)
         numbers |= {f"{model}/{name}": values for name, values in arrays.items()}
     lines = [f"{json.dumps(model)}: [\n{_rows(rows)}\n]" for model, rows in texts.items()]

@@ -10,6 +10,7 @@ from saccade.show.score_tables import (
     flat,
     intervention_tables,
     interventions,
+    is_rerendered,
     score_tables,
     under_intervention,
 )
@@ -97,7 +98,7 @@ def intervention_sections(result: Scores) -> list[Section]:
         what = under_intervention(result)
         done = (
             "Scenes are rendered again with one thing changed"
-            if "scene" in interventions(result)
+            if is_rerendered(result)
             else "Weights, windows or glimpses are exchanged for others, and the rest of the model runs on them"
         )
         text = (

@@ -59,9 +59,14 @@ def interventions(result: Scores) -> dict[str, Scores]:
     return {name: held for name, held in result.get("interventions", {}).items() if isinstance(held, Mapping)}
 
 
+def is_rerendered(result: Scores) -> bool:
+    """Whether scenes were rendered again; else attention was edited alone, which gives one group of scores."""
+    return len(interventions(result)) > 1
+
+
 def under_intervention(result: Scores) -> str:
     """What was done: scenes rendered again, or attention edited alone where no map was scored on such scenes."""
-    return "maps of re-rendered scenes" if "scene" in interventions(result) else "edited attention"
+    return "maps of re-rendered scenes" if is_rerendered(result) else "edited attention"
 
 
 def intervention_tables(result: Scores, *, columns: int | None = None) -> dict[str, list[Table]]:

@@ -210,10 +210,9 @@ def _interventions(score: Score) -> list[str]:
     """One table for each group of scores of maps under intervention, with everyone that has them."""
     lines: list[str] = []
     rows_scored = score.interventions.get("n", 0)
-    what = "Maps of re-rendered scenes" if "scene" in score.interventions else "Edited attention"
-    for group, held in score.interventions.items():
-        if not isinstance(held, Mapping):
-            continue
+    groups = {name: held for name, held in score.interventions.items() if isinstance(held, Mapping)}
+    what = "Maps of re-rendered scenes" if len(groups) > 1 else "Edited attention"
+    for group, held in groups.items():
         names = list(_numbers(held.get("scores", {})))
         rows = {"this model": held.get("scores", {}), **held.get("baselines", {})}
         lines += [
