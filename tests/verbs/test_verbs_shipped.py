@@ -73,7 +73,11 @@ def test_weights_config_card_and_recorded_result_are_of_one_model(folder: Path, 
     assert digest == facts.sha256 == facts.training["sha256"]
     assert (folder / "card.md").read_text(encoding="utf-8") == model_card(facts)
     results = [json.loads(file.read_text()) for file in sorted(RESULTS.glob("*.json"))]
-    (result,) = [result for result in results if result["training"]["sha256"] == digest]
+    (result,) = [
+        result
+        for result in results
+        if result["training"]["sha256"] == digest and result["evaluation"].get("drawing", "") == recorded.drawing
+    ]  # one that was scored on both drawings has a record of each
     assert result["recipe"] == facts.recipe
     assert result["data"] == facts.data
     assert result["command"] == facts.training["command"]

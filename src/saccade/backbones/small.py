@@ -29,8 +29,9 @@ class HalvingPool(nn.MaxPool2d):
 
     def forward(self, features: Tensor) -> Tensor:
         """(B,C,H,W) → (B,C,⌊H/2⌋,⌊W/2⌋)."""
-        together = features.is_contiguous(memory_format=torch.channels_last)
-        if not (torch.is_inference_mode_enabled() and together and features.device.type == "cpu"):
+        is_inferring = not torch.compiler.is_compiling() and torch.is_inference_mode_enabled()  # a compiler cannot ask
+        on_cpu = is_inferring and features.device.type == "cpu"
+        if not (on_cpu and features.is_contiguous(memory_format=torch.channels_last)):
             pooled: Tensor = super().forward(features)
             return pooled
         even = features[..., : features.shape[2] // 2 * 2, : features.shape[3] // 2 * 2]  # an odd border is dropped

@@ -155,7 +155,7 @@ class HAttNetModel(PictureQueryModel):
         weights = self.given(attention, self.look_name, grid_of(features))  # (B,h,w)
         raw |= self.answered(features, self.attention.attend(features, asked, weights=weights), asked)
         priced = bool(self.gates) and bool(self.config.gate_penalty or self.config.spread_penalty)
-        if priced and not torch.is_inference_mode_enabled():  # only a loss reads it
+        if priced and (torch.compiler.is_compiling() or not torch.is_inference_mode_enabled()):  # only a loss reads it
             raw["penalty"] = self._price(raw)  # (B,)
         return raw
 

@@ -121,7 +121,7 @@ def test_masks_that_are_nearly_even_are_said_to_show_no_place() -> None:
     (told,) = predictor.look(cat).remarks
     assert re.fullmatch(r"the masks differ by \d\.\d% at most .*: the map does not say where it looked", told)
     steep = torch.linspace(0, 1, 32).expand(1, 32, 32)
-    assert not predictor.look(cat, attention={"stage1": steep}).remarks
+    assert not [told for told in predictor.look(cat, attention={"stage1": steep}).remarks if "masks differ" in told]
 
 
 @pytest.mark.parametrize(

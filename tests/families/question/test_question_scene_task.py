@@ -275,6 +275,8 @@ def test_validation_hand_worked():
     """A model that always gives its first answer the odds e : 1 : 1 : 1 : 1."""
 
     class Constant(nn.Module):
+        network_size = None
+
         def forward_raw(self, images, query):
             return {"logits": torch.tensor([[1.0, 0.0, 0.0, 0.0, 0.0]]).expand(len(query), 5)}
 

@@ -159,6 +159,8 @@ def test_validation_by_hand(table, several):
     """A model that always prefers the first answer; of several labels its ranking is constant, so AP is the share."""
 
     class Constant(nn.Module):
+        network_size = None
+
         def __init__(self, answers):
             super().__init__()
             self.logits = torch.tensor([[1.0] + [0.0] * (answers - 1)])

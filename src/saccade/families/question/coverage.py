@@ -19,7 +19,12 @@ COVERAGE = (
     PaperItem(
         _SEO, "Figure 4", "reproduced", "saccade data make mref (mdist, mbg) --out DIR; MBG with other photographs"
     ),
-    PaperItem(_SEO, "Table 1a, MREF and MDIST", "reproduced", f"{_TABLE}: every accuracy within three points"),
+    PaperItem(
+        _SEO,
+        "Table 1a, MREF and MDIST",
+        "differs",
+        f"{_TABLE}: every accuracy is within three points of the published one but that of SOFT on MDIST, 3.2 above it",
+    ),
     PaperItem(_SEO, "Table 1a, MBG", "differs", f"{_TABLE}: {_SUN}"),
     PaperItem(
         _SEO,

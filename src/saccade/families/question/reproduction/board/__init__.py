@@ -11,7 +11,7 @@ from saccade.recorded import recorded_runs
 from saccade.show.report import Section
 from saccade.verbs.plain_table import PlainTable
 from saccade.verbs.reproduction.page import reproduction_page, table_block
-from saccade.verbs.reproduction.request import Request
+from saccade.verbs.reproduction.request import ALL, Request
 from saccade.verbs.reproduction.result import Reproduction
 
 QUICK, FULL = 10, 25
@@ -25,6 +25,8 @@ def reproduce(request: Request) -> Reproduction:
     for name in wanted:
         if name not in (*DATA, BIRDS):
             raise ConfigError(f"data '{name}': {nearest(name, (*DATA, BIRDS))}")
+    if request.protocol != ALL:
+        raise ConfigError(f"protocol '{request.protocol}': the boards have none; leave it out")
     if request.train:
         raise ConfigError("causal-benchmark trains nothing; train the recipes and run tools/board.py --runs FOLDER")
     boards = [board for board in recorded_boards() if board.data in wanted]
