@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
 
 from saccade.errors import ConfigError, ShapeError, nearest
@@ -48,6 +49,8 @@ SALIENCY: dict[str, Reduction] = {"energy": energy, "absolute": absolute, "stron
 
 NOTHING = 1e-12
 """Ranges below this count as no range at all; a ratio that small has long lost its digits."""
+ROUNDING = 1e-5
+"""Of its largest value: by how much the sum of a few hundred numbers may differ from place to place by rounding."""
 
 
 def register_saliency(name: str, reduction: Reduction) -> None:
@@ -96,13 +99,18 @@ class InhibitionOfReturn(nn.Module):
 
 
 def min_max(maps: Tensor) -> Tensor:
-    """Each map of (B,H,W) shifted and scaled to the range 0 to 1; one without a range becomes 0."""
+    """Each map of (B,H,W) shifted and scaled to the range 0 to 1; one without a range becomes 0.
+
+    A range that is no more than the rounding of sums is none: scaled up, it would be noise.
+    """
     flat = maps.flatten(1)  # (B,N)
     low, high = (
         flat.amin(1, keepdim=True),
         flat.amax(1, keepdim=True),
     )  # (B,1) each; aminmax has no gradient before torch 2.13
-    return ((flat - low) / (high - low).clamp_min(NOTHING)).view_as(maps)  # (B,H,W)
+    is_even = high - low <= ROUNDING * torch.maximum(high.abs(), low.abs())  # (B,1)
+    scaled = (flat - low) / (high - low).clamp_min(NOTHING)  # (B,N)
+    return torch.where(is_even, torch.zeros_like(scaled), scaled).view_as(maps)  # (B,H,W)
 
 
 def priority_map(mask: Tensor, saliency: Tensor) -> Tensor:

@@ -86,8 +86,8 @@ def test_the_command_ends_with_the_verdict(run: Path, table: Path) -> None:
 
 
 def test_maps_are_taught_where_to_look_and_everything_says_so(table: Path, run: Path, tmp_path: Path) -> None:
-    """The same ten epochs with the evidence as an extra loss: more of the attention lies on it."""
-    more = (*SMALL, "phases.0.epochs=10", "phases.0.optimizer.lr=0.02")
+    """The same thirty epochs with the evidence as an extra loss: more of the attention lies on it."""
+    more = (*SMALL, "phases.0.epochs=30", "phases.0.optimizer.lr=0.02")
     words = "phases.0.loss={name: default, evidence_weight: 3.0}"
     taught = train(tmp_path / "taught", f"csv:{table}", *more, words).out
     plain = train(tmp_path / "plain", f"csv:{table}", *more).out
