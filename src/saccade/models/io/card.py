@@ -15,6 +15,12 @@ from saccade.models.io.facts import Calibration, InputsNote, ModelFacts, Part, S
 _MARKUP = re.compile(r"[\\`*_\[\]|~#!>]")
 _ANY = "any question, in the words below"
 
+PUBLISHED_ELSEWHERE = (
+    "published: the number in the paper. Its protocol, data, split and drawing may differ from those of this row; "
+    "docs/results.md says where they do, and compares what was made in the same way."
+)
+"""Said below scores that stand beside published ones."""
+
 
 def model_card(facts: ModelFacts) -> str:
     """Markdown: what it is, how to use it, scores, data, deviations, licence."""
@@ -170,6 +176,8 @@ def _scores(scores: tuple[Score, ...]) -> list[str]:
             printed = "–" if published is None else f"{published:.4f}"
             told = f"{value:g} {score.units[metric]}{'s' * (value != 1)}" if metric in score.units else f"{value:.4f}"
             lines.append(f"{where} {n:,} | {_plain(score.seed)} | {metric} | {told} | {printed} |")
+    if any(score.published for score in scores):
+        lines += ["", PUBLISHED_ELSEWHERE]
     for score in scores:
         lines += _interventions(score)
     return lines
