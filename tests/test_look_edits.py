@@ -57,6 +57,7 @@ def test_another_box_is_cut() -> None:
     crop = Look("crop", "crop", "crop", frame=torch.eye(2, 3).expand(2, 2, 3), grid=(4, 2))
     expected = [[[5.0, 0.0, 10.0], [0.0, 2.0, 0.0]]] * 2
     assert crop.aim(torch.tensor([10.0, 0.0, 20.0, 8.0])).frame.tolist() == expected
+    assert crop.aim((10, 0, 20, 8)).frame.tolist() == expected
 
 
 def test_the_first_steps_alone_are_given() -> None:

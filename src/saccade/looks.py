@@ -7,7 +7,7 @@ proves it. Axes: B examples, T steps (words, hops, glimpses), H and W cells, S s
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -220,8 +220,8 @@ class Look(ShortRepr):
             return self._with_step(step, hot)
         return self._edited((hot.unsqueeze(1) if self.has_steps else hot).expand_as(self.weights).contiguous())
 
-    def aim(self, boxes: Tensor) -> Look:
-        """The crop cut from other ``boxes`` (B,4) or (4,), xyxy in pixels of the network input.
+    def aim(self, boxes: Tensor | Sequence[float]) -> Look:
+        """The crop cut from other ``boxes`` (B,4) or (4,), xyxy in pixels of the network input; four numbers will do.
 
         >>> look = Look("crop", "crop", "crop", frame=torch.eye(2, 3)[None], grid=(2, 2))
         >>> look.aim(torch.tensor([4.0, 4.0, 8.0, 6.0])).frame.tolist()
@@ -229,9 +229,10 @@ class Look(ShortRepr):
         """
         if self.kind != "crop" or self.frame is None or self.grid is None:
             raise DataError(f"look '{self.name}' has weights and no box; edit it with edit(cells) or point(cells)")
-        wanted = boxes.to(self.frame).expand(self.batch_size, 4) if boxes.dim() == 1 else boxes.to(self.frame)
-        if wanted.shape != (self.batch_size, 4):
-            raise ShapeError("boxes", f"(4,) or ({self.batch_size},4)", boxes.shape)
+        wanted = torch.as_tensor(boxes).to(self.frame)
+        if wanted.shape not in ((4,), (self.batch_size, 4)):
+            raise ShapeError("boxes", f"(4,) or ({self.batch_size},4)", wanted.shape)
+        wanted = wanted.expand(self.batch_size, 4)
         if not bool(wanted.isfinite().all() & (wanted[:, 2:] > wanted[:, :2]).all()):
             raise DataError("boxes: expected finite x0, y0, x1, y1 with x0 < x1 and y0 < y1")
         return dataclasses.replace(self, frame=geometry.crop_frame(wanted, self.grid))

@@ -55,6 +55,9 @@ def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predi
     return Predictor(model, facts, name=facts.name or own_name, likeness=load_likeness(folder, facts))
 
 
+_HOW = "look.as_given() makes it of a look, edited or not"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Encoded(ShortRepr):
     """Inputs as the model sees them before any question."""
@@ -302,6 +305,10 @@ class Predictor:
         """Weights that a caller gives, as tensors on the model's device; a DataError where they are no numbers."""
         if attention is None:
             return None
+        if not isinstance(attention, Mapping):
+            raise DataError(
+                f"attention: expected weights by the name of a look, found {type(attention).__name__}; {_HOW}"
+            )
         given = {}
         for name, weights in attention.items():
             try:
@@ -309,7 +316,9 @@ class Predictor:
                 is_finite = bool(given[name].isfinite().all())
             except (TypeError, ValueError, RuntimeError, OverflowError) as error:
                 found = type(weights).__name__
-                raise DataError(f"attention for look '{name}': expected an array of numbers, found {found}") from error
+                raise DataError(
+                    f"attention for look '{name}': expected an array of numbers, found {found}; {_HOW}"
+                ) from error
             if not is_finite:
                 raise DataError(f"attention for look '{name}': weights must be finite, found NaN or infinity")
         return given
