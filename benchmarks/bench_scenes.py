@@ -100,9 +100,6 @@ def measured(name: str, chunk: int, repeats: int, device: torch.device) -> dict[
     return result
 
 
-# ---------------------------------------------------------------- the same as on the CPU?
-
-
 def difference(expected: SceneLayout, found: SceneLayout) -> str:
     """The first field, scene and slot in which layouts differ; empty where they are equal."""
     for name, column in expected.tensors().items():
@@ -147,9 +144,6 @@ def check(device: torch.device, chunk: int) -> int:
                 failed += bool(text)
     print(f"kernels: {fused.why_not(device) or 'used'}")
     return failed
-
-
-# ---------------------------------------------------------------- settings of the kernels
 
 
 def tune(device: torch.device, chunk: int, repeats: int) -> None:

@@ -112,8 +112,6 @@ def looks_for_a_name(expression: str) -> bool:
     return any(begins_or_ends_a_name(word) for word in re.findall(r"[A-Za-z][\w-]+", expression))
 
 
-# ---------------------------------------------------------------- the rules for Python: (path, tree) → what is wrong
-
 Rule = Callable[[str, ast.Module], Iterator[Found]]
 
 
@@ -367,8 +365,6 @@ def test_one_family_does_not_know_another() -> None:
             assert not others, f"{path.relative_to(PACKAGE)}: {others}"
 
 
-# ---------------------------------------------------------------- scripts
-
 TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)
     |(?P<text>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
@@ -506,9 +502,6 @@ def test_the_reader_of_scripts_finds_what_asks(script: str) -> None:
 )
 def test_the_reader_of_scripts_leaves_the_rest(script: str) -> None:
     assert not list(asked_in(script))
-
-
-# ---------------------------------------------------------------- what is allowed
 
 
 def test_the_allowances_are_current(files: dict[str, ast.Module], scripts: dict[str, str]) -> None:

@@ -140,8 +140,6 @@ def test_what_the_phases_of_a_recipe_learn_from_differs(files: dict[str, list[st
     assert [learnt(task, phase)[3][0]["single"] for phase in hsal.phases] == [True, False]
 
 
-# ---------------------------------------------------------------- whole runs
-
 SHORT = ("batch_size=4", "log_every=1", "keep_checkpoints=1")
 RUNS: dict[str, tuple[str, ...]] = {
     "soft-mref": ("model.config.channels=4", "model.config.hidden=4", "data.glyphs=pack"),

@@ -72,9 +72,6 @@ def test_values_that_refer_to_themselves_or_are_too_many() -> None:
         check_plain([0] * (MOST_VALUES + 1))
 
 
-# ---------------------------------------------------------------- YAML
-
-
 @pytest.mark.parametrize(
     ("text", "value"),
     [

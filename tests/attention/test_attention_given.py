@@ -44,9 +44,6 @@ def built(name: str) -> nn.Module:
     return EVERY[name]().double()
 
 
-# ---------------------------------------------------------------- by hand
-
-
 @every_sum
 def test_the_context_is_the_sum_with_the_given_weights(name: str, assert_near: Near) -> None:
     """½·10 + 0·20 + 2·30 − 1·40 = 25, and −1·5 = −5: nothing is normalised, nothing is clipped."""
@@ -94,9 +91,6 @@ def test_a_sampled_cell_is_the_likeliest_of_the_given_prior(assert_near: Near) -
     assert_near(look.log_prob, [math.log(0.75)])
 
 
-# ---------------------------------------------------------------- crops
-
-
 PICTURE = torch.arange(12.0, dtype=torch.float64).reshape(1, 1, 3, 4)
 LAST_TWO_BY_TWO = torch.tensor([[[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]], dtype=torch.float64)  # from (x, y) = (2, 1)
 
@@ -134,9 +128,6 @@ def test_a_frame_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
         SpatialTransformer(5, 3, crop=(2, 2)).double().attend(PICTURE, torch.zeros(1, 5).double(), QUERY, frame=frame)
     with pytest.raises(ShapeError, match=r"frame: expected shape \(1,2,3\)"):
         PointingTransformer(2, 3, crop=(2, 2)).double().attend(PICTURE, FEATURES, QUERY, frame=frame)
-
-
-# ---------------------------------------------------------------- what stays, and what does not fit
 
 
 @every_mechanism
@@ -182,9 +173,6 @@ def test_weights_of_another_shape_are_refused(name: str, shape: tuple[int, ...])
 def test_a_prior_of_another_shape_is_refused() -> None:
     with pytest.raises(ShapeError, match=r"weights: expected shape \(1,2,2\), got \(1, 4\)"):
         HardAttention(2, 3).double()(FEATURES, QUERY, ANSWERS, weights=torch.ones(1, 4))
-
-
-# ---------------------------------------------------------------- gradients
 
 
 def _gradcheck(function: Callable[[Tensor], Tensor], given: Tensor) -> bool:

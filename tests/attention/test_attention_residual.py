@@ -35,9 +35,6 @@ def grid(*rows: tuple[float, ...]) -> Tensor:
     return torch.tensor(rows, dtype=torch.float64)
 
 
-# ---------------------------------------------------------------- the equations, by hand
-
-
 def test_a_residual_mask_adds_and_a_naive_one_multiplies() -> None:
     features, mask = grid((2.0, -4.0), (0.0, 1.0)), grid((0.25, 0.5), (1.0, 0.0))
     assert masked(features, mask, residual=True).tolist() == [[2.5, -6.0], [0.0, 1.0]]  # (1 + M)·F
@@ -90,9 +87,6 @@ def test_gradients_are_right(kind: str, residual: bool) -> None:
     assert torch.autograd.gradcheck(lambda f, x: masked(f, MASKS[kind](x), residual=residual), (features, scores))
 
 
-# ---------------------------------------------------------------- enlarging
-
-
 @pytest.mark.parametrize("size", [(4, 6), (1, 1), (3, 5)])
 def test_twice_the_size_is_what_torch_makes_of_it(size: tuple[int, int]) -> None:
     features = torch.randn(2, 3, *size, dtype=torch.float64)
@@ -106,9 +100,6 @@ def test_other_sizes_are_enlarged_too() -> None:
     assert found.shape == (1, 1, 7, 9)
     assert found[0, 0, 0].tolist() == sorted(found[0, 0, 0].tolist())
     assert (float(found.min()), float(found.max())) == pytest.approx((0.0, 3.0))
-
-
-# ---------------------------------------------------------------- the wiring
 
 
 class Counted(nn.Module):
@@ -154,9 +145,6 @@ def test_the_trunk_is_no_part_of_the_mask() -> None:
     before = torch.randn(1, 4, 8, 8)
     masks = [gate.attend(before, trunk).full for trunk in (torch.randn(1, 4, 8, 8), torch.zeros(1, 4, 8, 8))]
     assert torch.equal(*masks)
-
-
-# ---------------------------------------------------------------- looks
 
 
 def made(kind: str, residual: bool) -> tuple[ResidualAttention, Tensor, Tensor]:

@@ -78,9 +78,6 @@ class Trained:
         return self.events.index((name, event))
 
 
-# ---------------------------------------------------------------- how they end
-
-
 def test_a_run_that_fails_does_not_end_the_others(tmp_path: Path) -> None:
     trained = Trained(tmp_path, "ok", "crash", "refuse", "early", "ok")
     trained.children.get_ready(2)
@@ -152,9 +149,6 @@ def test_a_process_that_a_child_leaves_behind_holds_nobody_up(tmp_path: Path, mo
     assert trained.states == ["finished"]
 
 
-# ---------------------------------------------------------------- memory
-
-
 @pytest.mark.parametrize("kind", ["memory", "killed"])
 def test_a_run_out_of_memory_is_run_again_alone_once_the_others_are_done(tmp_path: Path, kind: str) -> None:
     others_may_end = tmp_path / "now"
@@ -204,9 +198,6 @@ def test_on_a_gpu_the_others_wait_for_the_memory_of_the_first(tmp_path: Path) ->
     assert trained.runs[0].used == {"device": 10 * GIB - CONTEXT}
 
 
-# ---------------------------------------------------------------- stopping
-
-
 def test_a_signal_stops_all_and_begins_no_more(tmp_path: Path) -> None:
     trained = Trained(tmp_path, "wait", "wait", "ok")
     begun: list[str] = []
@@ -241,9 +232,6 @@ def test_the_clock_holds_for_all_together(tmp_path: Path) -> None:
     trained = Trained(tmp_path, "time", "ok")
     assert trained.train(1, max_minutes=5.0) == "time"
     assert trained.states == ["stopped", "waiting"]
-
-
-# ---------------------------------------------------------------- how many
 
 
 def memory(used: float, free: float, kind: str = "device") -> dict[str, dict[str, int]]:

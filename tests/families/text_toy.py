@@ -37,8 +37,6 @@ NAMES, PLACES = ("mary", "john", "sandra"), ("kitchen", "garden", "office", "hal
 BUCKETS = 97
 """Words are told apart by a hash; 0 is no word."""
 
-# ---------------------------------------------------------------- what it reads
-
 
 @dataclass(frozen=True)
 class Story:
@@ -89,8 +87,6 @@ def ids(sentence: str) -> list[int]:
 
 STORIES = Stories()
 
-# ---------------------------------------------------------------- the model
-
 
 @dataclass(frozen=True)
 class StoryConfig:
@@ -126,9 +122,6 @@ class StoryModel(AttentionModel):
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         weights, scores = raw["sentence.weights"], raw["sentence.scores"]
         return (Look("sentence", "slots", "multiplier", weights, norm="softmax", scores=scores),)
-
-
-# ---------------------------------------------------------------- data and task
 
 
 @dataclass(frozen=True)

@@ -57,9 +57,6 @@ def test_a_good_input_is_accepted(name: str, tmp_path: Path) -> None:
         assert inputs.outcome(number).result == "accepted", inputs.corpus[number][0]
 
 
-# ---------------------------------------------------------------- the same input again
-
-
 def test_an_input_depends_on_seed_and_number_alone(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
@@ -85,9 +82,6 @@ def test_mutators_change_what_they_are_given(spoil) -> None:
     assert len({str(each) for each in made}) > 30
 
 
-# ---------------------------------------------------------------- requests
-
-
 def test_a_request_is_waited_for_and_no_reply_is_told_from_a_bad_one(tmp_path: Path) -> None:
     async def late(scope: Any, receive: Any, send: Any) -> None:
         for _ in range(100):  # turns of the loop: others could hang up meanwhile
@@ -110,8 +104,6 @@ def test_a_request_is_waited_for_and_no_reply_is_told_from_a_bad_one(tmp_path: P
         with pytest.raises(AssertionError, match=said):
             requests.run(Sent("GET", "/"))
 
-
-# ---------------------------------------------------------------- what the watcher sees
 
 TARGET = """
 import os, time

@@ -29,8 +29,6 @@ def cells(count: int = 3, seed: int = 0) -> Tensor:
 
 WORDS = torch.tensor([[3, 4, 2, 0], [5, 0, -1, -1], [2, 2, 0, -1]])
 
-# ---------------------------------------------------------------- Eq. (1)-(3)
-
 
 def test_the_memory_is_an_lstm() -> None:
     """The same as torch's, whose gates come in the order i f g o."""
@@ -57,9 +55,6 @@ def test_the_memory_is_an_lstm() -> None:
 def test_recurrent_matrices_start_orthogonal() -> None:
     for gate in WordMemory(4, 6, 5).from_hidden.weight.split(5):
         torch.testing.assert_close(gate @ gate.T, torch.eye(5), rtol=0, atol=1e-5)
-
-
-# ---------------------------------------------------------------- Eq. (4)-(6), (8), (9), (13)
 
 
 def by_hand() -> tuple[CaptionDecoder, Scene, Memory]:
@@ -128,9 +123,6 @@ def test_without_attention_the_mean_is_seen() -> None:
     torch.testing.assert_close(said.looked.context, cells().mean(1, keepdim=True).expand(-1, 4, -1))
 
 
-# ---------------------------------------------------------------- beginning and output
-
-
 def test_the_state_begins_with_the_mean_of_the_cells() -> None:
     decoder = new_decoder()
     _, memory = decoder.begin(cells(), GRID)
@@ -164,9 +156,6 @@ def test_a_plain_output_sees_the_state_alone() -> None:
     hidden = torch.randn(2, UNITS).double()
     one, other = (decoder.output(torch.randn(2, 4).double(), hidden, torch.randn(2, 6).double()) for _ in range(2))
     assert torch.equal(one, other)
-
-
-# ---------------------------------------------------------------- at once or word by word
 
 
 def word_by_word(decoder: CaptionDecoder, annotations: Tensor, words: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -240,9 +229,6 @@ def test_dropout_is_for_training() -> None:
     decoder.train()
     one, two = (decoder.tell(*decoder.begin(cells(), GRID), WORDS).logits for _ in range(2))
     assert not torch.equal(one, two)
-
-
-# ---------------------------------------------------------------- the claim of Section 4.2
 
 
 def over_cells(decoder: CaptionDecoder, annotations: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -82,9 +82,6 @@ def padded(words: list[int], longest: int) -> list[int]:
     return words + [NOTHING] * (longest - len(words))
 
 
-# ---------------------------------------------------------------- what is found
-
-
 @pytest.mark.parametrize(("method", "asked"), [("greedy", [1, 1, 1]), ("beam", [1, 3, 3]), ("sample", [3, 3, 3])])
 def test_the_first_word_of_a_beam_is_computed_once(
     method: str, asked: list[int], monkeypatch: pytest.MonkeyPatch
@@ -166,9 +163,6 @@ def test_captions_come_best_first_and_differ() -> None:
         assert len({tuple(said(found, picture, which)) for which in range(5)}) == 5
 
 
-# ---------------------------------------------------------------- always a caption
-
-
 @settings(max_examples=25)
 @given(
     ends=st.sampled_from(["never", "at once", "as it likes"]),
@@ -208,9 +202,6 @@ def test_fewer_captions_than_asked_for_are_said_to_be_none() -> None:
     assert (found.lengths[0] == torch.tensor([1, 1, 0, 0, 0])).all()
 
 
-# ---------------------------------------------------------------- batches
-
-
 @pytest.mark.parametrize("method", ["greedy", "beam"])
 def test_many_pictures_are_found_as_one_by_one(method: str) -> None:
     """Though some end early and others are cut."""
@@ -243,9 +234,6 @@ def test_no_pictures_have_no_captions() -> None:
     found = model.caption(model.encode(torch.rand(0, 3, 31, 34)), method="beam", captions=2)
     assert found.words.shape == (0, 2, 4)
     assert found.weights.shape == (0, 2, 4, *model.grid)
-
-
-# ---------------------------------------------------------------- what goes with a caption
 
 
 @pytest.mark.parametrize("method", ["greedy", "sample", "beam"])
@@ -284,9 +272,6 @@ def test_a_word_probability_that_does_not_add_up_to_one_is_normalised() -> None:
     torch.testing.assert_close(one.log_prob, other.log_prob, rtol=1e-5, atol=1e-5)
 
 
-# ---------------------------------------------------------------- drawing
-
-
 def test_words_are_drawn_by_their_probability() -> None:
     p = torch.full((1, 6, 5), 0.0)
     p[0, NOTHING] = torch.tensor([0.1, 0.1, 0.2, 0.2, 0.4])  # neither of the first two may come first
@@ -308,9 +293,6 @@ def test_draws_follow_their_generator() -> None:
 
     assert torch.equal(draws(1), draws(1))
     assert not torch.equal(draws(1), draws(2))
-
-
-# ---------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(

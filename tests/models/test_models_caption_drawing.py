@@ -62,9 +62,6 @@ def cell_log_prob(drawn: Drawn) -> Tensor:
     return log_prob_of(weights.flatten(0, 1), choice.flatten().unsqueeze(1)).reshape(choice.shape)  # (1,T)
 
 
-# ---------------------------------------------------------------- the estimator
-
-
 def test_a_draw_is_what_its_noise_makes_of_it() -> None:
     for caption, cells in itertools.product(CAPTIONS, itertools.product((0, 1), repeat=STEPS)):
         drawn = told(decoder("hard"), caption, cells)
@@ -93,9 +90,6 @@ def test_on_average_the_gradient_is_that_of_the_expected_reward(kind: str) -> No
     estimate = gradient_of((both * torch.stack(judged)).sum(), made)
     assert exact.norm() > 1e-3
     torch.testing.assert_close(estimate, exact)
-
-
-# ---------------------------------------------------------------- draws
 
 
 def test_draws_come_as_often_as_they_are_likely() -> None:

@@ -151,8 +151,6 @@ def test_a_share_of_the_pictures_brings_all_their_questions() -> None:
     assert len(some) == sum(int(each) in pictures for each in QUESTIONS.picture)
 
 
-# ---------------------------------------------------------------- planted
-
 N, SIDE = 90, 4
 PLAN = Plan(splits=3, seeds=1, steps=150, rates=(3e-2, 1e-1), linear_rates=(3e-2, 1e-1), decays=(1e-2,), shares=(0.5,),
             hidden=8, queries=2)  # fmt: skip

@@ -120,9 +120,6 @@ def test_larger_pictures_go_fewer_at_a_time():
     assert at_once(torch.empty(1, 3, 400, 400), (100, 200)) == few // 2  # as large as its networks see them
 
 
-# ---------------------------------------------------------------- sweeps
-
-
 @torch.no_grad()
 @pytest.mark.parametrize("fill", [0.0, "picture"])
 def test_sweeps_of_shared_pictures_are_those_of_each_question_alone(fill):

@@ -45,9 +45,6 @@ def kept(data: TableData, model: ImageModel, limit_mb: int = 100) -> KeptFeature
     return KeptFeatures(data.pictures.paths, data.pictures.take, model, limit_mb=limit_mb)
 
 
-# ---------------------------------------------------------------- what may be kept
-
-
 def test_a_part_rests_when_nothing_of_it_changes() -> None:
     part = nn.Sequential(nn.Conv2d(1, 1, 1), nn.BatchNorm2d(1), nn.ReLU())
     part.requires_grad_(False)
@@ -97,9 +94,6 @@ def test_a_model_that_is_asked_before_its_last_stage_is_refused(pictures: TableD
 def test_what_does_not_fit_is_refused_with_the_setting(pictures: TableData) -> None:
     with pytest.raises(ConfigError, match=r"9 of shape \(.*raise the limit \(features_mb; 0 keeps none\)"):
         kept(pictures, compact(), limit_mb=0)
-
-
-# ---------------------------------------------------------------- what is kept
 
 
 def test_what_is_kept_is_what_the_encoder_answers(pictures: TableData) -> None:

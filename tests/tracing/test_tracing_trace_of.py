@@ -26,9 +26,6 @@ def tiny(way: Way = "sdpa", **settings: object) -> TinyViT:
     return TinyViT(way, **settings).double().eval()
 
 
-# ---------------------------------------------------------------- equal to the textbook
-
-
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("registers", [0, 4])
 def test_rows_of_the_class_token_are_the_textbooks(way: Way, registers: int, images: Tensor) -> None:
@@ -166,9 +163,6 @@ def test_half_precision_gives_float32_rows(images: Tensor) -> None:
     assert trace.answer.shape == (2,)
 
 
-# ---------------------------------------------------------------- where the cells lie
-
-
 def test_maps_lie_on_the_pixels_of_their_patch(images: Tensor) -> None:
     look = saccade.trace_of(tiny(), images).looks[0]
     assert look.frame.tolist() == [[8, 0, 0], [0, 8, 0]]
@@ -241,9 +235,6 @@ def test_prefix_tokens_are_the_models_own_count_or_told(images: Tensor) -> None:
     assert saccade.trace_of(plain, images).meta["prefix_tokens"] == 1
 
 
-# ---------------------------------------------------------------- what is derived
-
-
 def test_rollout_is_the_product_of_layers_and_says_that_it_is_derived(images: Tensor) -> None:
     model = tiny(registers=1)
     trace = saccade.trace_of(model, images, rollout=True)
@@ -280,9 +271,6 @@ def test_the_mean_of_heads_is_derived(images: Tensor) -> None:
     each = saccade.trace_of(tiny(), images, layers=[-1]).looks
     assert (look.name, look.role) == ("layer2", "derived")
     assert (look.weights - torch.stack([one.weights for one in each]).mean(0)).abs().max() < 1e-12
-
-
-# ---------------------------------------------------------------- what is refused, and why
 
 
 class Convolutions(nn.Sequential):
@@ -340,9 +328,6 @@ def test_what_is_no_input_is_refused() -> None:
     for wrong in (torch.zeros(3, 3), torch.zeros(1, 3, 8, 8, dtype=torch.uint8), torch.zeros(0, 3, 32, 32)):
         with pytest.raises(ShapeError, match="image"):
             saccade.trace_of(tiny(), wrong)
-
-
-# ---------------------------------------------------------------- the model stays as it is
 
 
 def test_the_output_is_bit_equal_and_nothing_is_left_behind(images: Tensor) -> None:

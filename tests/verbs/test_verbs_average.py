@@ -48,9 +48,6 @@ def average(*args: object) -> Result:
     return CliRunner().invoke(app, ["average", *map(str, args)])
 
 
-# ---------------------------------------------------------------- what is written
-
-
 def test_the_weights_are_the_mean(pair: tuple[Path, Path], mean: Path) -> None:
     slow, fast, found = (load_model(run / "model")[0].state_dict() for run in (*pair, mean))
     assert any(not torch.equal(slow[name], fast[name]) for name in slow)
@@ -130,9 +127,6 @@ def test_runs_may_be_stored_in_different_types_and_count_twice(pair: tuple[Path,
     assert facts.sha256 == twice.sha256
 
 
-# ---------------------------------------------------------------- who reads it
-
-
 def test_it_is_scored_asked_and_reported(mean: Path, tmp_path: Path) -> None:
     scored = saccade.evaluate(mean, limit=18, sweeps=1, device="cpu")
     assert 0 <= scored["metrics"]["accuracy"] <= 1
@@ -167,9 +161,6 @@ def test_means_can_be_averaged_again(pair: tuple[Path, Path], mean: Path, tmp_pa
     slow, fast, found = (load_model(run / "model")[0] for run in (*pair, tmp_path / "again"))
     for one, other, both in zip(slow.parameters(), fast.parameters(), found.parameters(), strict=True):
         torch.testing.assert_close(both, 5 / 8 * one + 3 / 8 * other, rtol=1e-3, atol=1e-7)
-
-
-# ---------------------------------------------------------------- the command
 
 
 def test_the_command_averages_and_says_what_is_next(pair: tuple[Path, Path], mean: Path, tmp_path: Path) -> None:

@@ -239,8 +239,6 @@ def test_of_a_large_set_only_equal_bytes_are_grouped(tmp_path: Path, monkeypatch
     assert "not looked for" in found.unsearched
 
 
-# ---------------------------------------------------------------- what the answer rests on
-
 SMALL = Plan(
     splits=3, seeds=1, steps=60, rates=(3e-2,), linear_rates=(3e-2,), decays=(1e-2,), shares=(), hidden=8
 )  # fmt: skip
@@ -312,8 +310,6 @@ def test_groups_stay_on_one_side_of_every_split(tmp_path: Path, kind: str) -> No
     assert len({*found.pictures.groups}) == 11  # two of twelve share a picture
     assert any("12 groups of pictures that belong together" in each for each in found.remarks)
 
-
-# ---------------------------------------------------------------- questions
 
 QUICKER = [word if word != "6" else "12" for word in QUICK]
 
@@ -413,9 +409,6 @@ def test_groups_of_questions_stay_together(tmp_path: Path) -> None:
         assert not train & val
         assert not train & test
     assert any("6 groups of pictures that belong together" in each for each in found.probed.remarks)
-
-
-# ---------------------------------------------------------------- what a path means
 
 
 def test_a_folder_is_known_by_what_lies_in_it(tmp_path: Path) -> None:

@@ -79,8 +79,6 @@ def content(out: Path) -> dict[str, Any]:
     return json.loads((out / "runs.json").read_text())
 
 
-# ---------------------------------------------------------------- real trainings
-
 WAITS_FOR_THE_SIGNAL = """
 import sys, threading
 from saccade.engine import event_lines, stop
@@ -154,9 +152,6 @@ def test_seeds_share_a_gpu_and_tell_its_memory(tmp_path: Path, recipe, capfd: py
     assert [each["attempts"] for each in found["runs"]] == [1, 1, 1]
 
 
-# ---------------------------------------------------------------- how they end
-
-
 @pytest.mark.usefixtures("fakes")
 def test_one_of_three_recipes_fails_and_the_others_finish(tmp_path: Path, recipe) -> None:
     out = tmp_path / "runs"
@@ -214,9 +209,6 @@ def test_a_folder_of_runs_is_no_model_and_says_so(tmp_path: Path, recipe) -> Non
         saccade.load(out)
     with pytest.raises(DataError, match="holds several runs: a page shows one of them"):
         report([out])
-
-
-# ---------------------------------------------------------------- going on
 
 
 @pytest.mark.usefixtures("fakes")
@@ -296,9 +288,6 @@ def test_a_damaged_entry_of_a_finished_run_is_refused(tmp_path: Path, recipe, wr
         saccade.train(ok, seeds=1, resume=True, out=out, device="cpu", quiet=True)
 
 
-# ---------------------------------------------------------------- what is refused
-
-
 @pytest.mark.usefixtures("fakes")
 @pytest.mark.parametrize(
     ("words", "message"),
@@ -372,9 +361,6 @@ def test_options_that_need_several_runs(tmp_path: Path, recipe) -> None:
         saccade.train([], out=tmp_path / "runs")
     with pytest.raises(ConfigError, match="seeds: expected 1 to 1000, found 0"):
         saccade.train(ok, seeds=0, out=tmp_path / "runs")
-
-
-# ---------------------------------------------------------------- which runs
 
 
 def test_seeds_of_stacks_leave_room_for_their_restarts(tmp_path: Path, recipe) -> None:

@@ -18,8 +18,6 @@ from saccade.web.errors import ApiError
 from saccade.web.shelf import Shelf
 from saccade.web.worker import Worker
 
-# ---------------------------------------------------------------- the shelf
-
 
 def run_apart(coroutine):
     """Run it on a thread of its own: in this one a browser of another test may have left its loop running."""
@@ -58,9 +56,6 @@ def test_the_shelf_is_never_over_its_budget(puts: list[tuple[str, int]]) -> None
         assert shelf.bytes == sum(sizes)
         assert len(shelf) == len(sizes) <= 4
         assert shelf.bytes <= 20
-
-
-# ---------------------------------------------------------------- the worker
 
 
 def test_work_is_done_one_after_the_other() -> None:
@@ -133,9 +128,6 @@ def test_work_that_takes_too_long_is_given_up_and_what_waited_is_not_begun() -> 
     assert run_apart(slow_then_waiting()) == 7
     assert begun == []
     worker.close()
-
-
-# ---------------------------------------------------------------- what is given back
 
 
 def test_memory_is_given_back_after_requests_and_left_alone_without(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,9 +89,6 @@ def frame_of(network: nn.Module, input_size: Size, *, channels: int | None = Non
     return _in_box(frame, (height, width), box)
 
 
-# ---------------------------------------------------------------- what each operation does to the grid
-
-
 class GridMoves(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Keeps for each tensor that came of ``picture`` its grid (h, w) and the frame of that."""
 
@@ -186,9 +183,6 @@ _STEPS: dict[Any, Step] = {
     _ATEN.upsample_bilinear2d: _resized,
     _ATEN.upsample_bicubic2d: _resized,
 }
-
-
-# ---------------------------------------------------------------- sizes
 
 
 def _pair(value: Any) -> tuple[int, int]:

@@ -178,8 +178,6 @@ class SatModel(ImageModel):
         """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""
         check_size(self.config.input_size, size, "input_size")
 
-    # ------------------------------------------------------------ captions that are given
-
     @property
     def encoder(self) -> Stages:
         """The backbone."""
@@ -286,8 +284,6 @@ class SatModel(ImageModel):
         """Logits (B,T,V) and the likeliest word at each place (B,T), -1 behind the end."""
         return raw["logits"], raw["logits"].argmax(-1).masked_fill(~raw["word.active"], -1)
 
-    # ------------------------------------------------------------ captions that are found
-
     def begin(self, encoding: Tensor) -> tuple[Scene, Memory]:
         """What is computed once of encoded pictures (B,L,D), and the memory before the first word."""
         self._check(encoding)
@@ -371,8 +367,6 @@ class SatModel(ImageModel):
             raw["word.log_prob"] = _log_prob(raw["word.weights"], raw["word.choice"])
         size = torch.tensor(self.config.input_size, device=words.device).expand(words.shape[0], 2)
         return AttentionTrace(looks=self.looks(raw), answer=words, image_size=size, total=self.total)
-
-    # ------------------------------------------------------------ looks
 
     @property
     def look_names(self) -> tuple[str, ...]:

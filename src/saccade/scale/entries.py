@@ -54,9 +54,6 @@ def _failing(name: str, source: str, why: str) -> Entry:
     return Entry(name, source, load)
 
 
-# ---------------------------------------------------------------- tar, as WebDataset writes it
-
-
 def _from_tar(shard: Member) -> Iterator[Entry]:
     """The pictures of a tar shard; texts and other members beside them are passed over."""
     try:
@@ -96,9 +93,6 @@ def _has_end(file: Any) -> bool:
     tail = file.read(1024)
     file.seek(0)
     return len(tail) == 1024 and not any(tail)
-
-
-# ---------------------------------------------------------------- Parquet
 
 
 def _from_parquet(table: Member, column: str | None) -> Iterator[Entry]:

@@ -81,9 +81,6 @@ class LookedFolder:
             raise DataError(f"{where}: damaged ({' '.join(str(error).split())[:120]}); look again") from error
 
 
-# ---------------------------------------------------------------- for score
-
-
 class LookedMaps:
     """The total maps of a job as :class:`saccade.scoring.maps.Maps`; a row with an error is a map that cannot be read.
 
@@ -140,9 +137,6 @@ def total_of(row: Mapping[str, Any]) -> Tensor:
 
 def _called(row: Mapping[str, Any]) -> str:
     return row["name"] if row["question"] is None else f"{row['name']}{SEPARATOR}{row['question']}"
-
-
-# ---------------------------------------------------------------- for report
 
 
 def looked_records(out: str | Path, count: int) -> list[Record]:

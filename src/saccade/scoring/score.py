@@ -154,8 +154,6 @@ class Scoring:
             self._score(key)
         return self._scored()
 
-    # ---------------------------------------------------------------- one chunk
-
     def _take(self, chunk: Chunk) -> None:
         """Find the truths of a chunk, apply the policies, and let it wait for others of its size."""
         for name in chunk.names:
@@ -299,8 +297,6 @@ class Scoring:
             for name in missing:
                 self._wait([name], [name], torch.zeros_like(self._donors[-1][1])[None])
 
-    # ---------------------------------------------------------------- one batch
-
     def _score(self, key: _Key) -> None:
         """Score maps that have waited, and keep their memory for the next."""
         held = self._waiting.pop(key)
@@ -380,8 +376,6 @@ class Scoring:
 
     def _number(self, name: str) -> int:
         return self._numbers.setdefault(self._picture(name), len(self._numbers))
-
-    # ---------------------------------------------------------------- the end
 
     def _scored(self) -> Scored:
         scorer = self._scorer if self._points is None else self._points.scorer

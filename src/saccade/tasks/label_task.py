@@ -105,8 +105,6 @@ class LabelTask(PictureTask):
             config = replace(config, seed=config.seed + self.seed)
         return DrawnSplit(config, cast(Split, name), self.device)
 
-    # ------------------------------------------------------------ training
-
     def batch(self, data: DrawnSplit, indices: Tensor, number: int) -> Batch:
         """The pictures ``indices`` (B,) with their labels."""
         made = data.take(indices)
@@ -147,8 +145,6 @@ class LabelTask(PictureTask):
             surprise = torch.nn.functional.cross_entropy(logits, batch.label, reduction="none")  # (B,)
             scores.add_values({"accuracy": logits.argmax(-1) == batch.label, "loss": surprise})
         return scores.means()
-
-    # ------------------------------------------------------------ scoring
 
     @classmethod
     @torch.no_grad()
@@ -202,8 +198,6 @@ class LabelTask(PictureTask):
             ),
             **verdict(answers["accuracy"], {"commonest_label": guessed}, picture, maps=maps, rests_on=rests),
         }
-
-    # ------------------------------------------------------------ showing
 
     @classmethod
     def open_split(

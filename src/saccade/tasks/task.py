@@ -193,8 +193,6 @@ class Task(ABC):
             self._splits[name] = self.make_split(name)
         return self._splits[name]
 
-    # ------------------------------------------------------------ training
-
     def loss_of(self, phase: PhaseSettings, learning: Sequence[str] = ()) -> Any:
         """The loss of a phase as a dataclass; refuses what cannot be learnt from, kept or taught.
 
@@ -271,8 +269,6 @@ class Task(ABC):
         generator = torch.Generator().manual_seed((self.seed << 20) + epoch)
         return torch.randperm(data.size, generator=generator)
 
-    # ------------------------------------------------------------ scoring
-
     @classmethod
     def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
         """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
@@ -291,14 +287,10 @@ class Task(ABC):
         family declares.
         """
 
-    # ------------------------------------------------------------ showing
-
     @classmethod
     def open_split(cls, *arguments: Any, **options: Any) -> Opened:
         """A split for a person to look at, where the family declares no ``splits`` of its own; see ``OpenSplit``."""
         raise DataError(f"the family '{cls.name}' has no way to open its data: there is nothing to show")
-
-    # ------------------------------------------------------------ keeping
 
     def save_model(self, model: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
         """Write the model folder, with what this run knows of it."""

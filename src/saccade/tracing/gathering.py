@@ -86,8 +86,6 @@ class Gathering:
         self._others = self.layer_count = self.reading_count = 0
         self._ends_reading = False
 
-    # ------------------------------------------------------------ while the model runs
-
     def visit(self, call: AttentionCall) -> None:
         """Keep what is wanted of one call."""
         if not self._seen:
@@ -152,8 +150,6 @@ class Gathering:
     @property
     def _cells(self) -> int:
         return 0 if self.grid is None else self.grid[0] * self.grid[1]
-
-    # ------------------------------------------------------------ afterwards
 
     def looks(self, *, head_mean: bool = False) -> tuple[Look, ...]:
         """The looks in order, layer by layer and head by head; a ConfigError that says why there are none."""

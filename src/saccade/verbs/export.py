@@ -137,9 +137,6 @@ def example_inputs(predictor: Predictor, count: int, seed: int) -> dict[str, Ten
     return {**predictor.reads.examples(count, predictor.facts, seed), **predictor.responder.examples(count, seed)}
 
 
-# ---------------------------------------------------------------- sidecar
-
-
 def _sidecar(predictor: Predictor, graph: AnswerAndLooks, data: bytes, free: FreeSizes) -> dict[str, Any]:
     """What the numbers of the graph mean."""
     facts, example = predictor.facts, example_inputs(predictor, 2, 0)

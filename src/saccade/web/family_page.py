@@ -110,9 +110,6 @@ def _page_module(family: Family) -> Any:
         raise ConfigError(f"family '{family.name}': its page module '{family.page}' does not load ({error})") from error
 
 
-# ---------------------------------------------------------------- modules
-
-
 def address_of(family: Family, what: Literal["panel", "runtime"]) -> str:
     """Where the page finds a module of the family, from the root of the server; the same in a page without one."""
     return f"families/{quote(family.name, safe='')}/{Path(str(getattr(family, what))).name}"

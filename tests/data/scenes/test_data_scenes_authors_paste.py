@@ -75,9 +75,6 @@ def test_saccades_own_drawing_blends_once(data: SceneData) -> None:
     assert np.abs(ours - theirs)[full].max() <= 2
 
 
-# ---------------------------------------------------------------- saccade's drawing ``authors``
-
-
 def resized_here(glyph: np.ndarray, side: int) -> np.ndarray:
     """A glyph as saccade resizes it: Pillow's differs by up to 2 of 255, which counts twice where ink does."""
     return resized(torch.from_numpy(glyph)[None], torch.tensor([side]), side)[0].byte().numpy()

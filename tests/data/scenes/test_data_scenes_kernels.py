@@ -31,9 +31,6 @@ def assert_same(expected, found):
         assert torch.equal(getattr(found, name).cpu(), column), name
 
 
-# ---------------------------------------------------------------- when they are used
-
-
 @pytest.fixture
 def fresh(monkeypatch):
     """As in a process in which no kernel has failed yet, on a machine with Triton."""
@@ -112,9 +109,6 @@ def test_no_kernel_has_an_argument_that_triton_keeps_for_itself():
     }
     assert {"_place", "_paint", "_strew", "_cut"} <= set(kernels)
     assert {name for name, arguments in kernels.items() if arguments & kept} == set()
-
-
-# ---------------------------------------------------------------- what they make
 
 
 INTERPRETED = """

@@ -120,9 +120,6 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
         read(tmp_path / "nowhere")
 
 
-# ---------------------------------------------------------------- tables
-
-
 def test_a_csv_of_labels(tmp_path: Path) -> None:
     write(tmp_path, a="1", b="2", c="3")
     (tmp_path / "t.csv").write_text(

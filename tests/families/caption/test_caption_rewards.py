@@ -56,9 +56,6 @@ def taught(task: CaptionTask, loss: SelfCritical | None = None) -> tuple[dict[st
     return task.loss(raw, batch, loss or SelfCritical()), raw, batch
 
 
-# ---------------------------------------------------------------- what is earned
-
-
 def test_the_truth_earns_what_the_score_of_sentences_says(table: str) -> None:
     """Sentences with "end" as their last word, by all training captions; said is the first caption of each."""
     task = on_files(table)
@@ -121,9 +118,6 @@ def test_an_epoch_is_as_long_as_any_other_and_sees_every_picture(table: str) -> 
     order = task.order(judged, 0, 4)
     assert sorted(order.tolist()) == list(range(judged.size))
     assert not torch.equal(order, task.order(judged, 1, 4))
-
-
-# ---------------------------------------------------------------- the loss
 
 
 @pytest.mark.parametrize("loss", ["self_critical", "default"])
@@ -215,9 +209,6 @@ def test_it_learns_what_people_say(table: str) -> None:
         earned.append(float(found["reward"]))
     assert earned[0] < 0.1
     assert earned[-1] > 0.4
-
-
-# ---------------------------------------------------------------- what goes together
 
 
 def own_words(loss: dict | str) -> Phase:

@@ -43,9 +43,6 @@ def first_batches(task: CaptionTask, count: int, features: str = "auto", start: 
     return list(islice(task.train_batches(start, batch_size=size, features=features), count))
 
 
-# ---------------------------------------------------------------- what is trained
-
-
 def test_the_data_decide_words_and_sizes(tmp_path: Path) -> None:
     task = on_scenes()
     assert (task.model.config.vocabulary, task.model.config.input_size) == (23, (40, 40))
@@ -93,9 +90,6 @@ def test_a_table_without_pictures_to_choose_by_is_refused(tmp_path: Path) -> Non
         CaptionTask(model="sat-soft", model_config=SMALL, data={"name": f"csv:{path}", "at_least": 1})
 
 
-# ---------------------------------------------------------------- batches
-
-
 def test_a_batch_has_captions_of_nearly_one_length(tmp_path: Path) -> None:
     """Captions have 3 or 6 words; sorted and cut into batches of four, at most one batch of an epoch mixes them."""
     task = on_files(tmp_path / "files")
@@ -134,9 +128,6 @@ def test_fresh_scenes_depend_on_the_seed_and_held_out_ones_do_not() -> None:
     assert not torch.equal(*(first_batches(task, 1)[0]["images"] for task in (one, other)))
     numbers = torch.arange(4)
     assert torch.equal(*(task.split("val").pictures(numbers).images for task in (one, other)))
-
-
-# ---------------------------------------------------------------- losses
 
 
 def taught(task: CaptionTask, loss: Loss) -> tuple[dict, dict, dict]:
@@ -227,9 +218,6 @@ def test_losses_that_cannot_be_are_refused(loss: dict | str, complaint: str) -> 
         on_scenes().loss_of(Phase(steps=1, loss=loss))
 
 
-# ---------------------------------------------------------------- kept features
-
-
 def test_the_decoder_learns_from_kept_features(tmp_path: Path) -> None:
     """What is kept is what the encoder says in eval mode, to half precision, and it is read back, not made again."""
     task = on_files(tmp_path / "files")
@@ -291,9 +279,6 @@ def test_features_of_an_encoder_that_has_learnt_since_are_not_used(tmp_path: Pat
     assert not torch.allclose(before, after, rtol=1e-2)
 
 
-# ---------------------------------------------------------------- validation
-
-
 def test_validation_tells_what_training_is_chosen_by(tmp_path: Path) -> None:
     scenes = on_scenes()
     found = scenes.validate(scenes.model.eval())
@@ -320,8 +305,6 @@ def test_the_log_likelihood_is_that_of_a_word(tmp_path: Path) -> None:
     ]
     assert task.validate(model)["log_likelihood"] == pytest.approx(sum(each) / len(each), rel=1e-5)
 
-
-# ---------------------------------------------------------------- what it is scored on
 
 FACTS = ModelFacts(
     architecture="sat-soft", model={}, family="caption", queries=(), answers=("<end>", "<unknown>", "dog"),

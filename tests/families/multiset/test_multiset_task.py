@@ -56,9 +56,6 @@ def losses(task: MultisetTask, loss: Loss, batch=None) -> dict[str, torch.Tensor
     return task.loss(task.model.train().forward_raw(**task.inputs(batch)), batch, loss)
 
 
-# ---------------------------------------------------------------- batches
-
-
 def test_only_a_phase_of_objects_sees_scenes_of_one_object() -> None:
     task = new_task()
     single, several = batches(task, 1, data="objects")[0], batches(task, 1)[0]
@@ -170,9 +167,6 @@ def test_pictures_are_enlarged_to_the_networks_size() -> None:
     assert task.size == (120, 140)
     assert task.inputs(batches(task, 1)[0])["images"].shape == (6, 3, 120, 140)
     assert set(task.inputs(batches(task, 1)[0])) == {"images"}  # the model never sees a label
-
-
-# ---------------------------------------------------------------- losses
 
 
 READING = [kind for name, kind in LOSSES.items() if name not in (*OF_OBJECTS, "counts")]
@@ -359,9 +353,6 @@ def test_of_a_list_the_reward_knows_the_order(tmp_path: Path) -> None:
     assert float(hsal_loss(raw, torch.tensor([[0, 1, -1]]).expand(4, -1))["class_reward"]) == 1
 
 
-# ---------------------------------------------------------------- validation and keeping
-
-
 def test_validation_tells_answers_saliency_and_the_single_classifier() -> None:
     task = new_task()
     found = task.validate(task.model.eval())
@@ -433,9 +424,6 @@ def test_a_model_folder_that_contradicts_itself_is_refused(tmp_path: Path) -> No
         file.write_text(json.dumps({**whole, **change}), encoding="utf-8")
         with pytest.raises(CheckpointError, match=words):
             load_model(tmp_path / "model")
-
-
-# ---------------------------------------------------------------- pictures of one's own
 
 
 def table(folder: Path, options=None) -> dict[str, object]:

@@ -53,9 +53,6 @@ def first_batch(task: TableTask, size: int = 8, features: str = "auto") -> dict[
     return batch
 
 
-# ---------------------------------------------------------------- which phases
-
-
 def test_a_phase_that_leaves_the_backbone_alone_learns_from_kept_features(table: Path) -> None:
     task = new_task(table)
     whole = first_batch(task)
@@ -201,9 +198,6 @@ def test_another_model_is_validated_on_pictures(table: Path) -> None:
         for parameter in other.model.backbone.parameters():  # type: ignore[union-attr]
             parameter.mul_(1.1)
     assert task.validate(other.model.eval()) == other.validate(other.model.eval())
-
-
-# ---------------------------------------------------------------- whole runs
 
 
 def recipe(replicas: int = 1) -> Recipe:

@@ -57,9 +57,6 @@ def triples(task, numbers, batch_size):
     return torch.cat([task._members(task.split("train"), number, batch_size) for number in numbers]).tolist()
 
 
-# ---------------------------------------------------------------- batches
-
-
 def test_a_picture_that_is_asked_several_times_comes_once():
     once, thrice = new_task(), new_task(asks=3)
     (plain,), (batch,) = batches(once, 1, batch_size=4), batches(thrice, 1, batch_size=12)
@@ -181,9 +178,6 @@ def test_in_batches_goes_through_a_finite_split_once():
     assert asked == sorted(set(asked))  # every digit of a scene once, in order
     with pytest.raises(DataError, match="no end"):
         next(in_batches(new_task().split("train"), 10))
-
-
-# ---------------------------------------------------------------- the engine's protocol
 
 
 def test_it_is_what_the_engine_trains():
@@ -308,9 +302,6 @@ def test_moving_makes_splits_anew():
     assert task.split("val").device.type == "cpu"
 
 
-# ---------------------------------------------------------------- what is refused
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -376,9 +367,6 @@ def test_tasks_are_found_by_name():
         family("qestion")
 
 
-# ---------------------------------------------------------------- keeping
-
-
 def test_the_model_folder_says_how_it_was_made(tmp_path):
     task = new_task(seed=2)
     task.save_model(task.model, tmp_path / "m", {"recipe": {"name": "r"}, "revision": "abc", "step": 7, "minutes": 0.5})
@@ -393,9 +381,6 @@ def test_the_model_folder_says_how_it_was_made(tmp_path):
     assert facts.queries == tuple("0123456789")
     assert facts.answers == ("green", "yellow", "white", "red", "blue")
     assert facts.preprocessing.size == (100, 100)
-
-
-# ---------------------------------------------------------------- photographs
 
 
 def test_a_run_on_the_shipped_photographs_says_so_in_its_log_and_its_card(tmp_path, monkeypatch):
@@ -417,9 +402,6 @@ def test_other_photographs_are_named_and_other_scenes_have_none(tmp_path):
     )
     assert "ship" not in new_task(name="mbg", backgrounds=str(tmp_path)).described()
     assert (new_task().described(), new_task().noted()) == ("", {})
-
-
-# ---------------------------------------------------------------- drawings
 
 
 def test_the_drawing_of_a_run_is_in_its_log_its_data_note_and_its_card(tmp_path):

@@ -51,9 +51,6 @@ def written(tmp_path: Path, *lines: str) -> Path:
     return path
 
 
-# ---------------------------------------------------------------- what gets into the memory
-
-
 def test_unknown_words_are_named_and_left_out(memn2n: Predictor) -> None:
     plain = memn2n.look(TOLD, ask=ASK)
     seen = memn2n.look(["Mary went to the purple garden.", *TOLD[1:]], ask="Where is wizard Mary?")
@@ -95,9 +92,6 @@ def test_supporting_sentences_keep_to_their_slots(memn2n: Predictor) -> None:
     assert seen.supporting == (2,)  # sentence 3 is slot 2; sentence 1 is in no slot
     assert seen.to_json()["supporting"] == [2]
     assert "supporting" not in memn2n.look(TOLD, ask=ASK).to_json()
-
-
-# ---------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(
@@ -168,9 +162,6 @@ def test_a_reader_that_breaks_is_no_traceback(memn2n: Predictor, monkeypatch: py
     bad: list[str] = []
     assert list(memn2n.look_many(["told.txt"], ASK, on_bad=lambda source, error: bad.append(str(error)))) == []
     assert "ZeroDivisionError" in bad[0]
-
-
-# ---------------------------------------------------------------- the table
 
 
 def test_the_table_holds_every_hop_and_all_of_its_weight(memn2n: Predictor) -> None:

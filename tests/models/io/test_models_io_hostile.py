@@ -61,9 +61,6 @@ def header_of(**entries: list[int]) -> bytes:
     return struct.pack("<Q", len(text)) + text
 
 
-# ---------------------------------------------------------------- settings
-
-
 @pytest.mark.parametrize(
     ("architecture", "settings", "said"),
     [
@@ -100,9 +97,6 @@ def test_no_number_of_a_model_is_without_a_range() -> None:
                 if hasattr(config, field):
                     with pytest.raises(ConfigError, match=f"{field} must (be|lie)"):
                         spec.build({field: 2**60}, where=name)
-
-
-# ---------------------------------------------------------------- nothing is built that the file does not have
 
 
 @pytest.mark.parametrize("change", [{"channels": 8192}, {"channels": 8192, "depth": 6}, {"hidden": 8192}])
@@ -189,9 +183,6 @@ def test_a_model_that_needs_numbers_is_built_with_them(folder: Path, monkeypatch
     assert loaded.sure == 1
     inputs, _ = SoftModel.example_batch(2, 0)
     assert torch.equal(loaded(**inputs).logits, expected(**inputs).logits)
-
-
-# ---------------------------------------------------------------- files
 
 
 def test_pipes_and_devices_are_refused_unread(folder: Path) -> None:

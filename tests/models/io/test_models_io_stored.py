@@ -30,9 +30,6 @@ def edit_config(folder: Path, **changes: object) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-# ---------------------------------------------------------------- half precision
-
-
 def test_half_the_bytes_and_still_float32_when_loaded(tmp_path: Path) -> None:
     whole, half = save_tiny(tmp_path / "whole"), save_tiny(tmp_path / "half", dtype="float16")
     tensors, (model, facts) = written(half), load_model(half)
@@ -78,9 +75,6 @@ def test_types_are_taken_at_the_word_of_the_facts(tmp_path: Path) -> None:
     edit_config(folder, dtype="float8")
     with pytest.raises(CheckpointError, match=r"dtype: found 'float8'; did you mean 'float(16|32)'"):
         load_model(folder)
-
-
-# ---------------------------------------------------------------- on top of published weights
 
 
 DEEP_BACKBONES = ["mobilenetv2", "efficientnet-lite0"]

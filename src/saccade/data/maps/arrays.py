@@ -82,9 +82,6 @@ def as_mask(values: Array, name: str) -> npt.NDArray[np.bool_]:
     return inside
 
 
-# ---------------------------------------------------------------- npy, npz
-
-
 def npy_array(data: bytes, name: str) -> Array:
     """The array in the bytes of a .npy file."""
     with io.BytesIO(data) as file:
@@ -142,9 +139,6 @@ def member_bytes(file: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, most: 
         raise DataError(f"{name}: {info.filename} is damaged ({_line(error)}); write it again") from error
 
 
-# ---------------------------------------------------------------- HDF5
-
-
 class _Hdf:
     """The datasets of an HDF5 file, by their path in it."""
 
@@ -185,9 +179,6 @@ def _sound(name: str) -> Iterator[None]:
         yield
     except (zipfile.BadZipFile, OSError, KeyError, RuntimeError, ValueError) as error:
         raise DataError(f"{name}: damaged or cut short ({_line(error)}); write it again") from error
-
-
-# ---------------------------------------------------------------- PNG, TIFF
 
 
 def _grey(data: bytes, name: str) -> Array:

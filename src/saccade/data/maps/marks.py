@@ -109,9 +109,6 @@ def marked_pixels(marks: PictureMarks, chosen: Sequence[int], size: Size) -> npt
     return inside
 
 
-# ---------------------------------------------------------------- rows
-
-
 def _table(path: Path, rows: Iterable[tuple[int, Mapping[str, Any]]]) -> MarkTable:
     table: MarkTable | None = None
     unusable: list[str] = []
@@ -188,9 +185,6 @@ def _spread(path: Path, values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 yield {"image": image, "box" if len(place) == 4 else "point": place}
             else:
                 raise DataError(f"{path}: '{image[:80]}': expected boxes of 4 numbers or points of 2")
-
-
-# ---------------------------------------------------------------- JSON, COCO
 
 
 def _json(path: Path) -> Any:

@@ -206,9 +206,6 @@ def _alike(signatures: _Signatures, splits: list[str], digests: list[str]) -> li
     return pairs
 
 
-# ---------------------------------------------------------------- the cache
-
-
 def _read_index() -> dict[str, bytes]:
     """Signatures by the digest of the content; nothing where there is no whole index."""
     try:

@@ -142,9 +142,6 @@ def as_float(images: Tensor) -> Tensor:
     return images.to(torch.float32, memory_format=layout).div_(255.0)
 
 
-# ---------------------------------------------------------------- many pictures
-
-
 def find_pictures(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
     """The picture files meant by ``paths``; see :func:`saccade.data.files.find_files`."""
     return find_files(paths, SUFFIXES, "picture")
@@ -246,9 +243,6 @@ class _Begun:
         return Picture(image, self._name, notes)
 
 
-# ---------------------------------------------------------------- files
-
-
 def _from_path(path: Path, name: str | None, pixels: int) -> Picture:
     _check_ordinary(path)
     called = name or str(path)
@@ -343,9 +337,6 @@ def _from_pil(image: Image.Image, name: str) -> Picture:
 def _from_decoded(decoded: Decoded, name: str) -> Picture:
     image, notes = decoded
     return Picture(image, name, notes)
-
-
-# ---------------------------------------------------------------- arrays
 
 
 def _channels_last(tensor: Tensor) -> np.ndarray:

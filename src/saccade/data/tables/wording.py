@@ -19,9 +19,6 @@ _SHOWN = 3  # groups of words in a warning
 _DECIMAL = re.compile(r"[+-]?(0|[1-9][0-9]{0,300})(\.[0-9]*)?")
 
 
-# ---------------------------------------------------------------- numbers and lists
-
-
 def counted(number: int, thing: str, things: str = "") -> str:
     """A number of things, in words.
 
@@ -38,9 +35,6 @@ def first_few(names: Sequence[str], most: int) -> str:
     ('a; b', 'a; b; …')
     """
     return "; ".join(names[:most]) + ("; …" if len(names) > most else "")
-
-
-# ---------------------------------------------------------------- rows that were left out
 
 
 def check_usable(name: str, usable: Sized, left_out: Sequence[str], *, strict: bool, thing: str = "row") -> None:
@@ -74,9 +68,6 @@ def summarised(left_out: Sequence[str]) -> str:
         places.setdefault(reason, []).append(where)
     by_number = sorted(places.items(), key=lambda item: -len(item[1]))
     return ", ".join(f"{len(where):,} × {reason} ({first_few(where, _NAMED)})" for reason, where in by_number)
-
-
-# ---------------------------------------------------------------- words that differ in spelling alone
 
 
 def spelt_alike(words: Iterable[str]) -> list[list[str]]:

@@ -141,8 +141,6 @@ class CaptionTask(PictureTask):
             config = replace(config, seed=config.seed + self.seed)
         return CaptionData(config, cast(Split, name), self.device, self.vocabulary, table=self.table)
 
-    # ------------------------------------------------------------ training
-
     def training_split(self, data: str = "default", features: str = "auto") -> Material:
         """Pictures and captions; with ``kept`` what is kept of these pictures, if they are files."""
         captions: CaptionData = self.split("train")
@@ -266,8 +264,6 @@ class CaptionTask(PictureTask):
         told = {name: found[name] for name in ("bleu_1", "bleu_4", "length_ratio")}
         told |= {"exact_match": float(torch.cat(exact).mean())} if exact else {}
         return {**told, "log_likelihood": likelihood / steps}
-
-    # ------------------------------------------------------------ scoring
 
     @classmethod
     def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:

@@ -129,8 +129,6 @@ class ClassifyTask(PictureTask):
             config = replace(config, seed=config.seed + self.seed)
         return LabelData(config, name, self.device, self.table)
 
-    # ------------------------------------------------------------ training
-
     def batch(self, data: LabelData, indices: Tensor, number: int) -> Batch:
         """The pictures ``indices`` (B,), varied anew for each batch, with their labels; bytes stay bytes."""
         varied = derive_seed(self.seed, number)
@@ -210,8 +208,6 @@ class ClassifyTask(PictureTask):
                 found["top5"] = among_first(logits, batch.label, 5)
             scores.add_values(found | zoom_values(model, raw, batch))
         return scores.means()
-
-    # ------------------------------------------------------------ scoring
 
     @classmethod
     def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:

@@ -88,9 +88,6 @@ class MultisetBatch:
         return MultisetBatch(**{name: value.to(device) for name, value in present.items()})
 
 
-# ---------------------------------------------------------------- as a model reads them
-
-
 def at_size(images: Tensor, size: Size) -> Tensor:
     """Pictures (B,3,H,W) at ``size``, as they are if they have it; the paper enlarges 100 × 100 to 224 × 224."""
     if tuple(images.shape[-2:]) == tuple(size):

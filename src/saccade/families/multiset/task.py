@@ -163,8 +163,6 @@ class MultisetTask(PictureTask):
             config = replace(config, name=other or config.name, seed=seed)
         return MultisetData(config, cast(Split, split), self.device, self.table)
 
-    # ------------------------------------------------------------ training
-
     def training_split(self, data: str = "default", features: str = "auto") -> MultisetData:
         """For ``objects`` what teaches objects, perhaps other scenes; else the pictures themselves."""
         config = self.data_config
@@ -298,8 +296,6 @@ class MultisetTask(PictureTask):
             objects.append(right[known])  # (N,)
         told = {"single_accuracy": torch.cat(single), "object_accuracy": torch.cat(objects)}
         return {name: float(right.float().mean()) for name, right in told.items() if len(right)}
-
-    # ------------------------------------------------------------ scoring
 
     @classmethod
     def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:

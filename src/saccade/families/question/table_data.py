@@ -179,8 +179,6 @@ class TableData:
             first.setdefault(picture, number)
         return torch.tensor(list(first.values())[:count])
 
-    # ------------------------------------------------------------ opening
-
     def _open(self, rows: list[Question], progress: Callable[[int, int], None] | None) -> None:
         """Decode the pictures and masks of ``rows``."""
         paths = list(dict.fromkeys(row.image for row in rows))

@@ -93,8 +93,6 @@ class TableTask(QuestionTask):
             return QuestionFeatures(self.split(name.removesuffix(KEPT)), cast(QueryModel, self.model), self.tell)
         return TableData(self.data_config, name, self.device, table=self.table)
 
-    # ------------------------------------------------------------ training
-
     def training_split(self, data: str = "default", features: str = "auto") -> TableData | QuestionFeatures:
         """Questions with their pictures, or with what is kept of these while the backbone is frozen."""
         for name in ("train", "val"):  # what was kept is of a backbone that may have learnt since
@@ -145,8 +143,6 @@ class TableTask(QuestionTask):
             return
         for batch in in_batches(self.split(f"val{KEPT}"), KEPT_AT_ONCE):
             yield model.ask(batch.encoding, batch.query)["logits"], batch.label
-
-    # ------------------------------------------------------------ scoring
 
     @classmethod
     def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:

@@ -72,8 +72,6 @@ class QuestionTask(PictureTask):
         data = self.split("val")
         return data.queries, data.answers
 
-    # ------------------------------------------------------------ training
-
     def batch(self, data: Any, indices: Tensor, number: int) -> Batch:
         """The questions ``indices`` (B,) with their pictures and answers."""
         made = self.training_batch(data, indices, number)

@@ -199,8 +199,6 @@ class StoryScores:
             found.add_values({name: part.get(name, nothing) for name in names})
         return found
 
-    # ------------------------------------------------------------ plain numbers
-
     def summary(self) -> dict[str, Any]:
         """Plain numbers, with intervals from resampling stories."""
         story = self.columns["story"]

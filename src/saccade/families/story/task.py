@@ -116,8 +116,6 @@ class StoryTask(Task):
         asked = self.source.questions(name)  # type: ignore[arg-type]
         return StoryTensors(asked, self.vocabulary, self.sizes, split=name, device=self.device, by_word=self.by_word)
 
-    # ------------------------------------------------------------ training
-
     def checked_loss(self, loss: Any, data: str) -> Any:
         """``loss``, if the model can be taught by it."""
         if isinstance(loss, LinearStart) and "linear" not in self.model.switches:
@@ -199,8 +197,6 @@ class StoryTask(Task):
         gates = gate_loss(self.model.gate_scores(raw), batch["supporting"], batch["count"])
         return {"loss": surprise + loss.gates * gates, "accuracy": right, "gates": gates}
 
-    # ------------------------------------------------------------ validation
-
     def measures(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""
         return ("accuracy", "loss", "train_accuracy")
@@ -223,8 +219,6 @@ class StoryTask(Task):
             surprise = nn.functional.cross_entropy(logits.transpose(1, 2), known, reduction="none").mean(1)  # (B,)
             values.add_values({"accuracy": (logits.argmax(-1) == batch["answer"]).all(1), "loss": surprise})
         return values.means()
-
-    # ------------------------------------------------------------ scoring
 
     @classmethod
     @torch.no_grad()

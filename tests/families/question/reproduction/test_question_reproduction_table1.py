@@ -140,9 +140,6 @@ def test_missing_jobs_are_the_seeds_that_a_cell_lacks():
     assert not [name for name in jobs if name.startswith(("uniform", "grid_oracle"))], "bounds are not trained"
 
 
-# ---------------------------------------------------------------- drawings
-
-
 @pytest.mark.parametrize("drawing", ["blend", ""])
 def test_a_cell_of_runs_that_are_drawn_otherwise_says_so(drawing):
     """Records from before there were several drawings do not name theirs: it is ``blend``."""

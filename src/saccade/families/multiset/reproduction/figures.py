@@ -78,9 +78,6 @@ class _Read:
         return sorted(words[label] for label in self.batch.labels[row].tolist() if label >= 0)
 
 
-# ---------------------------------------------------------------- where saliency falls short
-
-
 def around_peaks(saliency: Tensor, frame: Tensor) -> Tensor:
     """The square of pixels within reach of the most salient cell of each map (B,h,w), xyxy: (B,4).
 
@@ -107,9 +104,6 @@ def hiding(saliency: Tensor, frame: Tensor, boxes: Tensor) -> Tensor:
     own = (saliency.unsqueeze(1) * inside).flatten(2).amax(2)  # (B,M)
     off = (saliency * ~inside.any(1)).flatten(1).amax(1, keepdim=True)  # (B,1)
     return torch.where(inside.flatten(2).any(2), off - own, torch.nan)
-
-
-# ---------------------------------------------------------------- drawings
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,6 @@ _FILE = re.compile(r"(qa([1-9][0-9]?))(?:_.+)?_(train|test)\.txt")  # en-valid h
 _ARCHIVE = "tasks_1-20_v1-2"
 
 
-# ---------------------------------------------------------------- files
-
-
 def babi_files(root: Path, size: Size) -> dict[str, dict[str, Path]]:
     """The files of each task: ``{"qa1": {"train": PATH, "test": PATH}, …}``, by the numbers of the tasks.
 
@@ -73,9 +70,6 @@ def _folders(root: Path, size: Size) -> list[Path]:
     if not any((root / name).is_dir() for name in _FOLDERS[size]):
         root = root / _ARCHIVE
     return [root / name for name in _FOLDERS[size]]
-
-
-# ---------------------------------------------------------------- lines
 
 
 def read_babi(path: Path, task: str) -> list[Asked]:

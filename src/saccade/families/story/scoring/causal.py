@@ -127,8 +127,6 @@ class CausalTests:
         edits = [f"edit_agrees_{look}{which}" for look in looks for which in ("", "_random")]
         return (*names, "swap_follow", "swap_hold", "swap_weights_hold", *edits)
 
-    # ------------------------------------------------------------ changes
-
     def _without_fact(self) -> dict[str, Tensor]:
         """A supporting fact is taken out, drawn from those that matter by the rules if they know the question."""
         edits: dict[int, Edit] = {}
@@ -273,8 +271,6 @@ class CausalTests:
         at = slot.to(self.raw["logits"].device).unsqueeze(1)  # (N,1)
         attention: Given = {name: self.raw[f"{name}.weights"].scatter(1, at, 0.0) for name in looks}
         return said(respond(self.model, self.batch, attention)).cpu()
-
-    # ------------------------------------------------------------ what they share
 
     @property
     def _memory(self) -> int:

@@ -48,9 +48,6 @@ def rules_know(asked: Asked) -> bool:
     return known is not None and known.answer == asked.answer.lower()
 
 
-# ---------------------------------------------------------------- one sentence
-
-
 def removed(asked: Asked, place: int) -> Edit:
     """The story without sentence ``place``."""
     kept = tuple(number for number in range(len(asked.sentences)) if number != place)
@@ -84,9 +81,6 @@ def replaced(asked: Asked, place: int, others: Sequence[str], draw: random.Rando
         if new not in asked.sentences and not (set(words_of(new)) & involved) - verbs - OPENERS - SMALL:
             return _with_sentence(asked, place, new, kept=False)
     return None
-
-
-# ---------------------------------------------------------------- names
 
 
 def names_in(asked: Collection[Asked], words: Collection[str]) -> frozenset[str]:
@@ -130,9 +124,6 @@ def pairs_of_names(asked: Asked, names: Collection[str], draw: random.Random) ->
     draw.shuffle(pairs)
     pairs.sort(key=lambda pair: not set(pair) & set(words_of(asked.answer)))
     return pairs[:TRIES]
-
-
-# ---------------------------------------------------------------- what they share
 
 
 def words_in(text: str, words: Collection[str]) -> bool:

@@ -21,9 +21,6 @@ _FEAR = re.compile(r"(\S+) are afraid of (\S+)")
 _COLOUR = re.compile(r"(\S+) is (\S+)")
 
 
-# ---------------------------------------------------------------- reading
-
-
 def fear_of(sentences: Sequence[str], name: str) -> Known | None:
     """What is NAME afraid of? A kind, in the singular. It follows from what NAME is and what its kind is afraid of."""
     kinds, fears = _told(sentences, _KIND), _told(sentences, _FEAR)
@@ -55,9 +52,6 @@ def colour_of(sentences: Sequence[str], name: str) -> Known | None:
 def _told(sentences: Sequence[str], form: re.Pattern[str]) -> list[tuple[int, str, str]]:
     found = ((at, form.fullmatch(" ".join(words_of(sentence)))) for at, sentence in enumerate(sentences))
     return [(at, match[1], match[2]) for at, match in found if match]
-
-
-# ---------------------------------------------------------------- telling
 
 
 def tell_fears(draws: Draws) -> list[Asked]:

@@ -29,9 +29,6 @@ _PEOPLE = ("antoine", "jason", "sumit", "yann")
 _FEELS = re.compile(rf"(\S+) is ({'|'.join(_MOTIVES)})")
 
 
-# ---------------------------------------------------------------- reading
-
-
 def motive_of(sentences: Sequence[str], person: str) -> Known | None:
     """Why did PERSON go to the ROOM, or get the THING? What they felt last."""
     for at in range(len(sentences) - 1, -1, -1):
@@ -45,9 +42,6 @@ def room_for(sentences: Sequence[str], person: str) -> Known | None:
     """Where will PERSON go?"""
     motive = motive_of(sentences, person)
     return motive and Known(_MOTIVES[motive.answer].room, motive.supporting)
-
-
-# ---------------------------------------------------------------- telling
 
 
 def tell_motives(draws: Draws) -> list[Asked]:

@@ -102,9 +102,6 @@ class Scene:
                     return Event("give", (person,), thing, other)
 
 
-# ---------------------------------------------------------------- what happens in a block
-
-
 def _walks(scene: Scene) -> Iterator[Event]:
     for _ in range(2):
         yield scene.go(scene.draws.pick(scene.people))
@@ -177,9 +174,6 @@ def _times(scene: Scene) -> Iterator[Event]:
             block.append(scene.go(person)._replace(time=scene.clock[person]))
             scene.clock[person] += 1
     yield from scene.draws.some(block, len(block))
-
-
-# ---------------------------------------------------------------- what is asked
 
 
 def _where_person(scene: Scene) -> Question | None:
@@ -277,9 +271,6 @@ def _person_before(scene: Scene) -> Question | None:
 
 def _asked(question: str, known: Known | None) -> Question | None:
     return (question, known) if known else None
-
-
-# ---------------------------------------------------------------- plots
 
 
 @dataclass(frozen=True)

@@ -39,9 +39,6 @@ def sides_told(sentences: Iterable[str]) -> list[Side]:
     return found
 
 
-# ---------------------------------------------------------------- reading
-
-
 def what_is_beside(sentences: Sequence[str], side: str, room: str) -> Known | None:
     """What is SIDE of the ROOM?"""
     for told in reversed(sides_told(sentences)):
@@ -70,9 +67,6 @@ def way_between(sentences: Sequence[str], start: str, end: str) -> Known | None:
                     reached.append(side.first)
         edge = reached
     return ways[end] if start != end and end in ways else None
-
-
-# ---------------------------------------------------------------- telling
 
 
 def tell_beside(draws: Draws) -> list[Asked]:

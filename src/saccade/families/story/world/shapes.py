@@ -18,9 +18,6 @@ _RELATION = re.compile(rf"the (.+) is ({SIDES}) the (.+)")
 _SHAPES = ("blue square", "pink rectangle", "red sphere", "red square", "triangle", "yellow square")
 
 
-# ---------------------------------------------------------------- reading
-
-
 def is_beside(sentences: Sequence[str], first: str, side: str, second: str) -> Known | None:
     """Is the FIRST SIDE the SECOND? Each told neighbour lies one step away."""
     told = []
@@ -45,9 +42,6 @@ def is_beside(sentences: Sequence[str], first: str, side: str, second: str) -> K
     x, y, supporting = ways[second]
     across, up = _SIDES[side]
     return Known("yes" if across * x + up * y > 0 else "no", supporting)
-
-
-# ---------------------------------------------------------------- telling
 
 
 def tell_shapes(draws: Draws) -> list[Asked]:

@@ -24,9 +24,6 @@ _Told = list[tuple[int, str, str]]
 """Sentence, the smaller thing, the bigger thing."""
 
 
-# ---------------------------------------------------------------- reading
-
-
 def is_smaller(sentences: Sequence[str], small: str, big: str) -> Known | None:
     """Whether SMALL is smaller than BIG.
 
@@ -75,9 +72,6 @@ def _chain(told: _Told, small: str, big: str) -> tuple[int, ...]:
                     reached.append(bigger)
         edge = reached
     return ways.get(big, ())
-
-
-# ---------------------------------------------------------------- telling
 
 
 def tell_sizes(draws: Draws) -> list[Asked]:
