@@ -75,7 +75,7 @@ class Features:
 
 def at_once(decoder: CaptionDecoder, features: Tensor, words: Tensor, cells: int) -> Tensor:
     scene, memory = decoder.begin(features, (cells, cells))
-    return decoder.tell(scene, memory, words).logits
+    return decoder.teacher_force(scene, memory, words).logits
 
 
 def word_by_word(decoder: CaptionDecoder, features: Tensor, words: Tensor, cells: int) -> Tensor:

@@ -91,7 +91,7 @@ class BenchTask:
             yield batch
             self.engine_seconds.append(time.process_time() - began)
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """Nothing to tell of made-up data."""
         return ""
 
@@ -118,7 +118,7 @@ class BenchTask:
         """Cross-entropy."""
         return {"loss": F.cross_entropy(raw["logits"], batch["label"])}
 
-    def measures(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         """Nothing: only training is timed."""
         return ()
 

@@ -25,7 +25,7 @@ PACKAGE = Path(saccade.__file__).parent
 BASES = {"AttentionModel", "ImageModel", "PictureModel", "LabelModel", "QueryModel"}
 """What models have in common; a task may ask for one of these, what shows and serves them may not."""
 NEUTRAL = {*BASES, "Task", "PictureTask", "LabelTask", "Responder", "BaseModel", "ServedModel"}
-"""Classes that belong to no family: of models, tasks and responders, of pydantic, and of the server's shelf."""
+"""Classes that belong to no family: of models, tasks and responders, of pydantic, and of the server's store."""
 ABOVE = ("predict.py", "sighting.py", "cli/", "verbs/", "show/", "web/", "engine/", "zoo/", "recorded/")
 FORMER = {"attribute"}
 """What families were called in old files."""

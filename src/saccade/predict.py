@@ -26,7 +26,7 @@ from saccade.families.reading import Item, Prepared, Reads
 from saccade.families.responder import Question, Responder, Response
 from saccade.likeness import Fit, Likeness
 from saccade.models.base import AttentionModel, Encoding, Given
-from saccade.models.describing import described
+from saccade.models.input_features import input_features
 from saccade.models.io.facts import ModelFacts
 from saccade.models.io.folder import load_likeness, load_model
 from saccade.short_repr import ShortRepr
@@ -187,7 +187,7 @@ class Predictor:
         """The p-value of each input among those that the model learned from; None: not known."""
         if self.likeness is None or self.facts.inputs is None:
             return None
-        features = described(self.model, self.facts.inputs.features, inputs, encoding)
+        features = input_features(self.model, self.facts.inputs.features, inputs, encoding)
         return tuple(self.likeness.p_values(features).tolist())
 
     def ask(

@@ -108,7 +108,7 @@ class TinyTask:
             yield self.batch(own + (number * world_size + rank) * batch_size, batch_size)
             number += 1
 
-    def described(self) -> str:
+    def summary(self) -> str:
         return self.told
 
     def data_parts(self) -> dict[str, list[tuple[str, str]]]:
@@ -132,7 +132,7 @@ class TinyTask:
         wrong = F.cross_entropy(raw["logits"], batch["label"])
         return {"loss": loss.times * wrong, "margin": raw["logits"].std()}
 
-    def measures(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         return ("accuracy", "loss")
 
     def validate(self, model: nn.Module) -> dict[str, float]:

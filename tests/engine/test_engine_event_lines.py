@@ -55,7 +55,7 @@ def test_what_was_told_is_played_to_another_reporter() -> None:
     stream, first, second = io.StringIO(), io.StringIO(), io.StringIO()
     lines = LineReporter(stream, every=0.0)
     a_run(lines)
-    lines.tell("result", stopped="finished")
+    lines.emit("result", stopped="finished")
     shown = PlainReporter(first, every=0.0)
     for event in told(stream):
         play(event, shown)

@@ -134,12 +134,12 @@ class TwoScores(TinyTask):
         super().__init__()
         self.scores = scores
 
-    def measures(self):
+    def metric_names(self):
         return ("accuracy", "likelihood")
 
     def validate(self, model):
         self.validations += 1
-        return dict(zip(self.measures(), self.scores[self.validations - 1], strict=True))
+        return dict(zip(self.metric_names(), self.scores[self.validations - 1], strict=True))
 
 
 @pytest.mark.parametrize("interrupted", [False, True])

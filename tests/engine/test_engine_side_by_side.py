@@ -42,7 +42,7 @@ class Trained:
             command=fake_children.COMMAND,
             job=self.job,
             environment={"OMP_NUM_THREADS": "7"},
-            tell=self.tell,
+            on_event=self.on_event,
             changed=self.changed,
         )
 
@@ -51,7 +51,7 @@ class Trained:
         known = {name: self.more[name] for name in ("until", "memory") if name in self.more}
         return {"kind": kind, "out": str(run.folder), "attempts": run.attempts, **known}
 
-    def tell(self, run: Run | None, event: dict[str, Any]) -> None:
+    def on_event(self, run: Run | None, event: dict[str, Any]) -> None:
         name = "" if run is None else run.name
         self.events.append((name, event["event"]))
         if event["event"] == "told":

@@ -168,7 +168,7 @@ class StoryTask(Task):
         super().__init__(**more)
 
     @property
-    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return NAMES, PLACES
 
     def make_split(self, name: str) -> StorySplit:
@@ -183,7 +183,7 @@ class StoryTask(Task):
     def loss(self, raw: Raw, batch: Batch, loss: PhaseSettings) -> dict[str, Tensor]:
         return {"loss": cross_entropy(raw["logits"], batch["label"])}
 
-    def measures(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         return ("accuracy",)
 
     def validate(self, model: nn.Module) -> dict[str, float]:

@@ -118,7 +118,7 @@ def test_without_a_gate_all_that_was_seen_counts() -> None:
 def test_without_attention_the_mean_is_seen() -> None:
     decoder = new_decoder(kind="none", gate=False)
     assert decoder.scorer is None
-    said = decoder.tell(*decoder.begin(cells(), GRID), WORDS)
+    said = decoder.teacher_force(*decoder.begin(cells(), GRID), WORDS)
     torch.testing.assert_close(said.looked.weights, torch.full((3, 4, *GRID), 1 / 6).double())
     torch.testing.assert_close(said.looked.context, cells().mean(1, keepdim=True).expand(-1, 4, -1))
 
@@ -178,7 +178,7 @@ def test_a_whole_caption_is_its_words_one_by_one(changes: dict[str, Any]) -> Non
     """To 1e-6 in single precision: outputs and the gradient of every parameter."""
     decoder = new_decoder(**changes).float()
     annotations = cells().float()
-    said = decoder.tell(*decoder.begin(annotations, GRID), WORDS)
+    said = decoder.teacher_force(*decoder.begin(annotations, GRID), WORDS)
     logits, weights, contexts = word_by_word(decoder, annotations, WORDS)
     for found, expected in ((said.logits, logits), (said.looked.weights, weights), (said.looked.context, contexts)):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
@@ -195,7 +195,7 @@ def test_words_do_not_see_those_after_them() -> None:
     decoder = new_decoder()
     other = WORDS.clone()
     other[:, 2] = 6
-    one, two = (decoder.tell(*decoder.begin(cells(), GRID), words).logits for words in (WORDS, other))
+    one, two = (decoder.teacher_force(*decoder.begin(cells(), GRID), words).logits for words in (WORDS, other))
     assert torch.equal(one[:, :3], two[:, :3])
     assert not torch.equal(one[:, 3], two[:, 3])
 
@@ -224,10 +224,10 @@ def test_blocks_of_pictures_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_dropout_is_for_training() -> None:
     decoder = new_decoder(dropout=0.5)
-    one, two = (decoder.tell(*decoder.begin(cells(), GRID), WORDS).logits for _ in range(2))
+    one, two = (decoder.teacher_force(*decoder.begin(cells(), GRID), WORDS).logits for _ in range(2))
     assert torch.equal(one, two)
     decoder.train()
-    one, two = (decoder.tell(*decoder.begin(cells(), GRID), WORDS).logits for _ in range(2))
+    one, two = (decoder.teacher_force(*decoder.begin(cells(), GRID), WORDS).logits for _ in range(2))
     assert not torch.equal(one, two)
 
 

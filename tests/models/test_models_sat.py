@@ -182,7 +182,7 @@ def test_the_baseline_is_the_moving_average_of_a_word() -> None:
     expected = torch.tensor([True, False, True, False, False, True])
     start = -math.log(5)
     assert model.baseline.item() == pytest.approx(start)
-    raw = model.tell(features, words, noise=noise, expected=expected)
+    raw = model.teacher_force(features, words, noise=noise, expected=expected)
     assert raw["baseline"].item() == pytest.approx(start)  # this batch is not in it
     earned = word_log_likelihood(raw["logits"], words)[~expected]
     mean = (earned.sum() / (words[~expected] >= 0).sum()).item()
@@ -225,7 +225,7 @@ class Enumerated:
     def raw(self, cells: tuple[int, ...]) -> dict[str, Tensor]:
         """The rollout that draws these cells."""
         noise = torch.nn.functional.one_hot(torch.tensor([cells]), CELLS) * 1e9
-        raw = self.model.tell(self.features, self.words, noise=noise, expected=torch.tensor([False]))
+        raw = self.model.teacher_force(self.features, self.words, noise=noise, expected=torch.tensor([False]))
         assert raw["word.choice"].tolist() == [list(cells)]
         return raw
 

@@ -96,7 +96,7 @@ def test_batches_are_a_function_of_their_number() -> None:
 
 def test_the_answers_come_from_the_data_and_a_wrong_number_is_refused() -> None:
     task = new_task()
-    assert task.words == ((), ("left", "right"))
+    assert task.vocabularies == ((), ("left", "right"))
     assert task.model.config.answers == 2
     assert task.preprocessing.size == (8, 8)
     with pytest.raises(ConfigError, match=r"model\.config\.answers: found 3, but the data has 2"):
@@ -121,7 +121,7 @@ def test_the_loss_falls_as_the_right_logit_grows() -> None:
 
 def test_validation_is_the_accuracy_and_the_loss() -> None:
     task = new_task()
-    assert task.measures() == ("accuracy", "loss")
+    assert task.metric_names() == ("accuracy", "loss")
     told = task.validate(task.model)
     assert told["accuracy"] == 1
     assert told["loss"] == pytest.approx(0.3133, abs=1e-4)

@@ -18,7 +18,7 @@ from saccade.engine.data_note import Compared, DataNote, Parts, compared
 from saccade.engine.launched import check_launched
 from saccade.engine.progress import ProgressMode, Reporter, make_reporter
 from saccade.engine.protocol import Trainable
-from saccade.engine.ranks import losing_a_rank, on_first_rank, part_company
+from saccade.engine.ranks import losing_a_rank, on_first_rank, shutdown
 from saccade.engine.recipe import Precision, Recipe
 from saccade.engine.run_folder import CONFIG, LOCK, RunFolder, versions
 from saccade.engine.seeding import seed_all
@@ -131,7 +131,7 @@ class _Run:
             seed_all(self.recipe.seed, rank=fabric.global_rank)
             with losing_a_rank(fabric):
                 result = self._train(fabric)
-            part_company(fabric)
+            shutdown(fabric)
         return _Sealed(result)
 
     def _train(self, fabric: Fabric) -> RunResult:
@@ -141,7 +141,7 @@ class _Run:
                 for remark in self._remarks:  # of the first process
                     self.folder.log(remark)
                     reporter.note(remark)
-                self.task.tell = reporter.preparing
+                self.task.on_progress = reporter.preparing
                 self.clock.spent("run folder")
                 found = on_first_rank(fabric, self._check_data)
                 self.clock.spent("data")

@@ -33,7 +33,7 @@ def phase_plans(task: Trainable, recipe: Recipe, learner: Learner) -> PhasePlans
     """
     names = [name for name, _ in learner.model.named_parameters()]
     epoch = task.steps_per_epoch(recipe.batch_size)
-    phases = [choosing_by_measured(phase, task.measures()) for phase in recipe.phases]
+    phases = [choosing_by_measured(phase, task.metric_names()) for phase in recipe.phases]
     losses = []
     for phase in phases:
         learning = trainable_names(phase, names, statistics_names(learner))

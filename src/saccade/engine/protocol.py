@@ -17,12 +17,12 @@ class Trainable(Protocol):
 
     Attributes:
         model: has ``forward_raw(**inputs) -> dict[str, Tensor]``: plain tensors, batch axis first.
-        tell: set by the engine, called by a task whose first batch of a phase takes long to prepare: with what it
+        on_progress: set by the engine, called by a task whose first batch of a phase takes long to prepare: with what it
             prepares, and how much of how much is done.
     """
 
     model: nn.Module
-    tell: Callable[[str, int, int], None]
+    on_progress: Callable[[str, int, int], None]
 
     def new_model(self, seed: int) -> nn.Module:
         """A freshly initialised model, a function of ``seed`` alone; asked for only when ``replicas`` > 1."""
@@ -52,7 +52,7 @@ class Trainable(Protocol):
         """
         ...
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """What is learnt from, in one line for the person who waits; empty where there is nothing to tell.
 
         Further lines say what looks wrong with it.
@@ -100,7 +100,7 @@ class Trainable(Protocol):
         """Metrics of ``model`` (in eval mode, without gradients) on the validation split."""
         ...
 
-    def measures(self) -> Sequence[str]:
+    def metric_names(self) -> Sequence[str]:
         """Names of all metrics that `validate` may tell, by which a phase may choose; asked before training.
 
         The first is what a recipe calls ``score``.

@@ -83,7 +83,7 @@ def agree(fabric: Fabric, value: int) -> int:
     return int(fabric.all_reduce(torch.tensor(value, device=fabric.device), reduce_op="max"))  # type: ignore[arg-type]
 
 
-def part_company(fabric: Fabric) -> None:
+def shutdown(fabric: Fabric) -> None:
     """End the process group in step; a rank that leaves first can take the others down while they tidy up.
 
     Call it when nothing wrapped for distributed training is in use any more: the wrappers must go before the group,

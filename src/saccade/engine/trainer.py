@@ -82,7 +82,7 @@ class Trainer:
         self.folder, self.reporter, self.stop = folder, reporter, stop
         self.start_up: StartUp | None = start_up
         """The clock of the start, until a step has shown the speed of the run."""
-        task.tell = reporter.preparing
+        task.on_progress = reporter.preparing
         task.to(fabric.device)
         self.learner = self._make_learner().to(fabric.device)
         self._spent("model on the device")
@@ -121,7 +121,7 @@ class Trainer:
     def run(self) -> RunResult:
         """Go through the phases from wherever the run stands."""
         stopped: Stopped = "finished"
-        if self.fabric.is_global_zero and self.at.step == 0 and (described := self.task.described()):
+        if self.fabric.is_global_zero and self.at.step == 0 and (described := self.task.summary()):
             summary, *doubts = described.splitlines()
             epoch = "" if self.epoch is None else f"; an epoch is {self.epoch:,} step{'s' if self.epoch != 1 else ''}"
             for line in (summary + epoch, *doubts):

@@ -49,7 +49,7 @@ class Pictures(Reads):
         images = torch.rand(count, 3, *facts.preprocessing.size, generator=generator)
         return {"images": images * torch.rand(count, 3, 1, 1, generator=generator)}
 
-    def described(self, facts: ModelFacts) -> dict[str, Any]:
+    def input_spec(self, facts: ModelFacts) -> dict[str, Any]:
         """Size, border and colours of the network input."""
         if facts.preprocessing is None:
             return {}

@@ -93,7 +93,7 @@ class Reads(ABC):
         """Axes of :meth:`examples`, beside the first, whose size may differ from input to input: name → axis → word."""
         return {}
 
-    def described(self, facts: ModelFacts) -> dict[str, Any]:
+    def input_spec(self, facts: ModelFacts) -> dict[str, Any]:
         """How a program that runs an exported model makes its inputs, as plain values."""
         return {}
 

@@ -272,7 +272,7 @@ class CaptionDecoder(nn.Module):
         memory = self.memory(self.memory.from_word(embedded), looked.context, memory)  # (B,K,n)
         return Said(self.output(embedded, memory.hidden, looked.context), looked, memory)
 
-    def tell(
+    def teacher_force(
         self,
         scene: Scene,
         memory: Memory,

@@ -27,7 +27,7 @@ from saccade.models.fixed_input import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
 from saccade.models.ranges import MOST_PIXELS, MOST_STEPS, MOST_WORDS
 
-MOMENT = 1e-6
+MIN_BOX_CELLS = 1e-6
 """Cells; a box that covers less than this covers nothing."""
 
 
@@ -153,6 +153,6 @@ class MultisetModel(LabelReader):
         """What it says of the cells under each of the boxes (B,M,4) alone: (B,C…,h,w) → (B,M,C)."""
         in_cells = geometry.apply_to_boxes(self.to_cells, boxes)  # (B,M,4)
         shares = geometry.box_shares(in_cells, self.grid).to(encoding.dtype)  # (B,M,h,w)
-        shares = shares / shares.sum((-2, -1), keepdim=True).clamp(min=MOMENT)
+        shares = shares / shares.sum((-2, -1), keepdim=True).clamp(min=MIN_BOX_CELLS)
         logits: Tensor = self.single(torch.einsum("bmhw,bchw->bmc", shares, encoding[:, : self.channels]))  # (B,M,C)
         return logits

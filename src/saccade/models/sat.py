@@ -216,7 +216,7 @@ class SatModel(ImageModel):
     def forward_features(self, features: Tensor, words: Tensor, *, attention: Given | None = None) -> Raw:
         """The same of pictures that are encoded already, as by :meth:`encode` or kept from it: (B,L,D)."""
         noise, expected = self._chances(features, words.shape[-1])
-        return self.tell(features, words, noise=noise, expected=expected, attention=attention)
+        return self.teacher_force(features, words, noise=noise, expected=expected, attention=attention)
 
     def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> Raw:
         """The words ``query`` (B,T) about encoded pictures (B,L,D); without them the greedy caption.
@@ -225,7 +225,7 @@ class SatModel(ImageModel):
         """
         if query is None:
             query = self.caption(encoding, method="greedy", attention=attention).words[:, 0]  # (B,T)
-        return self.tell(encoding, query, attention=attention)
+        return self.teacher_force(encoding, query, attention=attention)
 
     def _chances(self, features: Tensor, steps: int) -> tuple[Tensor | None, Tensor | None]:
         """Of hard attention in training the noise (B,T,L) of its draws, and the pictures (B,) seen by expectation."""
@@ -235,7 +235,7 @@ class SatModel(ImageModel):
         noise = gumbel_noise((features.shape[0], steps, features.shape[1]), like=features)  # (B,T,L)
         return noise, chance < self.config.expected_share
 
-    def tell(
+    def teacher_force(
         self,
         features: Tensor,
         words: Tensor,
@@ -254,7 +254,7 @@ class SatModel(ImageModel):
         if pick == "drawn" and noise is None:
             noise = gumbel_noise((*words.shape, features.shape[1]), like=features)  # (B,T,L)
         scene, memory = self.decoder.begin(features, self.grid)
-        logits, looked, _ = self.decoder.tell(
+        logits, looked, _ = self.decoder.teacher_force(
             scene, memory, words, pick=pick, noise=noise, expected=expected, weights=weights
         )
         raw = _named(logits, looked, scene, words)

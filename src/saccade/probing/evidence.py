@@ -32,7 +32,7 @@ from saccade.models.probe_heads import LINEAR
 from saccade.probing.blind_maps import UsualPlaces, blind_maps
 from saccade.probing.features import Features
 from saccade.probing.head_stack import Places
-from saccade.probing.pictures import ProbedPictures, Tell
+from saccade.probing.pictures import OnProgress, ProbedPictures
 from saccade.probing.probe import Probed
 from saccade.probing.questions import picture_of
 from saccade.probing.trials import habits
@@ -72,11 +72,11 @@ def places_of(pictures: ProbedPictures, frame: Tensor, grid: Size, weight: float
 
 
 @torch.no_grad()
-def with_evidence(probed: Probed, features: Features, model_of: HeadModel, tell: Tell) -> Probed:
+def with_evidence(probed: Probed, features: Features, model_of: HeadModel, on_progress: OnProgress) -> Probed:
     """The same probe, whose verdict says what the kept head rests on and how its maps lie on the evidence."""
     if probed.pictures.evidence is None:
         return probed
-    rests = _rests_on(probed, model_of, tell).summary()
+    rests = _rests_on(probed, model_of, on_progress).summary()
     maps: dict[str, Any] = {}
     if probed.kept.name != LINEAR:
         scores = _map_scores(probed, features, model_of)
@@ -86,7 +86,7 @@ def with_evidence(probed: Probed, features: Features, model_of: HeadModel, tell:
     return replace(probed, rests_on=without_nan(rests), maps=without_nan(maps), verdict=verdict)
 
 
-def _rests_on(probed: Probed, model_of: HeadModel, tell: Tell) -> RestsOn:
+def _rests_on(probed: Probed, model_of: HeadModel, on_progress: OnProgress) -> RestsOn:
     """Answers to changed test pictures of all splits."""
     rests, pictures, held = RestsOn(), probed.pictures, probed.pictures.evidence
     chosen = torch.zeros(len(pictures), dtype=torch.bool)
@@ -111,7 +111,7 @@ def _rests_on(probed: Probed, model_of: HeadModel, tell: Tell) -> RestsOn:
                 kinds=query,
             )
             done += len(part)
-            tell("pictures without their evidence", done, total)
+            on_progress("pictures without their evidence", done, total)
     return rests
 
 

@@ -37,7 +37,7 @@ _NAMED = 5
 _UNSEEN = ("label never seen in train", "query never seen in train")
 """Rows that the reader leaves out by its own splits; a probe makes others and can use them."""
 
-Tell = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 """Called with what is going on, how far it is, and how far it goes."""
 
 
@@ -124,7 +124,7 @@ def with_maps(table: LabelTable, folder: FeatureFolder) -> tuple[LabelTable, str
     return replace(table, rows=kept, as_found=kept), said
 
 
-def usable_pictures(table: LabelTable, size: Size, tell: Tell) -> ProbedPictures:
+def usable_pictures(table: LabelTable, size: Size, on_progress: OnProgress) -> ProbedPictures:
     """The pictures and questions of ``table`` that a probe can use; its own splits are put together.
 
     Raises:
@@ -141,7 +141,7 @@ def usable_pictures(table: LabelTable, size: Size, tell: Tell) -> ProbedPictures
         size,
         torch.device("cpu"),
         limit=DECODED,
-        progress=lambda done, total: tell("pictures", done, total),
+        progress=lambda done, total: on_progress("pictures", done, total),
     )
     if store.unreadable:
         broken = [files[number].name for number in sorted(store.unreadable)]
@@ -152,7 +152,7 @@ def usable_pictures(table: LabelTable, size: Size, tell: Tell) -> ProbedPictures
     evidence = LabelEvidence(rows, store, torch.device("cpu"), limit=DECODED, picture_of=own)
     if evidence.wrong:
         remarks.append(f"evidence that cannot be used: {summarised([*evidence.wrong.values()])}")
-    found = copy_groups([files[number] for number in readable], tell)
+    found = copy_groups([files[number] for number in readable], on_progress)
     remarks += [found.unsearched] if found.unsearched else []
     like = {number: readable[first] for number, first in zip(readable, found.group)}  # picture → picture
     usable = [place for place in range(len(rows)) if own[place] in like]  # rows

@@ -43,14 +43,14 @@ _SETTLE = 8
 """Batches after which the scores of all are brought together in memory."""
 
 _Key = tuple[object, ...]
-Tell = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 
 
 def score_maps(
-    maps: Maps, truths: Truths, policies: Policies, *, tell: Tell = lambda what, done, total: None
+    maps: Maps, truths: Truths, policies: Policies, *, on_progress: OnProgress = lambda what, done, total: None
 ) -> Scored:
     """Score all maps."""
-    scoring = Scoring(maps, truths, policies, tell)
+    scoring = Scoring(maps, truths, policies, on_progress)
     scoring.gather()
     return scoring.finish()
 
@@ -63,9 +63,9 @@ class Scoring:
     """
 
     def __init__(
-        self, maps: Maps, truths: Truths, policies: Policies, tell: Tell, *, short: bool | None = None
+        self, maps: Maps, truths: Truths, policies: Policies, on_progress: OnProgress, *, short: bool | None = None
     ) -> None:
-        self._maps, self._truths, self._policies, self._tell = maps, truths, policies, tell
+        self._maps, self._truths, self._policies, self._on_progress = maps, truths, policies, on_progress
         paths = maps.paths() if short is None else None
         if short is None:
             sides = [truths.paths()] if paths is None else [paths, truths.paths()]
@@ -108,7 +108,7 @@ class Scoring:
         at_once = AT_ONCE if self._maps.is_stacked and self._truths.is_stacked else 1
         scene_by_scene = () if self._pool is None else self._truths.wanted
         for done, chunk in enumerate(self._maps.each(at_once, scene_by_scene)):
-            self._tell("scoring maps", done * at_once, self._total)
+            self._on_progress("scoring maps", done * at_once, self._total)
             self._take(chunk)
 
     def shard(self) -> Shard:

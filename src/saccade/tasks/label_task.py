@@ -94,7 +94,7 @@ class LabelTask(PictureTask):
         )
 
     @property
-    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Nothing is asked; what the labels are called."""
         return (), self.data_config.answers
 
@@ -132,7 +132,7 @@ class LabelTask(PictureTask):
         found = {"loss": cross_entropy(logits, label), "accuracy": (logits.argmax(-1) == label).float().mean()}
         return self.with_evidence(found, raw, batch, loss.evidence_weight)
 
-    def measures(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""
         return ("accuracy", "loss")
 

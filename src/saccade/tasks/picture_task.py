@@ -31,7 +31,7 @@ class PictureTask(Task):
     """
 
     model_kind: ClassVar[type] = ImageModel
-    keeps_features: ClassVar[bool] = False
+    caches_features: ClassVar[bool] = False
     """Whether a phase can learn from kept features of a frozen encoder."""
     model: ImageModel
 
@@ -101,10 +101,10 @@ class PictureTask(Task):
         """The examples ``numbers`` (B,); a task whose answers are single labels tells these too."""
         return HeldOut(data.take(numbers).images)
 
-    def check_kept(self, data: str, learning: Sequence[str]) -> None:
+    def check_cached_features(self, data: str, learning: Sequence[str]) -> None:
         """Refuse to keep features where a step needs more than those of an encoder that stays as it is."""
-        if not self.keeps_features or data != "default":
-            what = f"the task '{self.name}'" if not self.keeps_features else f"data '{data}'"
+        if not self.caches_features or data != "default":
+            what = f"the task '{self.name}'" if not self.caches_features else f"data '{data}'"
             raise ConfigError(f"features 'kept': {what} learns from pictures; leave it out")
         encoder = self.model.encoder
         if encoder is None:

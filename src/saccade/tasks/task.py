@@ -22,10 +22,10 @@ from saccade.families.splits import Opened
 from saccade.models.base import AttentionModel
 from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.models.io.folder import save_model
-from saccade.models.io.start import take_over
+from saccade.models.io.start import load_matching
+from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.learned_data import Entries, backbone_entries, settings_entries
 from saccade.tasks.losses import PhaseSettings, build_loss
-from saccade.tasks.wanted import Wanted, settings_wanted
 
 Batch = dict[str, Any]
 """Tensors by name, example axis first; plain values for what holds of the whole batch."""
@@ -79,7 +79,7 @@ class Task(ABC):
     def __init__(self, *, model: str, model_config: Mapping[str, Any], protocol: str | None, seed: int) -> None:
         if not 0 <= seed < 1 << 32:
             raise ConfigError(f"seed: must lie in 0 .. 2^32 - 1, found {seed}")
-        self.tell: Callable[[str, int, int], None] = _nobody_listens
+        self.on_progress: Callable[[str, int, int], None] = _nobody_listens
         self._start: tuple[Mapping[str, Tensor], str] | None = None
         self.architecture, self.model_config = model, dict(model_config)
         self.protocol, self.seed = protocol, seed
@@ -117,10 +117,10 @@ class Task(ABC):
         """Quick scores of ``model`` on the validation split, while it trains."""
 
     @abstractmethod
-    def measures(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         """Names of all that validation may tell; the first is what a recipe calls ``score``."""
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """What is learnt from, in one line, where these are files, and below it what looks wrong with them.
 
         Nothing is said of scenes that are made.
@@ -140,7 +140,7 @@ class Task(ABC):
 
     def data_parts(self) -> dict[str, Entries]:
         """All that a run learns from, part by part: settings, what the task adds, and where features come from."""
-        settings = settings_entries(self.kept(to_dict(self.data_config)))
+        settings = settings_entries(self.portable_settings(to_dict(self.data_config)))
         return {
             "settings": [*settings, ("seed of the run", str(self.seed))],
             **self.learned_data(),
@@ -149,7 +149,7 @@ class Task(ABC):
 
     @property
     @abstractmethod
-    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What the model is asked (nothing, perhaps) and what it answers, each in the order of its ids."""
 
     @property
@@ -157,7 +157,7 @@ class Task(ABC):
         """How a picture becomes the network input; None for a model that reads none."""
         return None
 
-    def kept(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def portable_settings(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Settings of the data as the model folder keeps them: of READER:PATH the path is nobody else's business."""
         return {**data, "name": data["name"].partition(":")[0]} if "name" in data else dict(data)
 
@@ -172,12 +172,12 @@ class Task(ABC):
         if getattr(model.config, "pretrained", False):
             model.start_pretrained()
         if self._start is not None:
-            take_over(model, *self._start)
+            load_matching(model, *self._start)
         return model
 
-    def begin_with(self, weights: Mapping[str, Tensor], where: str) -> tuple[str, ...]:
+    def start_from(self, weights: Mapping[str, Tensor], where: str) -> tuple[str, ...]:
         """Let every model of this task begin with those of ``weights`` that fit; the places that keep their own."""
-        left = take_over(self.model, weights, where)
+        left = load_matching(self.model, weights, where)
         self._start = weights, where
         return left
 
@@ -204,12 +204,12 @@ class Task(ABC):
             if phase.data not in self.materials:
                 raise ConfigError(f"data '{phase.data}': {nearest(phase.data, self.materials)}")
             if phase.features == "kept":
-                self.check_kept(phase.data, learning)
+                self.check_cached_features(phase.data, learning)
             return self.checked_loss(build_loss(phase.loss, self.losses), phase.data)
         except ConfigError as error:
             raise ConfigError(f"phase '{phase.name}': {error}") from error
 
-    def check_kept(self, data: str, learning: Sequence[str]) -> None:
+    def check_cached_features(self, data: str, learning: Sequence[str]) -> None:
         """Refuse to keep the features of a frozen encoder where a step needs more than these."""
         raise ConfigError(f"features 'kept': the task '{self.name}' keeps none; leave it out")
 
@@ -270,10 +270,10 @@ class Task(ABC):
         return torch.randperm(data.size, generator=generator)
 
     @classmethod
-    def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
-        """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
+    def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
+        """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
         readers = [name for name, entry in family(facts.family).data.items() if entry.kind == "reader"]
-        settings = settings_wanted(facts, wanted, readers)
+        settings = requested_settings(facts, request, readers)
         if "seed" not in facts.data:  # nothing is drawn
             del settings["seed"]
         return {"data": settings}
@@ -283,7 +283,7 @@ class Task(ABC):
     def evaluate(cls, model: nn.Module, *arguments: Any, **options: Any) -> dict[str, Any]:
         """Every score of ``model`` on a split, as plain numbers; see ``saccade.verbs.evaluate``.
 
-        It is called with ``split``, ``limit``, ``progress``, what :meth:`scored_on` gives, and the options that the
+        It is called with ``split``, ``limit``, ``progress``, what :meth:`eval_kwargs` gives, and the options that the
         family declares.
         """
 
@@ -294,10 +294,10 @@ class Task(ABC):
 
     def save_model(self, model: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
         """Write the model folder, with what this run knows of it."""
-        queries, answers = self.words
+        queries, answers = self.vocabularies
         recipe = dict(facts.get("recipe", {}))
         if "data" in recipe:
-            recipe["data"] = self.kept(recipe["data"])
+            recipe["data"] = self.portable_settings(recipe["data"])
         save_model(
             model,
             folder,
@@ -309,7 +309,7 @@ class Task(ABC):
                 answers=answers,
                 preprocessing=self.preprocessing,
                 sentences=self.sentences,
-                data=self.kept(to_dict(self.data_config)),
+                data=self.portable_settings(to_dict(self.data_config)),
                 protocol=self.protocol,
                 seed=self.seed,
                 recipe=recipe,

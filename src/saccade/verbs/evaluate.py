@@ -14,7 +14,7 @@ from saccade.families import data_entries, family
 from saccade.families.contract import load_target
 from saccade.models.io.facts import ModelFacts
 from saccade.models.io.folder import load_model
-from saccade.tasks.wanted import Wanted
+from saccade.tasks.eval_request import EvalRequest
 from saccade.zoo import resolve
 
 
@@ -80,7 +80,9 @@ def evaluate(
     started = time.monotonic()
     own = family(facts.family)
     task = load_target(own.task).for_data(data or str(facts.data.get("name", "")))
-    wanted = Wanted(data=data, protocol=protocol, glyphs=glyphs, drawing=drawing, seed=seed, allow_pack=allow_pack)
+    request = EvalRequest(
+        data=data, protocol=protocol, glyphs=glyphs, drawing=drawing, seed=seed, allow_pack=allow_pack
+    )
     search: dict[str, Any] = {
         name: each
         for name, each in (("beam", beam), ("length_penalty", length_penalty), ("twins", twins))
@@ -90,7 +92,7 @@ def evaluate(
         raise ConfigError(f"{', '.join(unknown)}: the family '{own.name}' has no such option; leave it out")
     given = search | ({} if sweeps is None else {"sweeps": sweeps})
     scored = task.evaluate(
-        network, split=split, limit=limit, progress=progress, **given, **task.scored_on(facts, wanted)
+        network, split=split, limit=limit, progress=progress, **given, **task.eval_kwargs(facts, request)
     )
     return {
         "model": facts.name or str(model),

@@ -105,7 +105,7 @@ def _export_steps(predictor: Predictor, out: Path) -> dict[str, Any]:
         "architecture": facts.architecture,
         "family": facts.family,
         "weights_sha256": facts.sha256,
-        "preprocessing": predictor.reads.described(facts),
+        "preprocessing": predictor.reads.input_spec(facts),
         "answers": list(facts.answers),
         "graphs": parts,
         "search": {
@@ -156,7 +156,7 @@ def _sidecar(predictor: Predictor, graph: AnswerAndLooks, data: bytes, free: Fre
         "opset": _opset(data),
         "inputs": {name: _tensor(tensor, free.get(name)) for name, tensor in example.items()},
         "outputs": {name: _tensor(tensor) for name, tensor in outputs.items()},
-        "preprocessing": predictor.reads.described(facts),
+        "preprocessing": predictor.reads.input_spec(facts),
         "queries": list(facts.queries),
         "answers": list(facts.answers),
         **graph.model.answer_meaning(),

@@ -28,7 +28,7 @@ from saccade.errors import ConfigError, DataError, OutputError, nearest
 from saccade.families import data_entries, family_of_data
 from saccade.families.contract import Family, Probing, class_folders, load_target, own_tables, picture_tables
 from saccade.likeness import FEWEST, fit_likeness, pooled
-from saccade.models.describing import ENCODING
+from saccade.models.input_features import ENCODING
 from saccade.models.io.facts import CONFIG, InputsNote, ModelFacts, Preprocessing
 from saccade.models.io.folder import note_inputs, save_model
 from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead
@@ -69,7 +69,7 @@ def probe_pictures(
     ask: Sequence[str] | None = None,
     untrained: bool = False,
     offline: bool = False,
-    tell: Callable[[str, int, int], None] = lambda what, done, total: None,
+    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> Written:
     """Compare heads on the features of ``backbone``, and write model, results and page to ``out``.
 
@@ -87,7 +87,7 @@ def probe_pictures(
         ask: the questions to probe, of data that has some; None: all of them, of data that has questions alone.
         untrained: random weights in place of published ones; always so for a backbone without published weights.
         offline: fetch no weights of timm or transformers.
-        tell: called with what is going on, how far it is, and how far it goes.
+        on_progress: called with what is going on, how far it is, and how far it goes.
     """
     began = time.monotonic()
     wanted = checked_heads([*(RIVALS if heads is None else heads), *([keep] if keep else [])])
@@ -120,7 +120,7 @@ def probe_pictures(
     if config["pretrained"]:
         model.start_pretrained()
     model.eval().requires_grad_(False)
-    pictures = usable_pictures(table, input_size, tell)
+    pictures = usable_pictures(table, input_size, on_progress)
     words = () if pictures.questions is None else pictures.questions.words
     asked = {"queries": len(words)} if words else {}
     make = _Maker(family, probing, {**config, "answers": len(pictures.classes), **asked})
@@ -133,14 +133,14 @@ def probe_pictures(
         if lacking[PYRAMID]:
             remarks.append("no pyramid: this backbone has one map, or maps that do not fit together at this size")
     if maps is None:
-        features = features_of(pictures, model, finer, limit_mb=FEATURES_MB, tell=tell)
+        features = features_of(pictures, model, finer, limit_mb=FEATURES_MB, on_progress=on_progress)
     else:
         features = folder_features(pictures, maps)
     pictures = replace(pictures, remarks=(*remarks, *pictures.remarks), folder=maps)
     kept_name = next((head for head in HEADS if head == keep), None)
     grid = (features.shape[1], features.shape[2])
     places = places_of(pictures, model.backbone.frames[model.stage], grid, plan.evidence_weight)
-    probed = probe(pictures, features, plan=plan, heads=wanted, keep=kept_name, places=places, tell=tell)
+    probed = probe(pictures, features, plan=plan, heads=wanted, keep=kept_name, places=places, on_progress=on_progress)
     kept = probed.kept
     trial = probed.trials[kept.name]
 
@@ -148,7 +148,7 @@ def probe_pictures(
         return make.filled(kept.name, trial.heads[split], *trial.statistics[split])
 
     if maps is None:  # without a network nobody can see a changed picture
-        probed = with_evidence(probed, features, model_of, tell)
+        probed = with_evidence(probed, features, model_of, on_progress)
     is_taught = plan.evidence_weight > 0 and kept.name not in (LINEAR, PYRAMID)
     facts = ModelFacts(
         architecture=probing.model,

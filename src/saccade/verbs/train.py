@@ -275,7 +275,7 @@ def _begin(task: Trainable, start: str, parts: Sequence[str]) -> None:
     weights = load_model(resolve(start))[0].state_dict()
     check_patterns(parts, list(weights), where="start_parts")
     wanted = {name: tensor for name, tensor in weights.items() if fits(name, parts)}
-    left = cast("Task", task).begin_with(wanted, start)
+    left = cast("Task", task).start_from(wanted, start)
     unasked = [name for name in left if fits(name, parts)]
     if unasked:
         warnings.warn(f"start: {start} has nothing for {', '.join(unasked)}; this begins anew", stacklevel=4)

@@ -214,7 +214,7 @@ class _Several:
                 command=COMMAND,
                 job=self._job,
                 environment={"OMP_NUM_THREADS": str(self.threads), **environment},
-                tell=lambda run, event: shown.event(None if run is None else run.name, event),
+                on_event=lambda run, event: shown.event(None if run is None else run.name, event),
                 changed=self._write,
             )
             held.callback(children.end)
@@ -267,7 +267,7 @@ class _Several:
                 else:
                     task = build_task(planned.resolved)
                 phases = phase_plans(task, planned.resolved, Learner(task.model)).phases
-            first = next(iter(task.measures()))
+            first = next(iter(task.metric_names()))
             self._metrics[label] = {phase.name: phase.select.metric if phase.select else first for phase in phases}
         return device if device != "auto" or chosen.type != "cuda" else "cuda"
 

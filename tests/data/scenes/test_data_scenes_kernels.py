@@ -215,6 +215,6 @@ def test_gpu_makes_the_same_scenes_without_the_kernels(monkeypatch):
 def test_doctor_and_the_log_of_a_run_say_that_kernels_make_the_scenes():
     assert doctor()["scene_makers"]["cuda:0"] == "kernels"
     task = SceneTask(model="soft", model_config={}, data={"glyphs": "pack"})
-    assert task.described() == ""  # on the host
+    assert task.summary() == ""  # on the host
     task.to(torch.device("cuda:0"))
-    assert task.described() == "scenes are made on cuda:0 by kernels"
+    assert task.summary() == "scenes are made on cuda:0 by kernels"

@@ -31,7 +31,7 @@ from saccade.families.multiset.task import ANSWERS, MultisetTask
 from saccade.losses import hsal_loss
 from saccade.models.io.facts import read_facts
 from saccade.models.io.folder import load_model
-from saccade.tasks.wanted import Wanted
+from saccade.tasks.eval_request import EvalRequest
 
 COUNTING = {"backbone": "small", "through": "stage2", "hidden": 8}
 
@@ -267,8 +267,8 @@ def test_boxes_that_are_not_there_teach_nothing(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"learns from boxes, and no training picture of csv:.* has one; give them"):
         task.loss_of(of_objects("each_object"))
     assert new_task().loss_of(of_objects("each_object")) == EachObject()  # of generated scenes every place is known
-    assert "object_accuracy" not in task.measures()
-    assert "glimpse_on_label" not in task.measures()
+    assert "object_accuracy" not in task.metric_names()
+    assert "glimpse_on_label" not in task.metric_names()
 
 
 def test_boxes_follow_their_pictures_to_the_size_of_the_network() -> None:
@@ -307,7 +307,7 @@ def test_counts_are_taught_by_counts() -> None:
     task = new_task(model="multiset-counts", model_config=COUNTING)
     assert float(losses(task, Counts())["loss"]) > 0
     found = task.validate(task.model.eval())
-    assert set(found) == {*ANSWERS, "single_accuracy", "object_accuracy"} == set(task.measures())
+    assert set(found) == {*ANSWERS, "single_accuracy", "object_accuracy"} == set(task.metric_names())
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_validation_tells_answers_saliency_and_the_single_classifier() -> None:
     found = task.validate(task.model.eval())
     glimpses = {"attn_saliency", "attn_saliency_raw", "glimpse_in_evidence", "glimpse_on_label"}
     assert set(found) == {*ANSWERS, "single_accuracy", "object_accuracy"} | glimpses
-    assert set(found) == set(task.measures())
+    assert set(found) == set(task.metric_names())
     assert all(0 <= found[name] <= 1 for name in ("macro_f1", "exact_match", "single_accuracy"))
     assert task.validate(task.model) == found  # nothing is drawn
 
@@ -385,7 +385,7 @@ def test_without_boxes_nothing_is_said_about_objects(tmp_path: Path) -> None:
     found = task.validate(task.model.eval())
     assert found["single_accuracy"] == 1.0
     assert "object_accuracy" not in found
-    assert set(found) <= set(task.measures())
+    assert set(found) <= set(task.metric_names())
 
 
 def test_a_saved_model_is_scored_on_its_own_data(tmp_path: Path) -> None:
@@ -395,19 +395,19 @@ def test_a_saved_model_is_scored_on_its_own_data(tmp_path: Path) -> None:
     assert (facts.queries, facts.answers, facts.family) == ((), tuple("0123456789"), "multiset")
     assert facts.preprocessing.size == (100, 100)
     model, _ = load_model(tmp_path / "model")
-    given = MultisetTask.scored_on(facts, Wanted())
+    given = MultisetTask.eval_kwargs(facts, EvalRequest())
     found = MultisetTask.evaluate(model, split="test", limit=8, **given)
     assert (found["data"], found["split"], found["n"]) == ("mnist-multiset", "test", 8)
     assert found["glyphs"].startswith("pack")
     assert {"metrics", "attention", "baselines", "intervals", "counts"} <= set(found)
-    other = MultisetTask.scored_on(facts, Wanted(data="mnist-set", seed=5))["data"]
+    other = MultisetTask.eval_kwargs(facts, EvalRequest(data="mnist-set", seed=5))["data"]
     assert (other["name"], other["seed"]) == ("mnist-set", 5)
     with pytest.raises(ConfigError, match="deletion and insertion"):
         MultisetTask.evaluate(model, split="test", sweeps=5, **given)
     with pytest.raises(ConfigError, match="no protocols"):
-        MultisetTask.scored_on(facts, Wanted(protocol="authors"))
+        MultisetTask.eval_kwargs(facts, EvalRequest(protocol="authors"))
     with pytest.raises(ConfigError, match="no choice of drawings"):
-        MultisetTask.scored_on(facts, Wanted(drawing="authors"))
+        MultisetTask.eval_kwargs(facts, EvalRequest(drawing="authors"))
     with pytest.raises(ConfigError, match="say by themselves"):
         MultisetTask.evaluate(torch.nn.Linear(1, 1), split="test", **given)
 
@@ -439,7 +439,7 @@ def table(folder: Path, options=None) -> dict[str, object]:
 
 def test_a_table_of_ones_own_decides_labels_and_their_number(tmp_path: Path) -> None:
     task = new_task(data=table(tmp_path))
-    assert task.words == ((), ("blue", "green", "red"))
+    assert task.vocabularies == ((), ("blue", "green", "red"))
     assert (task.model.config.classes, task.model.config.most, task.size) == (3, 3, (60, 60))
     assert task.steps_per_epoch(2) == 3
     (batch,) = batches(task, 1, batch_size=4, data="objects")
@@ -450,12 +450,12 @@ def test_a_table_of_ones_own_decides_labels_and_their_number(tmp_path: Path) -> 
     facts = read_facts(tmp_path / "model")
     assert facts.data["name"] == facts.recipe["data"]["name"] == "csv"  # where it lies is nobody's business
     with pytest.raises(ConfigError, match="give --data csv:PATH"):
-        MultisetTask.scored_on(facts, Wanted())
-    given = MultisetTask.scored_on(facts, Wanted(data=task.data_config.name))
+        MultisetTask.eval_kwargs(facts, EvalRequest())
+    given = MultisetTask.eval_kwargs(facts, EvalRequest(data=task.data_config.name))
     scored = MultisetTask.evaluate(load_model(tmp_path / "model")[0], split="test", **given)
     assert (scored["data"], scored["n"], scored["counts"]["beyond_most"]) == ("csv", 2, 0)
     assert 0 <= scored["baselines"]["training_prior"]["exact_match"] <= 1
-    assert task.described() == task.table.described() != new_task().described() == ""
+    assert task.summary() == task.table.summary() != new_task().summary() == ""
 
 
 def test_a_score_says_that_its_test_pictures_were_held_out_of_training(tmp_path: Path) -> None:

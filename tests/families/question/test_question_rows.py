@@ -233,7 +233,7 @@ def test_semicolons_and_tabs_are_found_by_themselves(folder, between):
 def test_without_a_column_of_questions_all_are_asked_the_same(folder):
     table = csv(folder, "image,label\na.png,red\nb.png,blue\n")
     assert table.queries == ("what is it?",)
-    assert "no column query: all are asked 'what is it?'" in table.described()
+    assert "no column query: all are asked 'what is it?'" in table.summary()
     assert jsonl(folder, {"image": "b.png", "label": "x"}).queries == ("what is it?",)
     (skipped,) = jsonl(folder, {"image": "b.png", "label": "x"}, {"image": "a.png", "query": "q", "label": "x"}).skipped
     assert skipped == "no query: line 1"

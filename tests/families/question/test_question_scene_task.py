@@ -280,7 +280,7 @@ def test_validation_hand_worked():
     found = task.validate(Constant())
     assert found["accuracy"] == pytest.approx(share)
     assert found["loss"] == pytest.approx(math.log(math.e + 4) - share, rel=1e-5)
-    assert set(found) == set(task.measures())
+    assert set(found) == set(task.metric_names())
 
 
 def test_models_are_a_function_of_their_seed_and_leave_the_generator_alone():
@@ -386,7 +386,7 @@ def test_the_model_folder_says_how_it_was_made(tmp_path):
 def test_a_run_on_the_shipped_photographs_says_so_in_its_log_and_its_card(tmp_path, monkeypatch):
     monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "empty"))
     task = new_task(name="mbg")
-    assert task.described().startswith("photographs: shipped-train-4-3b287d7b (the nine photographs that ship")
+    assert task.summary().startswith("photographs: shipped-train-4-3b287d7b (the nine photographs that ship")
     task.save_model(task.model, tmp_path / "model", {})
     card = (tmp_path / "model" / "card.md").read_text(encoding="utf-8")
     assert "- photographs: shipped-train-4-3b287d7b (the nine photographs that ship" in card
@@ -396,17 +396,15 @@ def test_other_photographs_are_named_and_other_scenes_have_none(tmp_path):
     for number in range(12):
         Image.new("RGB", (160, 120), (number * 20, 0, 0)).save(tmp_path / f"{number}.png")
     assert (
-        new_task(name="mbg", backgrounds=str(tmp_path))
-        .described()
-        .startswith(f"photographs: {tmp_path.name}-train-10-")
+        new_task(name="mbg", backgrounds=str(tmp_path)).summary().startswith(f"photographs: {tmp_path.name}-train-10-")
     )
-    assert "ship" not in new_task(name="mbg", backgrounds=str(tmp_path)).described()
-    assert (new_task().described(), new_task().noted()) == ("", {})
+    assert "ship" not in new_task(name="mbg", backgrounds=str(tmp_path)).summary()
+    assert (new_task().summary(), new_task().noted()) == ("", {})
 
 
 def test_the_drawing_of_a_run_is_in_its_log_its_data_note_and_its_card(tmp_path):
     task = new_task(drawing="authors")
-    assert task.described() == "drawing: authors"
+    assert task.summary() == "drawing: authors"
     assert ("drawing", '"authors"') in task.data_parts()["settings"]
     task.save_model(task.model, tmp_path / "model", {})
     assert "- data.drawing: authors\n" in (tmp_path / "model" / "card.md").read_text(encoding="utf-8")

@@ -164,15 +164,15 @@ def test_validation_by_hand(table, several):
     found = one.validate(Constant(3))
     assert found["accuracy"] == pytest.approx(float((label == 0).double().mean()))
     assert found["loss"] == pytest.approx(math.log(math.e + 2) - found["accuracy"], rel=1e-5)
-    assert set(found) == set(one.measures())
-    assert one.measures()[0] == "accuracy"  # what a recipe calls score
+    assert set(found) == set(one.metric_names())
+    assert one.metric_names()[0] == "accuracy"  # what a recipe calls score
     many = new_task(several)
     labels = many.split("val").take(torch.arange(18)).label
     found = many.validate(Constant(4))
     assert found["weighted_map"] == pytest.approx(weighted_map(torch.zeros(18, 4), labels))
     assert found["top1"] == pytest.approx(float(labels[:, 0].mean()))
-    assert set(found) == set(many.measures())
-    assert many.measures()[0] == "weighted_map"
+    assert set(found) == set(many.metric_names())
+    assert many.metric_names()[0] == "weighted_map"
 
 
 def test_a_model_starts_from_published_weights_when_it_says_so(table, monkeypatch):

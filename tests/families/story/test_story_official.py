@@ -12,7 +12,7 @@ import pytest
 from saccade.families.story.readers.babi import babi_files, read_babi
 from saccade.families.story.stories import Asked
 from saccade.families.story.vocabulary import story_words
-from saccade.families.story.world import TASKS, derive, tell
+from saccade.families.story.world import TASKS, derive, generate_story
 
 FOLDER = os.environ.get("SACCADE_BABI")
 pytestmark = [
@@ -28,7 +28,7 @@ def official(task: int, part: str) -> list[Asked]:
 
 
 def generated(task: int, stories: int = 400) -> list[Asked]:
-    return [asked for index in range(stories) for asked in tell(task, 11, index)]
+    return [asked for index in range(stories) for asked in generate_story(task, 11, index)]
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -40,7 +40,7 @@ _KEPT = 20_000  # entries in the cache folder: 16 MB
 _FILE, _HEADER = "near-copies.index", b"saccade near copies 1\n"
 _NO_DIGEST = "-"
 
-Tell = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 """Called with what is going on, how far it is, and how far it goes."""
 
 
@@ -51,19 +51,19 @@ class _Signatures(NamedTuple):
     """(N, 3·16·16) float32, 0 to 255."""
 
 
-def near_copies(split_of: Mapping[Path, str], tell: Tell | None = None) -> str:
+def near_copies(split_of: Mapping[Path, str], on_progress: OnProgress | None = None) -> str:
     """In one line, the pictures that look like one in another split; or why they were not looked for; or nothing.
 
     Args:
         split_of: every picture's split.
-        tell: called while pictures are decoded.
+        on_progress: called while pictures are decoded.
     """
     if len(set(split_of.values())) < 2:
         return ""
     found = [(path, size) for path in split_of if (size := _size(path)) is not None]
     if len(found) > MOST_PICTURES or sum(size for _, size in found) > MOST_BYTES:
         return _unsearched(len(found), sum(size for _, size in found) / 1e6)
-    paths, digests, signatures = _signed([path for path, _ in found], tell)
+    paths, digests, signatures = _signed([path for path, _ in found], on_progress)
     pairs = _alike(signatures, [split_of[path] for path in paths], digests)
     if not pairs:
         return ""
@@ -84,7 +84,7 @@ class CopyGroups(NamedTuple):
     """Why near-copies were not looked for, in words; nothing where they were."""
 
 
-def copy_groups(paths: Sequence[Path], tell: Tell | None = None) -> CopyGroups:
+def copy_groups(paths: Sequence[Path], on_progress: OnProgress | None = None) -> CopyGroups:
     """Groups of pictures that are copies or near-copies of each other, directly or over others.
 
     In a set that is too large for near-copies, only pictures with the same bytes are grouped.
@@ -97,7 +97,7 @@ def copy_groups(paths: Sequence[Path], tell: Tell | None = None) -> CopyGroups:
         for number, digest in enumerate(content_digests(paths, unreadable=_NO_DIGEST)):
             group[number] = number if digest == _NO_DIGEST else first.setdefault(digest, number)
         return CopyGroups(group, _unsearched(len(paths), megabytes))
-    usable, _, signatures = _signed([*paths], tell)
+    usable, _, signatures = _signed([*paths], on_progress)
     place = {path: number for number, path in enumerate(paths)}
     places = [place[path] for path in usable]
     for number, near in enumerate(_near_each(signatures)):
@@ -135,9 +135,9 @@ def _unsearched(pictures: int, megabytes: float) -> str:
     )
 
 
-def with_near_copies(summary: str, split_of: Mapping[Path, str], tell: Tell | None = None) -> str:
+def with_near_copies(summary: str, split_of: Mapping[Path, str], on_progress: OnProgress | None = None) -> str:
     """The summary of a table, and below it what :func:`near_copies` says."""
-    return in_lines(summary, [near_copies(split_of, tell)])
+    return in_lines(summary, [near_copies(split_of, on_progress)])
 
 
 def signature(image: Image.Image) -> bytes:
@@ -154,7 +154,7 @@ def _size(path: Path) -> int | None:
         return None
 
 
-def _signed(paths: list[Path], tell: Tell | None) -> tuple[list[Path], list[str], _Signatures]:
+def _signed(paths: list[Path], on_progress: OnProgress | None) -> tuple[list[Path], list[str], _Signatures]:
     """The pictures that can be read, digests of their contents, and their signatures."""
     digests = content_digests(paths, unreadable=_NO_DIGEST)
     known = _read_index()
@@ -164,8 +164,8 @@ def _signed(paths: list[Path], tell: Tell | None) -> tuple[list[Path], list[str]
         for done, (digest, made) in enumerate(zip(missing, pool.map(_of_file, missing.values())), start=1):
             if made is not None:
                 fresh[digest] = made
-            if tell is not None:
-                tell("near-copies", done, len(missing))
+            if on_progress is not None:
+                on_progress("near-copies", done, len(missing))
     if fresh:
         known |= fresh
         _write_index(known)

@@ -86,7 +86,7 @@ class LabelTable:
         """Pictures in ``split``."""
         return sum(row.split == split for row in self.rows)
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """What the table holds, in one line; below it, what looks wrong with it."""
         rows = f"{counted(len(self.rows), 'picture')} ({split_sizes(self.count)})"
         classes = counted(len(self.classes), "class", "classes")

@@ -203,8 +203,8 @@ def score_captions(
             _add_causal(scores, model, words, batch, say)
         else:
             rows = is_altered[places].nonzero().squeeze(1)  # (A,)
-            tell = partial(_tell, progress, done, total)
-            add_words(scores.evidence, model, batch.images, words, rows, data.vocabulary, tell)
+            on_progress = partial(_report_progress, progress, done, total)
+            add_words(scores.evidence, model, batch.images, words, rows, data.vocabulary, on_progress)
         done += len(batch)
         progress(done, total)
     for places in numbers_in_batches(min(EDITED, total), batch_size):
@@ -214,7 +214,7 @@ def score_captions(
     return scores
 
 
-def _tell(progress: Callable[[int, int], None], before: int, total: int, row: int) -> None:
+def _report_progress(progress: Callable[[int, int], None], before: int, total: int, row: int) -> None:
     """Report ``row`` pictures of a batch that has ``before`` pictures before it."""
     progress(before + row, total)
 

@@ -49,7 +49,7 @@ def open_split(
         words = vocabulary_of(table, config)
     shown = table if count is None else table.some(split, count)
     data = CaptionData(config, split, vocabulary=words, table=shown, progress=progress)
-    summary = table.described(len(words.words))
+    summary = table.summary(len(words.words))
     summary = summary if facts is not None else with_near_copies(summary, table.split_of())
     return Opened(lambda many: examples(data, many), summary)
 

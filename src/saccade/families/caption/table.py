@@ -74,7 +74,7 @@ class CaptionTable:
         """Pictures in ``split``."""
         return sum(row.split == split for row in self.rows)
 
-    def described(self, words: int) -> str:
+    def summary(self, words: int) -> str:
         """What the table holds, in one line, and below it what looks wrong with it.
 
         How many ``words`` it teaches depends on who learns from it.

@@ -35,7 +35,7 @@ def open_split(
     data = LabelData(config, split, table=shown, classes=words, progress=progress)
     summary = config.remark
     if table is not None:
-        summary = table.described() if facts is not None else with_near_copies(table.described(), table.split_of())
+        summary = table.summary() if facts is not None else with_near_copies(table.summary(), table.split_of())
     return Opened(lambda many: examples(data, many), summary)
 
 

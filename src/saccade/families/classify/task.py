@@ -20,7 +20,7 @@ from saccade.families.classify.data import LabelData, LabelDataConfig, read_tabl
 from saccade.families.classify.losses import LOSSES, ZoomLoss
 from saccade.families.classify.readers import LABEL_READERS
 from saccade.families.classify.scores import score_labels
-from saccade.families.classify.zoom_scores import zoom_measures, zoom_values
+from saccade.families.classify.zoom_scores import zoom_metric_names, zoom_values
 from saccade.families.classify.zooming import (
     check_zoom_loss,
     crops_round,
@@ -35,11 +35,11 @@ from saccade.metrics.columns import Values
 from saccade.models.base import PictureModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.racnn import CROPS
+from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.held_out import HeldOut
 from saccade.tasks.learned_data import LEARNED, Entries, picture_entries, row_entries, word_entries
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch, in_batches
-from saccade.tasks.wanted import Wanted, settings_wanted
 
 VALIDATION_BATCH = 1000
 VALIDATION_PIXELS = 10_000_000
@@ -93,7 +93,7 @@ class ClassifyTask(PictureTask):
         )
 
     @property
-    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Nothing is asked; what the labels are called."""
         return (), self.classes
 
@@ -102,11 +102,11 @@ class ClassifyTask(PictureTask):
         """Whether val is a part of the pictures that are learnt from."""
         return self.data_config.learns_val
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """What the data holds, in one line, and what looks wrong with it; nothing of pictures that are drawn."""
         if self.table is None:
             return self.data_config.remark
-        return with_near_copies(self.table.described(), self.table.split_of(), self.tell)
+        return with_near_copies(self.table.summary(), self.table.split_of(), self.on_progress)
 
     def learned_data(self) -> dict[str, Entries]:
         """The labels of train and val with their pictures; and the words."""
@@ -118,7 +118,7 @@ class ClassifyTask(PictureTask):
         rows = [row for row in self.table.rows if row.split in LEARNED]
         return {
             "rows": row_entries((row.image, "", (row.split, row.label)) for row in rows),
-            "pictures": picture_entries((row.image for row in rows), self.tell),
+            "pictures": picture_entries((row.image for row in rows), self.on_progress),
             **words,
         }
 
@@ -179,10 +179,10 @@ class ClassifyTask(PictureTask):
         found = {"loss": cross_entropy(logits, label), "accuracy": (logits.argmax(-1) == label).float().mean()}
         return self.with_evidence(found, raw, batch, loss.evidence_weight)
 
-    def measures(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""
         top5 = ("top5",) if len(self.classes) > 5 else ()
-        return ("accuracy", "loss", *top5, *zoom_measures(self.model, self.has_evidence))
+        return ("accuracy", "loss", *top5, *zoom_metric_names(self.model, self.has_evidence))
 
     @property
     def has_evidence(self) -> bool:
@@ -210,9 +210,9 @@ class ClassifyTask(PictureTask):
         return scores.means()
 
     @classmethod
-    def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
-        """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
-        return {"data": settings_wanted(facts, wanted, LABEL_READERS), "classes": facts.answers}
+    def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
+        """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
+        return {"data": requested_settings(facts, request, LABEL_READERS), "classes": facts.answers}
 
     @classmethod
     def evaluate(

@@ -41,7 +41,7 @@ def open_split(
     table = read_multisets(config.name, config.options)
     shown = table if count is None else table.some(split, count)
     data = MultisetData(config, split, table=shown, progress=progress, **words)
-    summary = table.described() if facts is not None else with_near_copies(table.described(), table.split_of())
+    summary = table.summary() if facts is not None else with_near_copies(table.summary(), table.split_of())
     return Opened(lambda many: examples(data, many), summary)
 
 

@@ -74,13 +74,13 @@ from saccade.models.base import PictureModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.multiset_counts import MultisetCountsModel
 from saccade.models.multiset_reader import MultisetModel
+from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.forward_passes import answers_of
 from saccade.tasks.held_out import HeldOut
 from saccade.tasks.learned_data import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
 from saccade.tasks.losses import loss_name
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch, in_batches
-from saccade.tasks.wanted import Wanted, settings_wanted
 
 OBJECTS = "objects"
 """The material of a phase that learns single objects."""
@@ -131,15 +131,15 @@ class MultisetTask(PictureTask):
         super().__init__(model=model, model_config=settings, size=(height, width), protocol=protocol, seed=seed)
 
     @property
-    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Nothing is asked; what can be on a picture."""
         return (), self.classes
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """What the table holds, in one line, and what looks wrong with it; nothing of scenes."""
         if self.table is None:
             return ""
-        return with_near_copies(self.table.described(), self.table.split_of(), self.tell)
+        return with_near_copies(self.table.summary(), self.table.split_of(), self.on_progress)
 
     def learned_data(self) -> dict[str, Entries]:
         """The labels of train and val with their pictures, or the glyphs of scenes; and the words."""
@@ -149,7 +149,7 @@ class MultisetTask(PictureTask):
         rows = [row for row in self.table.rows if row.split in LEARNED]
         return {
             "rows": row_entries((row.image, "", (row.split, row.labels, row.boxes, row.crop)) for row in rows),
-            "pictures": picture_entries((row.image for row in rows), self.tell),
+            "pictures": picture_entries((row.image for row in rows), self.on_progress),
             **words,
         }
 
@@ -262,7 +262,7 @@ class MultisetTask(PictureTask):
         """Whether the order of the labels is part of the answer."""
         return self.table is not None and self.table.kind == "list"
 
-    def measures(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells; of glimpses only where some were made for a label."""
         places = ("glimpse_in_evidence", "glimpse_on_label") if self._has_boxes("val") else ()
         glimpses = () if self._counts else ("attn_saliency", "attn_saliency_raw", *places)
@@ -298,10 +298,10 @@ class MultisetTask(PictureTask):
         return {name: float(right.float().mean()) for name, right in told.items() if len(right)}
 
     @classmethod
-    def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
-        """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
-        settings = settings_wanted(facts, wanted, MULTISET_READERS)
-        return {"data": settings, "classes": facts.answers, "allow_pack": wanted.allow_pack}
+    def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
+        """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
+        settings = requested_settings(facts, request, MULTISET_READERS)
+        return {"data": settings, "classes": facts.answers, "allow_pack": request.allow_pack}
 
     @classmethod
     def evaluate(

@@ -25,8 +25,8 @@ from saccade.families.question.scene_scores import TWINS, accuracy_absent, score
 from saccade.families.question.task import QuestionTask
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
+from saccade.tasks.eval_request import EvalRequest
 from saccade.tasks.learned_data import Entries, glyph_entries, photograph_entries
-from saccade.tasks.wanted import Wanted
 
 FEW = "the nine photographs that ship: enough to try things out, too few to compare with any table"
 """Said of a run on MBG that had no others, in its log, its card and the tables."""
@@ -69,7 +69,7 @@ class SceneTask(QuestionTask):
         chosen = str(self.data_config.protocol)
         super().__init__(model=model, model_config=model_config, size=(side, side), protocol=chosen, seed=seed)
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """The photographs behind the digits, the drawing if it is not saccade's own, and what makes scenes on a GPU.
 
         The photographs that ship are too few to conclude anything from. A first scene shows whether the kernels build.
@@ -95,7 +95,7 @@ class SceneTask(QuestionTask):
         config = self.data_config
         found = {"glyphs": glyph_entries(config.glyphs)}
         if config.name == "mbg":
-            found["backgrounds"] = photograph_entries(config.backgrounds, self.tell)
+            found["backgrounds"] = photograph_entries(config.backgrounds, self.on_progress)
         return found
 
     def data_parts(self) -> dict[str, Entries]:
@@ -144,12 +144,12 @@ class SceneTask(QuestionTask):
         return data.one_per_scene(count)
 
     @classmethod
-    def scored_on(cls, facts: ModelFacts, wanted: Wanted) -> dict[str, Any]:
-        """What :meth:`evaluate` is given to score the model of ``facts`` on what is ``wanted``."""
-        changes = {"name": wanted.data, "protocol": wanted.protocol, "seed": wanted.seed}
-        changes |= {"glyphs": wanted.glyphs, "drawing": wanted.drawing}
+    def eval_kwargs(cls, facts: ModelFacts, request: EvalRequest) -> dict[str, Any]:
+        """What :meth:`evaluate` is given to score the model of ``facts`` as ``request`` asks."""
+        changes = {"name": request.data, "protocol": request.protocol, "seed": request.seed}
+        changes |= {"glyphs": request.glyphs, "drawing": request.drawing}
         settings = {**facts.data, **{key: value for key, value in changes.items() if value is not None}}
-        return {"data": settings, "allow_pack": wanted.allow_pack}
+        return {"data": settings, "allow_pack": request.allow_pack}
 
     @classmethod
     def evaluate(

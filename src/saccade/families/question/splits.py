@@ -44,7 +44,7 @@ def open_split(
     words: dict[str, Any] = {} if facts is None else {"queries": facts.queries, "answers": facts.answers}
     shown = table if count is None else table.some(split, count)
     data = TableData(config, split, table=shown, progress=progress, **words)
-    summary = table.described() if facts is not None else with_near_copies(table.described(), table.split_of())
+    summary = table.summary() if facts is not None else with_near_copies(table.summary(), table.split_of())
     return Opened(lambda many: table_examples(data, many), summary)
 
 

@@ -65,7 +65,7 @@ class QuestionTable:
         """Questions in ``split``."""
         return sum(row.split == split for row in self.rows)
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """What the table holds, in one line; below it, what looks wrong with it."""
         words = f"{counted(len(self.queries), 'query', 'queries')}, {counted(len(self.answers), 'answer')}"
         pictures = counted(len({row.image for row in self.rows}), "picture")

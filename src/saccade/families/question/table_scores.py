@@ -215,7 +215,7 @@ def score_table(
             scores.columns.keep(training_prior=prior.overall.expand(habit.shape), training_prior_by_query=habit)
         if sweeps:
             swept = is_swept[numbers].nonzero().squeeze(1).to(batch.query.device)  # (S,) places in the batch
-            _add_sweeps(scores, model, output.trace, batch, swept, partial(_tell, progress, done, total))
+            _add_sweeps(scores, model, output.trace, batch, swept, partial(_report_progress, progress, done, total))
         done += len(batch)
         progress(done, total)
     _add_swaps(scores, model, data, prior, chosen[sampled(total)], batch_size)
@@ -259,7 +259,7 @@ def _add_swaps(
         )
 
 
-def _tell(progress: Callable[[int, int], None], before: int, total: int, row: int) -> None:
+def _report_progress(progress: Callable[[int, int], None], before: int, total: int, row: int) -> None:
     """Report ``row`` questions of a batch that has ``before`` questions before it."""
     progress(before + row, total)
 
@@ -334,12 +334,12 @@ def _add_sweeps(
     trace: AttentionTrace,
     batch: TableBatch,
     swept: Tensor,
-    tell: Callable[[int], None],
+    on_progress: Callable[[int], None],
 ) -> None:
     """Deletion and insertion by blurring, for the model's map and for pixels in random order (a uniform map).
 
-    ``swept`` (S,) are the questions of the batch that are swept; the others have no such score. ``tell`` is called
-    with the number of questions of the batch up to the last one that was swept.
+    ``swept`` (S,) are the questions of the batch that are swept; the others have no such score.
+    ``on_progress`` is called with the number of questions of the batch up to the last one that was swept.
     """
     nothing = torch.full((len(batch),), torch.nan, dtype=torch.float64)
     found = {who: {name: nothing.clone() for name in ("deletion", "insertion")} for who in ("model", "uniform")}
@@ -359,6 +359,6 @@ def _add_sweeps(
         for who, each in areas.items():
             for name, area in each.items():
                 found[who][name][part.cpu()] = area.double().cpu()
-        tell(int(part[-1]) + 1)
+        on_progress(int(part[-1]) + 1)
     scores.maps.total.add_values(found["model"])
     scores.maps.baselines["uniform"].add_values(found["uniform"])

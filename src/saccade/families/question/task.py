@@ -50,7 +50,7 @@ class QuestionTask(PictureTask):
     model_kind = QueryModel
     model_does = "answers queries"
     losses = LOSSES
-    keeps_features = True
+    caches_features = True
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -67,7 +67,7 @@ class QuestionTask(PictureTask):
         return TableTask if is_table else SceneTask
 
     @property
-    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What is asked and what is answered."""
         data = self.split("val")
         return data.queries, data.answers
@@ -148,7 +148,7 @@ class QuestionTask(PictureTask):
             found["loss"] = found["loss"] + loss.overlap_weight * found["overlap"]
         return self.with_evidence(found, raw, batch, loss.evidence_weight)
 
-    def measures(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""
         return ("weighted_map", "top1", "loss") if self.model.multi_label else ("accuracy", "loss")
 

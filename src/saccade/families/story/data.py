@@ -14,7 +14,7 @@ from saccade.families.story.readers.babi import Size, babi_files, read_babi
 from saccade.families.story.readers.table import read_story_jsonl
 from saccade.families.story.stories import Asked
 from saccade.families.story.vocabulary import story_words
-from saccade.families.story.world import TASKS, tell
+from saccade.families.story.world import TASKS, generate_story
 
 READERS = ("babi", "jsonl")
 GENERATED = "stories"
@@ -110,7 +110,7 @@ class StorySource:
             return {"train": train, "val": val}
         table = read_story_jsonl(path)
         left_out = [f"left out: {summarised(table.skipped)}"] if table.skipped else []
-        self.summary = "\n".join([table.described(), *left_out])
+        self.summary = "\n".join([table.summary(), *left_out])
         return {name: table.asked(name) for name in ("train", "val", "test")}
 
 
@@ -163,7 +163,7 @@ def _told(task: int, config: StoryDataConfig, many: int, indices: Iterable[int])
     """The first ``many`` questions about stories ``indices`` of a task."""
     found: list[Asked] = []
     for index in indices:
-        found += tell(task, config.seed, index, words=config.words)
+        found += generate_story(task, config.seed, index, words=config.words)
         if len(found) >= many:
             break
     return found[:many]

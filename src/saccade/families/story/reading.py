@@ -152,7 +152,7 @@ class Stories(Reads):
         """A sentence may have any number of words."""
         return {"story": {2: "words"}}
 
-    def described(self, facts: ModelFacts) -> dict[str, Any]:
+    def input_spec(self, facts: ModelFacts) -> dict[str, Any]:
         """How sentences and questions become word ids."""
         return {
             "memory": int(facts.model["memory"]),

@@ -91,11 +91,11 @@ class StoryTask(Task):
         super().__init__(model=model, model_config={**model_config, **own}, protocol=protocol, seed=seed)
 
     @property
-    def words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Any question may be asked; the vocabulary, of which the answers are."""
         return (), self.vocabulary
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """How many questions and words there are."""
         train, val = self.source.questions("train"), self.source.questions("val")
         if self.source.summary:
@@ -197,7 +197,7 @@ class StoryTask(Task):
         gates = gate_loss(self.model.gate_scores(raw), batch["supporting"], batch["count"])
         return {"loss": surprise + loss.gates * gates, "accuracy": right, "gates": gates}
 
-    def measures(self) -> tuple[str, ...]:
+    def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""
         return ("accuracy", "loss", "train_accuracy")
 
@@ -229,12 +229,12 @@ class StoryTask(Task):
         return score_stories(cast(StoryModel, model), *arguments, **options)
 
     @classmethod
-    def scored_on(cls, facts: Any, wanted: Any) -> dict[str, Any]:
+    def eval_kwargs(cls, facts: Any, request: Any) -> dict[str, Any]:
         """The data, the vocabulary of the model, and what it learnt from supporting facts."""
         from saccade.families.story.scores import has_left_out, is_supervised
 
         taught = {"supervised": is_supervised(facts), "left_out": has_left_out(facts)}
-        return {**super().scored_on(facts, wanted), "words": facts.answers, **taught}
+        return {**super().eval_kwargs(facts, request), "words": facts.answers, **taught}
 
 
 def question_entries(source: StorySource, split: Split) -> Entries:

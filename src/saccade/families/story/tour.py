@@ -17,7 +17,7 @@ from saccade.families.story.task import StoryTask
 from saccade.models.io.facts import ModelFacts
 from saccade.predict import Predictor, load
 from saccade.show.report import Block, Code, KeyFigures, Section, SlotHeat
-from saccade.tasks.wanted import Wanted
+from saccade.tasks.eval_request import EvalRequest
 from saccade.verbs.tour import HEADLINE, Progress, Stop
 from saccade.verbs.tour_scores import StopScores, as_score, headline
 
@@ -57,7 +57,7 @@ def stop(name: str, *, quick: bool, device: str, progress: Progress) -> Stop:
         progress(name, 1, 1)
         text = f"{lead} No generated story is made of its words, so none is shown here."
         return Stop(Section(title, text, [*stories, command]), headline(name, facts, METRIC, None), [])
-    given = StoryTask.scored_on(facts, Wanted(data=GENERATED))
+    given = StoryTask.eval_kwargs(facts, EvalRequest(data=GENERATED))
     given["data"] = {**given["data"], "questions": config.questions, "words": config.words}
     told = StoryTask.evaluate(
         predictor.model, split="test", progress=lambda done, total: progress(name, done, total), **given

@@ -86,7 +86,7 @@ class InputsNote:
     """What is known of the inputs that a model learned from; the statistics lie in :data:`INPUTS`."""
 
     features: str
-    """Which of the model's features they are of, see :mod:`saccade.models.describing`."""
+    """Which of the model's features they are of, see :mod:`saccade.models.input_features`."""
     of: str
     """What the inputs show, in a few words that go on after "trained on"."""
     data: str

@@ -59,7 +59,7 @@ class StoryTable:
         """The questions of ``split``, in the order of the file."""
         return [row.asked for row in self.rows if row.split == split]
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """What the table holds, in one line."""
         stories = counted(len({row.asked.sentences for row in self.rows}), "story", "stories")
         return f"{self.name}: {counted(len(self.rows), 'question')} about {stories} ({split_sizes(self.count)})"

@@ -316,7 +316,7 @@ def tell_people(number: int, draws: Draws, words: Words) -> list[Asked]:
                 scene.handled[event.who[0]] = scene.told
                 if event.kind == "take":
                     scene.taken[event.what] = scene.told
-            scene.state.tell(scene.told, event)
+            scene.state.update(scene.told, event)
             sentences.append(phrases.say(event))
             scene.told += 1
         if found := plot.ask(scene):

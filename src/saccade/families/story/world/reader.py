@@ -46,7 +46,7 @@ def read(sentences: Sequence[str]) -> State:
     state = State()
     for at, sentence in enumerate(sentences):
         if event := event_of(sentence):
-            state.tell(at, event)
+            state.update(at, event)
     return state
 
 

@@ -53,7 +53,7 @@ class State:
         self.gifts: list[tuple[int, Event]] = []
         self._named: dict[str, tuple[tuple[str, ...], int]] = {}
 
-    def tell(self, at: int, event: Event) -> None:
+    def update(self, at: int, event: Event) -> None:
         """Take in ``event``, told by sentence ``at``."""
         who, named = self._people(at, event.who)
         supporting = (at,) if named == at else (named, at)

@@ -50,7 +50,7 @@ _SMALL_WORLDS: dict[int, Callable[[Draws], list[Asked]]] = {
 }
 
 
-def tell(task: int, seed: int, index: int, words: Words = "babi") -> list[Asked]:
+def update(task: int, seed: int, index: int, words: Words = "babi") -> list[Asked]:
     """One story with its questions.
 
     Args:
