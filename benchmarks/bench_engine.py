@@ -111,7 +111,7 @@ class BenchTask:
         """The pictures."""
         return {"image": batch["image"]}
 
-    def loss_of(self, phase: Phase, learning: Sequence[str]) -> None:
+    def phase_loss(self, phase: Phase, learning: Sequence[str]) -> None:
         """There is one loss, without settings."""
 
     def loss(self, raw: Batch, batch: Batch, loss: None) -> Batch:

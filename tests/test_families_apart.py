@@ -22,7 +22,7 @@ from saccade.families import FAMILIES, data_entries, families, models, recipes
 from saccade.zoo import shipped
 
 PACKAGE = Path(saccade.__file__).parent
-BASES = {"AttentionModel", "ImageModel", "PictureModel", "LabelModel", "QueryModel"}
+BASES = {"AttentionModel", "ImageModel", "ImageOnlyModel", "LabelModel", "QueryModel"}
 """What models have in common; a task may ask for one of these, what shows and serves them may not."""
 NEUTRAL = {*BASES, "Task", "PictureTask", "LabelTask", "Responder", "BaseModel", "ServedModel"}
 """Classes that belong to no family: of models, tasks and responders, of pydantic, and of the server's store."""
@@ -297,7 +297,7 @@ BROKEN: dict[Rule, list[tuple[str, str]]] = {
 }
 """Each rule, with files that break it."""
 FINE = [
-    "isinstance(model, PictureModel)",
+    "isinstance(model, ImageOnlyModel)",
     "record.family == facts.family",
     "look.kind == 'gate'",
     "values['family'] == name",

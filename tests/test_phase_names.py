@@ -100,7 +100,7 @@ def learnt(task: Any, phase: Phase) -> tuple[Any, frozenset[str], frozenset[str]
     learning = apply_phase(learner, phase)
     train_mode(learner, phase)
     modes = frozenset(name for name, module in task.model.named_modules() if module.training)
-    loss = task.loss_of(phase, list(learning))
+    loss = task.phase_loss(phase, list(learning))
     batches = task.train_batches(3, batch_size=BATCH, data=phase.data, features=phase.features)
     return loss, frozenset(learning), modes, list(itertools.islice(batches, 2))
 

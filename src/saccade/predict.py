@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_map
 from saccade.errors import CheckpointError, ConfigError, DataError
 from saccade.families import family
 from saccade.families.contract import Family, load_target
-from saccade.families.reading import Item, Prepared, Reads
+from saccade.families.reading import InputReader, Item, Prepared
 from saccade.families.responder import Question, Responder, Response
 from saccade.likeness import Fit, Likeness
 from saccade.models.base import AttentionModel, Encoding, Given
@@ -115,12 +115,12 @@ class Predictor:
         *,
         name: str = "",
         likeness: Likeness | None = None,
-        reads: Reads | None = None,
+        reads: InputReader | None = None,
         responder: Responder | None = None,
     ) -> None:
         self.likeness = likeness
         self.model, self.facts, self.name = model.eval(), facts, name or facts.name or facts.architecture
-        self.reads: Reads = reads or load_target(self.family.reads)
+        self.reads: InputReader = reads or load_target(self.family.reads)
         self.responder: Responder = responder or self._own_responder()
 
     def _own_responder(self) -> Responder:
@@ -343,7 +343,7 @@ class Predictor:
                 raise CheckpointError(f"'{self.name}': its weights give an answer that is not a number; get it again")
             of_map = [*self._taught, *_given_looks(traces[number]), *_nearly_even(traces[number])]
             remarks = [*_of(encoded.notes, number), *_of(response.notes, number), *of_map]
-            asked, trace = self.responder.asked(query), self._with_slots(traces[number], encoded, number)
+            asked, trace = self.responder.query_text(query), self._with_slots(traces[number], encoded, number)
             fit = Fit() if encoded.like is None else Fit(encoded.like[number], self.trained_on)
             item, told = encoded.items[number], tuple(remarks)
             sightings.append(Sighting(said, asked, item, trace, self.name, remarks=told, fit=fit))

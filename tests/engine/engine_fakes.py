@@ -123,7 +123,7 @@ class TinyTask:
     def inputs(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         return {"features": batch["features"]}
 
-    def loss_of(self, phase: Phase, learning: Sequence[str]) -> Scaled | Double:
+    def phase_loss(self, phase: Phase, learning: Sequence[str]) -> Scaled | Double:
         loss: Scaled | Double = build_loss(phase.loss, LOSSES)
         self.built.append((loss, tuple(learning)))
         return loss

@@ -22,8 +22,8 @@ from saccade.data.examples import Example
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.families.contract import DataEntry, Family, ModelSpec
-from saccade.families.reading import Prepared, Reads
-from saccade.families.splits import Opened
+from saccade.families.reading import InputReader, Prepared
+from saccade.families.splits import OpenedSplit
 from saccade.losses import cross_entropy
 from saccade.metrics.columns import Values
 from saccade.metrics.summary import summarise
@@ -52,7 +52,7 @@ class Story:
         return Path(self.name).stem
 
 
-class Stories(Reads):
+class Stories(InputReader):
     """A text file with one sentence a line, or a list of sentences."""
 
     thing = "text"
@@ -160,7 +160,7 @@ class Default:
 class StoryTask(Task):
     name = "tale"
     model_kind = StoryModel
-    model_does = "reads stories"
+    model_description = "reads stories"
     losses: ClassVar = {"default": Default}
 
     def __init__(self, *, data: Mapping[str, Any], **more: Any) -> None:
@@ -198,14 +198,14 @@ class StoryTask(Task):
         return {"data": config.name, "split": split, **summarise(n=limit or 40, metrics=found.means())}
 
     @classmethod
-    def open_split(cls, settings: Mapping[str, Any], split: Split, **more: Any) -> Opened:
+    def open_split(cls, settings: Mapping[str, Any], split: Split, **more: Any) -> OpenedSplit:
         chosen = StorySplit(from_dict(StoryData, settings, where="data"), split)
 
         def examples(many: int) -> list[Example]:
             told = [chosen.story(number) for number in range(many)]
             return [Example(story, PLACES[label], (), NAMES[asked]) for story, asked, label in told]
 
-        return Opened(examples)
+        return OpenedSplit(examples)
 
 
 @torch.no_grad()

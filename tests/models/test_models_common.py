@@ -202,7 +202,7 @@ def shape_of_logits(model: Any) -> tuple[int, ...]:
     if isinstance(model, SatModel):
         return (3, config.vocabulary)
     if isinstance(model, StoryModel):
-        return (config.answer_words, config.words) if model.says_words else (config.words,)
+        return (config.answer_words, config.words) if model.answers_word_by_word else (config.words,)
     return (config.answers,) if hasattr(config, "answers") else (config.most + 1, config.classes + 1)
 
 

@@ -153,9 +153,9 @@ def test_building_reads_no_weights_and_starting_does(name: str, monkeypatch: pyt
     model = tiny(name, pretrained=True, **DEEP)
     before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
     with pytest.raises(DataError, match="not on this machine"):
-        model.start_pretrained()
+        model.load_pretrained()
     weights = publish(monkeypatch)
-    model.start_pretrained()
+    model.load_pretrained()
     for key, tensor in model.backbone.state_dict().items():
         assert torch.equal(tensor, weights[key]), key
     moved = {key for key, tensor in model.state_dict().items() if not torch.equal(tensor, before[key])}
@@ -167,7 +167,7 @@ def test_film_leaves_pretrained_features_as_they_are(monkeypatch: pytest.MonkeyP
     publish(monkeypatch)
     model = tiny("film", pretrained=True, **DEEP).eval()
     assert isinstance(model, FilmModel)
-    model.start_pretrained()
+    model.load_pretrained()
     images = torch.rand(2, 3, 64, 64)
     raw = model.forward_raw(images, torch.tensor([0, 1]))
     torch.testing.assert_close(raw["block4.values"], model.backbone(images))
@@ -177,7 +177,7 @@ def test_film_leaves_pretrained_features_as_they_are(monkeypatch: pytest.MonkeyP
 
 def test_a_model_without_published_weights_says_so() -> None:
     with pytest.raises(ConfigError, match="OneHotModel has no published weights"):
-        OneHotModel().start_pretrained()
+        OneHotModel().load_pretrained()
 
 
 def test_old_settings_still_build() -> None:

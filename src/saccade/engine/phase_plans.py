@@ -22,7 +22,7 @@ class PhasePlans(NamedTuple):
     phases: list[Phase]
     """As the recipe says, with ``score`` read as the metric that the task puts first."""
     losses: list[Any]
-    """What `Trainable.loss_of` gave for each."""
+    """What `Trainable.phase_loss` gave for each."""
 
 
 def phase_plans(task: Trainable, recipe: Recipe, learner: Learner) -> PhasePlans:
@@ -38,5 +38,5 @@ def phase_plans(task: Trainable, recipe: Recipe, learner: Learner) -> PhasePlans
     for phase in phases:
         learning = trainable_names(phase, names, statistics_names(learner))
         phase.total_steps(epoch)
-        losses.append(task.loss_of(phase, learning))
+        losses.append(task.phase_loss(phase, learning))
     return PhasePlans(epoch, phases, losses)

@@ -17,8 +17,8 @@ class Trainable(Protocol):
 
     Attributes:
         model: has ``forward_raw(**inputs) -> dict[str, Tensor]``: plain tensors, batch axis first.
-        on_progress: set by the engine, called by a task whose first batch of a phase takes long to prepare: with what it
-            prepares, and how much of how much is done.
+        on_progress: set by the engine, called by a task whose first batch of a phase takes long to prepare: with what
+            it prepares, and how much of how much is done.
     """
 
     model: nn.Module
@@ -77,11 +77,11 @@ class Trainable(Protocol):
     def forward_options(self, loss: Any) -> dict[str, Any]:
         """Further keyword arguments of ``model.forward_raw`` in a phase that is taught by ``loss``, such as a switch.
 
-        They are the same for every step of the phase. ``loss`` is what `loss_of` gave for it.
+        They are the same for every step of the phase. ``loss`` is what `phase_loss` gave for it.
         """
         ...
 
-    def loss_of(self, phase: Phase, learning: Sequence[str] = ()) -> Any:
+    def phase_loss(self, phase: Phase, learning: Sequence[str] = ()) -> Any:
         """The loss of ``phase``, built from its settings; asked once for each phase, before the first step.
 
         ``learning`` names the parameters that the phase trains. Raises a ConfigError if there is no such loss, or if
@@ -92,7 +92,7 @@ class Trainable(Protocol):
     def loss(self, raw: dict[str, Tensor], batch: Any, loss: Any) -> dict[str, Tensor]:
         """Scalars by name; ``"loss"`` is minimised, the others are logged. Runs under ``vmap`` with replicas.
 
-        ``loss`` is what `loss_of` gave for the phase.
+        ``loss`` is what `phase_loss` gave for the phase.
         """
         ...
 

@@ -11,11 +11,11 @@ from torch import Tensor
 from saccade.data.pictures.decoding import SUFFIXES
 from saccade.data.pictures.reading import Picture, Source, prepare, read_picture, stream_pictures
 from saccade.errors import CheckpointError, DataError
-from saccade.families.reading import Prepared, Reads
+from saccade.families.reading import InputReader, Prepared
 from saccade.models.io.facts import ModelFacts
 
 
-class Pictures(Reads):
+class Pictures(InputReader):
     """How pictures are read."""
 
     thing = "picture"

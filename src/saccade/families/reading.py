@@ -55,7 +55,7 @@ class Prepared:
     """For each item what of it the model cannot use, such as words that it does not know."""
 
 
-class Reads(ABC):
+class InputReader(ABC):
     """How one kind of input is read: a subclass says :meth:`read` and :meth:`prepare`."""
 
     thing: ClassVar[str]

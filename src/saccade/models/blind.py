@@ -33,7 +33,7 @@ class BlindModel(PictureQueryModel):
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """The classifier on the mean of all cells."""
-        asked = self.asked(encoding, query)  # (B,Q)
+        asked = self.one_hot_query(encoding, query)  # (B,Q)
         check_query(asked, self.config.queries, encoding)
         weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
-        return self.answered(encoding, attend_alike(encoding, weights), asked)
+        return self.classify_attended(encoding, attend_alike(encoding, weights), asked)

@@ -86,12 +86,12 @@ class CroppingModel(PictureQueryModel):
     def encode(self, images: Tensor) -> Tensor:
         """What does not depend on the query: the picture, to cut from, and where things are, side by side in a row.
 
-        (B,3,H,W) → (B, 3·H·W + C·h·w); the sizes are known, so that :meth:`taken_apart` can tell them apart.
+        (B,3,H,W) → (B, 3·H·W + C·h·w); the sizes are known, so that :meth:`unpack_encoding` can tell them apart.
         """
         check_pictures(images, self.config.picture)
         return torch.cat([images.flatten(1), self.backbone(images).flatten(1)], dim=1)
 
-    def taken_apart(self, encoding: Tensor) -> tuple[Tensor, Tensor]:
+    def unpack_encoding(self, encoding: Tensor) -> tuple[Tensor, Tensor]:
         """The picture (B,3,H,W) and the localisation map (B,C,h,w) of an encoding."""
         pixels = 3 * self.config.picture[0] * self.config.picture[1]
         images, located = encoding.tensor_split([pixels], dim=1)

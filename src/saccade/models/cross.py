@@ -49,6 +49,6 @@ class CrossModel(PictureQueryModel):
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """The query against every cell, then the classifier."""
-        asked = self.asked(encoding, query)  # (B,Q)
+        asked = self.one_hot_query(encoding, query)  # (B,Q)
         weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
-        return self.answered(encoding, self.attention.attend(encoding, asked, weights=weights), asked)
+        return self.classify_attended(encoding, self.attention.attend(encoding, asked, weights=weights), asked)

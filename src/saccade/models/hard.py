@@ -99,7 +99,7 @@ class HardModel(PictureQueryModel):
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """The prior, the cells' answers, and what comes of both."""
         name = self.look_name
-        asked = self.asked(encoding, query)  # (B,Q)
+        asked = self.one_hot_query(encoding, query)  # (B,Q)
         given = self.given(attention, name, grid_of(encoding))  # (B,h,w)
         weights, scores = self.attention.prior(encoding, asked, weights=given)  # (B,h,w) each
         answers = self.cell_answers(encoding, asked)  # (B,K,h,w)

@@ -22,7 +22,7 @@ from saccade.attention.soft import attend_alike, soft_look
 from saccade.config import check_range
 from saccade.models.base import Given, Raw
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
-from saccade.models.picture_query import act
+from saccade.models.picture_query import look_tensors
 from saccade.models.ranges import MOST_UNITS
 from saccade.trace import Look
 
@@ -68,7 +68,7 @@ class MultisetCountsModel(MultisetModel):
             self.read_single(encoding)
             | {"count_logits": counts}
             | self._said(counts)
-            | act(self.look_stage, cells, attended)
+            | look_tensors(self.look_stage, cells, attended)
         )
 
     def _said(self, count_logits: Tensor) -> Raw:

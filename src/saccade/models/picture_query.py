@@ -107,7 +107,7 @@ class PictureQueryModel(QueryModel):
     """Pictures (B,3,H,W) and query ids (B,) → logits (B,K) and one look on the last stage.
 
     A model adds what it attends with and its head (:meth:`new_head`), in this order, and says how it answers
-    (:meth:`ask`); one that attends softly gets its result from :meth:`answered`.
+    (:meth:`ask`); one that attends softly gets its result from :meth:`classify_attended`.
     """
 
     config: Any
@@ -136,7 +136,7 @@ class PictureQueryModel(QueryModel):
         """From the attended feature to the answer."""
         return AnswerHead(self.channels, self.config.answers, dropout=self.config.dropout)
 
-    def start_pretrained(self) -> None:
+    def load_pretrained(self) -> None:
         """Give the backbone its ImageNet weights."""
         pretrained.load_imagenet(self.backbone, self.config.backbone)
 
@@ -161,20 +161,20 @@ class PictureQueryModel(QueryModel):
         features: Tensor = self.backbone(images)
         return features
 
-    def asked(self, encoding: Tensor, query: Tensor) -> Tensor:
+    def one_hot_query(self, encoding: Tensor, query: Tensor) -> Tensor:
         """The query ids (B,) as one-hot vectors (B,Q), of the type of the encoding."""
         return F.one_hot(query, self.config.queries).to(encoding.dtype)
 
-    def classified(self, feature: Tensor, asked: Tensor) -> Tensor:
+    def classify(self, feature: Tensor, asked: Tensor) -> Tensor:
         """Logits (B,K) of an attended feature (B,C), and what the query (B,Q) alone adds to them."""
         logits: Tensor = self.head(feature)  # (B,K)
         return logits if self.prior is None else logits + self.prior(asked)
 
-    def answered(self, features: Tensor, attended: Attended, asked: Tensor) -> Raw:
+    def classify_attended(self, features: Tensor, attended: Attended, asked: Tensor) -> Raw:
         """The classifier on what soft attention made of the features (B,C,h,w), as plain tensors."""
         return {
-            "logits": self.classified(attended.context, asked),  # (B,K)
-            **act(self.look_name, features, attended),
+            "logits": self.classify(attended.context, asked),  # (B,K)
+            **look_tensors(self.look_name, features, attended),
         }
 
     @property
@@ -188,7 +188,7 @@ class PictureQueryModel(QueryModel):
         return (soft_look(name, raw[f"{name}.weights"], raw[f"{name}.scores"], self.backbone.frames[name]),)
 
 
-def act(name: str, features: Tensor, attended: Attended) -> Raw:
+def look_tensors(name: str, features: Tensor, attended: Attended) -> Raw:
     """The tensors of one act under the names of its look."""
     return {
         f"{name}.weights": attended.weights,  # (B,h,w)

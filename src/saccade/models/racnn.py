@@ -53,7 +53,7 @@ from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.config import check_range
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.models.base import Given, PictureModel, Raw
+from saccade.models.base import Given, ImageOnlyModel, Raw
 from saccade.models.fixed_input import check_pictures, check_size
 from saccade.models.ranges import MOST_PIXELS, MOST_UNITS, MOST_WORDS
 from saccade.trace import Look
@@ -110,7 +110,7 @@ class RacnnConfig:
             raise ValueError(f"pretrained: '{self.backbone}' has no ImageNet weights; choose another backbone")
 
 
-class RacnnModel(PictureModel):
+class RacnnModel(ImageOnlyModel):
     """Pictures (B,3,H,W) → logits (B,K) of three scales together; looks ``scale2`` and ``scale3``, two nested crops."""
 
     Config = RacnnConfig
@@ -164,7 +164,7 @@ class RacnnModel(PictureModel):
         """The network of a scale."""
         return cast(Stages, self.nets[name])
 
-    def start_pretrained(self) -> None:
+    def load_pretrained(self) -> None:
         """Give every scale's network its ImageNet weights."""
         for name in SCALES:
             pretrained.load_imagenet(self.net(name), self.config.backbone)

@@ -25,7 +25,7 @@ from saccade.backbones.layers import start_weights
 from saccade.backbones.preactivation import BOTTLENECK, PreActivationUnit, Stem, stem, strides
 from saccade.config import check_range
 from saccade.models.base import Given, LabelModel, Raw
-from saccade.models.picture_query import act
+from saccade.models.picture_query import look_tensors
 from saccade.models.quadrants import square_batch
 from saccade.models.ranges import MOST_STAGES, MOST_UNITS, MOST_WORDS
 from saccade.trace import Look
@@ -106,7 +106,7 @@ class ResidualNetModel(LabelModel):
         """Average the cells of the last map, then classify."""
         values = self.norm(encoding).relu()  # (B,C,h,w)
         attended = attend_alike(values, self.given(attention, LOOK, grid_of(values)))
-        return {"logits": self.head(attended.context), **act(LOOK, values, attended)}
+        return {"logits": self.head(attended.context), **look_tensors(LOOK, values, attended)}
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:
         """One look that prefers nothing."""

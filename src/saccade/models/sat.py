@@ -45,7 +45,7 @@ from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.config import check_range
 from saccade.errors import ConfigError, ShapeError
 from saccade.geometry import Size
-from saccade.models.base import Given, ImageModel, Raw, given_argument, marked_given
+from saccade.models.base import Given, ImageModel, Raw, attention_kwargs, marked_given
 from saccade.models.caption_decoder import CaptionDecoder, Kind, Looked, Memory, Pick, Said, Scene
 from saccade.models.caption_decoding import Decoded, decode
 from saccade.models.caption_drawing import draw_captions, repeated
@@ -170,7 +170,7 @@ class SatModel(ImageModel):
         words = words.scatter(1, ends, 0)
         return {**inputs, "words": words}, words
 
-    def start_pretrained(self) -> None:
+    def load_pretrained(self) -> None:
         """Give the backbone its ImageNet weights."""
         pretrained.load_imagenet(self.backbone, self.config.backbone)
 
@@ -208,7 +208,7 @@ class SatModel(ImageModel):
                 raise ShapeError("images", "(B,3,H,W), or features (B,L,D) in their place", ())
             features = self.encode(images)  # (B,L,D)
         if words is not None:
-            return self.forward_features(features, words, **given_argument(attention))
+            return self.forward_features(features, words, **attention_kwargs(attention))
         if attention is not None:
             raise ConfigError("attention: captions drawn for training use the model's own; give words or use caption()")
         return self.draw(features, draws)
@@ -277,7 +277,7 @@ class SatModel(ImageModel):
 
     def forward(self, images: Tensor, words: Tensor, *, attention: Given | None = None) -> Output:
         """Pictures (B,3,H,W) and captions (B,T) → logits, trace and the tensors behind them."""
-        raw = self.forward_raw(images, words, **given_argument(attention))
+        raw = self.forward_raw(images, words, **attention_kwargs(attention))
         return marked_given(self.wrap(raw, (images.shape[-2], images.shape[-1])), attention)
 
     def logits_and_answer(self, raw: Raw) -> tuple[Tensor, Tensor]:

@@ -51,6 +51,6 @@ class SoftModel(PictureQueryModel):
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """Eq. (2)-(4), then the classifier."""
-        asked = self.asked(encoding, query)  # (B,Q)
+        asked = self.one_hot_query(encoding, query)  # (B,Q)
         weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
-        return self.answered(encoding, self.attention.attend(encoding, asked, weights=weights), asked)
+        return self.classify_attended(encoding, self.attention.attend(encoding, asked, weights=weights), asked)

@@ -105,7 +105,7 @@ class VitModel(PictureQueryModel):
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> Raw:
         """All layers; of the last one only what the class token reads."""
-        asked = self.asked(encoding, query)  # (B,Q)
+        asked = self.one_hot_query(encoding, query)  # (B,Q)
         cells = grid_of(encoding)  # (B, h, w)
         tokens = self._tokens(encoding, asked)  # (B,N,D)
         for layer in self._earlier:
@@ -114,7 +114,7 @@ class VitModel(PictureQueryModel):
         last = self._last
         read = last.attention.class_token(last.before_attention(tokens), (cells[1], cells[2]), given)
         told = self.norm(last.thought(tokens[:, 0] + read.output))  # (B,D)
-        return {"logits": self.classified(told, asked), **_acts(self.look_names, read)}
+        return {"logits": self.classify(told, asked), **_acts(self.look_names, read)}
 
     @torch.no_grad()
     def rollout(self, encoding: Tensor, query: Tensor) -> Tensor:
@@ -131,7 +131,7 @@ class VitModel(PictureQueryModel):
 
     def _shares(self, encoding: Tensor, query: Tensor) -> list[Tensor]:
         """The weights (B,N,N) of every layer, the mean over its heads."""
-        tokens, found = self._tokens(encoding, self.asked(encoding, query)), []
+        tokens, found = self._tokens(encoding, self.one_hot_query(encoding, query)), []
         for layer in self._every:
             found.append(layer.attention.weights(layer.before_attention(tokens)).mean(1))
             tokens = layer(tokens)

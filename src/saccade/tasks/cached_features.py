@@ -26,7 +26,7 @@ FOLDER = "features"
 """Where in the cache folder they are."""
 
 
-class Encodes(Protocol):
+class FeatureEncoder(Protocol):
     """What of a model is needed: every model of pictures is such."""
 
     config: Any
@@ -58,7 +58,7 @@ class CachedFeatures:
         self,
         files: Sequence[Path],
         images: Callable[[Tensor], Tensor],
-        model: Encodes,
+        model: FeatureEncoder,
         *,
         limit_mb: int,
         what: str | None = None,
@@ -116,7 +116,7 @@ def _differs_in_training(layer: nn.Module) -> bool:
     return isinstance(layer, _NormBase) or (isinstance(layer, _DropoutNd) and layer.p > 0)
 
 
-def _as_it_answers(model: Encodes, encoder: Stages) -> Callable[[Tensor], Tensor]:
+def _as_it_answers(model: FeatureEncoder, encoder: Stages) -> Callable[[Tensor], Tensor]:
     """``model.encode`` without gradients, dropout or moving statistics; the encoder is left in the mode it was in."""
 
     @torch.no_grad()

@@ -26,14 +26,14 @@ from saccade.data.pictures.drawn_export import write_drawn
 from saccade.data.pictures.labelled import DrawnPictures, DrawnSplit
 from saccade.data.tables.splits import Split, checked_split
 from saccade.errors import ConfigError, DataError
-from saccade.families.splits import Opened, Progress, config_of
+from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.losses import cross_entropy
 from saccade.metrics.columns import Columns, Values
 from saccade.metrics.evidence_swap import RestsOn, sampled
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.summary import summarise
 from saccade.metrics.verdict import verdict
-from saccade.models.base import PictureModel
+from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.forward_passes import BATCH, answers_of, in_parts, numbers_in_batches
 from saccade.tasks.held_out import HeldOut
@@ -59,7 +59,7 @@ class LabelTask(PictureTask):
     """Trains one model that gives a picture one label.
 
     Args:
-        model: name of the model, a ``PictureModel`` whose Config has ``answers``, how many labels there are.
+        model: name of the model, a ``ImageOnlyModel`` whose Config has ``answers``, how many labels there are.
         model_config: settings of the model; ``answers`` comes from the data.
         data: settings of :attr:`pictures`.
         protocol: the recipe's name for its splits; kept with the model.
@@ -68,8 +68,8 @@ class LabelTask(PictureTask):
 
     pictures: ClassVar[type[DrawnPictures]]
     """The settings of the data, which say how pictures are drawn."""
-    model_kind = PictureModel
-    model_does = "says by itself what it sees"
+    model_kind = ImageOnlyModel
+    model_description = "says by itself what it sees"
     losses: ClassVar[Mapping[str, type]] = {"default": CrossEntropy, "cross_entropy": CrossEntropy}
 
     def __init__(
@@ -114,7 +114,7 @@ class LabelTask(PictureTask):
     def checked_loss(self, loss: Any, data: str) -> Any:
         """``loss``, once it is clear that the pictures have the evidence that it needs."""
         if loss.evidence_weight:
-            self.teach_places(loss.evidence_weight, self.split("val").take(torch.arange(1)).evidence is not None)
+            self.require_evidence(loss.evidence_weight, self.split("val").take(torch.arange(1)).evidence is not None)
         return loss
 
     def held_out_batch(self, data: DrawnSplit, numbers: Tensor) -> HeldOut:
@@ -141,7 +141,7 @@ class LabelTask(PictureTask):
         """Accuracy and loss on the validation split."""
         scores = Values()
         for batch in in_batches(self.split("val"), VALIDATION_BATCH):
-            logits = in_parts(cast(PictureModel, model), batch.images)["logits"]  # (B,K)
+            logits = in_parts(cast(ImageOnlyModel, model), batch.images)["logits"]  # (B,K)
             surprise = torch.nn.functional.cross_entropy(logits, batch.label, reduction="none")  # (B,)
             scores.add_values({"accuracy": logits.argmax(-1) == batch.label, "loss": surprise})
         return scores.means()
@@ -164,7 +164,7 @@ class LabelTask(PictureTask):
         """
         if sweeps:
             raise ConfigError(f"sweeps: the family '{cls.name}' has no deletion and insertion; found {sweeps}")
-        if not isinstance(model, PictureModel):
+        if not isinstance(model, ImageOnlyModel):
             raise ConfigError(f"the family '{cls.name}' scores models that say by themselves what they see")
         config = config_of(cls.pictures, data)
         chosen = DrawnSplit(config, checked_split(split), next(model.parameters()).device)
@@ -208,7 +208,7 @@ class LabelTask(PictureTask):
         facts: ModelFacts | None = None,
         count: int | None = None,
         progress: Progress | None = None,
-    ) -> Opened:
+    ) -> OpenedSplit:
         """The pictures of a split with their labels, to be looked at."""
         chosen = DrawnSplit(config_of(cls.pictures, settings), split)
 
@@ -218,7 +218,7 @@ class LabelTask(PictureTask):
             truths = [chosen.pictures.answers[label] for label in made.label.tolist()]
             return [Example(*each) for each in zip(made.images, truths, masks)]
 
-        return Opened(examples)
+        return OpenedSplit(examples)
 
     @classmethod
     def write_split(
@@ -236,7 +236,7 @@ class LabelTask(PictureTask):
         return write_drawn(chosen, count, out, start=start, progress=progress)
 
 
-def _rests_on(model: PictureModel, data: DrawnSplit, chosen: Tensor, commonest: int) -> RestsOn:
+def _rests_on(model: ImageOnlyModel, data: DrawnSplit, chosen: Tensor, commonest: int) -> RestsOn:
     """Answers to the pictures ``chosen`` (n,) without their evidence, and without the rest."""
     found = RestsOn()
     for places in numbers_in_batches(len(chosen), BATCH):

@@ -18,13 +18,13 @@ from torch import Tensor, nn
 from saccade.config import to_dict
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.families import family, model_spec
-from saccade.families.splits import Opened
+from saccade.families.splits import OpenedSplit
 from saccade.models.base import AttentionModel
 from saccade.models.io.facts import ModelFacts, Preprocessing
 from saccade.models.io.folder import save_model
 from saccade.models.io.start import load_matching
+from saccade.tasks.data_parts import Entries, backbone_entries, settings_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
-from saccade.tasks.learned_data import Entries, backbone_entries, settings_entries
 from saccade.tasks.losses import PhaseSettings, build_loss
 
 Batch = dict[str, Any]
@@ -57,13 +57,13 @@ class Task(ABC):
     """The family's."""
     model_kind: ClassVar[type] = AttentionModel
     """What a model must be for this task to train and score it."""
-    model_does: ClassVar[str] = "says where it looked"
+    model_description: ClassVar[str] = "says where it looked"
     """The same in words, after "a model that …"."""
     sentences: ClassVar[bool] = False
     """Whether the answers are words of which the model makes sentences."""
     losses: ClassVar[Mapping[str, type]]
     """What a phase may be taught by: names of losses and their dataclasses."""
-    materials: ClassVar[tuple[str, ...]] = ("default",)
+    data_choices: ClassVar[tuple[str, ...]] = ("default",)
     """What a phase may learn from; the first is the examples as they are."""
     data_settings: ClassVar[type | None] = None
     """The dataclass of ``data_config``, with its defaults; None: not known before a task is built."""
@@ -127,12 +127,12 @@ class Task(ABC):
         """
         return ""
 
-    def noted(self) -> dict[str, str]:
+    def training_notes(self) -> dict[str, str]:
         """What a model's card and record say of its training data beside the settings, by name."""
         return {}
 
-    def learned_data(self) -> dict[str, Entries]:
-        """What this task learns from besides its settings, part by part; see :mod:`saccade.tasks.learned_data`.
+    def extra_data_parts(self) -> dict[str, Entries]:
+        """What this task learns from besides its settings, part by part; see :mod:`saccade.tasks.data_parts`.
 
         Nothing, where the settings decide every example, as those of a generator do.
         """
@@ -143,7 +143,7 @@ class Task(ABC):
         settings = settings_entries(self.portable_settings(to_dict(self.data_config)))
         return {
             "settings": [*settings, ("seed of the run", str(self.seed))],
-            **self.learned_data(),
+            **self.extra_data_parts(),
             "feature source": backbone_entries(self.model.config),
         }
 
@@ -165,12 +165,14 @@ class Task(ABC):
         """A freshly initialised model, a function of ``seed`` and of the weights that it starts from, if any."""
         spec = model_spec(self.architecture)
         if not issubclass(spec.resolve(), self.model_kind):
-            raise ConfigError(f"model '{self.architecture}': the task '{self.name}' needs one that {self.model_does}")
+            raise ConfigError(
+                f"model '{self.architecture}': the task '{self.name}' needs one that {self.model_description}"
+            )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = cast(AttentionModel, spec.build(self.model_config, where="model.config"))
         if getattr(model.config, "pretrained", False):
-            model.start_pretrained()
+            model.load_pretrained()
         if self._start is not None:
             load_matching(model, *self._start)
         return model
@@ -193,7 +195,7 @@ class Task(ABC):
             self._splits[name] = self.make_split(name)
         return self._splits[name]
 
-    def loss_of(self, phase: PhaseSettings, learning: Sequence[str] = ()) -> Any:
+    def phase_loss(self, phase: PhaseSettings, learning: Sequence[str] = ()) -> Any:
         """The loss of a phase as a dataclass; refuses what cannot be learnt from, kept or taught.
 
         Args:
@@ -201,8 +203,8 @@ class Task(ABC):
             learning: names of the parameters that it trains.
         """
         try:
-            if phase.data not in self.materials:
-                raise ConfigError(f"data '{phase.data}': {nearest(phase.data, self.materials)}")
+            if phase.data not in self.data_choices:
+                raise ConfigError(f"data '{phase.data}': {nearest(phase.data, self.data_choices)}")
             if phase.features == "kept":
                 self.check_cached_features(phase.data, learning)
             return self.checked_loss(build_loss(phase.loss, self.losses), phase.data)
@@ -238,17 +240,17 @@ class Task(ABC):
         together = batch_size * world_size
         _check_batch(together, split.size)
         mine = slice(rank * batch_size, (rank + 1) * batch_size)
-        ahead = self.batches_at_once
+        ahead = self.batches_per_call
         for first in itertools.count(start, ahead):
             members = [self._members(split, first + at, together)[mine] for at in range(ahead)]
-            yield from self.several(split, members, [(first + at) * world_size + rank for at in range(ahead)])
+            yield from self.make_batches(split, members, [(first + at) * world_size + rank for at in range(ahead)])
 
     @property
-    def batches_at_once(self) -> int:
-        """Batches that :meth:`several` makes in one go; what is in a batch does not depend on it."""
+    def batches_per_call(self) -> int:
+        """Batches that :meth:`make_batches` makes in one go; what is in a batch does not depend on it."""
         return 1
 
-    def several(self, data: Any, members: Sequence[Tensor], numbers: Sequence[int]) -> Iterator[Batch]:
+    def make_batches(self, data: Any, members: Sequence[Tensor], numbers: Sequence[int]) -> Iterator[Batch]:
         """The batches ``numbers``, each of the examples in its entry of ``members`` (B,)."""
         for indices, number in zip(members, numbers):
             yield self.batch(data, indices, number)
@@ -288,7 +290,7 @@ class Task(ABC):
         """
 
     @classmethod
-    def open_split(cls, *arguments: Any, **options: Any) -> Opened:
+    def open_split(cls, *arguments: Any, **options: Any) -> OpenedSplit:
         """A split for a person to look at, where the family declares no ``splits`` of its own; see ``OpenSplit``."""
         raise DataError(f"the family '{cls.name}' has no way to open its data: there is nothing to show")
 
@@ -317,7 +319,7 @@ class Task(ABC):
                 revision=facts.get("revision"),
                 training={
                     **{key: value for key, value in facts.items() if key not in ("recipe", "revision")},
-                    **self.noted(),
+                    **self.training_notes(),
                 },
             ),
         )

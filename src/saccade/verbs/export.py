@@ -159,7 +159,7 @@ def _sidecar(predictor: Predictor, graph: AnswerAndLooks, data: bytes, free: Fre
         "preprocessing": predictor.reads.input_spec(facts),
         "queries": list(facts.queries),
         "answers": list(facts.answers),
-        **graph.model.answer_meaning(),
+        **graph.model.answer_format(),
         **({"own_slots": list(graph.model.own_slots)} if graph.model.own_slots else {}),
         "looks": [_look(look) for look in looks],
         "total": graph.model.total,

@@ -39,7 +39,7 @@ from saccade.probing.pictures import usable_pictures, with_maps
 from saccade.probing.probe import Kept, Probed, checked_heads, probe
 from saccade.probing.trials import CLASS_TOKEN, RIVALS, Plan
 from saccade.tasks.describing import halves, shown_by
-from saccade.tasks.held_out import spread_out
+from saccade.tasks.held_out import evenly_spaced
 
 RESULTS, PAGE = "results.json", "report.html"
 MOST_DESCRIBED, DESCRIBED_AT_ONCE = 2000, 100
@@ -118,7 +118,7 @@ def probe_pictures(
     model = _Maker(family, probing, config).model(LINEAR)  # before pictures are read: what it lacks is said at once
     model.check_input(input_size)
     if config["pretrained"]:
-        model.start_pretrained()
+        model.load_pretrained()
     model.eval().requires_grad_(False)
     pictures = usable_pictures(table, input_size, on_progress)
     words = () if pictures.questions is None else pictures.questions.words
@@ -190,7 +190,7 @@ def _describe(folder: Path, facts: ModelFacts, features: Features, head: str, co
 
     The backbone is frozen, so that features of pictures that the head learned are like those of any others.
     """
-    numbers = spread_out(count, MOST_DESCRIBED)
+    numbers = evenly_spaced(count, MOST_DESCRIBED)
     if len(numbers) < 2 * FEWEST:
         return f"what pictures it knows: not known, {counted(count, 'picture')} are too few to tell"
     held = torch.cat(

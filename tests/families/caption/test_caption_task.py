@@ -194,7 +194,7 @@ def test_ablations_are_settings() -> None:
     ],
 )
 def test_the_loss_of_a_phase_is_built_from_its_settings(model: str, loss: dict | str, built: Loss) -> None:
-    found = on_scenes(model).loss_of(Phase(steps=1, loss=loss))
+    found = on_scenes(model).phase_loss(Phase(steps=1, loss=loss))
     assert (type(found), found) == (type(built), built)
 
 
@@ -215,7 +215,7 @@ def test_the_loss_of_a_phase_is_built_from_its_settings(model: str, loss: dict |
 )
 def test_losses_that_cannot_be_are_refused(loss: dict | str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        on_scenes().loss_of(Phase(steps=1, loss=loss))
+        on_scenes().phase_loss(Phase(steps=1, loss=loss))
 
 
 def test_the_decoder_learns_from_kept_features(tmp_path: Path) -> None:
@@ -260,12 +260,12 @@ def test_features_are_kept_of_an_encoder_that_stays_as_it_is(tmp_path: Path) -> 
     kept = Phase(steps=1, features="kept")
     names = [name for name, _ in task.model.named_parameters()]
     decoder = [name for name in names if not name.startswith("backbone.")]
-    assert task.loss_of(kept, decoder) == Soft()
-    assert task.loss_of(Phase(steps=1, features="fresh"), names) == Soft()
+    assert task.phase_loss(kept, decoder) == Soft()
+    assert task.phase_loss(Phase(steps=1, features="fresh"), names) == Soft()
     with pytest.raises(ConfigError, match=r"phase 'main': features 'kept': .* but backbone\..* learns; freeze it"):
-        task.loss_of(kept, names)
+        task.phase_loss(kept, names)
     with pytest.raises(ConfigError, match="features 'kept': data 'own_words' learns from pictures"):
-        task.loss_of(Phase(steps=1, features="kept", data="own_words", loss="self_critical"), decoder)
+        task.phase_loss(Phase(steps=1, features="kept", data="own_words", loss="self_critical"), decoder)
 
 
 def test_features_of_an_encoder_that_has_learnt_since_are_not_used(tmp_path: Path) -> None:

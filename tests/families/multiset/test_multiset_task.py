@@ -248,12 +248,12 @@ def test_each_object_teaches_from_its_own_cells() -> None:
 )
 def test_materials_have_losses_of_their_own(data: str, loss: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        new_task().loss_of(Phase(steps=1, data=data, loss=loss))
+        new_task().phase_loss(Phase(steps=1, data=data, loss=loss))
 
 
 def test_no_features_are_kept() -> None:
     with pytest.raises(ConfigError, match="phase 'main': features 'kept': the task 'multiset' learns from pictures"):
-        new_task().loss_of(Phase(steps=1, features="kept", loss="reinforce"))
+        new_task().phase_loss(Phase(steps=1, features="kept", loss="reinforce"))
 
 
 def of_objects(loss: str) -> Phase:
@@ -263,10 +263,10 @@ def of_objects(loss: str) -> Phase:
 def test_boxes_that_are_not_there_teach_nothing(tmp_path: Path) -> None:
     """Silently, `each_object` would then be `single_object`; nor can a phase choose by what needs boxes."""
     task = new_task(data=table(tmp_path))
-    assert task.loss_of(of_objects("single_object")) == SingleObject()
+    assert task.phase_loss(of_objects("single_object")) == SingleObject()
     with pytest.raises(ConfigError, match=r"learns from boxes, and no training picture of csv:.* has one; give them"):
-        task.loss_of(of_objects("each_object"))
-    assert new_task().loss_of(of_objects("each_object")) == EachObject()  # of generated scenes every place is known
+        task.phase_loss(of_objects("each_object"))
+    assert new_task().phase_loss(of_objects("each_object")) == EachObject()  # of generated scenes every place is known
     assert "object_accuracy" not in task.metric_names()
     assert "glimpse_on_label" not in task.metric_names()
 
@@ -328,16 +328,16 @@ def test_counts_are_taught_by_counts() -> None:
 def test_wrong_losses_are_named(model: str, loss: dict | str, words: str) -> None:
     task = new_task(model=model, model_config=SMALL if model == "hsal" else COUNTING)
     with pytest.raises(ConfigError, match=words):
-        task.loss_of(Phase(steps=1, loss=loss))
+        task.phase_loss(Phase(steps=1, loss=loss))
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_every_loss_is_built_by_its_name(name: str) -> None:
     task = new_task(model="multiset-counts", model_config=COUNTING) if name == "counts" else new_task()
     data = "objects" if name in OF_OBJECTS else "default"
-    assert type(task.loss_of(Phase(steps=1, data=data, loss=name))) is LOSSES[name]
+    assert type(task.phase_loss(Phase(steps=1, data=data, loss=name))) is LOSSES[name]
     if name.startswith("reinforce"):
-        assert task.loss_of(Phase(steps=1, loss={"name": name, "entropy": 1})).entropy == 1.0
+        assert task.phase_loss(Phase(steps=1, loss={"name": name, "entropy": 1})).entropy == 1.0
 
 
 def test_of_a_list_the_reward_knows_the_order(tmp_path: Path) -> None:

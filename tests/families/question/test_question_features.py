@@ -123,12 +123,12 @@ def test_keeping_features_of_what_learns_is_refused_before_training(table: Path)
     names = [name for name, _ in new_task(table).model.named_parameters()]
     head = [name for name in names if not name.startswith("backbone.")]
     kept = Phase(steps=1, features="kept")
-    assert new_task(table).loss_of(kept, head) == Default()
+    assert new_task(table).phase_loss(kept, head) == Default()
     with pytest.raises(ConfigError, match=r"features 'kept': .* but backbone\..* learns; freeze it, as in freeze"):
-        new_task(table).loss_of(kept, names)
+        new_task(table).phase_loss(kept, names)
     gated = new_task(table, "hattnet", {"channels": 4, "depth": 2, "hidden": 4})
     with pytest.raises(ConfigError, match="the model 'hattnet' has no encoder that sees the picture alone"):
-        gated.loss_of(kept, [])
+        gated.phase_loss(kept, [])
 
 
 def test_a_picture_that_is_asked_twice_has_its_features_once(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:

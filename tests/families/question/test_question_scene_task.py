@@ -338,14 +338,14 @@ def test_wrong_settings_are_named(settings, words):
 )
 def test_phases_that_cannot_be_are_refused(settings, words):
     with pytest.raises(ConfigError, match=words):
-        new_task().loss_of(Phase(steps=1, **settings))
+        new_task().phase_loss(Phase(steps=1, **settings))
 
 
 def test_the_loss_of_a_phase_is_built_from_its_settings():
     task = new_task()
-    assert task.loss_of(Phase(steps=1)) == Default()
-    assert task.loss_of(Phase(steps=1, loss="cross_entropy")) == CrossEntropy()
-    assert task.loss_of(Phase(steps=1, loss={"name": "reinforce", "entropy": 1})) == Reinforce(entropy=1.0)
+    assert task.phase_loss(Phase(steps=1)) == Default()
+    assert task.phase_loss(Phase(steps=1, loss="cross_entropy")) == CrossEntropy()
+    assert task.phase_loss(Phase(steps=1, loss={"name": "reinforce", "entropy": 1})) == Reinforce(entropy=1.0)
 
 
 def test_a_model_that_answers_no_queries_is_refused(monkeypatch):
@@ -399,7 +399,7 @@ def test_other_photographs_are_named_and_other_scenes_have_none(tmp_path):
         new_task(name="mbg", backgrounds=str(tmp_path)).summary().startswith(f"photographs: {tmp_path.name}-train-10-")
     )
     assert "ship" not in new_task(name="mbg", backgrounds=str(tmp_path)).summary()
-    assert (new_task().summary(), new_task().noted()) == ("", {})
+    assert (new_task().summary(), new_task().training_notes()) == ("", {})
 
 
 def test_the_drawing_of_a_run_is_in_its_log_its_data_note_and_its_card(tmp_path):

@@ -179,7 +179,7 @@ def test_a_model_starts_from_published_weights_when_it_says_so(table, monkeypatc
     from saccade.models.soft import SoftModel
 
     started = []
-    monkeypatch.setattr(SoftModel, "start_pretrained", lambda self: started.append(self))
+    monkeypatch.setattr(SoftModel, "load_pretrained", lambda self: started.append(self))
     deep = {"backbone": "mobilenetv2", "through": "block2", "hidden": 4, "dropout": 0.0}
     new_task(table, config=deep)
     assert not started

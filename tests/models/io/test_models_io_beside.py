@@ -127,7 +127,7 @@ def test_over_published_weights_the_neighbour_comes_first(tmp_path: Path, monkey
     sizes = dataclasses.replace(SoftModel.tiny(), backbone="mobilenetv2", pretrained=True, through="block1")
     facts = tiny_facts(model=to_dict(sizes), preprocessing=Preprocessing((64, 64)))
     model = SoftModel(sizes).eval()
-    model.start_pretrained()
+    model.load_pretrained()
     names = [name for name, _ in model.named_parameters() if name.startswith("backbone.stages.block1.")][:2]
     with torch.no_grad():
         for name in names:

@@ -85,7 +85,7 @@ def deep_model(backbone: str = "mobilenetv2") -> SoftModel:
     torch.manual_seed(0)
     sizes = dataclasses.replace(SoftModel.tiny(), backbone=backbone, pretrained=True, through="block4")
     model = SoftModel(sizes)
-    model.start_pretrained()
+    model.load_pretrained()
     with torch.no_grad():
         for parameter in model.backbone.stages["block4"].parameters():
             parameter.add_(0.25)

@@ -48,10 +48,10 @@ from saccade.losses import (
 from saccade.metrics import bleu, same_caption
 from saccade.models.io.facts import ModelFacts
 from saccade.models.sat import SatModel
+from saccade.tasks.data_parts import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
-from saccade.tasks.held_out import HeldOut, spread_out
-from saccade.tasks.learned_data import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
+from saccade.tasks.held_out import HeldOut, evenly_spaced
 from saccade.tasks.losses import loss_name
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch
@@ -82,10 +82,10 @@ class CaptionTask(PictureTask):
     name = "caption"
     data_settings = CaptionDataConfig
     model_kind = SatModel
-    model_does = "says captions"
+    model_description = "says captions"
     sentences = True
     losses = LOSSES
-    materials = ("default", OWN_WORDS)
+    data_choices = ("default", OWN_WORDS)
     caches_features = True
 
     def __init__(
@@ -122,7 +122,7 @@ class CaptionTask(PictureTask):
         described = self.table.summary(len(self.vocabulary.words))
         return with_near_copies(described, self.table.split_of(), self.on_progress)
 
-    def learned_data(self) -> dict[str, Entries]:
+    def extra_data_parts(self) -> dict[str, Entries]:
         """The captions of train and val with their pictures, or the glyphs of scenes; and the words."""
         words = {"vocabulary": word_entries(word=self.vocabulary.words)}
         if self.table is None:
@@ -179,7 +179,7 @@ class CaptionTask(PictureTask):
 
     def distinct_numbers(self, data: CaptionData, count: int) -> Tensor:
         """Numbers of pictures, not of captions."""
-        return torch.arange(count) if data.picture_count is None else spread_out(data.picture_count, count)
+        return torch.arange(count) if data.picture_count is None else evenly_spaced(data.picture_count, count)
 
     def held_out_batch(self, data: CaptionData, numbers: Tensor) -> HeldOut:
         """The pictures ``numbers`` (B,)."""

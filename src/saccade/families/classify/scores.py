@@ -35,7 +35,7 @@ from saccade.metrics.maps.points import at_points
 from saccade.metrics.maps.scorer import Baseline, MapScorer
 from saccade.metrics.summary import summarise, without_nan
 from saccade.metrics.verdict import verdict
-from saccade.models.base import PictureModel
+from saccade.models.base import ImageOnlyModel
 from saccade.models.racnn import RacnnModel
 from saccade.tasks.forward_passes import BATCH, answers_of, numbers_in_batches
 from saccade.trace import AttentionTrace
@@ -121,7 +121,7 @@ def commonest(labels: Tensor) -> int:
 
 @torch.no_grad()
 def score_labels(
-    model: PictureModel,
+    model: ImageOnlyModel,
     data: LabelData,
     size: Size,
     *,
@@ -166,7 +166,7 @@ def score_labels(
     return scores
 
 
-def _add_swaps(scores: LabelScores, model: PictureModel, data: LabelData, chosen: Tensor, batch_size: int) -> None:
+def _add_swaps(scores: LabelScores, model: ImageOnlyModel, data: LabelData, chosen: Tensor, batch_size: int) -> None:
     """Ask again about the pictures ``chosen`` (n,) without their evidence, and without the rest."""
     guess = commonest(scores.columns["label"])
     for places in numbers_in_batches(len(chosen), batch_size):

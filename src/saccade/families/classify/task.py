@@ -32,12 +32,12 @@ from saccade.families.classify.zooming import (
 from saccade.losses import cross_entropy
 from saccade.metrics.answers.calibration import among_first
 from saccade.metrics.columns import Values
-from saccade.models.base import PictureModel
+from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.racnn import CROPS
+from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.held_out import HeldOut
-from saccade.tasks.learned_data import LEARNED, Entries, picture_entries, row_entries, word_entries
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch, in_batches
 
@@ -50,7 +50,7 @@ class ClassifyTask(PictureTask):
     """Trains one model that gives a picture one label.
 
     Args:
-        model: name of the model, a ``PictureModel`` whose Config has ``answers``, how many labels there are.
+        model: name of the model, a ``ImageOnlyModel`` whose Config has ``answers``, how many labels there are.
         model_config: settings of the model; ``answers`` comes from the data.
         data: settings of :class:`LabelDataConfig`.
         protocol: the recipe's name for its splits; kept with the model.
@@ -59,8 +59,8 @@ class ClassifyTask(PictureTask):
 
     name = "classify"
     data_settings = LabelDataConfig
-    model_kind = PictureModel
-    model_does = "says by itself what it sees"
+    model_kind = ImageOnlyModel
+    model_description = "says by itself what it sees"
     losses = LOSSES
 
     def __init__(
@@ -108,7 +108,7 @@ class ClassifyTask(PictureTask):
             return self.data_config.remark
         return with_near_copies(self.table.summary(), self.table.split_of(), self.on_progress)
 
-    def learned_data(self) -> dict[str, Entries]:
+    def extra_data_parts(self) -> dict[str, Entries]:
         """The labels of train and val with their pictures; and the words."""
         words = {"vocabulary": word_entries(label=self.classes)}
         if self.data_config.is_cifar:
@@ -157,7 +157,7 @@ class ClassifyTask(PictureTask):
                     "loss: evidence_weight: data.shift moves pictures without their evidence; take data.augment, or "
                     "data.shift=null"
                 )
-            self.teach_places(weight, self.has_evidence)
+            self.require_evidence(weight, self.has_evidence)
         return loss
 
     def forward_options(self, loss: Any) -> dict[str, Any]:
@@ -165,8 +165,8 @@ class ClassifyTask(PictureTask):
         if isinstance(loss, ZoomLoss):
             return {"last": last_scale(loss)}
         can = (
-            isinstance(self.model, PictureModel)
-            and self.model.can_leave_out_looks
+            isinstance(self.model, ImageOnlyModel)
+            and self.model.can_skip_looks
             and not getattr(loss, "evidence_weight", 0)
         )
         return {"logits_only": True} if can else {}
@@ -194,7 +194,7 @@ class ClassifyTask(PictureTask):
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Accuracy, loss, of many classes top-5, and of a model that zooms each scale, on the validation split."""
-        if not isinstance(model, PictureModel):
+        if not isinstance(model, ImageOnlyModel):
             raise ConfigError(f"the task '{self.name}' scores models that say by themselves what they see")
         scores = Values()
         height, width = self.data_config.size
@@ -232,7 +232,7 @@ class ClassifyTask(PictureTask):
         """
         if sweeps:
             raise ConfigError(f"sweeps: the family '{cls.name}' has no deletion and insertion; found {sweeps}")
-        if not isinstance(model, PictureModel):
+        if not isinstance(model, ImageOnlyModel):
             raise ConfigError(f"the task '{cls.name}' scores models that say by themselves what they see")
         config = from_dict(LabelDataConfig, data, where="data")
         chosen = LabelData(config, split, next(model.parameters()).device, classes=classes)

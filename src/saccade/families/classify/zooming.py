@@ -14,7 +14,7 @@ from saccade.families.classify.losses import Proposals, Rank, Scales, ZoomLoss
 from saccade.losses import cross_entropy
 from saccade.losses.zoom import proposal_loss, rank_loss, scale_losses, true_class_probability
 from saccade.metrics.maps.crops import mask_boxes
-from saccade.models.base import PictureModel, Raw
+from saccade.models.base import ImageOnlyModel, Raw
 from saccade.models.racnn import CROPS, SCALES, RacnnModel, region_round
 from saccade.tasks.forward_passes import at_once, in_parts, joined
 from saccade.tasks.side_by_side import thread_count
@@ -79,7 +79,7 @@ def crops_round(model: RacnnModel, evidence: Tensor | None) -> dict[str, Tensor]
     return region_round(torch.where(boxes.isnan(), whole, boxes), config.input_size, config.side, config.crop)
 
 
-def seen(model: PictureModel, images: Tensor, evidence: Tensor | None = None) -> Raw:
+def seen(model: ImageOnlyModel, images: Tensor, evidence: Tensor | None = None) -> Raw:
     """What ``forward_raw`` gives for all pictures, a few at a time; with crops round the evidence where they belong."""
     if not needs_evidence(model):
         return in_parts(model, images, threads=thread_count(images.device))

@@ -43,7 +43,7 @@ from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.grids import grids_of
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.summary import only_defined, summarise, without_nan
-from saccade.models.base import PictureModel, Raw
+from saccade.models.base import ImageOnlyModel, Raw
 from saccade.models.hsal import HsalModel
 from saccade.tasks.forward_passes import BATCH, answers_of, numbers_in_batches
 from saccade.trace import AttentionTrace
@@ -110,7 +110,7 @@ class MultisetScores:
 
 @torch.no_grad()
 def score_multisets(
-    model: PictureModel,
+    model: ImageOnlyModel,
     data: MultisetData,
     size: geometry.Size,
     *,

@@ -70,14 +70,14 @@ from saccade.losses import (
 from saccade.losses.multiset import label_steps
 from saccade.losses.single_objects import names_each, names_one
 from saccade.metrics import at_glimpses
-from saccade.models.base import PictureModel
+from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
 from saccade.models.multiset_counts import MultisetCountsModel
 from saccade.models.multiset_reader import MultisetModel
+from saccade.tasks.data_parts import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
 from saccade.tasks.eval_request import EvalRequest, requested_settings
 from saccade.tasks.forward_passes import answers_of
 from saccade.tasks.held_out import HeldOut
-from saccade.tasks.learned_data import LEARNED, Entries, glyph_entries, picture_entries, row_entries, word_entries
 from saccade.tasks.losses import loss_name
 from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import Batch, in_batches
@@ -103,10 +103,10 @@ class MultisetTask(PictureTask):
 
     name = "multiset"
     data_settings = MultisetDataConfig
-    model_kind = PictureModel
-    model_does = "says by itself what it sees"
+    model_kind = ImageOnlyModel
+    model_description = "says by itself what it sees"
     losses = LOSSES
-    materials = ("default", OBJECTS)
+    data_choices = ("default", OBJECTS)
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class MultisetTask(PictureTask):
             return ""
         return with_near_copies(self.table.summary(), self.table.split_of(), self.on_progress)
 
-    def learned_data(self) -> dict[str, Entries]:
+    def extra_data_parts(self) -> dict[str, Entries]:
         """The labels of train and val with their pictures, or the glyphs of scenes; and the words."""
         words = {"vocabulary": word_entries(label=self.classes)}
         if self.table is None:
@@ -325,7 +325,7 @@ class MultisetTask(PictureTask):
                 f"sweeps: deletion and insertion are about one answer, not about multisets; found {sweeps}"
             )
         config = from_dict(MultisetDataConfig, data, where="data")
-        if not isinstance(model, PictureModel):
+        if not isinstance(model, ImageOnlyModel):
             raise ConfigError("the task 'multiset' scores models that say by themselves what they see")
         device, sizes = next(model.parameters()).device, model.config
         chosen = MultisetData(

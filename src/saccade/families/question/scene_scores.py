@@ -35,7 +35,7 @@ from saccade.metrics.summary import summarise, without_nan
 from saccade.models.base import QueryModel
 from saccade.tasks.forward_passes import (
     BATCH,
-    SeenPictures,
+    EncodedPictures,
     answers_of,
     distinct,
     in_parts,
@@ -175,7 +175,7 @@ def _scored(model: QueryModel, batch: SceneBatch, size: int, *, is_planted: bool
     """All scores of a batch but deletion and insertion; of a planted cause no answer follows the target."""
     scores = SceneScores()
     first, scene = distinct(batch.scene)  # (S,), (B,): several questions share a scene
-    seen = SeenPictures(model, batch.images[first])
+    seen = EncodedPictures(model, batch.images[first])
     output, swapped = _asked(seen, batch.query, batch.other_query(), scene, (size, size))
     masks = batch.layout[first].masks()  # (S,N,H,W)
     _add_answers(scores, output, batch)
@@ -184,7 +184,7 @@ def _scored(model: QueryModel, batch: SceneBatch, size: int, *, is_planted: bool
     return scores
 
 
-def _asked(seen: SeenPictures, query: Tensor, other: Tensor, scene: Tensor, size: Size) -> tuple[Output, Tensor]:
+def _asked(seen: EncodedPictures, query: Tensor, other: Tensor, scene: Tensor, size: Size) -> tuple[Output, Tensor]:
     """What is answered to the queries (B,) about the scenes (B,), and the answers (B,) to ``other`` queries about them.
 
     Most of the others are among the queries, as every digit of a scene is asked for: they are not asked again.
@@ -212,7 +212,7 @@ def _add_answers(scores: SceneScores, output: Output, batch: SceneBatch) -> None
 
 def _add_causal(
     scores: SceneScores,
-    seen: SeenPictures,
+    seen: EncodedPictures,
     scene: Tensor,
     batch: SceneBatch,
     answers: Tensor,
@@ -244,7 +244,7 @@ def _swept(model: QueryModel, batch: SceneBatch, size: int) -> SceneScores:
     """Deletion and insertion on black, for the model's map and for pixels in random order (a uniform map)."""
     scores = SceneScores()
     first, scene = distinct(batch.scene)  # (S,), (B,): the random order is the same for all questions of one
-    trace = model.wrap(SeenPictures(model, batch.images[first]).ask(batch.query, scene), (size, size)).trace
+    trace = model.wrap(EncodedPictures(model, batch.images[first]).ask(batch.query, scene), (size, size)).trace
     asked, total = (batch.query, answers_of(trace)), trace.image_map("total")  # (B,H,W)
     alone = torch.arange(len(batch), device=scene.device)  # (B,)
     scores.maps.total.add_values(sweep_areas(model, batch.images, total, *asked, alone, fill=0.0))

@@ -25,8 +25,8 @@ from saccade.families.question.scene_scores import TWINS, accuracy_absent, score
 from saccade.families.question.task import QuestionTask
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
+from saccade.tasks.data_parts import Entries, glyph_entries, photograph_entries
 from saccade.tasks.eval_request import EvalRequest
-from saccade.tasks.learned_data import Entries, glyph_entries, photograph_entries
 
 FEW = "the nine photographs that ship: enough to try things out, too few to compare with any table"
 """Said of a run on MBG that had no others, in its log, its card and the tables."""
@@ -74,7 +74,7 @@ class SceneTask(QuestionTask):
 
         The photographs that ship are too few to conclude anything from. A first scene shows whether the kernels build.
         """
-        told = [f"{name}: {value}" for name, value in self.noted().items()]
+        told = [f"{name}: {value}" for name, value in self.training_notes().items()]
         if self.data_config.drawing != "blend":
             told.append(f"drawing: {self.data_config.drawing}")
         if self.device.type == "cuda":
@@ -82,15 +82,15 @@ class SceneTask(QuestionTask):
             told.append(f"scenes are made on {self.device} by {made_by(self.device, self.size[0])}")
         return "; ".join(told)
 
-    def noted(self) -> dict[str, str]:
+    def training_notes(self) -> dict[str, str]:
         """The photographs behind the training scenes, by name."""
-        taught = super().noted()
+        taught = super().training_notes()
         if self.data_config.name != "mbg":
             return taught
         name = str(self.split("train").backgrounds)
         return {"photographs": f"{name} ({FEW})" if name.startswith("shipped-") else name, **taught}
 
-    def learned_data(self) -> dict[str, Entries]:
+    def extra_data_parts(self) -> dict[str, Entries]:
         """The glyphs of the scenes, and the photographs behind them."""
         config = self.data_config
         found = {"glyphs": glyph_entries(config.glyphs)}

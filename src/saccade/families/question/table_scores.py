@@ -42,7 +42,7 @@ from saccade.metrics.maps.scorer import Baseline, MapScorer
 from saccade.metrics.summary import only_defined, summarise
 from saccade.metrics.verdict import verdict
 from saccade.models.base import QueryModel
-from saccade.tasks.forward_passes import BATCH, SeenPictures, answers_of, distinct, in_parts, numbers_in_batches
+from saccade.tasks.forward_passes import BATCH, EncodedPictures, answers_of, distinct, in_parts, numbers_in_batches
 from saccade.trace import AttentionTrace, Output
 
 BLUR = 1 / 20  # standard deviation of the blur that stands for "no longer there", as a share of the input's height
@@ -203,7 +203,7 @@ def score_table(
         batch = data.take(numbers)
         size = (batch.images.shape[-2], batch.images.shape[-1])
         first, picture = distinct(batch.picture)  # (P,), (B,): several questions share a picture
-        seen = SeenPictures(model, batch.images[first])
+        seen = EncodedPictures(model, batch.images[first])
         output = model.wrap(seen.ask(batch.query, picture), size)
         other, has_other = _other_query(batch)  # (B,), (B,)
         swapped = torch.where(has_other[:, None], seen.ask(other, picture)["logits"], torch.nan)  # (B,K)

@@ -33,10 +33,10 @@ from saccade.families.question.task import QuestionTask
 from saccade.models.base import QueryModel
 from saccade.models.io.facts import ModelFacts
 from saccade.tasks.cached_features import is_frozen
+from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries
 from saccade.tasks.eval_request import EvalRequest
 from saccade.tasks.forward_passes import distinct
-from saccade.tasks.held_out import spread_out
-from saccade.tasks.learned_data import LEARNED, Entries, picture_entries, row_entries, word_entries
+from saccade.tasks.held_out import evenly_spaced
 from saccade.tasks.task import Batch, in_batches
 
 KEPT = "/kept"
@@ -78,7 +78,7 @@ class TableTask(QuestionTask):
         """What the table holds, in one line; below it, what looks wrong with it."""
         return with_near_copies(self.table.summary(), self.table.split_of(), self.on_progress)
 
-    def learned_data(self) -> dict[str, Entries]:
+    def extra_data_parts(self) -> dict[str, Entries]:
         """The questions of train and val, their pictures, and the words."""
         rows = [row for row in self.table.rows if row.split in LEARNED]
         return {
@@ -134,7 +134,7 @@ class TableTask(QuestionTask):
         order = torch.randperm(data.size, generator=torch.Generator().manual_seed(0))  # or all would ask the same
         _, _, picture = data.questions(order)  # (Q,)
         first, _ = distinct(picture.cpu())
-        return order[first][spread_out(len(first), count)]
+        return order[first][evenly_spaced(len(first), count)]
 
     def answers(self, model: QueryModel) -> Iterator[tuple[Tensor, Tensor]]:
         """Logits (B,K) and labels of the validation split; from kept features where the phase learns from such."""

@@ -48,7 +48,7 @@ class QuestionTask(PictureTask):
 
     name = "question"
     model_kind = QueryModel
-    model_does = "answers queries"
+    model_description = "answers queries"
     losses = LOSSES
     caches_features = True
 
@@ -102,7 +102,7 @@ class QuestionTask(PictureTask):
                 "loss: overlap_weight compares questions about one picture, and training has one for each; take "
                 "generated scenes with data.asks of 2 or more and --protocol unlimited, or leave it out"
             )
-        self.teach_places(loss.evidence_weight, self.has_evidence)
+        self.require_evidence(loss.evidence_weight, self.has_evidence)
         return loss
 
     @property

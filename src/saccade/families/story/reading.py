@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import DataError
-from saccade.families.reading import Prepared, Reads
+from saccade.families.reading import InputReader, Prepared
 from saccade.families.story.readers.sent import sent_sentences
 from saccade.families.story.readers.text import read_story
 from saccade.families.story.stories import words_of
@@ -70,7 +70,7 @@ class Memory:
     """What did not get into it."""
 
 
-class Stories(Reads):
+class Stories(InputReader):
     """A text file with one sentence a line, or a list of sentences."""
 
     thing = "story"

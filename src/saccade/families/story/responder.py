@@ -29,7 +29,7 @@ class StoryResponder(Responder):
     """Answers any question that has a word which the model knows."""
 
     @staticmethod
-    def asks(facts: ModelFacts) -> Asks:
+    def query_kind(facts: ModelFacts) -> Asks:
         """Any text."""
         return "text"
 
@@ -47,7 +47,7 @@ class StoryResponder(Responder):
             )
         return StoryQuestion(ask.strip(), known, unknown)
 
-    def asked(self, query: Any) -> str | None:
+    def query_text(self, query: Any) -> str | None:
         """The question as it was put."""
         return str(query.text)
 

@@ -71,7 +71,7 @@ def score_stories(
     scores.add(model, questions, words, progress)
     told = {"data": config.name.partition(":")[0], "split": split, **scores.summary()}
     note = note_on(model, supervised=supervised, left_out=left_out)
-    unknown = unknown_words(questions.asked, words, by_word=model.says_words)
+    unknown = unknown_words(questions.asked, words, by_word=model.answers_word_by_word)
     notes = [each for each in (unknown, note) if each]
     return told | ({"note": "; ".join(notes)} if notes else {})
 
@@ -117,7 +117,7 @@ def has_left_out(facts: ModelFacts) -> bool:
 
 def note_on(model: StoryModel, *, supervised: bool, left_out: bool = False) -> str:
     """What has to be said with the scores of a model."""
-    return "; ".join([SUPERVISED] * supervised + [LEFT_OUT] * left_out + [RECURRENT] * model.facts_carry_the_past)
+    return "; ".join([SUPERVISED] * supervised + [LEFT_OUT] * left_out + [RECURRENT] * model.slots_include_past)
 
 
 def has_failed(error: float) -> bool:

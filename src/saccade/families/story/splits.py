@@ -8,7 +8,7 @@ from typing import Any
 
 from saccade.data.examples import Example
 from saccade.data.tables.splits import Split
-from saccade.families.splits import Opened, Progress, config_of
+from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.families.story.data import StoryDataConfig, StorySource
 from saccade.families.story.reading import StoryItem
 from saccade.families.story.stories import Asked
@@ -22,12 +22,14 @@ def open_split(
     facts: ModelFacts | None = None,
     count: int | None = None,
     progress: Progress | None = None,
-) -> Opened:
+) -> OpenedSplit:
     """The questions of a split, one of each task in turn; see :class:`saccade.families.splits.OpenSplit`."""
     asked = StorySource(config_of(StoryDataConfig, settings)).questions(split)
     tasks = {each.task for each in asked}
     about = f" of {len(tasks)} tasks" if len(tasks) > 1 else ""
-    return Opened(lambda many: [example_of(each) for each in in_turn(asked)[:many]], f"{len(asked):,} questions{about}")
+    return OpenedSplit(
+        lambda many: [example_of(each) for each in in_turn(asked)[:many]], f"{len(asked):,} questions{about}"
+    )
 
 
 def example_of(asked: Asked) -> Example:

@@ -23,7 +23,7 @@ from saccade.families.story.tensors import StoryTensors, noisy_times, sizes_of
 from saccade.metrics.columns import Values
 from saccade.models.base import Raw
 from saccade.models.story import StoryModel
-from saccade.tasks.learned_data import LEARNED, Entries, word_entries
+from saccade.tasks.data_parts import LEARNED, Entries, word_entries
 from saccade.tasks.task import Batch, Task
 
 VALIDATION_BATCH = 2000
@@ -49,7 +49,7 @@ class StoryTask(Task):
     name = "story"
     data_settings = StoryDataConfig
     model_kind = StoryModel
-    model_does = "answers questions about stories"
+    model_description = "answers questions about stories"
     losses: ClassVar[Mapping[str, type]] = LOSSES
     model: StoryModel
 
@@ -67,7 +67,7 @@ class StoryTask(Task):
         self.data_config = from_dict(StoryDataConfig, data, where="data")
         self.source = StorySource(self.data_config)
         kind = model_spec(model).resolve()
-        self.by_word = bool(getattr(kind, "says_words", False))
+        self.by_word = bool(getattr(kind, "answers_word_by_word", False))
         self.vocabulary = self.source.words(by_word=self.by_word)
         learned = [*self.source.questions("train"), *self.source.questions("val")]
         self.sizes = sizes_of(learned, self.data_config.memory)
@@ -104,7 +104,7 @@ class StoryTask(Task):
         about = f" of {tasks} tasks" if tasks > 1 else ""
         return f"{len(train):,} training and {len(val):,} validation questions{about}, {len(self.vocabulary):,} words"
 
-    def learned_data(self) -> dict[str, Entries]:
+    def extra_data_parts(self) -> dict[str, Entries]:
         """The questions of train and val, task by task, and the vocabulary. Settings decide generated stories."""
         words = {"vocabulary": word_entries(word=self.vocabulary)}
         if self.data_config.is_generated:
@@ -121,7 +121,7 @@ class StoryTask(Task):
         if isinstance(loss, LinearStart) and "linear" not in self.model.switches:
             raise ConfigError(f"loss 'linear_start': '{self.architecture}' has no softmax over a memory to leave out")
         if isinstance(loss, GatedLoss):
-            if not self.model.gates_can_be_taught:
+            if not self.model.supports_gate_loss:
                 raise ConfigError(
                     f"loss 'gated': the gates of '{self.architecture}' cannot be taught; set gate: softmax"
                 )
@@ -135,11 +135,11 @@ class StoryTask(Task):
         return {"linear": True} if isinstance(loss, LinearStart) else {}
 
     @property
-    def batches_at_once(self) -> int:
+    def batches_per_call(self) -> int:
         """See :data:`AHEAD`."""
         return AHEAD.get(self.device.type, 1)
 
-    def several(self, data: StoryTensors, members: Sequence[Tensor], numbers: Sequence[int]) -> Iterator[Batch]:
+    def make_batches(self, data: StoryTensors, members: Sequence[Tensor], numbers: Sequence[int]) -> Iterator[Batch]:
         """The batches ``numbers``, made as one and cut apart."""
         size = len(members[0])
         whole = self._taught(data, torch.cat(list(members)), rows_of(torch.tensor(numbers), size))
@@ -158,7 +158,7 @@ class StoryTask(Task):
 
         On a GPU every batch has the same shapes, so that the step can be captured as a graph.
         """
-        if self.device.type != "cpu" or not self.model.facts_carry_the_past:
+        if self.device.type != "cpu" or not self.model.slots_include_past:
             return batch
         slots = max(1, int(batch["count"].max()))
         return {**batch, "story": batch["story"][:, :slots], "rows": batch["rows"][:, :slots]}
@@ -167,7 +167,7 @@ class StoryTask(Task):
         """The same for one batch or several; ``rows`` (B,) tell the examples of the whole run apart."""
         share = self.data_config.leave_out
         batch: Batch = data.take_some(indices, share, seed=self.seed, rows=rows) if share else data.take(indices)
-        taught = self.model.taught_by
+        taught = self.model.training_inputs
         batch |= {"said": batch["answer"]} if "said" in taught else {}
         batch |= {"length": data.length} if "length" in taught and self.device.type != "cpu" else {}
         batch |= {"passes": (batch["supporting"] >= 0).sum(1)} if "passes" in taught and self.model.config.stops else {}
@@ -182,7 +182,7 @@ class StoryTask(Task):
 
     def inputs(self, batch: Batch) -> dict[str, Any]:
         """Keyword arguments of ``forward_raw``."""
-        taught = {name: batch[name] for name in self.model.taught_by if name in batch}
+        taught = {name: batch[name] for name in self.model.training_inputs if name in batch}
         return {"story": batch["story"], "query": batch["query"], **taught}
 
     def loss(self, raw: Raw, batch: Batch, loss: Any) -> dict[str, Tensor]:

@@ -346,7 +346,7 @@ class CausalTests:
 
     def _ids(self, answer: str | None) -> list[int] | None:
         """Ids of the words of an answer, as the model says them; None for one that it cannot say."""
-        parts = (answer or "").split(",") if self.model.says_words else [answer or ""]
+        parts = (answer or "").split(",") if self.model.answers_word_by_word else [answer or ""]
         ids = [self.numbers.get(part, 0) for part in parts]
         return ids if all(ids) and len(ids) <= self._said_words else None
 
