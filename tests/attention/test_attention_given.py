@@ -19,7 +19,7 @@ from saccade.attention import (
     SoftAttention,
     SpatialTransformer,
 )
-from saccade.attention.soft import attend_alike, attend_by
+from saccade.attention.soft import attend_uniformly, attend_with_scores
 from saccade.errors import ShapeError
 
 Near = Callable[..., None]
@@ -59,14 +59,14 @@ def test_a_gate_multiplies_by_the_given_weights(assert_near: Near) -> None:
 
 
 def test_a_plain_mean_becomes_the_given_sum(assert_near: Near) -> None:
-    assert_near(attend_alike(FEATURES, WEIGHTS).context, [[25.0, -5.0]])
+    assert_near(attend_uniformly(FEATURES, WEIGHTS).context, [[25.0, -5.0]])
 
 
 def test_several_queries_have_weights_of_their_own(assert_near: Near) -> None:
     """(B,K,H,W): the first takes the upper left cell, the second half of the lower two."""
     weights = torch.tensor([[[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.5, 0.5]]]], dtype=torch.float64)
     scores = torch.randn(1, 2, 2, 2, dtype=torch.float64)
-    attended = attend_by(scores, FEATURES, weights)
+    attended = attend_with_scores(scores, FEATURES, weights)
     assert_near(attended.context, [[[10.0, 0.0], [35.0, 2.5]]])
     assert torch.equal(attended.scores, scores)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from saccade.errors import ConfigError
-from saccade.models.caption_decoder import Looked, Said
+from saccade.models.caption_decoder import LookStep, WordStep
 from saccade.models.caption_decoding import END, NOTHING, UNKNOWN, Decoded, decode
 from saccade.models.sat import SatModel
 
@@ -35,17 +35,19 @@ class Table:
     def __init__(self, log_prob: Tensor, *, chooses: bool = False) -> None:
         self.log_prob, self.chooses = log_prob, chooses
 
-    def begin(self, encoding: Tensor) -> tuple[Tensor, Count]:
+    def init_state(self, encoding: Tensor) -> tuple[Tensor, Count]:
         rows = encoding[:, :1].long()  # each picture carries its number: (B,1)
         return rows, Count(torch.zeros_like(rows), rows)
 
-    def say(self, scene: Tensor, memory: Count, before: Tensor, generator: torch.Generator | None = None) -> Said:
+    def next_word(
+        self, scene: Tensor, memory: Count, before: Tensor, generator: torch.Generator | None = None
+    ) -> WordStep:
         logits = self.log_prob[memory.picture, before]  # -1 is the last row: (B,K,V)
         cell = (before + memory.words) % (GRID[0] * GRID[1])  # (B,K)
         weights = torch.nn.functional.one_hot(cell, GRID[0] * GRID[1]).double().unflatten(-1, GRID)  # (B,K,h,w)
         gain = 1 / (1.0 + memory.words)
-        looked = Looked(weights.flatten(2), weights, weights, gain, cell if self.chooses else None)
-        return Said(logits, looked, Count(memory.words + 1, memory.picture))
+        looked = LookStep(weights.flatten(2), weights, weights, gain, cell if self.chooses else None)
+        return WordStep(logits, looked, Count(memory.words + 1, memory.picture))
 
 
 def random_table(pictures: int, vocabulary: int, seed: int) -> Table:
@@ -89,8 +91,8 @@ def test_the_first_word_of_a_beam_is_computed_once(
     """Captions of a beam begin as one; those that are drawn do not."""
     table, places = random_table(2, 9, seed=0), []
     table.log_prob[..., END] = -torch.inf
-    say = table.say
-    monkeypatch.setattr(table, "say", lambda *given: places.append(given[2].shape[1]) or say(*given))
+    say = table.next_word
+    monkeypatch.setattr(table, "next_word", lambda *given: places.append(given[2].shape[1]) or say(*given))
     found = decode(table, pictures(2), method=method, width=3, captions=3 if method == "sample" else 1, longest=3)
     assert places == asked
     assert found.words.shape == (2, 3 if method == "sample" else 1, 3)

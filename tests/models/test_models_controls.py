@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.soft import attend_alike
+from saccade.attention.soft import attend_uniformly
 from saccade.errors import ShapeError
 from saccade.models.blind import BlindModel
 from saccade.models.cross import CrossConfig, CrossModel
@@ -63,7 +63,7 @@ def test_one_question_for_each_picture(name: str) -> None:
 
 
 def test_attending_alike_by_hand(assert_near: Near) -> None:
-    attended = attend_alike(torch.tensor([[[[1.0, 2.0], [3.0, 6.0]], [[0.0, 0.0], [0.0, 1.0]]]]))
+    attended = attend_uniformly(torch.tensor([[[[1.0, 2.0], [3.0, 6.0]], [[0.0, 0.0], [0.0, 1.0]]]]))
     assert_near(attended.context, [[3.0, 0.25]])
     assert_near(attended.weights, [[[0.25, 0.25], [0.25, 0.25]]])
     assert not attended.weights.requires_grad

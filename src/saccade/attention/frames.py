@@ -65,7 +65,7 @@ def frame_of(network: nn.Module, input_size: Size, *, channels: int | None = Non
     try:
         with torch.inference_mode(False), torch.no_grad():  # in inference mode torch does not say what a layer does
             picture = torch.zeros(shape, dtype=weight.dtype, device=weight.device)
-            moves = GridMoves(picture)
+            moves = GridTracker(picture)
             with moves:
                 made = network(picture)
     finally:
@@ -77,7 +77,7 @@ def frame_of(network: nn.Module, input_size: Size, *, channels: int | None = Non
         raise ConfigError(
             f"{name} returns {found}, not a feature map (B,D,h,w) nor tokens (B,N,D): give the part of it that does"
         )
-    grid, frame = moves.told(made)
+    grid, frame = moves.grid_and_frame(made)
     seen = (float(grid[0] * frame[1, 1]), float(grid[1] * frame[0, 0]))
     is_whole = all(abs(span - side) < 2 * side / cells for span, side, cells in zip(seen, (height, width), grid))
     more = made.shape[1] - grid[0] * grid[1]  # tokens beside those of the cells: of the class, registers
@@ -89,7 +89,7 @@ def frame_of(network: nn.Module, input_size: Size, *, channels: int | None = Non
     return _in_box(frame, (height, width), box)
 
 
-class GridMoves(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class GridTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Keeps for each tensor that came of ``picture`` its grid (h, w) and the frame of that."""
 
     def __init__(self, picture: Tensor) -> None:
@@ -101,7 +101,7 @@ class GridMoves(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Keep nothing from here on, and forget what was kept: it holds every tensor since the picture."""
         self._known.clear()
 
-    def told(self, tensor: Tensor) -> tuple[Size, Tensor]:
+    def grid_and_frame(self, tensor: Tensor) -> tuple[Size, Tensor]:
         """Grid and frame of ``tensor``."""
         found = self._known.get(id(tensor))
         if found is None:

@@ -7,7 +7,7 @@ question, and a plain mean over the last map. Its look says so: every cell count
 ==============  ====================================================================
 Perez, Eq. (1)  γ, β = f(q), h(q)                         :class:`FeatureModulation`
 Perez, Eq. (2)  FiLM(F_c) = γ_c F_c + β_c                 :meth:`FeatureModulation.forward`
-Seo, Eq. (4)    with α_ij = 1/HW                          :func:`saccade.attention.soft.attend_alike`
+Seo, Eq. (4)    with α_ij = 1/HW                          :func:`saccade.attention.soft.attend_uniformly`
 ==============  ====================================================================
 
 Deviations from the paper: the modulation follows each whole stage (after rectifying and pooling, where the paper has
@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from saccade.attention.given import grid_of
 from saccade.attention.scores import check_features, check_query
-from saccade.attention.soft import attend_alike
+from saccade.attention.soft import attend_uniformly
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.resolutions import resolution_ends
@@ -81,4 +81,4 @@ class FilmModel(PictureQueryModel):
             features = self.backbone.between(features, after=before, to=name)  # (B,C,h,w)
             features = self.modulations[name](features, asked)
         weights = self.given(attention, self.look_name, grid_of(features))  # (B,h,w)
-        return self.classify_attended(features, attend_alike(features, weights), asked)
+        return self.classify_attended(features, attend_uniformly(features, weights), asked)

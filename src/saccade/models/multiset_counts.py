@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.attention.given import grid_of
-from saccade.attention.soft import attend_alike, soft_look
+from saccade.attention.soft import attend_uniformly, soft_look
 from saccade.config import check_range
 from saccade.models.base import Given, Raw
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
@@ -62,7 +62,7 @@ class MultisetCountsModel(MultisetModel):
     def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
         """Count each class in the encoded pictures (B,C,h,w), and say the counts as a multiset."""
         cells = self.cell(encoding).relu()  # (B,D,h,w)
-        attended = attend_alike(cells, self.given(attention, self.look_stage, grid_of(cells)))
+        attended = attend_uniformly(cells, self.given(attention, self.look_stage, grid_of(cells)))
         counts = self.count(attended.context).unflatten(1, (self.config.classes, self.config.most + 1))  # (B,C,most+1)
         return (
             self.read_single(encoding)

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.attention.soft import Attended, soft_look
+from saccade.attention.soft import AttentionOutput, soft_look
 from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.config import check_range
 from saccade.models.base import QueryModel, Raw
@@ -170,7 +170,7 @@ class PictureQueryModel(QueryModel):
         logits: Tensor = self.head(feature)  # (B,K)
         return logits if self.prior is None else logits + self.prior(asked)
 
-    def classify_attended(self, features: Tensor, attended: Attended, asked: Tensor) -> Raw:
+    def classify_attended(self, features: Tensor, attended: AttentionOutput, asked: Tensor) -> Raw:
         """The classifier on what soft attention made of the features (B,C,h,w), as plain tensors."""
         return {
             "logits": self.classify(attended.context, asked),  # (B,K)
@@ -188,7 +188,7 @@ class PictureQueryModel(QueryModel):
         return (soft_look(name, raw[f"{name}.weights"], raw[f"{name}.scores"], self.backbone.frames[name]),)
 
 
-def look_tensors(name: str, features: Tensor, attended: Attended) -> Raw:
+def look_tensors(name: str, features: Tensor, attended: AttentionOutput) -> Raw:
     """The tensors of one act under the names of its look."""
     return {
         f"{name}.weights": attended.weights,  # (B,h,w)

@@ -49,7 +49,7 @@ from torch import Tensor, nn
 
 from saccade.attention.cross import CrossAttention
 from saccade.attention.hard import HardAttention, hard_look, log_marginal
-from saccade.attention.soft import Attended, SoftAttention, attend_alike, attend_by, soft_look
+from saccade.attention.soft import AttentionOutput, SoftAttention, attend_uniformly, attend_with_scores, soft_look
 from saccade.backbones.levels import Level, unfolded
 from saccade.models.base import Given
 from saccade.models.picture_query import QueryPrior
@@ -101,7 +101,7 @@ class ProbeHead(nn.Module, ABC):
     @abstractmethod
     def forward(
         self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Attended]]:
+    ) -> tuple[Tensor, dict[str, AttentionOutput]]:
         """Logits (B,K), and each act by the name of its look.
 
         Args:
@@ -155,9 +155,9 @@ class LinearHead(ProbeHead):
 
     def forward(
         self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Attended]]:
+    ) -> tuple[Tensor, dict[str, AttentionOutput]]:
         """The mean of all cells, classified."""
-        attended = attend_alike(features, _of(given, "cells"))
+        attended = attend_uniformly(features, _of(given, "cells"))
         each = self.classify(attended.context).unflatten(1, (self.asked, -1))  # (B,A,K)
         return for_question(each, query), {"cells": attended}
 
@@ -190,7 +190,7 @@ class SoftHead(ProbeHead):
 
     def forward(
         self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Attended]]:
+    ) -> tuple[Tensor, dict[str, AttentionOutput]]:
         """What was attended, classified."""
         attended = self.attention.attend(features, self._one_hot(features, query), weights=_of(given, "cells"))
         return self._with_prior(self.classify(attended.context), features, query), {"cells": attended}
@@ -241,15 +241,15 @@ class HardHead(ProbeHead):
 
     def forward(
         self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Attended]]:
+    ) -> tuple[Tensor, dict[str, AttentionOutput]]:
         """The mixture of what all cells answer."""
         asked = self._one_hot(features, query)  # (B,A)
         weights, scores = self.attention.prior(features, asked, weights=_of(given, "cells"))
         cells = self.classify(features)  # (B,K,H,W)
         if self.prior is not None:
             cells = cells + self.prior(asked)[:, :, None, None]
-        context = attend_by(scores, features, weights).context  # (B,C), for those who read the trace
-        return log_marginal(weights, cells.log_softmax(1)), {"cells": Attended(context, weights, scores)}
+        context = attend_with_scores(scores, features, weights).context  # (B,C), for those who read the trace
+        return log_marginal(weights, cells.log_softmax(1)), {"cells": AttentionOutput(context, weights, scores)}
 
     def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: Asked | None = None) -> Tensor:
         """(M,R,K)."""
@@ -288,18 +288,21 @@ class QueriesHead(ProbeHead):
 
     def forward(
         self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Attended]]:
+    ) -> tuple[Tensor, dict[str, AttentionOutput]]:
         """What all queries pooled, classified."""
         every = (self.ask(features) * self.scale).unflatten(1, (self.asked, -1))  # (B,A,Q,H,W)
         scores = for_question(every, query)  # (B,Q,H,W)
         if given is None:
-            contexts, weights, _ = attend_by(scores, features)  # (B,Q,C), (B,Q,H,W)
+            contexts, weights, _ = attend_with_scores(scores, features)  # (B,Q,C), (B,Q,H,W)
         else:
-            each = [attend_by(scores[:, at], features, _of(given, name)) for at, name in enumerate(self.look_names)]
+            each = [
+                attend_with_scores(scores[:, at], features, _of(given, name)) for at, name in enumerate(self.look_names)
+            ]
             contexts = torch.stack([act.context for act in each], 1)
             weights = torch.stack([act.weights for act in each], 1)
         acts = {
-            name: Attended(contexts[:, at], weights[:, at], scores[:, at]) for at, name in enumerate(self.look_names)
+            name: AttentionOutput(contexts[:, at], weights[:, at], scores[:, at])
+            for at, name in enumerate(self.look_names)
         }
         return self._with_prior(self.classify(contexts.flatten(1)), features, query), acts
 
@@ -350,12 +353,12 @@ class PyramidHead(ProbeHead):
 
     def forward(
         self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Attended]]:
+    ) -> tuple[Tensor, dict[str, AttentionOutput]]:
         """What was attended on each level, classified."""
         acts = {}
         for level, ask, values in zip(self.levels, self.ask, unfolded(features, self.levels)):
             scores = for_question(ask(values), query) * level.channels**-0.5  # (B,H,W)
-            acts[level.name] = attend_by(scores, values, _of(given, level.name))
+            acts[level.name] = attend_with_scores(scores, values, _of(given, level.name))
         contexts = torch.cat([act.context for act in acts.values()], 1)
         return self._with_prior(self.classify(contexts), features, query), acts
 

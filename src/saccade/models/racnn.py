@@ -124,7 +124,7 @@ class RacnnModel(ImageOnlyModel):
         super().__init__()
         self.config = config
         self.network_size = config.coarse
-        self.shrink = zoom.Shrink(config.input_size, config.coarse)
+        self.shrink = zoom.Downsample(config.input_size, config.coarse)
         self.nets = nn.ModuleDict({name: build_backbone(config.backbone, through=config.through) for name in SCALES})
         first = self.net("scale1")
         last = first.names[-1]

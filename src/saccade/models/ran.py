@@ -25,7 +25,7 @@ from typing import Any, cast
 from torch import Tensor, nn
 
 from saccade import geometry
-from saccade.attention.residual import Masked, MaskType, ResidualAttention
+from saccade.attention.residual import MaskOutput, MaskType, ResidualAttention
 from saccade.backbones.layers import start_weights
 from saccade.backbones.preactivation import BOTTLENECK, PreActivationUnit, Stem, stem, strides
 from saccade.config import check_range
@@ -78,7 +78,7 @@ class AttentionModule(nn.Module):
         self.mask = ResidualAttention(channels, pools, unit, mask_type=mask_type, residual=residual)
         self.after = unit(channels)
 
-    def forward(self, features: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor, Masked]:
+    def forward(self, features: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Tensor, MaskOutput]:
         """What goes on, the trunk's output, and what the mask did; ``weights`` take the place of the mask."""
         before = self.before(features)
         trunk = self.trunk(before)

@@ -19,7 +19,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from saccade.attention.given import grid_of
-from saccade.attention.soft import attend_alike, soft_look
+from saccade.attention.soft import attend_uniformly, soft_look
 from saccade.backbones import Stages
 from saccade.backbones.layers import start_weights
 from saccade.backbones.preactivation import BOTTLENECK, PreActivationUnit, Stem, stem, strides
@@ -105,7 +105,7 @@ class ResidualNetModel(LabelModel):
     def answer(self, encoding: Tensor, *, attention: Given | None = None) -> Raw:
         """Average the cells of the last map, then classify."""
         values = self.norm(encoding).relu()  # (B,C,h,w)
-        attended = attend_alike(values, self.given(attention, LOOK, grid_of(values)))
+        attended = attend_uniformly(values, self.given(attention, LOOK, grid_of(values)))
         return {"logits": self.head(attended.context), **look_tensors(LOOK, values, attended)}
 
     def looks(self, raw: Raw) -> tuple[Look, ...]:

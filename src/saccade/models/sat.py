@@ -17,7 +17,7 @@ it, ``word.gain``, ``word.active`` and ``word.emits`` (B,T)): ``logits`` (B,T,V)
 ``word.choice`` and ``word.log_prob`` (B,T); and of hard attention in training ``entropy`` (B,T), ``expected`` (B,) and
 ``baseline`` (), the moving average of log p of one word before this batch was seen.
 
-Where no caption is given, the model draws some of each picture for itself (:mod:`.caption_drawing`): the same keys of
+Where no caption is given, the model draws some of each picture for itself (:mod:`.caption_sampling`): the same keys of
 its own words, and ``log_prob`` (B,T) of each of them, B counting the captions of the first picture, then of the next …
 
 Deviations from the paper, beside those of the decoder: the moving average is that of a word, not of a caption, so that
@@ -46,9 +46,9 @@ from saccade.config import check_range
 from saccade.errors import ConfigError, ShapeError
 from saccade.geometry import Size
 from saccade.models.base import Given, ImageModel, Raw, attention_kwargs, marked_given
-from saccade.models.caption_decoder import CaptionDecoder, Kind, Looked, Memory, Pick, Said, Scene
+from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, Kind, LookStep, LstmState, Pick, WordStep
 from saccade.models.caption_decoding import Decoded, decode
-from saccade.models.caption_drawing import draw_captions, repeated
+from saccade.models.caption_sampling import repeat_for_captions, sample_captions
 from saccade.models.fixed_input import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
 from saccade.models.ranges import MOST_PIXELS, MOST_STEPS, MOST_UNITS, MOST_WORDS
@@ -211,7 +211,7 @@ class SatModel(ImageModel):
             return self.forward_features(features, words, **attention_kwargs(attention))
         if attention is not None:
             raise ConfigError("attention: captions drawn for training use the model's own; give words or use caption()")
-        return self.draw(features, draws)
+        return self.sample(features, draws)
 
     def forward_features(self, features: Tensor, words: Tensor, *, attention: Given | None = None) -> Raw:
         """The same of pictures that are encoded already, as by :meth:`encode` or kept from it: (B,L,D)."""
@@ -253,7 +253,7 @@ class SatModel(ImageModel):
         pick: Pick = "drawn" if noise is not None else self.config.pick
         if pick == "drawn" and noise is None:
             noise = gumbel_noise((*words.shape, features.shape[1]), like=features)  # (B,T,L)
-        scene, memory = self.decoder.begin(features, self.grid)
+        scene, memory = self.decoder.init_state(features, self.grid)
         logits, looked, _ = self.decoder.teacher_force(
             scene, memory, words, pick=pick, noise=noise, expected=expected, weights=weights
         )
@@ -284,28 +284,28 @@ class SatModel(ImageModel):
         """Logits (B,T,V) and the likeliest word at each place (B,T), -1 behind the end."""
         return raw["logits"], raw["logits"].argmax(-1).masked_fill(~raw["word.active"], -1)
 
-    def begin(self, encoding: Tensor) -> tuple[Scene, Memory]:
+    def init_state(self, encoding: Tensor) -> tuple[EncodedImage, LstmState]:
         """What is computed once of encoded pictures (B,L,D), and the memory before the first word."""
         self._check(encoding)
-        return self.decoder.begin(encoding, self.grid)
+        return self.decoder.init_state(encoding, self.grid)
 
-    def scene(self, features: Tensor, seen: Tensor | None) -> Scene:
-        """The scene of :meth:`begin` from its tensors (B,D,h,w) and (B,h,w,A)."""
-        return Scene(features, seen)
+    def scene(self, features: Tensor, seen: Tensor | None) -> EncodedImage:
+        """The scene of :meth:`init_state` from its tensors (B,D,h,w) and (B,h,w,A)."""
+        return EncodedImage(features, seen)
 
-    def memory(self, hidden: Tensor, cell: Tensor) -> Memory:
-        """The memory of :meth:`begin` from its tensors (B,K,n)."""
-        return Memory(hidden, cell)
+    def memory(self, hidden: Tensor, cell: Tensor) -> LstmState:
+        """The memory of :meth:`init_state` from its tensors (B,K,n)."""
+        return LstmState(hidden, cell)
 
-    def say(
+    def next_word(
         self,
-        scene: Scene,
-        memory: Memory,
+        scene: EncodedImage,
+        memory: LstmState,
         before: Tensor,
         generator: torch.Generator | None = None,
         *,
         weights: Tensor | None = None,
-    ) -> Said:
+    ) -> WordStep:
         """One word more after ``before`` (B,K), -1 for none, for K captions of each picture side by side.
 
         ``weights`` (B,h,w) are given for all K captions in place of the model's own.
@@ -316,7 +316,7 @@ class SatModel(ImageModel):
         if self.config.pick == "drawn":
             shape = (*before.shape, self.grid[0] * self.grid[1])  # (B,K,L)
             noise = gumbel_noise(shape, like=scene.features, generator=generator)
-        return self.decoder.say(scene, memory, before, pick=self.config.pick, noise=noise, weights=weights)
+        return self.decoder.next_word(scene, memory, before, pick=self.config.pick, noise=noise, weights=weights)
 
     def caption(self, encoding: Tensor, *, attention: Given | None = None, **options: Any) -> Decoded:
         """Captions of encoded pictures (B,L,D), at most ``longest`` words; options are those of :func:`.decode`.
@@ -328,7 +328,7 @@ class SatModel(ImageModel):
         weights = self.given_steps(attention, WORD, (encoding.shape[0], longest, *self.grid))  # (B,t,h,w)
         return decode(self, encoding, longest=longest, weights=weights, **options)
 
-    def draw(self, features: Tensor, draws: int = 1) -> Raw:
+    def sample(self, features: Tensor, draws: int = 1) -> Raw:
         """So many captions drawn of each of the encoded pictures (B,L,D); those of a picture stand together.
 
         Without dropout, as the model will speak: with half of its units gone it says something else. Hard attention in
@@ -336,10 +336,10 @@ class SatModel(ImageModel):
         """
         steps = self.config.longest
         with _whole(self.decoder):
-            scene, memory = repeated(*self.begin(features), draws)
+            scene, memory = repeat_for_captions(*self.init_state(features), draws)
             features = features.repeat_interleave(draws, dim=0)  # (B·K,L,D)
             noise, expected = self._chances(features, steps)
-            words, log_prob, logits, looked = draw_captions(
+            words, log_prob, logits, looked = sample_captions(
                 self.decoder,
                 scene,
                 memory,
@@ -402,7 +402,7 @@ def _whole(decoder: CaptionDecoder) -> Iterator[None]:
         decoder.train(was_training)
 
 
-def _named(logits: Tensor, looked: Looked, scene: Scene, words: Tensor) -> Raw:
+def _named(logits: Tensor, looked: LookStep, scene: EncodedImage, words: Tensor) -> Raw:
     """What was said, word by word, and seen for it, under the names that the module lists."""
     raw = {
         "logits": logits,  # (B,T,V)

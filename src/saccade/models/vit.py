@@ -31,7 +31,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.class_token import ReadByHeads, SelfAttention, rolled_out
+from saccade.attention.class_token import HeadsOutput, SelfAttention, attention_rollout
 from saccade.attention.given import grid_of
 from saccade.config import check_range
 from saccade.geometry import Size
@@ -119,7 +119,7 @@ class VitModel(PictureQueryModel):
     @torch.no_grad()
     def rollout(self, encoding: Tensor, query: Tensor) -> Tensor:
         """Attention rollout from the class token to the patches: (B,h,w) of encodings (B,C,h,w), queries (B,)."""
-        rolled = rolled_out(self._shares(encoding, query))  # (B,N,N)
+        rolled = attention_rollout(self._shares(encoding, query))  # (B,N,N)
         return rolled[:, 0, 1:].reshape(grid_of(encoding))
 
     @torch.no_grad()
@@ -181,7 +181,7 @@ def positions(width: int, grid: Size, like: Tensor) -> Tensor:
     return torch.cat(waves).to(like.dtype)
 
 
-def _acts(names: tuple[str, ...], read: ReadByHeads) -> Raw:
+def _acts(names: tuple[str, ...], read: HeadsOutput) -> Raw:
     """The tensors of each head under the names of its look."""
     raw: Raw = {}
     for head, name in enumerate(names):

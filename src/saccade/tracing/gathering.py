@@ -17,7 +17,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from saccade.attention.frames import GridMoves, frame_like
+from saccade.attention.frames import GridTracker, frame_like
 from saccade.errors import ConfigError
 from saccade.geometry import Size
 from saccade.trace import Look, Role
@@ -74,7 +74,7 @@ class Gathering:
         told_grid: (h, w) by what the model or the caller says, where the layers do not tell.
     """
 
-    def __init__(self, wanted: Wanted, batch: int, size: Size, moves: GridMoves, told_grid: Size | None) -> None:
+    def __init__(self, wanted: Wanted, batch: int, size: Size, moves: GridTracker, told_grid: Size | None) -> None:
         self.wanted, self._batch, self._moves = wanted, batch, moves
         self._candidates = [] if told_grid is None else [(told_grid, frame_like(told_grid, size))]
         self.grid: Size | None = None
@@ -107,7 +107,7 @@ class Gathering:
     def _ask_layers(self, call: AttentionCall) -> None:
         """Where the patches lie, as the layers before the first attention moved the grid."""
         with suppress(ConfigError):
-            self._candidates.insert(0, self._moves.told(call.source))
+            self._candidates.insert(0, self._moves.grid_and_frame(call.source))
         self._moves.stop()  # or it would hold all that the model computes
 
     def _lies_on_grid(self, call: AttentionCall) -> bool:

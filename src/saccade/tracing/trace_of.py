@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.frames import GridMoves
+from saccade.attention.frames import GridTracker
 from saccade.data.pictures.reading import prepare, read_picture
 from saccade.errors import ConfigError, DataError, ShapeError, nearest
 from saccade.geometry import Size
@@ -117,7 +117,7 @@ def traced(
     told_grid = grid or patch_grid(part, network_size)
     with torch.inference_mode(False), torch.no_grad():  # in inference mode torch does not say what a layer does
         pictures = pictures.clone() if pictures.is_inference() else pictures
-        moves = GridMoves(pictures)
+        moves = GridTracker(pictures)
         gathered = Gathering(wanted, batch, network_size, moves, told_grid)
         with _as_it_is(part), moves, AttentionCalls(gathered.visit):
             named = {"pixel_values": pictures} if of_transformers(part) else {}
