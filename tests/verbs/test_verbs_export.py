@@ -303,7 +303,7 @@ def test_a_captioner_is_two_graphs_and_the_search_is_the_callers(tmp_path: Path)
     ("model", "said"),
     [
         (SimpleNamespace(answers_in_one_pass=False), "it searches for its answer"),
-        (SimpleNamespace(**dict.fromkeys(("begin", "say", "scene", "memory")), answers_in_one_pass=False,
+        (SimpleNamespace(**dict.fromkeys(("init_state", "next_word", "scene", "memory")), answers_in_one_pass=False,
                          config=SimpleNamespace(pick="drawn")), "draws the cells that it sees"),
     ],
 )  # fmt: skip

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 import fake_children
 import saccade
 from saccade.cli import app
-from saccade.engine.several_progress import SeveralProgress
-from saccade.engine.side_by_side import SideBySide
+from saccade.engine.multi_run_progress import MultiRunProgress
+from saccade.engine.parallel_runs import ParallelRuns
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 from saccade.models.io.facts import read_facts
 from saccade.verbs import train_several as several
@@ -103,14 +103,14 @@ def test_seeds_stop_at_a_signal_go_on_and_are_what_each_is_alone(
     """Every process is a real one. In the first sitting one run makes one step: the signal comes before it."""
     out, name = tmp_path / "runs", recipe("own")
 
-    class Stops(SeveralProgress):
+    class Stops(MultiRunProgress):
         def event(self, run: str | None, event: dict) -> None:
             if event["event"] == "begin":
                 signal.raise_signal(signal.SIGTERM)
 
     with monkeypatch.context() as patch:
         patch.setattr(several, "COMMAND", (sys.executable, "-c", WAITS_FOR_THE_SIGNAL))
-        patch.setattr(several, "several_progress", lambda mode, runs: Stops())
+        patch.setattr(several, "multi_run_progress", lambda mode, runs: Stops())
         stopped = run("train", name, "--seeds", 2, "--seed", 3, "--at-once", 1, "--out", out)
     assert stopped.exit_code == 130, stopped.output
     assert f"saccade train --resume --out {out}" in " ".join(stopped.stderr.split())
@@ -320,9 +320,11 @@ def test_a_mistake_is_found_before_anything_is_written(tmp_path: Path, recipe, w
 def test_a_mistake_in_the_last_recipe_keeps_the_first_from_beginning(
     tmp_path: Path, recipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    children: list[SideBySide] = []
-    get_ready = SideBySide.get_ready
-    monkeypatch.setattr(SideBySide, "get_ready", lambda self, most: (children.append(self), get_ready(self, most)))
+    children: list[ParallelRuns] = []
+    start_children = ParallelRuns.start_children
+    monkeypatch.setattr(
+        ParallelRuns, "start_children", lambda self, most: (children.append(self), start_children(self, most))
+    )
     wrong = recipe("wrong", model={"name": "memn2n", "config": {"hosp": 3}})
     with pytest.raises(ConfigError, match=rf"^{wrong}: .*hosp"):
         saccade.train([recipe("ok"), wrong], out=tmp_path / "runs", device="cpu", quiet=True)

@@ -1,7 +1,7 @@
 """Progress as JSON lines: what a training in a process of its own tells the process that started it.
 
 Each line is an object with ``event``. The calls of a `Reporter` become events of the same names; ``memory`` says how
-much memory the process takes and how much is left. `play` calls another reporter with what was told.
+much memory the process takes and how much is left. `replay` calls another reporter with what was told.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class LineReporter(Reporter):
         return True
 
 
-def play(event: Event, reporter: Reporter) -> None:
+def replay(event: Event, reporter: Reporter) -> None:
     """Call ``reporter`` as the run did that told ``event``."""
     facts = {name: value for name, value in event.items() if name != "event"}
     if event["event"] in ("begin", "advance", "preparing", "values", "note"):

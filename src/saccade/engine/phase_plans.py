@@ -11,7 +11,7 @@ from saccade.engine.learner import Learner
 from saccade.engine.phases import statistics_names, trainable_names
 from saccade.engine.protocol import Trainable
 from saccade.engine.recipe import Phase, Recipe
-from saccade.engine.validation import choosing_by_measured
+from saccade.engine.validation import with_known_metric
 
 
 class PhasePlans(NamedTuple):
@@ -33,7 +33,7 @@ def phase_plans(task: Trainable, recipe: Recipe, learner: Learner) -> PhasePlans
     """
     names = [name for name, _ in learner.model.named_parameters()]
     epoch = task.steps_per_epoch(recipe.batch_size)
-    phases = [choosing_by_measured(phase, task.metric_names()) for phase in recipe.phases]
+    phases = [with_known_metric(phase, task.metric_names()) for phase in recipe.phases]
     losses = []
     for phase in phases:
         learning = trainable_names(phase, names, statistics_names(learner))

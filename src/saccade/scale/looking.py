@@ -13,7 +13,7 @@ from saccade.families.responder import Question
 from saccade.predict import Predictor, load
 from saccade.scale.job import Job, Kept, Part
 from saccade.scale.local_engine import run_here
-from saccade.scale.output import Looked, Receipt, begin, discard_if_never_began, finish, held
+from saccade.scale.output import Looked, Receipt, begin, discard_if_unstarted, finish, held
 from saccade.scale.sources import parts_of
 from saccade.scale.stores import Folder
 from saccade.scale.worker import digest_of
@@ -94,7 +94,7 @@ def look(
         try:
             receipts = _gathered(running, len(parts) - len(todo), len(parts), progress)
         except SaccadeError:
-            discard_if_never_began(folder)
+            discard_if_unstarted(folder)
             raise
         return finish(folder, job, parts, receipts, time.monotonic() - started)
 

@@ -167,7 +167,7 @@ def begin(folder: Folder, job: Job, parts: Sequence[Part], *, resume: bool) -> l
     return [part for part in parts if part.file(job) not in names]
 
 
-def discard_if_never_began(folder: Folder) -> None:
+def discard_if_unstarted(folder: Folder) -> None:
     """Remove the note of a job of which no part was done, so that the same command can be given again."""
     if not any(name.startswith("part-") for name in folder.names()):
         folder.remove(JOB)

@@ -12,7 +12,7 @@ from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.models.base import Given, ImageOnlyModel, QueryModel, Raw
 from saccade.tasks.changed_pictures import encode_changed, window_of
-from saccade.tasks.side_by_side import side_by_side
+from saccade.tasks.thread_map import thread_map
 from saccade.trace import AttentionTrace
 
 BATCH = 250
@@ -57,7 +57,7 @@ def in_parts(model: QueryModel | ImageOnlyModel, images: Tensor, *more: Tensor, 
         with nullcontext() if threads == 1 else torch.inference_mode():
             return model.forward_raw(_laid_out(given[0]), *given[1:])
 
-    return joined(side_by_side(forward, inputs, threads))
+    return joined(thread_map(forward, inputs, threads))
 
 
 def encoded(encode: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:

@@ -175,9 +175,9 @@ def train(
 
         from saccade.engine.loop import fit
 
-    start_up.spent("imports")
+    start_up.lap("imports")
     task, resolved = prepare(recipe, settings, out=Path(out), resume=resume)
-    start_up.spent("model")
+    start_up.lap("model")
     result = fit(
         task,
         resolved,

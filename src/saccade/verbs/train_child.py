@@ -17,7 +17,7 @@ from typing import IO
 
 from saccade.config import from_dict
 from saccade.engine.event_lines import LineReporter
-from saccade.engine.side_by_side import REFUSED
+from saccade.engine.parallel_runs import REFUSED
 from saccade.errors import SaccadeError
 from saccade.quick_imports import process_is_a_command, quick_imports
 from saccade.verbs.train import Settings, describe, prepare

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saccade.config import from_dict, to_dict
+from saccade.engine.parallel_runs import Run
 from saccade.engine.recipe import Recipe
-from saccade.engine.side_by_side import Run
 from saccade.errors import CheckpointError, ConfigError
 from saccade.untrusted import parse_json, read_regular
 from saccade.verbs.train import RUNS, Settings

@@ -28,11 +28,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saccade.atomic import is_draft, make_folder, write_json, writing
-from saccade.engine.at_once import AtOnce, cores, threads_each
+from saccade.engine.concurrency import Concurrency, cores, threads_each
 from saccade.engine.mps import shared_gpu
+from saccade.engine.multi_run_progress import multi_run_progress
+from saccade.engine.parallel_runs import ParallelRuns, Run, State
 from saccade.engine.progress import ProgressMode
-from saccade.engine.several_progress import several_progress
-from saccade.engine.side_by_side import Run, SideBySide, State
 from saccade.engine.stop import Reason
 from saccade.errors import ConfigError, DataError, OutputError, SaccadeError
 from saccade.lock import locked
@@ -208,8 +208,8 @@ class _Several:
             self.sharing = ""
             if shares_gpu:
                 environment, self.sharing = held.enter_context(shared_gpu())
-            shown = several_progress(progress, [run.name for run in self.runs])
-            children = SideBySide(
+            shown = multi_run_progress(progress, [run.name for run in self.runs])
+            children = ParallelRuns(
                 self.runs,
                 command=COMMAND,
                 job=self._job,
@@ -218,11 +218,11 @@ class _Several:
                 changed=self._write,
             )
             held.callback(children.end)
-            children.get_ready(min(at_once or cores(), cores()))
+            children.start_children(min(at_once or cores(), cores()))
             chosen = self._check(device)
             on_gpu = chosen.startswith("cuda")
             self.sharing = self.sharing if on_gpu else ""
-            self.at_once = AtOnce(waiting, chosen=at_once, measured_first=on_gpu, available=cores())
+            self.at_once = Concurrency(waiting, chosen=at_once, measured_first=on_gpu, available=cores())
             make_folder(self.folder)
             held.enter_context(locked(self.folder / LOCK, f"trains several runs into {self.folder}"))
             held.enter_context(shown)

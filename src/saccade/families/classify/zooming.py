@@ -17,7 +17,7 @@ from saccade.metrics.maps.crops import mask_boxes
 from saccade.models.base import ImageOnlyModel, Raw
 from saccade.models.racnn import CROPS, SCALES, RacnnModel, region_round
 from saccade.tasks.forward_passes import at_once, in_parts, joined
-from saccade.tasks.side_by_side import thread_count
+from saccade.tasks.thread_map import thread_count
 
 
 def check_zoom_loss(model: Any, loss: Any) -> None:

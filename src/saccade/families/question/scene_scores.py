@@ -41,7 +41,7 @@ from saccade.tasks.forward_passes import (
     in_parts,
     numbers_in_batches,
 )
-from saccade.tasks.side_by_side import side_by_side, thread_count
+from saccade.tasks.thread_map import thread_count, thread_map
 from saccade.trace import Output
 
 SWEPT = 25
@@ -150,7 +150,7 @@ def score_scenes(
             for number, numbers in enumerate(data.by_scene(rendered, twins_at_once(data.device)))
         ),
     )  # one queue, so that no thread waits for the others between two kinds
-    for part in side_by_side(measured, jobs, thread_count(data.device)):
+    for part in thread_map(measured, jobs, thread_count(data.device)):
         scores.join(part)
         if "label" in part.columns:
             done += len(part.columns["label"])

@@ -27,7 +27,7 @@ def thread_count(device: torch.device) -> int:
     return min(MOST_THREADS, torch.get_num_threads()) if device.type == "cpu" else 1
 
 
-def side_by_side(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
+def thread_map(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
     """``work(item)`` of each item, in their order; a few are under way at a time.
 
     Args:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from saccade.atomic import make_folder, writing
-from saccade.engine.at_once import AtOnce
+from saccade.engine.concurrency import Concurrency
 from saccade.engine.event_lines import Event
 from saccade.engine.stop import Reason, StopRequest
 
@@ -138,7 +138,7 @@ class _Child:
         events.put((self, "end", code))
 
 
-class SideBySide:
+class ParallelRuns:
     """Runs, and the processes that train them.
 
     Args:
@@ -169,12 +169,12 @@ class SideBySide:
         self._is_out_of_time = False
         self._device = "auto"
 
-    def get_ready(self, most: int) -> None:
+    def start_children(self, most: int) -> None:
         """Start the children of the first ``most`` runs; they import and wait."""
         for run in [run for run in self.runs if run.state == "waiting"][:most]:
             self._child(run)
 
-    def train(self, at_once: AtOnce, device: str, max_minutes: float | None = None) -> Reason | None:
+    def train(self, at_once: Concurrency, device: str, max_minutes: float | None = None) -> Reason | None:
         """Train what waits on ``device``, as many ``at_once`` as that allows; why it ended early, if it did."""
         self.at_once, self._device = at_once, device
         self._deadline = None if max_minutes is None else time.monotonic() + 60 * max_minutes
