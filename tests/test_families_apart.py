@@ -53,7 +53,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     "tracing/gathering.py": {"soft": KIND_OF_LOOK},
     "cli/look.py": {"soft-mref": DEFAULT_MODEL},
     "data/fetch.py": {"cifar10": "the list of all downloads by name"},
-    "data/tables/recognised.py": {"causal": "the reader of folders that hold causal.json"},
+    "data/tables/reader_for_path.py": {"causal": "the reader of folders that hold causal.json"},
     "engine/recipe_versions.py": {
         "soft": "a loss of schema 1, not the model",
         "hard": "a loss of schema 1, not the model",

@@ -64,7 +64,7 @@ def test_look_starts_the_decoder_before_it_imports_torch(tmp_path: Path) -> None
     code = (
         "import gc, sys; from saccade.cli import main; from saccade.data.pictures import decoder_pool\n"
         f"sys.argv = ['saccade', 'look', {str(tmp_path / 'missing.png')!r}]\n"
-        "decoder_pool.start_ahead = lambda: print('torch' in sys.modules, gc.isenabled())\n"
+        "decoder_pool.prestart_decoder = lambda: print('torch' in sys.modules, gc.isenabled())\n"
         "try: main()\n"
         "except SystemExit as end: print(end.code, 'torch' in sys.modules, gc.isenabled())"
     )

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.pictures.reading import read_picture
-from saccade.data.tables.wording import counted
+from saccade.data.tables.wording import pluralise
 from saccade.metrics.verdict import BLIND
 from saccade.models.probe import AnyProbe
 from saccade.probing.features import Features
@@ -58,8 +58,8 @@ def _rivals(probed: Probed) -> Section:
         rows.append([row.title, _interval(row.test.mean, row.test.half), against, differs, percent(row.val)])
     plan, splits = probed.plan, probed.splits
     text = (
-        f"{counted(len(splits), 'split')}, {counted(plan.seeds, 'seed')}. In each split three parts are kept apart: "
-        "one to learn from, one to choose settings with, one to be tested on. Pictures that look the same are in the "
+        f"{pluralise(len(splits), 'split')}, {pluralise(plan.seeds, 'seed')}. In each split three parts are kept "
+        "apart: one to learn from, one to choose settings with, one to be tested on. Pictures that look the same are in the "
         "same part. Test pictures choose nothing.\n\n"
         f"Each head was trained over {len(plan.rates)} learning rates × {len(plan.decays)} weight decays "
         f"({title_of(BASE)}: {len(plan.linear_rates)} × {len(plan.decays)}), {probed.steps} steps of "
@@ -179,16 +179,21 @@ def _calibration(probed: Probed) -> Section:
 
 def _data(probed: Probed) -> Section:
     pictures = probed.pictures
-    lines = [f"{counted(len(pictures.paths), 'picture')} in {counted(len(pictures.classes), 'class', 'classes')}."]
+    lines = [f"{pluralise(len(pictures.paths), 'picture')} in {pluralise(len(pictures.classes), 'class', 'classes')}."]
     if pictures.questions is not None:
-        asked, answers = counted(len(pictures.questions.words), "question"), counted(len(pictures.classes), "answer")
-        lines = [f"{asked}, asked {len(pictures):,} times about {counted(len(pictures.paths), 'picture')}; {answers}."]
+        asked, answers = (
+            pluralise(len(pictures.questions.words), "question"),
+            pluralise(len(pictures.classes), "answer"),
+        )
+        lines = [
+            f"{asked}, asked {len(pictures):,} times about {pluralise(len(pictures.paths), 'picture')}; {answers}."
+        ]
     lines += [f"{remark}." for remark in probed.remarks]
     copies = pictures.copies
     if copies:
         lines.append(
-            f"{counted(len(copies), 'picture')} looked like another one. They stay on the same side of every split, so "
-            "they leak nothing."
+            f"{pluralise(len(copies), 'picture')} looked like another one. They stay on the same side of every split, "
+            "so they leak nothing."
         )
     else:
         lines.append("No two pictures look the same.")

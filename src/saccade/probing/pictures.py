@@ -21,7 +21,7 @@ from saccade.data.pictures.near_copies import copy_groups
 from saccade.data.pictures.prepared import PreparedPictures
 from saccade.data.tables.doubts import contradictions, spellings
 from saccade.data.tables.labelled import LabelRow, LabelTable
-from saccade.data.tables.wording import counted, first_few, summarised
+from saccade.data.tables.wording import first_few, pluralise, summarised
 from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.probing.folds import LEAST_GROUPS, groups_of_class
@@ -120,7 +120,7 @@ def with_maps(table: LabelTable, folder: FeatureFolder) -> tuple[LabelTable, str
         )
     folder.check_apart([row.image for row in kept])
     lost = [row.image.name for row in rows if folder.file_of(row.image) is None]
-    said = f"{counted(len(lost), 'picture')} left out without a map: {first_few(lost, _NAMED)}" if lost else ""
+    said = f"{pluralise(len(lost), 'picture')} left out without a map: {first_few(lost, _NAMED)}" if lost else ""
     return replace(table, rows=kept, as_found=kept), said
 
 
@@ -145,7 +145,7 @@ def usable_pictures(table: LabelTable, size: Size, on_progress: OnProgress) -> P
     )
     if store.unreadable:
         broken = [files[number].name for number in sorted(store.unreadable)]
-        remarks.append(f"{counted(len(broken), 'picture')} cannot be read: {first_few(broken, _NAMED)}")
+        remarks.append(f"{pluralise(len(broken), 'picture')} cannot be read: {first_few(broken, _NAMED)}")
     readable = [number for number in range(len(files)) if number not in store.unreadable]
     if not readable:
         raise DataError(f"{table.name}: {remarks[-1]}; nothing is left to probe")
@@ -162,15 +162,15 @@ def usable_pictures(table: LabelTable, size: Size, on_progress: OnProgress) -> P
     named = {rows[place].group for place in usable} - {""}
     if named:
         remarks.append(
-            f"{counted(len(named), 'group')} of pictures that belong together, by the column 'group': each stays on "
+            f"{pluralise(len(named), 'group')} of pictures that belong together, by the column 'group': each stays on "
             "one side of every split"
         )
     kept = _frequent(rows, usable, groups, "groups" if named else "pictures", remarks)
     classes = tuple(sorted({rows[usable[at]].label for at in kept}))
     if len(classes) < 2:
         raise DataError(
-            f"{table.name}: {counted(len(classes), 'class', 'classes')} with {LEAST_GROUPS} different pictures or more;"
-            f" a probe needs two of them: add pictures{''.join(f'; {each}' for each in remarks)}"
+            f"{table.name}: {pluralise(len(classes), 'class', 'classes')} with {LEAST_GROUPS} different pictures or "
+            f"more; a probe needs two of them: add pictures{''.join(f'; {each}' for each in remarks)}"
         )
     chosen = [usable[at] for at in kept]  # rows
     pictures = [*dict.fromkeys(own[place] for place in chosen)]  # of the store
@@ -220,7 +220,7 @@ def _frequent(
         few = [each for each in words if held[number[each]] < LEAST_GROUPS]
         if few and (thing == "class" or words != [""]):
             remarks.append(
-                f"{counted(len(few), thing, several)} left out with fewer than {LEAST_GROUPS} different {what}: "
+                f"{pluralise(len(few), thing, several)} left out with fewer than {LEAST_GROUPS} different {what}: "
                 f"{first_few(few, _NAMED)}"
             )
             gone = {*few}

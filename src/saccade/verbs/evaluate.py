@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from saccade.data.scenes.glyphs import meets_training_glyphs
-from saccade.data.tables.recognised import recognised
+from saccade.data.tables.reader_for_path import with_reader
 from saccade.errors import ConfigError
 from saccade.families import data_entries, family
 from saccade.families.contract import load_target
@@ -73,7 +73,7 @@ def evaluate(
         ``interventions`` has the scores of maps of scenes that were rendered again, see
         :mod:`saccade.metrics.maps.twins`.
     """
-    data = None if data is None else recognised(data, data_entries())
+    data = None if data is None else with_reader(data, data_entries())
     folder = resolve(model)
     network, facts = load_model(folder, device)
     _check_glyphs(facts, glyphs, split)

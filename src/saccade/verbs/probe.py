@@ -22,8 +22,8 @@ from saccade.backbones.levels import finer_stages
 from saccade.config import to_dict
 from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.tables.labelled import LabelTable
-from saccade.data.tables.recognised import recognised
-from saccade.data.tables.wording import counted
+from saccade.data.tables.reader_for_path import with_reader
+from saccade.data.tables.wording import pluralise
 from saccade.errors import ConfigError, DataError, OutputError, nearest
 from saccade.families import data_entries, family_of_data
 from saccade.families.contract import Family, Probing, class_folders, load_target, own_tables, picture_tables
@@ -192,7 +192,7 @@ def _describe(folder: Path, facts: ModelFacts, features: Features, head: str, co
     """
     numbers = evenly_spaced(count, MOST_DESCRIBED)
     if len(numbers) < 2 * FEWEST:
-        return f"what pictures it knows: not known, {counted(count, 'picture')} are too few to tell"
+        return f"what pictures it knows: not known, {pluralise(count, 'picture')} are too few to tell"
     held = torch.cat(
         [pooled(features.encoded(head, part)) for part in torch.split(numbers, DESCRIBED_AT_ONCE)]
     )  # (N,2C)
@@ -247,7 +247,7 @@ def as_reference(data: str) -> str:
     """
     known = data_entries()
     is_path = Path(data).expanduser().is_dir() or (":" not in data and data not in known)
-    return recognised(f".{os.sep}{data}" if is_path and data == Path(data).name else data, known)
+    return with_reader(f".{os.sep}{data}" if is_path and data == Path(data).name else data, known)
 
 
 def _prober(reference: str, *, asks: bool) -> tuple[Family, Probing]:

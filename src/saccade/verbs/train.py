@@ -284,13 +284,13 @@ def _begin(task: Trainable, start: str, parts: Sequence[str]) -> None:
 def _anywhere(data: str | None) -> str | None:
     """READER:PATH with the path spelt out, so that the run can be resumed from any folder; a name as it is.
 
-    A path alone gets the reader that it is known by (:mod:`saccade.data.tables.recognised`).
+    A path alone gets the reader that it is known by (:mod:`saccade.data.tables.reader_for_path`).
     """
     if data is None:
         return None
-    from saccade.data.tables.recognised import recognised
+    from saccade.data.tables.reader_for_path import with_reader
 
-    data = recognised(data, data_entries())
+    data = with_reader(data, data_entries())
     reader, sign, path = data.partition(":")
     return f"{reader}:{Path(path).expanduser().absolute()}" if sign and path and len(reader) > 1 else data
 

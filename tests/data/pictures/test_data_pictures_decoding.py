@@ -239,15 +239,15 @@ def test_a_process_started_ahead_is_taken_once_and_not_left_behind(monkeypatch: 
 
     monkeypatch.setattr(decoder_pool, "Decoder", Counted)
     monkeypatch.setattr(decoder_pool, "_SHARED", shared := decoder_pool._Shared())
-    decoder_pool.start_ahead()
-    decoder_pool.start_ahead()
+    decoder_pool.prestart_decoder()
+    decoder_pool.prestart_decoder()
     data = encoded(noise())
     for _ in range(2):  # the second pool starts its own
         made = DecoderPool(1)
         made.decode(data, "picture")
         made.close()
     assert len(started) == 2
-    decoder_pool.start_ahead()
+    decoder_pool.prestart_decoder()
     other = DecoderPool(1, memory=memory_for(1000))
     other.decode(encoded(noise(size=(9, 9))), "picture", 1000)
     other.close()
@@ -259,7 +259,7 @@ def test_a_process_started_ahead_is_taken_once_and_not_left_behind(monkeypatch: 
 @linux
 def test_a_process_started_ahead_that_ended_meanwhile_costs_no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoder_pool, "_SHARED", shared := decoder_pool._Shared())
-    decoder_pool.start_ahead()
+    decoder_pool.prestart_decoder()
     assert shared._ahead is not None
     ended = shared._ahead[1].result()
     ended._process.kill()

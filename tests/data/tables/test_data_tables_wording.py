@@ -9,8 +9,8 @@ import pytest
 
 from saccade.data.tables.wording import (
     check_usable,
-    counted,
     first_few,
+    pluralise,
     spelt_alike,
     summarised,
     warn_of_spellings,
@@ -33,7 +33,7 @@ LEFT_OUT = ("empty label: line 2", "empty label: line 3")
     ],
 )
 def test_so_many_things(number, words, said):
-    assert counted(number, *words) == said
+    assert pluralise(number, *words) == said
 
 
 @pytest.mark.parametrize(("names", "said"), [("", ""), ("a", "a"), ("ab", "a; b"), ("abc", "a; b; …")])

@@ -26,7 +26,7 @@ from saccade.cache import cache_home
 from saccade.data.pictures.content_digest import content_digests
 from saccade.data.pictures.reading import read_picture
 from saccade.data.tables.doubts import in_lines
-from saccade.data.tables.wording import counted
+from saccade.data.tables.wording import pluralise
 from saccade.errors import DataError, OutputError
 
 MOST_PICTURES, MOST_BYTES = 4000, 1 << 29
@@ -70,7 +70,7 @@ def near_copies(split_of: Mapping[Path, str], on_progress: OnProgress | None = N
     copy, original = (paths[number] for number in pairs[0])
     looks = "looks" if len(pairs) == 1 else "look"
     return (
-        f"{counted(len(pairs), 'picture')} {looks} like one in another split, so a score is partly of pictures that "
+        f"{pluralise(len(pairs), 'picture')} {looks} like one in another split, so a score is partly of pictures that "
         f"were learnt (first {copy.name} ({split_of[copy]}) ≈ {original.name} ({split_of[original]}))"
     )
 
@@ -130,7 +130,7 @@ def _join(group: list[int], one: int, other: int) -> None:
 
 def _unsearched(pictures: int, megabytes: float) -> str:
     return (
-        f"near-copies across splits were not looked for: {counted(pictures, 'picture')} of {megabytes:,.0f} MB, "
+        f"near-copies across splits were not looked for: {pluralise(pictures, 'picture')} of {megabytes:,.0f} MB, "
         f"more than {MOST_PICTURES:,} or {MOST_BYTES / 1e6:,.0f} MB"
     )
 

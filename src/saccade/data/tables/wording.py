@@ -19,10 +19,10 @@ _SHOWN = 3  # groups of words in a warning
 _DECIMAL = re.compile(r"[+-]?(0|[1-9][0-9]{0,300})(\.[0-9]*)?")
 
 
-def counted(number: int, thing: str, things: str = "") -> str:
+def pluralise(number: int, thing: str, things: str = "") -> str:
     """A number of things, in words.
 
-    >>> counted(1, "picture"), counted(2000, "picture"), counted(0, "query", "queries")
+    >>> pluralise(1, "picture"), pluralise(2000, "picture"), pluralise(0, "query", "queries")
     ('1 picture', '2,000 pictures', '0 queries')
     """
     return f"1 {thing}" if number == 1 else f"{number:,} {things or thing + 's'}"
@@ -52,7 +52,7 @@ def check_usable(name: str, usable: Sized, left_out: Sequence[str], *, strict: b
     if not usable:
         raise DataError(f"{name}: no {thing} can be used; left out {summarised(left_out)}")
     if strict and left_out:
-        count = counted(len(left_out), thing)
+        count = pluralise(len(left_out), thing)
         raise DataError(f"{name}: strict, and {count} cannot be used: {summarised(left_out)}")
 
 

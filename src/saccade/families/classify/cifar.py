@@ -29,7 +29,7 @@ from torch import Tensor
 from saccade.cache import cache_home
 from saccade.data.pictures.labelled import LabelledBatch
 from saccade.data.pictures.reading import read_picture
-from saccade.data.tables.numbered import sent
+from saccade.data.tables.numbered import to_device
 from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.geometry import Size
@@ -81,7 +81,7 @@ class CifarPictures:
 
     def take(self, numbers: Tensor) -> LabelledBatch:
         """The pictures ``numbers`` (B,) as bytes."""
-        numbers = sent(numbers, self._labels.device)
+        numbers = to_device(numbers, self._labels.device)
         return LabelledBatch(self._images[numbers], self._labels[numbers])
 
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.data.pictures.augment import augment
-from saccade.data.scenes.fused import made_by
+from saccade.data.scenes.fused import renderer_description
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
@@ -79,7 +79,7 @@ class SceneTask(QuestionTask):
             told.append(f"drawing: {self.data_config.drawing}")
         if self.device.type == "cuda":
             self.split("train").stream.scenes(torch.zeros(1, dtype=torch.int64))
-            told.append(f"scenes are made on {self.device} by {made_by(self.device, self.size[0])}")
+            told.append(f"scenes are made on {self.device} by {renderer_description(self.device, self.size[0])}")
         return "; ".join(told)
 
     def training_notes(self) -> dict[str, str]:

@@ -24,7 +24,7 @@ from saccade.data.pictures.reading import SIDE_LIMIT
 from saccade.data.tables.numbered import checked_numbers
 from saccade.data.tables.references import split_reference
 from saccade.data.tables.splits import checked_split, split_sizes
-from saccade.data.tables.wording import counted, summarised
+from saccade.data.tables.wording import pluralise, summarised
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.batch import TableBatch
 from saccade.families.question.readers import READERS, read_questions
@@ -110,7 +110,7 @@ class TableData:
         if skipped:
             left_out = summarised(skipped)
             warnings.warn(
-                f"{config.name} {split}: {counted(len(usable), 'question')}, left out {left_out}", stacklevel=2
+                f"{config.name} {split}: {pluralise(len(usable), 'question')}, left out {left_out}", stacklevel=2
             )
         self._index(rows, usable)
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from saccade.data.tables.rows import Cells, UnusableRowError, group_and_split, is_blank, jsonl_rows, text_in
 from saccade.data.tables.splits import split_sizes
-from saccade.data.tables.wording import check_usable, counted, first_few
+from saccade.data.tables.wording import check_usable, first_few, pluralise
 from saccade.errors import DataError
 from saccade.families.story.readers.text import cut_sentences
 from saccade.families.story.stories import Asked, words_of
@@ -61,8 +61,8 @@ class StoryTable:
 
     def summary(self) -> str:
         """What the table holds, in one line."""
-        stories = counted(len({row.asked.sentences for row in self.rows}), "story", "stories")
-        return f"{self.name}: {counted(len(self.rows), 'question')} about {stories} ({split_sizes(self.count)})"
+        stories = pluralise(len({row.asked.sentences for row in self.rows}), "story", "stories")
+        return f"{self.name}: {pluralise(len(self.rows), 'question')} about {stories} ({split_sizes(self.count)})"
 
 
 def read_story_jsonl(path: Path) -> StoryTable:
@@ -143,6 +143,6 @@ def _refuse_torn(name: str, rows: Iterable[StoryRow]) -> None:
             torn.append(f"{before.asked.where} ({before.split}) and {row.asked.where} ({row.split})")
     if torn:
         raise DataError(
-            f"{name}: {counted(len(torn), 'question')} in more than one split, so a score would be of stories that "
+            f"{name}: {pluralise(len(torn), 'question')} in more than one split, so a score would be of stories that "
             f"were learnt: {first_few(torn, _NAMED)}; give each story one split, or leave out the key 'split'"
         )
