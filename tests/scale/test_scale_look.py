@@ -89,11 +89,11 @@ def test_every_file_has_the_version_and_the_counts_in_its_metadata(model: str, t
     (file,) = (tmp_path / "out").glob("*.parquet")
     told = json.loads(pyarrow.parquet.read_metadata(file).metadata[b"saccade"])
     assert told == {"format": "saccade-looks", "schema_version": 1, "rows": 3, "errors": 1}
-    schema.told_of({b"saccade": json.dumps(told).encode()}, "x")
+    schema.parse_metadata({b"saccade": json.dumps(told).encode()}, "x")
     with pytest.raises(DataError, match=r"version 2.*update saccade"):
-        schema.told_of({b"saccade": json.dumps({**told, "schema_version": 2}).encode()}, "x")
+        schema.parse_metadata({b"saccade": json.dumps({**told, "schema_version": 2}).encode()}, "x")
     with pytest.raises(DataError, match="no rows that"):
-        schema.told_of({}, "x")
+        schema.parse_metadata({}, "x")
 
 
 def test_a_shard_a_table_and_a_store_give_the_rows_of_the_folder(

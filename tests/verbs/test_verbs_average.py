@@ -21,7 +21,7 @@ from saccade.config import to_dict
 from saccade.errors import CheckpointError, ConfigError, OutputError
 from saccade.models.io.facts import CARD, Score, read_facts
 from saccade.models.io.folder import load_model, save_model
-from saccade.recorded import keep
+from saccade.recorded import save_run_record
 from saccade.verbs.report import report
 from saccade.verbs.run_looks import TITLE
 
@@ -137,7 +137,7 @@ def test_it_is_scored_asked_and_reported(mean: Path, tmp_path: Path) -> None:
     assert next(section for section in page.sections if section.title == TITLE).blocks
     assert "run.mean_of.1.sha256" in page.html()
     assert [section.title for section in page.sections][:2] == ["Whose mean it is", TITLE], "nothing was measured"
-    kept = keep(scored, mean, name="soft-mref-mean", command="saccade average", folder=tmp_path / "results")
+    kept = save_run_record(scored, mean, name="soft-mref-mean", command="saccade average", folder=tmp_path / "results")
     assert (kept.training["steps"], kept.course) == (4, ())
     facts = read_facts(mean / "model")
     assert kept.training["sha256"] == facts.sha256

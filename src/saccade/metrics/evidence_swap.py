@@ -94,7 +94,7 @@ def changed(images: Tensor, others: Tensor, evidence: Tensor) -> dict[str, Tenso
     }
 
 
-class RestsOn:
+class EvidenceReliance:
     """Collects what became of the answers, batch by batch."""
 
     def __init__(self) -> None:

@@ -40,7 +40,7 @@ from saccade.probing.trials import (
 from saccade.probing.verdict import Compared, choose, compare, sentence, title_of
 
 
-class Kept(NamedTuple):
+class TrainedHead(NamedTuple):
     """The head that was trained on all pictures."""
 
     name: HeadName
@@ -53,7 +53,7 @@ class Kept(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Probed:
+class ProbeResult:
     """All that came of it."""
 
     pictures: ProbedPictures
@@ -61,7 +61,7 @@ class Probed:
     plan: Plan
     trials: dict[str, Trial]
     rows: list[Compared]
-    kept: Kept
+    kept: TrainedHead
     details: Details
     verdict: str
     remarks: tuple[str, ...] = field(default=())
@@ -184,7 +184,7 @@ def probe(
     keep: HeadName | None = None,
     places: Places | None = None,
     on_progress: OnProgress = lambda what, done, total: None,
-) -> Probed:
+) -> ProbeResult:
     """Compare all rivals.
 
     Args:
@@ -219,7 +219,7 @@ def probe(
     probabilities = trials[name].probabilities
     if probabilities is None:
         raise ConfigError(f"keep: '{name}' is not a head")
-    return Probed(
+    return ProbeResult(
         pictures=pictures,
         splits=splits,
         plan=plan,
@@ -244,7 +244,7 @@ def _report_further(on_progress: OnProgress, what: str, before: int, total: int,
 
 def _kept(
     name: HeadName, trial: Trial, features: Features, pictures: ProbedPictures, plan: Plan, places: Places | None
-) -> Kept:
+) -> TrainedHead:
     """The head with the setting chosen most often, trained on all pictures."""
     labels, answers, questions = pictures.labels, len(pictures.classes), pictures.questions
     setting = Counter(each for each in trial.settings if isinstance(each, Setting)).most_common(1)[0][0]
@@ -253,4 +253,4 @@ def _kept(
     seed = len(trial.settings)
     training = Training(name, features, labels, answers, plan, (centre, spread), seed, places, questions)
     (head,) = training.run([0], [every], [setting])
-    return Kept(name, head, centre, spread, setting)
+    return TrainedHead(name, head, centre, spread, setting)

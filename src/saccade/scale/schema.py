@@ -110,7 +110,7 @@ def decode_map(told: Mapping[str, Any]) -> npt.NDArray[np.float32]:
     return values * np.float32(told["scale"])
 
 
-def told_of(metadata: Mapping[bytes, bytes] | None, where: str) -> dict[str, Any]:
+def parse_metadata(metadata: Mapping[bytes, bytes] | None, where: str) -> dict[str, Any]:
     """What the metadata of a file says, if it is of this format and of a version that is known here."""
     try:
         told = json.loads((metadata or {})[METADATA])

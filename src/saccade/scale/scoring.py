@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from saccade.errors import ConfigError, SaccadeError, nearest
-from saccade.scale.looked import LookedMaps
+from saccade.scale.look_folder import LookMaps
 from saccade.scoring.policies import Policies
-from saccade.scoring.results import Scored
+from saccade.scoring.results import ScoreResult
 from saccade.scoring.score import OnProgress, Scoring, score_maps
 from saccade.scoring.shard import Shard
 from saccade.scoring.truths import open_truth
@@ -36,7 +36,7 @@ def score_rows(
     address: str | None = None,
     actors: int | None = None,
     on_progress: OnProgress = lambda what, done, total: None,
-) -> Scored:
+) -> ScoreResult:
     """How the total maps of a job lie on their truth; both engines find the same.
 
     Args:
@@ -53,7 +53,7 @@ def score_rows(
     if engine not in ENGINES:
         raise ConfigError(f"--engine {engine}: {nearest(engine, ENGINES)}")
     told = open_truth(truth, objects=objects, key=key)
-    maps = LookedMaps(out)
+    maps = LookMaps(out)
     if told.kind == "points" or told.pool(policies) is not None:  # these need the maps of all parts together
         if engine == "ray":
             raise ConfigError("--engine ray scores against masks and boxes; leave it out for points and causal sets")
@@ -98,7 +98,7 @@ class ShardScorer:
     def shard(self, file: str) -> Shard:
         """What is found of one part."""
         told = open_truth(self._truth, objects=self._objects, key=self._key)
-        scoring = Scoring(LookedMaps(self._out, [file]), told, self._policies, lambda *_: None, short=self._short)
+        scoring = Scoring(LookMaps(self._out, [file]), told, self._policies, lambda *_: None, short=self._short)
         scoring.gather()
         return scoring.shard()
 

@@ -25,7 +25,7 @@ from saccade.scoring.fixated import FixationPool
 from saccade.scoring.laying import laid_over, reduced
 from saccade.scoring.maps import AT_ONCE, Chunk, Maps
 from saccade.scoring.policies import Policies
-from saccade.scoring.results import Scored
+from saccade.scoring.results import ScoreResult
 from saccade.scoring.shard import Shard
 from saccade.scoring.truths import Truths
 from saccade.scoring.waiting import Waiting
@@ -48,7 +48,7 @@ OnProgress = Callable[[str, int, int], None]
 
 def score_maps(
     maps: Maps, truths: Truths, policies: Policies, *, on_progress: OnProgress = lambda what, done, total: None
-) -> Scored:
+) -> ScoreResult:
     """Score all maps."""
     scoring = Scoring(maps, truths, policies, on_progress)
     scoring.gather()
@@ -139,7 +139,7 @@ class Scoring:
         for reason, count in later.counts.items():
             self._counts[reason] += count
 
-    def finish(self) -> Scored:
+    def finish(self) -> ScoreResult:
         """What was found of all."""
         if not self._seen:
             raise DataError(f"{self._maps.where}: no maps; looked for .npy .npz .png .tif .h5 and records")
@@ -377,7 +377,7 @@ class Scoring:
     def _number(self, name: str) -> int:
         return self._numbers.setdefault(self._picture(name), len(self._numbers))
 
-    def _scored(self) -> Scored:
+    def _scored(self) -> ScoreResult:
         scorer = self._scorer if self._points is None else self._points.scorer
         came = sorted(range(len(self._names)), key=lambda at: self._seen.get(self._names[at], len(self._seen) + at))
         order = torch.tensor(came, dtype=torch.int64)  # (N,): as they came, not as they were scored
@@ -404,7 +404,7 @@ class Scoring:
         left_out = {reason: tuple(names) for reason, names in self._left_out.items()}
         if self._policies.missing == "zero":
             left_out |= {reason: () for reason in left_out if reason.startswith("missing")}  # they were scored
-        return Scored(
+        return ScoreResult(
             kind=self._truths.kind,
             scores=intervals,
             baselines={name: held.means() for name, held in scorer.baselines.items()},

@@ -29,7 +29,7 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.losses import cross_entropy
 from saccade.metrics.columns import Columns, Values
-from saccade.metrics.evidence_swap import RestsOn, sampled
+from saccade.metrics.evidence_swap import EvidenceReliance, sampled
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.summary import summarise
 from saccade.metrics.verdict import verdict
@@ -236,9 +236,9 @@ class LabelTask(PictureTask):
         return write_drawn(chosen, count, out, start=start, progress=progress)
 
 
-def _rests_on(model: ImageOnlyModel, data: DrawnSplit, chosen: Tensor, commonest: int) -> RestsOn:
+def _rests_on(model: ImageOnlyModel, data: DrawnSplit, chosen: Tensor, commonest: int) -> EvidenceReliance:
     """Answers to the pictures ``chosen`` (n,) without their evidence, and without the rest."""
-    found = RestsOn()
+    found = EvidenceReliance()
     for places in numbers_in_batches(len(chosen), BATCH):
         batch = data.take(chosen[places])
         if batch.evidence is None:

@@ -36,7 +36,7 @@ from saccade.probing.evidence import places_of, with_evidence
 from saccade.probing.features import Features, features_of, folder_features
 from saccade.probing.page import probe_page
 from saccade.probing.pictures import usable_pictures, with_maps
-from saccade.probing.probe import Kept, Probed, checked_heads, probe
+from saccade.probing.probe import ProbeResult, TrainedHead, checked_heads, probe
 from saccade.probing.trials import CLASS_TOKEN, RIVALS, Plan
 from saccade.tasks.describing import halves, shown_by
 from saccade.tasks.held_out import evenly_spaced
@@ -48,11 +48,11 @@ HEAD = "head.safetensors"
 
 
 @dataclass(frozen=True)
-class Written:
+class ProbeOutput:
     """What a probe left."""
 
     folder: Path
-    probed: Probed
+    probed: ProbeResult
     results: dict[str, Any]
 
 
@@ -70,7 +70,7 @@ def probe_pictures(
     untrained: bool = False,
     offline: bool = False,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> Written:
+) -> ProbeOutput:
     """Compare heads on the features of ``backbone``, and write model, results and page to ``out``.
 
     Args:
@@ -182,7 +182,7 @@ def probe_pictures(
     write_json(folder / RESULTS, results)
     page = probe_page(probed, features, model_of, title=f"{backbone} on {Path(reference.partition(':')[2]).name}")
     page.save(folder / PAGE)
-    return Written(folder, probed, results)
+    return ProbeOutput(folder, probed, results)
 
 
 def _describe(folder: Path, facts: ModelFacts, features: Features, head: str, count: int) -> str:
@@ -203,7 +203,7 @@ def _describe(folder: Path, facts: ModelFacts, features: Features, head: str, co
     return f"what pictures it knows: by features of {len(held):,} of its pictures"
 
 
-def _save_head(folder: Path, kept: Kept, facts: ModelFacts) -> None:
+def _save_head(folder: Path, kept: TrainedHead, facts: ModelFacts) -> None:
     """The head alone: its tensors, the statistics of its features, and what its answers mean."""
     tensors = {"centre": kept.centre, "spread": kept.spread, **kept.head.state_dict()}
     said = {"head": kept.name, "answers": json.dumps(facts.answers), "model": json.dumps(facts.model)}

@@ -11,7 +11,7 @@ from typing import Any
 from saccade.errors import ConfigError
 from saccade.scoring.maps import open_maps
 from saccade.scoring.policies import Policies
-from saccade.scoring.results import Scored
+from saccade.scoring.results import ScoreResult
 from saccade.scoring.score import OnProgress, score_maps
 from saccade.scoring.truths import open_truth
 
@@ -31,7 +31,7 @@ def score(
     actors: int | None = None,
     on_progress: OnProgress = lambda what, done, total: None,
     **policies: str,
-) -> Scored:
+) -> ScoreResult:
     """How maps lie on what they should lie on, beside baselines and bounds; no model is needed.
 
     >>> import torch
@@ -58,9 +58,9 @@ def score(
         policies: signed, resize, nan, missing, empty, broken and separator, see :class:`Policies`.
     """
     if method is None and isinstance(maps, (str, os.PathLike)):
-        from saccade.scale.looked import is_looked
+        from saccade.scale.look_folder import is_look_folder
 
-        if is_looked(os.fspath(maps)):
+        if is_look_folder(os.fspath(maps)):
             from saccade.scale.scoring import score_rows
 
             cluster = {"engine": engine or "local", "address": address, "actors": actors}

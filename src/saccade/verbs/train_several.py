@@ -38,7 +38,17 @@ from saccade.errors import ConfigError, DataError, OutputError, SaccadeError
 from saccade.lock import locked
 from saccade.verbs.train import RUNS, Settings, build_task, prepare
 from saccade.verbs.train_length import naming
-from saccade.verbs.train_plan import LOGS, SCHEMA, Before, Planned, digest, finite, make_plan, read_runs, result_of
+from saccade.verbs.train_plan import (
+    LOGS,
+    SCHEMA,
+    PlannedRun,
+    PreviousRuns,
+    digest,
+    finite,
+    make_plan,
+    read_runs,
+    result_of,
+)
 
 if TYPE_CHECKING:
     from saccade.engine.trainer import RunResult
@@ -182,10 +192,10 @@ class _Several:
     def __init__(
         self,
         folder: Path,
-        plan: list[Planned],
+        plan: list[PlannedRun],
         settings: Settings,
         seeds: int | None,
-        before: Before | None,
+        before: PreviousRuns | None,
         accept_changed_data: bool,
     ) -> None:
         self.folder, self.plan, self.settings, self.seeds, self.before = folder, plan, settings, seeds, before
@@ -276,7 +286,7 @@ class _Several:
         shared = f"; they share the GPU {self.sharing}" if self.sharing else ""
         return f"{len(self.runs)} runs, {self.at_once.limit} at once: {self.at_once.why}; {threads}{shared}"
 
-    def _trained(self, planned: Planned) -> TrainedRun:
+    def _trained(self, planned: PlannedRun) -> TrainedRun:
         run = planned.run
         result = result_of(run)
         metric = score = None

@@ -14,7 +14,7 @@ from saccade.web.errors import ApiError, problem_of
 from saccade.web.family_page import page_entry
 from saccade.web.limits import Limits
 from saccade.web.lru_store import LruStore
-from saccade.web.pictures import KeptPicture
+from saccade.web.pictures import StoredPicture
 from saccade.web.schemas import ModelEntry, ScoreEntry
 from saccade.web.worker import Worker
 from saccade.zoo import resolve, shipped
@@ -70,7 +70,7 @@ class ServedModel:
         )
         raise ApiError(422, "reads_no_pictures", f"'{self.name}' reads no pictures (but: {self._told.reads}){how}")
 
-    def encoded(self, predictor: Predictor, kept: KeptPicture) -> Encoded:
+    def encoded(self, predictor: Predictor, kept: StoredPicture) -> Encoded:
         """What the model makes of a picture before any question: computed once, asked many times."""
         found = self._encodings.get(kept.id)
         if found is None:

@@ -16,7 +16,7 @@ from saccade.web.views import Json, picture_url
 
 
 @dataclass(frozen=True, eq=False)
-class KeptAnswer:
+class StoredAnswer:
     """One answer as it was given."""
 
     sighting: Sighting
@@ -49,16 +49,16 @@ class Records:
     """The latest answers, by an id that nobody can guess."""
 
     def __init__(self, limits: Limits) -> None:
-        self._store: LruStore[KeptAnswer] = LruStore(limits.records_bytes, limits.records)
+        self._store: LruStore[StoredAnswer] = LruStore(limits.records_bytes, limits.records)
 
     def keep(self, sighting: Sighting, view: Json) -> Json:
         """Keep an answer; returns its view with the ``record`` by which it is found."""
         name = secrets.token_urlsafe(12)
         view = {**view, "record": name}
-        self._store.put(name, KeptAnswer(sighting, view), _bytes(sighting, view))
+        self._store.put(name, StoredAnswer(sighting, view), _bytes(sighting, view))
         return view
 
-    def find(self, name: str) -> KeptAnswer:
+    def find(self, name: str) -> StoredAnswer:
         """The answer called ``name``; an ApiError if it is not (or no longer) here."""
         kept = self._store.get(name)
         if kept is None:

@@ -21,7 +21,7 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.story import task as story_task
 from saccade.families.story.data import StoryDataConfig, StorySource
 from saccade.families.story.losses import AnswerLoss, GatedLoss, LinearStart
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 from saccade.families.story.task import StoryTask, gate_loss
 from saccade.families.story.tensors import NOT_KNOWN, Sizes, StoryTensors, needed_and_some, noisy_times
 from saccade.models.io.folder import load_model
@@ -315,9 +315,9 @@ def test_a_task_that_the_files_lack_is_named(tmp_path: Path) -> None:
 
 
 UNUSUAL = [
-    Asked((), "Where is Mary?", "garden", (), "qa1"),
-    Asked(("Mary went to the garden.",) * 9, "Where is Mary?", "garden", (0, 8), "qa1"),
-    Asked(("Bert flew.",), "Why?", "moon", (0,), "qa1"),
+    StoryExample((), "Where is Mary?", "garden", (), "qa1"),
+    StoryExample(("Mary went to the garden.",) * 9, "Where is Mary?", "garden", (0, 8), "qa1"),
+    StoryExample(("Bert flew.",), "Why?", "moon", (0,), "qa1"),
 ]
 WORDS = ("", "garden", "is", "mary", "the", "to", "went", "where")
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from saccade.errors import DataError, ShapeError
-from saccade.metrics.maps.edits import EditScores, cells_on, chosen_cells, evened, permuted, ratio_of_means
+from saccade.metrics.maps.edits import EditScores, cells_on, chosen_cells, permuted, ratio_of_means, uniform_like
 from saccade.trace import Look
 
 FIRST = torch.tensor([[True, False], [False, False]])
@@ -84,8 +84,8 @@ def test_the_highest_cells_among_those_allowed():
 
 def test_even_and_permuted_weights():
     weights = torch.rand(4, 5, 5)
-    assert torch.allclose(evened(weights).sum(dim=(1, 2)), weights.sum(dim=(1, 2)))
-    assert (evened(weights).flatten(1).std(1) < 1e-6).all()
+    assert torch.allclose(uniform_like(weights).sum(dim=(1, 2)), weights.sum(dim=(1, 2)))
+    assert (uniform_like(weights).flatten(1).std(1) < 1e-6).all()
     mixed = permuted(weights)
     assert torch.equal(mixed.flatten(1).sort(1).values, weights.flatten(1).sort(1).values)
     assert not torch.equal(mixed, weights)

@@ -35,7 +35,7 @@ from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.render import render
 from saccade.families.caption.batch import CaptionBatch
 from saccade.looks import Look
-from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_on, chosen_cells, evened, permuted
+from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_on, chosen_cells, permuted, uniform_like
 from saccade.models.sat import WORD, SatModel
 from saccade.tasks.forward_passes import encoded
 
@@ -87,7 +87,7 @@ def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditSc
         "zero_heaviest": lambda: _weights(one.edit(heaviest)),
         "keep_target": lambda: _weights(one.edit(~target)),
         "keep_random": lambda: _weights(one.edit(~random)),
-        "even": lambda: evened(weights),
+        "even": lambda: uniform_like(weights),
         "permuted": lambda: permuted(weights),
     }
     before = raw["logits"].argmax(-1)  # (B,T)

@@ -25,10 +25,10 @@ from saccade.families.classify.zoom_edits import EDITED, zoom_edits
 from saccade.families.classify.zoom_scores import ZoomScores
 from saccade.families.classify.zooming import seen
 from saccade.geometry import Size
-from saccade.metrics.answers.calibration import among_first, calibration_error
+from saccade.metrics.answers.calibration import calibration_error, top_k_correct
 from saccade.metrics.answers.details import Details, details_of
 from saccade.metrics.columns import Columns, Values
-from saccade.metrics.evidence_swap import RestsOn, sampled
+from saccade.metrics.evidence_swap import EvidenceReliance, sampled
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.grids import grids_of
 from saccade.metrics.maps.points import at_points
@@ -59,7 +59,7 @@ class LabelScores:
     """What became of answers and crops when the picture was drawn again with one thing changed."""
     edits: EditScores = field(default_factory=EditScores)
     """Of crops that were aimed elsewhere; of fewer pictures."""
-    rests_on: RestsOn = field(default_factory=RestsOn)
+    rests_on: EvidenceReliance = field(default_factory=EvidenceReliance)
     """What became of answers without the evidence, and without the rest."""
     name_of: Callable[[int], str] | None = None
     """Number of a picture → its file; None where there are no files."""
@@ -69,7 +69,7 @@ class LabelScores:
         right = answer == label  # (B,)
         values = {"accuracy": right}
         if len(self.classes) > FIRST:
-            values["top5"] = among_first(logits, label, FIRST)
+            values["top5"] = top_k_correct(logits, label, FIRST)
         self.answers.add_values(values)
         confidence = shares.gather(1, answer[:, None])[:, 0]  # (B,)
         of_true = shares.gather(1, label[:, None])[:, 0]  # (B,)

@@ -30,7 +30,7 @@ from saccade.families.classify.zooming import (
     zoom_loss,
 )
 from saccade.losses import cross_entropy
-from saccade.metrics.answers.calibration import among_first
+from saccade.metrics.answers.calibration import top_k_correct
 from saccade.metrics.columns import Values
 from saccade.models.base import ImageOnlyModel
 from saccade.models.io.facts import ModelFacts
@@ -205,7 +205,7 @@ class ClassifyTask(PictureTask):
             surprise = nn.functional.cross_entropy(logits, batch.label, reduction="none")  # (B,)
             found = {"accuracy": logits.argmax(-1) == batch.label, "loss": surprise}
             if len(self.classes) > 5:
-                found["top5"] = among_first(logits, batch.label, 5)
+                found["top5"] = top_k_correct(logits, batch.label, 5)
             scores.add_values(found | zoom_values(model, raw, batch))
         return scores.means()
 

@@ -34,7 +34,7 @@ from saccade.data.scenes.render import render
 from saccade.families.question.scene_twins import SceneTwins
 from saccade.looks import Look
 from saccade.metrics.maps import baselines
-from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_on, chosen_cells, evened, permuted
+from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_on, chosen_cells, permuted, uniform_like
 from saccade.metrics.maps.farthest import farthest
 from saccade.metrics.maps.scorer import can_exchange
 from saccade.models.base import QueryModel
@@ -89,7 +89,7 @@ def edit_scores(model: QueryModel, twins: SceneTwins, trace: AttentionTrace, rem
         "keep_target": lambda look: _weights(look.edit(~cells[look.name].target)),
         "keep_random": lambda look: _weights(look.edit(~cells[look.name].random)),
         "move": lambda look: _weights(look.edit(cells[look.name].target, onto=cells[look.name].other)),
-        "even": lambda look: evened(_weights(look)),
+        "even": lambda look: uniform_like(_weights(look)),
         "permuted": lambda look: permuted(_weights(look)),
     }
     if other is not None:

@@ -13,7 +13,7 @@ from torch import Tensor
 from saccade.families.question.crop_edits import can_aim, crop_edit_scores
 from saccade.families.question.scene_data import SceneBatch
 from saccade.families.question.scene_edits import can_edit, edit_scores
-from saccade.families.question.scene_twins import LEAST, Asked, SceneTwins
+from saccade.families.question.scene_twins import LEAST, SceneTwins, TwinQueries
 from saccade.metrics.maps.effects import object_effects
 from saccade.metrics.maps.grids import Grids, grids_of
 from saccade.metrics.maps.twins import TwinMaps, TwinScores, foreground
@@ -50,7 +50,7 @@ def twin_scores(model: QueryModel, batch: SceneBatch, *, edits: bool = True) -> 
     recoloured = seen.changed(twins.recoloured, twins.scene_of_digit.repeat_interleave(twins.ways))
     by_kind = {"images": seen, "moved": moved, "removed": removed, "recoloured": recoloured}
 
-    def own(asked: Asked) -> Tensor:
+    def own(asked: TwinQueries) -> Tensor:
         made = model.wrap(by_kind[asked.pictures].ask(asked.query, asked.which), size)
         return made.trace.image_map("total")  # (B,H,W)
 

@@ -35,7 +35,7 @@ from saccade.geometry import Size
 from saccade.metrics import blurred, mean_defined, weighted_map
 from saccade.metrics.answers.details import details_of
 from saccade.metrics.columns import Columns, Values
-from saccade.metrics.evidence_swap import RestsOn, sampled
+from saccade.metrics.evidence_swap import EvidenceReliance, sampled
 from saccade.metrics.maps.grids import Grids, grids_of
 from saccade.metrics.maps.points import Clicks, at_points, exactly_at
 from saccade.metrics.maps.scorer import Baseline, MapScorer
@@ -63,7 +63,7 @@ class TableScores:
     columns: Columns = field(default_factory=Columns)
     """``query`` and ``label`` of every question, and what was said: ``logits``, ``swapped``, ``prior…``; of one answer
     ``answer``, ``confidence`` and ``of_true``, the probability of the label."""
-    rests_on: RestsOn = field(default_factory=RestsOn)
+    rests_on: EvidenceReliance = field(default_factory=EvidenceReliance)
     """What became of answers without the evidence, and without the rest."""
     name_of: Callable[[int], dict[str, Any]] | None = None
     """Number of a question → its picture and what is asked."""

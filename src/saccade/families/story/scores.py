@@ -19,7 +19,7 @@ from saccade.families.story.scoring.sampling import sample_questions, story_numb
 from saccade.families.story.scoring.sentence_weights import sentence_weights
 from saccade.families.story.scoring.support_scores import SupportScores
 from saccade.families.story.scoring.weight_edits import weight_edits
-from saccade.families.story.stories import Asked, words_of
+from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.tensors import StoryTensors
 from saccade.families.story.vocabulary import AnswerForm, answer_tokens
 from saccade.metrics.columns import Columns, Values
@@ -76,7 +76,7 @@ def score_stories(
     return told | ({"note": "; ".join(notes)} if notes else {})
 
 
-def unknown_words(asked: Sequence[Asked], words: Sequence[str], *, by_word: bool = False) -> str:
+def unknown_words(asked: Sequence[StoryExample], words: Sequence[str], *, by_word: bool = False) -> str:
     """Which words of the questions, stories and answers the model does not know; nothing where it knows all.
 
     Args:
@@ -183,7 +183,7 @@ class StoryScores:
             self.tested.keep(story=stories[indices], task=place[tensors.task[indices].cpu()])
             self._edit(model, asked, words, stories[indices])
 
-    def _edit(self, model: StoryModel, asked: Sequence[Asked], words: Sequence[str], stories: Tensor) -> None:
+    def _edit(self, model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str], stories: Tensor) -> None:
         """Weights on sentences are edited; models of several tasks may differ in their looks, and the first counts."""
         found = weight_edits(model, asked, words, stories)
         if not len(self.edits) or found.looks == self.edits.looks:

@@ -11,7 +11,7 @@ from saccade.data.tables.splits import Split
 from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.families.story.data import StoryDataConfig, StorySource
 from saccade.families.story.reading import StoryItem
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 from saccade.models.io.facts import ModelFacts
 
 
@@ -32,15 +32,15 @@ def open_split(
     )
 
 
-def example_of(asked: Asked) -> Example:
+def example_of(asked: StoryExample) -> Example:
     """One question as a person sees it; the story knows which of its sentences the answer needs."""
     item = StoryItem(asked.sentences, asked.where or "story", supporting=asked.supporting)
     return Example(item, asked.answer, (), asked.question)
 
 
-def in_turn(asked: Sequence[Asked]) -> list[Asked]:
+def in_turn(asked: Sequence[StoryExample]) -> list[StoryExample]:
     """The first question of every task, then the second of every task, and so on."""
-    by_task: dict[str, list[Asked]] = {}
+    by_task: dict[str, list[StoryExample]] = {}
     for each in asked:
         by_task.setdefault(each.task, []).append(each)
     return [each for each in chain.from_iterable(zip_longest(*by_task.values())) if each is not None]

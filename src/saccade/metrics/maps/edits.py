@@ -72,7 +72,7 @@ def chosen_cells(rank: Tensor, allowed: Tensor, count: Tensor) -> Tensor:
     return (place < count[:, None]).view_as(allowed) & allowed
 
 
-def evened(weights: Tensor) -> Tensor:
+def uniform_like(weights: Tensor) -> Tensor:
     """Weights (B,h,w) with their mean everywhere."""
     return weights.mean(dim=(-2, -1), keepdim=True).expand_as(weights).contiguous()
 

@@ -19,7 +19,7 @@ from typing import Literal
 
 from saccade.errors import DataError
 from saccade.families.story.readers.text_file import read_utf8
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 
 Size = Literal["1k", "10k"]
 
@@ -72,7 +72,7 @@ def _folders(root: Path, size: Size) -> list[Path]:
     return [root / name for name in _FOLDERS[size]]
 
 
-def read_babi(path: Path, task: str) -> list[Asked]:
+def read_babi(path: Path, task: str) -> list[StoryExample]:
     """All questions of one file, in its order.
 
     Args:
@@ -82,7 +82,7 @@ def read_babi(path: Path, task: str) -> list[Asked]:
     Raises:
         DataError: the file cannot be read, holds no question, or has a line of another form, which is named.
     """
-    asked: list[Asked] = []
+    asked: list[StoryExample] = []
     told: list[str] = []
     place: dict[int, int] = {}  # line number of the story → index of its sentence
     shared: dict[str, str] = {}  # equal sentences are one string
@@ -102,7 +102,7 @@ def read_babi(path: Path, task: str) -> list[Asked]:
         if "\t" in text:
             question, answer, supporting = _question(path, at, text, place)
             question, answer = shared.setdefault(question, question), shared.setdefault(answer, answer)
-            asked.append(Asked(tuple(told), question, answer, supporting, task, f"{path.name}, line {at}"))
+            asked.append(StoryExample(tuple(told), question, answer, supporting, task, f"{path.name}, line {at}"))
         else:
             sentence = text.strip()
             if not sentence:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 from saccade.families.story.tensors import StoryTensors, sizes_of
 from saccade.models.base import Given, Raw, attention_kwargs
 from saccade.models.story import StoryModel
@@ -19,7 +19,9 @@ PART = 50
 BAGS = ("bags", "query_bags")
 
 
-def as_tensors(model: StoryModel, asked: Sequence[Asked], words: Sequence[str], split: str = "test") -> StoryTensors:
+def as_tensors(
+    model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str], split: str = "test"
+) -> StoryTensors:
     """Questions on the device of the model, in its words."""
     device = next(model.parameters()).device
     sizes = sizes_of(asked, int(model.config.memory))

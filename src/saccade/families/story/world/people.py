@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from saccade.families.story.stories import Asked
+from saccade.families.story.stories import StoryExample
 from saccade.families.story.world.draws import Draws
 from saccade.families.story.world.events import Event
 from saccade.families.story.world.lexicon import (
@@ -304,12 +304,12 @@ PLOTS = {
 """By the number of the task."""
 
 
-def tell_people(number: int, draws: Draws, words: Words) -> list[Asked]:
+def generate_people(number: int, draws: Draws, words: Words) -> list[StoryExample]:
     """One story of task ``number`` with its questions."""
     plot = PLOTS[number]
     scene, phrases = Scene(plot.cast, plot.recent, draws, words), Phrases(draws, words, plot.there)
     sentences: list[str] = []
-    asked: list[Asked] = []
+    asked: list[StoryExample] = []
     while len(asked) < QUESTIONS:
         for event in plot.block(scene):
             if event.kind in _HANDLING:
@@ -321,5 +321,5 @@ def tell_people(number: int, draws: Draws, words: Words) -> list[Asked]:
             scene.told += 1
         if found := plot.ask(scene):
             question, known = found
-            asked.append(Asked(tuple(sentences), question, known.answer, known.supporting))
+            asked.append(StoryExample(tuple(sentences), question, known.answer, known.supporting))
     return asked
