@@ -69,7 +69,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     "probing/page.py": {"question": WORD},
     "probing/pictures.py": {"question": WORD},
     "scale/dataset.py": {"soft-mref": DEFAULT_MODEL},
-    "scale/looked.py": {"question": RECORD_KEY, "soft": KIND_OF_LOOK},
+    "scale/look_folder.py": {"question": RECORD_KEY, "soft": KIND_OF_LOOK},
     "scale/looking.py": {"soft-mref": DEFAULT_MODEL},
     "scale/rows.py": {"question": RECORD_KEY},
     "scale/schema.py": {"question": RECORD_KEY},

@@ -39,6 +39,7 @@ CORE = {
     "quick_imports",
     "answer",
     "likeness",
+    "renamed",
 }
 NETWORKS = {"attention", "backbones", "models"}
 AROUND = {"data", "losses", "metrics", "show"}
@@ -66,6 +67,7 @@ ALLOWED: dict[str, set[str]] = {
     "record": {"errors", "short_repr", "untrusted", "tensor_file", "config", "atomic", "geometry", "trace"},
     "answer": set(),
     "likeness": {"errors"},
+    "renamed": set(),
     # networks: mechanisms, then what they are composed into
     "attention": CORE,
     "backbones": CORE | {"attention"},
