@@ -25,7 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.errors import ConfigError, DataError, ShapeError
-from saccade.untrusted import MOST_PIXELS
+from saccade.untrusted import MAX_PIXELS
 
 Size = tuple[int, int]
 Pair = int | tuple[int, int]
@@ -37,8 +37,8 @@ def checked_size(size: Size) -> Size:
         height, width = (operator.index(side) for side in size)
     except (TypeError, ValueError) as error:
         raise DataError(f"size: expected (height, width) in whole pixels, found {size!r}") from error
-    if min(height, width) < 1 or height * width > MOST_PIXELS:
-        raise DataError(f"size: expected 1 to {MOST_PIXELS:,} pixels, found {height} × {width}; give (height, width)")
+    if min(height, width) < 1 or height * width > MAX_PIXELS:
+        raise DataError(f"size: expected 1 to {MAX_PIXELS:,} pixels, found {height} × {width}; give (height, width)")
     return height, width
 
 

@@ -359,7 +359,7 @@ class Predictor:
         """The trace of one input, told the texts of its slots and which of them the answer needs."""
         if encoded.slots is None:
             return trace
-        own = self.model.own_slots
+        own = self.model.extra_slots
         told: dict[str, Any] = {"slots": [*encoded.slots[number], *own]}
         told |= {"own_slots": len(own)} if own else {}
         needed = _of(encoded.supporting, number)

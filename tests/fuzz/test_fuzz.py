@@ -31,7 +31,7 @@ DRAWN = {
     "requests": 300,
     "archives": 75, "maps": 120,
 }  # fmt: skip
-MOST_OF_CORPUS = 90
+MAX_OF_CORPUS = 90
 """Inputs of a long corpus are taken evenly; ``make fuzz`` takes all."""
 
 
@@ -40,7 +40,7 @@ MOST_OF_CORPUS = 90
 def test_no_input_ends_in_a_traceback(name: str, tmp_path: Path) -> None:
     inputs = Inputs(TARGETS[name](tmp_path), SEED, slow=False)
     corpus = len(inputs.corpus)
-    step = -(-corpus // MOST_OF_CORPUS)
+    step = -(-corpus // MAX_OF_CORPUS)
     outcomes = [inputs.outcome(number) for number in (*range(0, corpus, step), *range(corpus, corpus + DRAWN[name]))]
     bad = [outcome for outcome in outcomes if outcome.result == "traceback"]
     assert not bad, f"{len(bad)} of {len(outcomes)}, the first is '{bad[0].name}':\n{bad[0].told}"

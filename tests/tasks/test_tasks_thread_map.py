@@ -93,4 +93,4 @@ def test_scores_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Monke
         assert told == [(25, 100), (50, 100), (75, 100), (100, 100)]
     assert found[0] == found[1]
     assert found[0]["counts"]["deletion"] == 4
-    assert module.MOST_THREADS >= 2
+    assert module.MAX_THREADS >= 2

@@ -180,7 +180,7 @@ def test_an_empty_folder_is_said_with_exit_code_2(tmp_path: Path) -> None:
 
 
 def test_too_many_classes_are_refused_by_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saccade.probing.pictures.MOST_CLASSES", 2)
+    monkeypatch.setattr("saccade.probing.pictures.MAX_CLASSES", 2)
     photos = write_pictures(tmp_path / "photos", 12)
     with pytest.raises(DataError, match="3 classes; a probe compares 2 at most"):
         probe_pictures("compact", str(photos), tmp_path / "out", size=32)
@@ -230,7 +230,7 @@ def test_copies_of_copies_are_one_group(tmp_path: Path) -> None:
 
 
 def test_of_a_large_set_only_equal_bytes_are_grouped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("saccade.data.pictures.near_copies.MOST_PICTURES", 3)
+    monkeypatch.setattr("saccade.data.pictures.near_copies.MAX_PICTURES", 3)
     names = sorted((write_pictures(tmp_path, 3, ("a",)) / "a").iterdir())
     Image.open(names[0]).save(tmp_path / "again.bmp")
     shutil.copy(names[1], tmp_path / "same.png")

@@ -21,7 +21,7 @@ from saccade import geometry
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.geometry import Size
 
-_MOST_OWN_TOKENS = 64
+_MAX_OWN_TOKENS = 64
 Box = Sequence[float] | Tensor
 
 
@@ -81,7 +81,7 @@ def frame_of(network: nn.Module, input_size: Size, *, channels: int | None = Non
     seen = (float(grid[0] * frame[1, 1]), float(grid[1] * frame[0, 0]))
     is_whole = all(abs(span - side) < 2 * side / cells for span, side, cells in zip(seen, (height, width), grid))
     more = made.shape[1] - grid[0] * grid[1]  # tokens beside those of the cells: of the class, registers
-    if not is_whole or (tuple(made.shape[-2:]) != grid if made.dim() == 4 else not 0 <= more <= _MOST_OWN_TOKENS):
+    if not is_whole or (tuple(made.shape[-2:]) != grid if made.dim() == 4 else not 0 <= more <= _MAX_OWN_TOKENS):
         raise ConfigError(
             f"{name} moves its grid otherwise than by convolutions and poolings, so its frame is not known; where its "
             "cells tile the picture, frame_like(features, image) gives it"

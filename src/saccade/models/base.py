@@ -61,7 +61,7 @@ class AttentionModel(nn.Module, ABC):
     """How the looks combine into one map."""
     answers_in_one_pass: ClassVar[bool] = True
     """Whether ``respond`` is all there is to an answer; False for a model that searches for it."""
-    own_slots: ClassVar[tuple[str, ...]] = ()
+    extra_slots: ClassVar[tuple[str, ...]] = ()
     """Slots that it adds to a memory, in words: they come right after the last filled one."""
     config: Any
 

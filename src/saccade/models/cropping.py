@@ -20,7 +20,7 @@ from saccade.models.base import Given, Raw
 from saccade.models.fixed_input import check_pictures, check_size
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
 from saccade.models.quadrants import quadrant_batch
-from saccade.models.ranges import MOST_PIXELS, MOST_UNITS
+from saccade.models.ranges import MAX_PIXELS, MAX_UNITS
 from saccade.trace import Look
 
 LOOK = "crop"
@@ -41,8 +41,8 @@ class CroppingConfig(PictureQueryConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, 1, MOST_UNITS, "hidden")
-        check_range(self, 1, MOST_PIXELS, "picture", "crop")
+        check_range(self, 1, MAX_UNITS, "hidden")
+        check_range(self, 1, MAX_PIXELS, "picture", "crop")
         if self.backbone != "small":
             raise ValueError(
                 f"backbone: a model that cuts out flattens the last map of the small stack, found '{self.backbone}'; "

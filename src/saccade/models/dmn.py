@@ -35,7 +35,7 @@ from torch import Tensor, nn
 from saccade.attention.episodes import AttentionGRU, EpisodeGate, GateNorm, WeightedSum, episode_look, gates
 from saccade.config import check_range
 from saccade.models.base import Encoding, Given, Raw, attention_kwargs
-from saccade.models.ranges import MOST_HOPS, MOST_SENTENCES, MOST_UNITS, MOST_WORDS
+from saccade.models.ranges import MAX_HOPS, MAX_SENTENCES, MAX_UNITS, MAX_WORDS
 from saccade.models.story import TOY_WORDS, StoryModel, in_one_run, toy_stories
 from saccade.trace import Look
 
@@ -66,10 +66,10 @@ class DMNConfig:
     """On the table of embeddings."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MOST_WORDS, "words")
-        check_range(self, 1, MOST_SENTENCES, "memory")
-        check_range(self, 1, MOST_UNITS, "size", "embedding")
-        check_range(self, 1, MOST_HOPS, "answer_words", "passes")
+        check_range(self, 1, MAX_WORDS, "words")
+        check_range(self, 1, MAX_SENTENCES, "memory")
+        check_range(self, 1, MAX_UNITS, "size", "embedding")
+        check_range(self, 1, MAX_HOPS, "answer_words", "passes")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must lie in 0 .. 1, found {self.dropout}")
         if self.episode == "sum" and self.gate != "softmax":
@@ -83,7 +83,7 @@ class DMNModel(StoryModel):
 
     Config = DMNConfig
     answers_word_by_word = True
-    own_slots = ("(end of passes)",)
+    extra_slots = ("(end of passes)",)
     slots_include_past = True
     training_inputs = ("length", "rows", "query_row", "said", "passes")
 

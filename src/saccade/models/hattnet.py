@@ -45,7 +45,7 @@ from saccade.errors import ConfigError
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, look_tensors
 from saccade.models.quadrants import quadrant_batch
-from saccade.models.ranges import MOST_STAGES, MOST_UNITS
+from saccade.models.ranges import MAX_STAGES, MAX_UNITS
 from saccade.models.resolutions import resolution_ends
 from saccade.trace import Look
 
@@ -76,8 +76,8 @@ class HAttNetConfig(PictureQueryConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, 1, MOST_UNITS, "hidden")
-        check_range(self, 1, MOST_STAGES, "context")
+        check_range(self, 1, MAX_UNITS, "hidden")
+        check_range(self, 1, MAX_STAGES, "context")
         check_range(self, 0, 1e6, "gate_penalty", "spread_penalty")
         if self.gate_start is not None and not 0 < self.gate_start < 1:
             raise ValueError(f"gate_start lies between 0 and 1, found {self.gate_start:g}")

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from saccade.attention.memory import CODES, Code, SentenceCode, memory_hop, memory_look
 from saccade.config import check_range
 from saccade.models.base import Encoding, Given, Raw, attention_kwargs
-from saccade.models.ranges import MOST_HOPS, MOST_SENTENCES, MOST_STEPS, MOST_UNITS, MOST_WORDS
+from saccade.models.ranges import MAX_HOPS, MAX_SENTENCES, MAX_STEPS, MAX_UNITS, MAX_WORDS
 from saccade.models.story import TOY_WORDS, StoryModel, toy_stories
 from saccade.trace import Look
 
@@ -55,11 +55,11 @@ class MemN2NConfig:
     """Give no weight to empty slots; the authors' code gives them some."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MOST_WORDS, "words")
-        check_range(self, 1, MOST_SENTENCES, "memory", "times")
-        check_range(self, 1, MOST_STEPS, "longest")
-        check_range(self, 1, MOST_UNITS, "dim")
-        check_range(self, 1, MOST_HOPS, "hops")
+        check_range(self, 1, MAX_WORDS, "words")
+        check_range(self, 1, MAX_SENTENCES, "memory", "times")
+        check_range(self, 1, MAX_STEPS, "longest")
+        check_range(self, 1, MAX_UNITS, "dim")
+        check_range(self, 1, MAX_HOPS, "hops")
         if self.encoding not in CODES:
             raise ValueError(f"encoding must be one of {', '.join(CODES)}, found {self.encoding}")
 

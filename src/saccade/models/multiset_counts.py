@@ -23,7 +23,7 @@ from saccade.config import check_range
 from saccade.models.base import Given, Raw
 from saccade.models.multiset_reader import MultisetConfig, MultisetModel
 from saccade.models.picture_query import look_tensors
-from saccade.models.ranges import MOST_UNITS
+from saccade.models.ranges import MAX_UNITS
 from saccade.trace import Look
 
 CERTAIN = 1e-6
@@ -39,7 +39,7 @@ class MultisetCountsConfig(MultisetConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, 1, MOST_UNITS, "hidden")
+        check_range(self, 1, MAX_UNITS, "hidden")
 
 
 class MultisetCountsModel(MultisetModel):

@@ -25,7 +25,7 @@ from saccade.geometry import Size
 from saccade.models.base import Given, ImageOnlyModel, Raw, attention_kwargs
 from saccade.models.fixed_input import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
-from saccade.models.ranges import MOST_PIXELS, MOST_STEPS, MOST_WORDS
+from saccade.models.ranges import MAX_PIXELS, MAX_STEPS, MAX_WORDS
 
 MIN_BOX_CELLS = 1e-6
 """Cells; a box that covers less than this covers nothing."""
@@ -49,9 +49,9 @@ class MultisetConfig:
     """(height, width) of every picture."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MOST_WORDS, "classes")
-        check_range(self, 1, MOST_STEPS, "most")
-        check_range(self, 1, MOST_PIXELS, "input_size")
+        check_range(self, 1, MAX_WORDS, "classes")
+        check_range(self, 1, MAX_STEPS, "most")
+        check_range(self, 1, MAX_PIXELS, "input_size")
         if self.pretrained and self.backbone in ("small", "compact", "compact-fine"):
             raise ValueError(
                 f"pretrained: '{self.backbone}' has no ImageNet weights; choose another backbone or leave it"

@@ -25,7 +25,7 @@ from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.config import check_range
 from saccade.models.base import QueryModel, Raw
 from saccade.models.quadrants import quadrant_batch
-from saccade.models.ranges import MOST_STAGES, MOST_UNITS, MOST_WORDS
+from saccade.models.ranges import MAX_STAGES, MAX_UNITS, MAX_WORDS
 from saccade.renamed import renamed_names
 from saccade.trace import Look
 
@@ -58,9 +58,9 @@ class PictureQueryConfig:
     """Whether the query adds a learnt term of its own to the logits."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MOST_WORDS, "queries", "answers")
-        check_range(self, 1, MOST_UNITS, "channels")
-        check_range(self, 1, MOST_STAGES, "depth")
+        check_range(self, 1, MAX_WORDS, "queries", "answers")
+        check_range(self, 1, MAX_UNITS, "channels")
+        check_range(self, 1, MAX_STAGES, "depth")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is a share, 0 or more and below 1, found {self.dropout}")
         if self.pretrained and self.backbone == "small":

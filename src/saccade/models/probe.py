@@ -21,7 +21,7 @@ from saccade.models.base import Given, ImageModel, ImageOnlyModel, QueryModel, R
 from saccade.models.picture_query import look_tensors
 from saccade.models.probe_heads import PYRAMID, HeadName, new_head
 from saccade.models.quadrants import COLOURS, QUADRANTS, quadrant_batch, square_batch
-from saccade.models.ranges import MOST_GLIMPSES, MOST_UNITS, MOST_WORDS
+from saccade.models.ranges import MAX_GLIMPSES, MAX_UNITS, MAX_WORDS
 from saccade.trace import Look
 
 
@@ -47,9 +47,9 @@ class ProbeConfig:
     """The stages that ``pyramid`` attends to, beside the last; the finest first."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MOST_WORDS, "answers")
-        check_range(self, 1, MOST_UNITS, "hidden")
-        check_range(self, 1, MOST_GLIMPSES, "query_count")
+        check_range(self, 1, MAX_WORDS, "answers")
+        check_range(self, 1, MAX_UNITS, "hidden")
+        check_range(self, 1, MAX_GLIMPSES, "query_count")
         if self.pretrained and self.backbone.startswith(("small", "compact")):
             raise ValueError(f"pretrained: '{self.backbone}' has no ImageNet weights; choose another backbone")
         if (self.head == PYRAMID) != bool(self.pyramid):
@@ -65,7 +65,7 @@ class AskedProbeConfig(ProbeConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, 1, MOST_WORDS, "queries")
+        check_range(self, 1, MAX_WORDS, "queries")
 
 
 class HeadOnBackbone(ImageModel):

@@ -55,7 +55,7 @@ from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.models.base import Given, ImageOnlyModel, Raw
 from saccade.models.fixed_input import check_pictures, check_size
-from saccade.models.ranges import MOST_PIXELS, MOST_UNITS, MOST_WORDS
+from saccade.models.ranges import MAX_PIXELS, MAX_UNITS, MAX_WORDS
 from saccade.trace import Look
 
 SCALES = ("scale1", "scale2", "scale3")
@@ -95,9 +95,9 @@ class RacnnConfig:
     """Side of the crops of a control, as a share of their parent's."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MOST_WORDS, "answers")
-        check_range(self, 1, MOST_UNITS, "hidden")
-        check_range(self, 1, MOST_PIXELS, "input_size", "coarse", "crop")
+        check_range(self, 1, MAX_WORDS, "answers")
+        check_range(self, 1, MAX_UNITS, "hidden")
+        check_range(self, 1, MAX_PIXELS, "input_size", "coarse", "crop")
         if max(self.coarse[0] / self.input_size[0], self.coarse[1] / self.input_size[1]) > 1:
             raise ValueError(f"coarse: at most as large as the picture {self.input_size}, found {self.coarse}")
         if not 0 < self.smallest <= 1:

@@ -31,10 +31,10 @@ from saccade.backbones.preactivation import BOTTLENECK, PreActivationUnit, Stem,
 from saccade.config import check_range
 from saccade.models.base import LAST_MAP, Given, LabelModel, Raw
 from saccade.models.quadrants import square_batch
-from saccade.models.ranges import MOST_STAGES, MOST_UNITS, MOST_WORDS
+from saccade.models.ranges import MAX_STAGES, MAX_UNITS, MAX_WORDS
 from saccade.trace import Look
 
-MOST_POOLS = 8
+MAX_POOLS = 8
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ class RanConfig:
     """(1 + M)·F; else M·F, naive attention learning."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MOST_WORDS, "answers")
-        check_range(self, BOTTLENECK, MOST_UNITS, "widths")
-        check_range(self, 0, MOST_STAGES, "modules")
-        check_range(self, 1, MOST_STAGES, "last")
-        check_range(self, 1, MOST_POOLS, "pools")
+        check_range(self, 1, MAX_WORDS, "answers")
+        check_range(self, BOTTLENECK, MAX_UNITS, "widths")
+        check_range(self, 0, MAX_STAGES, "modules")
+        check_range(self, 1, MAX_STAGES, "last")
+        check_range(self, 1, MAX_POOLS, "pools")
         if not any(self.modules):
             raise ValueError("modules: a stage or more needs one; the model 'resnet' has none")
 

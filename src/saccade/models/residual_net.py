@@ -27,7 +27,7 @@ from saccade.config import check_range
 from saccade.models.base import Given, LabelModel, Raw
 from saccade.models.picture_query import look_tensors
 from saccade.models.quadrants import square_batch
-from saccade.models.ranges import MOST_STAGES, MOST_UNITS, MOST_WORDS
+from saccade.models.ranges import MAX_STAGES, MAX_UNITS, MAX_WORDS
 from saccade.trace import Look
 
 LOOK = "last"
@@ -50,10 +50,10 @@ class ResidualNetConfig:
     """Units behind the last stage."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MOST_WORDS, "answers")
-        check_range(self, BOTTLENECK, MOST_UNITS, "widths")
-        check_range(self, 0, MOST_STAGES, "units")
-        check_range(self, 1, MOST_STAGES, "last")
+        check_range(self, 1, MAX_WORDS, "answers")
+        check_range(self, BOTTLENECK, MAX_UNITS, "widths")
+        check_range(self, 0, MAX_STAGES, "units")
+        check_range(self, 1, MAX_STAGES, "last")
 
 
 class ResidualNetModel(LabelModel):

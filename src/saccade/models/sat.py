@@ -51,7 +51,7 @@ from saccade.models.caption_decoding import Decoded, decode
 from saccade.models.caption_sampling import repeat_for_captions, sample_captions
 from saccade.models.fixed_input import check_pictures, check_size
 from saccade.models.quadrants import squares_batch
-from saccade.models.ranges import MOST_PIXELS, MOST_STEPS, MOST_UNITS, MOST_WORDS
+from saccade.models.ranges import MAX_PIXELS, MAX_STEPS, MAX_UNITS, MAX_WORDS
 from saccade.trace import AttentionTrace, Look, Output, Role
 
 BASELINE_KEEPS = 0.9
@@ -98,12 +98,12 @@ class SatConfig:
     """Which cells count for hard attention outside training: all by their weights, the best, or one drawn."""
 
     def __post_init__(self) -> None:
-        check_range(self, 1, MOST_UNITS, "embed", "hidden", "attention")
-        check_range(self, 1, MOST_STEPS, "longest")
-        check_range(self, 1, MOST_PIXELS, "input_size")
+        check_range(self, 1, MAX_UNITS, "embed", "hidden", "attention")
+        check_range(self, 1, MAX_STEPS, "longest")
+        check_range(self, 1, MAX_PIXELS, "input_size")
         if self.vocabulary <= FIRST_WORD:
             raise ValueError(f"vocabulary: expected the end, the unknown and a word or more, found {self.vocabulary}")
-        check_range(self, FIRST_WORD + 1, MOST_WORDS, "vocabulary")
+        check_range(self, FIRST_WORD + 1, MAX_WORDS, "vocabulary")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is a share, 0 or more and below 1, found {self.dropout}")
         if not 0 <= self.expected_share <= 1:

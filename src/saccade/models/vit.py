@@ -37,7 +37,7 @@ from saccade.config import check_range
 from saccade.geometry import Size
 from saccade.models.base import Given, Raw
 from saccade.models.picture_query import AnswerHead, PictureQueryConfig, PictureQueryModel
-from saccade.models.ranges import MOST_STAGES, MOST_UNITS
+from saccade.models.ranges import MAX_STAGES, MAX_UNITS
 from saccade.trace import Look
 
 
@@ -54,8 +54,8 @@ class VitConfig(PictureQueryConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, 1, MOST_UNITS, "width", "heads")
-        check_range(self, 1, MOST_STAGES, "layers")
+        check_range(self, 1, MAX_UNITS, "width", "heads")
+        check_range(self, 1, MAX_STAGES, "layers")
         if self.width % (4 * self.heads):
             raise ValueError(
                 f"width: a multiple of 4 × heads, so that heads and positions share it; found {self.width} for "

@@ -38,7 +38,7 @@ from saccade.probing.questions import picture_of
 from saccade.probing.trials import habits
 from saccade.tasks.forward_passes import in_parts
 
-MOST_MAPS = 1000
+MAX_MAPS = 1000
 """Pictures whose maps are scored."""
 _AT_ONCE = 100  # pictures that are changed, or whose maps are scored, together
 
@@ -136,7 +136,7 @@ def _map_scores(probed: ProbeResult, features: Features, model_of: HeadModel) ->
     if held is None:
         return scorer
     chosen = torch.zeros(len(pictures), dtype=torch.bool)
-    chosen[sampled(len(pictures), MOST_MAPS)] = True
+    chosen[sampled(len(pictures), MAX_MAPS)] = True
     size = pictures.store.size
     every = pictures.row(torch.arange(len(pictures)))
     clicked = not bool(held.points(every).isnan().all())  # of the same kind in every part

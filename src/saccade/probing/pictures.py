@@ -24,12 +24,12 @@ from saccade.data.tables.labelled import LabelRow, LabelTable
 from saccade.data.tables.wording import first_few, pluralise, summarised
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.probing.folds import LEAST_GROUPS, groups_of_class
+from saccade.probing.folds import MIN_GROUPS, groups_of_class
 from saccade.probing.questions import Questions, picture_of
 
-MOST_CLASSES = 2_000
+MAX_CLASSES = 2_000
 """Classes that a probe compares at most: each rival has a row of weights for each of them, many times over."""
-MOST_QUESTIONS = 500
+MAX_QUESTIONS = 500
 """Questions that a probe asks at most: some rivals have weights for each of them."""
 DECODED = 2 << 30
 """Bytes of decoded pictures that are kept in memory."""
@@ -131,7 +131,7 @@ def usable_pictures(table: LabelTable, size: Size, on_progress: OnProgress) -> P
         DataError: fewer than two classes can be compared, or too many.
     """
     rows = table.as_found or table.rows
-    _check_count(table.name, "classes", {row.label for row in rows}, MOST_CLASSES)
+    _check_count(table.name, "classes", {row.label for row in rows}, MAX_CLASSES)
     remarks = _doubts(table, rows)
     files = [*dict.fromkeys(row.image for row in rows)]
     number_of = {path: number for number, path in enumerate(files)}
@@ -169,7 +169,7 @@ def usable_pictures(table: LabelTable, size: Size, on_progress: OnProgress) -> P
     classes = tuple(sorted({rows[usable[at]].label for at in kept}))
     if len(classes) < 2:
         raise DataError(
-            f"{table.name}: {pluralise(len(classes), 'class', 'classes')} with {LEAST_GROUPS} different pictures or "
+            f"{table.name}: {pluralise(len(classes), 'class', 'classes')} with {MIN_GROUPS} different pictures or "
             f"more; a probe needs two of them: add pictures{''.join(f'; {each}' for each in remarks)}"
         )
     chosen = [usable[at] for at in kept]  # rows
@@ -217,10 +217,10 @@ def _frequent(
         number = {each: place for place, each in enumerate(words)}
         own = [number[word(rows[usable[at]])] for at in kept]
         held = groups_of_class(own, [groups[at] for at in kept])
-        few = [each for each in words if held[number[each]] < LEAST_GROUPS]
+        few = [each for each in words if held[number[each]] < MIN_GROUPS]
         if few and (thing == "class" or words != [""]):
             remarks.append(
-                f"{pluralise(len(few), thing, several)} left out with fewer than {LEAST_GROUPS} different {what}: "
+                f"{pluralise(len(few), thing, several)} left out with fewer than {MIN_GROUPS} different {what}: "
                 f"{first_few(few, _NAMED)}"
             )
             gone = {*few}
@@ -233,7 +233,7 @@ def _questions(name: str, rows: Sequence[LabelRow], own: Sequence[int], pictures
     words = tuple(sorted({row.query for row in rows}))
     if words == ("",):
         return None
-    _check_count(name, "questions", words, MOST_QUESTIONS)
+    _check_count(name, "questions", words, MAX_QUESTIONS)
     number = {word: place for place, word in enumerate(words)}
     place = {picture: at for at, picture in enumerate(pictures)}
     query = torch.tensor([number[row.query] for row in rows])

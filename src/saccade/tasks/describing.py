@@ -32,7 +32,7 @@ HELD_OUT = 1000
 FOREIGN = 100
 """Foreign pictures of each kind by which features are chosen."""
 AT_ONCE = 50
-FEWEST_ANSWERS = 100
+MIN_ANSWERS = 100
 """Answers without which no temperature is fitted."""
 
 
@@ -109,7 +109,7 @@ def likeness_of(model: AttentionModel, found: Measured, images: Tensor) -> tuple
 
 def calibration_of(found: Measured, data: str, test: Measured | None = None) -> Calibration | None:
     """The temperature of held-out answers, 1 where none helps, with errors of ``test`` answers; None: too few."""
-    if found.logits is None or found.labels is None or len(found.labels) < FEWEST_ANSWERS or found.logits.dim() != 2:
+    if found.logits is None or found.labels is None or len(found.labels) < MIN_ANSWERS or found.logits.dim() != 2:
         return None
     temperature = round(helpful_temperature(found.logits, found.labels), 4)
     errors: dict[str, float] = {}

@@ -28,7 +28,7 @@ from saccade.data.tables.splits import Split, checked_split
 from saccade.errors import ConfigError, DataError
 from saccade.families.splits import OpenedSplit, Progress, config_of
 from saccade.losses import cross_entropy
-from saccade.metrics.columns import Columns, Values
+from saccade.metrics.columns import ColumnBuffer, Values
 from saccade.metrics.evidence_swap import EvidenceReliance, sampled
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.summary import summarise
@@ -170,13 +170,13 @@ class LabelTask(PictureTask):
         chosen = DrawnSplit(config, checked_split(split), next(model.parameters()).device)
         if chosen.size is None:
             raise DataError(f"split '{split}' has no end; score val or test")
-        answers, maps, columns = Values(), MapScorer(), Columns()
+        answers, maps, columns = Values(), MapScorer(), ColumnBuffer()
         total, done = min(limit or chosen.size, chosen.size), 0
         for numbers in numbers_in_batches(total, BATCH):
             batch = chosen.take(numbers)
             trace = model.wrap(in_parts(model, batch.images), config.size).trace
             answers.add_values({"accuracy": answers_of(trace) == batch.label})
-            columns.keep(label=batch.label, picture=numbers)
+            columns.append(label=batch.label, picture=numbers)
             if batch.evidence is not None and any(look.is_spatial for look in trace.looks):
                 maps.add_trace(trace, batch.evidence, groups=numbers)
             done += len(batch)

@@ -160,7 +160,7 @@ def _sidecar(predictor: Predictor, graph: AnswerAndLooks, data: bytes, free: Fre
         "queries": list(facts.queries),
         "answers": list(facts.answers),
         **graph.model.answer_format(),
-        **({"own_slots": list(graph.model.own_slots)} if graph.model.own_slots else {}),
+        **({"own_slots": list(graph.model.extra_slots)} if graph.model.extra_slots else {}),
         "looks": [_look(look) for look in looks],
         "total": graph.model.total,
         "scores": [_score(facts, number) for number in range(len(facts.scores))],

@@ -42,7 +42,7 @@ from saccade.tasks.describing import halves, shown_by
 from saccade.tasks.held_out import evenly_spaced
 
 RESULTS, PAGE = "results.json", "report.html"
-MOST_DESCRIBED, DESCRIBED_AT_ONCE = 2000, 100
+MAX_DESCRIBED, DESCRIBED_AT_ONCE = 2000, 100
 HEAD = "head.safetensors"
 """The kept head of a probe that has no network: its tensors, and in their metadata what the answers mean."""
 
@@ -190,7 +190,7 @@ def _describe(folder: Path, facts: ModelFacts, features: Features, head: str, co
 
     The backbone is frozen, so that features of pictures that the head learned are like those of any others.
     """
-    numbers = evenly_spaced(count, MOST_DESCRIBED)
+    numbers = evenly_spaced(count, MAX_DESCRIBED)
     if len(numbers) < 2 * FEWEST:
         return f"what pictures it knows: not known, {pluralise(count, 'picture')} are too few to tell"
     held = torch.cat(

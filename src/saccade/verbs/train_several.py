@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 COMMAND = (sys.executable, "-m", "saccade.verbs.train_child")
 LOCK = "saccade.lock"
-_MOST_SEEDS = 1000
+_MAX_SEEDS = 1000
 
 
 class RunsFailed(SaccadeError):  # noqa: N818 - an outcome more than a mistake
@@ -161,7 +161,7 @@ def train_several(
     """
     if not one_device:
         raise ConfigError("several runs train on one device each: leave out --devices and --nodes, or train one by one")
-    for name, value, most in (("seeds", seeds, _MOST_SEEDS), ("at_once", at_once, _MOST_SEEDS)):
+    for name, value, most in (("seeds", seeds, _MAX_SEEDS), ("at_once", at_once, _MAX_SEEDS)):
         if value is not None and not 1 <= value <= most:
             raise ConfigError(f"{name}: expected 1 to {most}, found {value}")
     if max_minutes is not None and not max_minutes > 0:

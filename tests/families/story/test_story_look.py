@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 import saccade
 from saccade.cli import app
 from saccade.errors import DataError
-from saccade.families.story.reading import MOST_WORDS, STORIES, StoryItem
+from saccade.families.story.reading import MAX_WORDS, STORIES, StoryItem
 from saccade.predict import Predictor
 from saccade.record import read_record
 
@@ -102,7 +102,7 @@ def test_supporting_sentences_keep_to_their_slots(memn2n: Predictor) -> None:
         (["Unicorns slept!"], r"knows none of its words \(Unicorns slept!\)"),
         (StoryItem(()), "story: no sentences"),
         (["Mary left.", 7], "sentence 2 is no text, found int"),
-        (["the " * (MOST_WORDS + 1)], f"sentence 1 has {MOST_WORDS + 1} words"),
+        (["the " * (MAX_WORDS + 1)], f"sentence 1 has {MAX_WORDS + 1} words"),
         (b"Mary left.", "a path or a list of sentences, found bytes"),
         (5, "a path or a list of sentences, found int"),
         ("Mary went to the garden.", "no such file; a story is a text file, or in Python a list of sentences"),
@@ -121,7 +121,7 @@ def test_what_is_no_story_says_what_to_do(memn2n: Predictor, source: object, mes
         ("  ", "needs a question in words"),
         (7, "needs a question in words"),
         ("Do unicorns sleep?", "knows none of the words of the question 'Do unicorns sleep\\?'"),
-        ("the " * (MOST_WORDS + 1), f"has {MOST_WORDS + 1} words"),
+        ("the " * (MAX_WORDS + 1), f"has {MAX_WORDS + 1} words"),
     ],
 )
 def test_what_is_no_question_says_what_to_do(memn2n: Predictor, ask: object, message: str) -> None:

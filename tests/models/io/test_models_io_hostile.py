@@ -18,7 +18,7 @@ from saccade.models.io import folder as model_folder
 from saccade.models.io.folder import load_model
 from saccade.models.io.sketch import Sketching, with_memory
 from saccade.models.soft import SoftModel
-from saccade.tensor_file import LARGEST_FILE
+from saccade.tensor_file import MAX_FILE
 from tiny_models import save_tiny, tiny_facts
 
 SETTINGS = {"queries": 4, "answers": 3}
@@ -207,7 +207,7 @@ def test_a_sparse_file_is_refused_by_its_size_or_its_header(folder: Path, monkey
     path = folder / "model.safetensors"
     with path.open("r+b") as file:
         file.truncate(2**40)
-    with pytest.raises(CheckpointError, match=f"{2**40:,} bytes, where {LARGEST_FILE:,} are the most"):
+    with pytest.raises(CheckpointError, match=f"{2**40:,} bytes, where {MAX_FILE:,} are the most"):
         load_model(folder)
 
     def never(_: object) -> bytes:

@@ -22,7 +22,7 @@ import saccade
 from saccade.data.pictures.decoder_process import receive, send
 from saccade.data.pictures.decoding import LONGEST_SIDE, strips
 from saccade.errors import DataError
-from saccade.untrusted import MOST_PIXELS
+from saccade.untrusted import MAX_PIXELS
 
 SECONDS = 60.0
 """For one picture, on the command line and in Python; a photograph of 64 million pixels takes two or three."""
@@ -236,7 +236,7 @@ class DecoderPool:
         self,
         processes: int,
         *,
-        pixels: int = MOST_PIXELS,
+        pixels: int = MAX_PIXELS,
         side: int | None = None,
         seconds: float = SECONDS,
         memory: int | None = None,
@@ -380,7 +380,7 @@ def shared_pool() -> DecoderPool:
 
 def prestart_decoder() -> None:
     """Start a decoder now, for the pictures that will be read; it starts while the caller imports torch."""
-    _SHARED.prestart_decoder(memory_for(MOST_PIXELS))
+    _SHARED.prestart_decoder(memory_for(MAX_PIXELS))
 
 
 def process_count() -> int:

@@ -29,7 +29,7 @@ from saccade.data.tables.doubts import in_lines
 from saccade.data.tables.wording import pluralise
 from saccade.errors import DataError, OutputError
 
-MOST_PICTURES, MOST_BYTES = 4000, 1 << 29
+MAX_PICTURES, MAX_BYTES = 4000, 1 << 29
 """Of a larger table, near-copies are not looked for: that would take minutes."""
 BITS = 6
 """Bits of 64 in which the hashes of near-copies differ at most."""
@@ -61,7 +61,7 @@ def near_copies(split_of: Mapping[Path, str], on_progress: OnProgress | None = N
     if len(set(split_of.values())) < 2:
         return ""
     found = [(path, size) for path in split_of if (size := _size(path)) is not None]
-    if len(found) > MOST_PICTURES or sum(size for _, size in found) > MOST_BYTES:
+    if len(found) > MAX_PICTURES or sum(size for _, size in found) > MAX_BYTES:
         return _unsearched(len(found), sum(size for _, size in found) / 1e6)
     paths, digests, signatures = _signed([path for path, _ in found], on_progress)
     pairs = _alike(signatures, [split_of[path] for path in paths], digests)
@@ -92,7 +92,7 @@ def copy_groups(paths: Sequence[Path], on_progress: OnProgress | None = None) ->
     group = [*range(len(paths))]
     sizes = [_size(path) for path in paths]
     megabytes = sum(size or 0 for size in sizes) / 1e6
-    if len(paths) > MOST_PICTURES or megabytes > MOST_BYTES / 1e6:
+    if len(paths) > MAX_PICTURES or megabytes > MAX_BYTES / 1e6:
         first: dict[str, int] = {}
         for number, digest in enumerate(content_digests(paths, unreadable=_NO_DIGEST)):
             group[number] = number if digest == _NO_DIGEST else first.setdefault(digest, number)
@@ -131,7 +131,7 @@ def _join(group: list[int], one: int, other: int) -> None:
 def _unsearched(pictures: int, megabytes: float) -> str:
     return (
         f"near-copies across splits were not looked for: {pluralise(pictures, 'picture')} of {megabytes:,.0f} MB, "
-        f"more than {MOST_PICTURES:,} or {MOST_BYTES / 1e6:,.0f} MB"
+        f"more than {MAX_PICTURES:,} or {MAX_BYTES / 1e6:,.0f} MB"
     )
 
 

@@ -42,9 +42,9 @@ from saccade.data.pictures.decoder_pool import (
 from saccade.data.pictures.decoding import SUFFIXES, check_size, decode, deep_grey, one_line, strips, upright_rgb
 from saccade.errors import DataError, ShapeError
 from saccade.geometry import Size, fit_inside
-from saccade.untrusted import MOST_PIXELS
+from saccade.untrusted import MAX_PIXELS
 
-PIXEL_LIMIT = MOST_PIXELS
+PIXEL_LIMIT = MAX_PIXELS
 """More pixels than this in one picture are refused, and a streamed batch ends early rather than hold more."""
 SIDE_LIMIT = 4096
 """No network input is higher or wider: a slip in a size must not run out of memory."""

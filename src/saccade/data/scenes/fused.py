@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import torch
 
-LARGEST_PICTURE = 128
+MAX_PICTURE = 128
 """Side of the largest picture that the kernels can make."""
 
 Made = TypeVar("Made")
@@ -27,8 +27,8 @@ def why_no_kernels(device: torch.device, size: int = 100) -> str:
     """Why the kernels do not make scenes of side ``size`` on ``device``; empty where they do."""
     if device.type != "cuda":
         return f"the kernels are for a GPU, and scenes are made on {device.type}"
-    if size > LARGEST_PICTURE:
-        return f"the kernels make pictures of up to {LARGEST_PICTURE} px, and these have {size}"
+    if size > MAX_PICTURE:
+        return f"the kernels make pictures of up to {MAX_PICTURE} px, and these have {size}"
     if not _has_triton():
         return "Triton is not installed; it comes with torch for CUDA"
     return _failure

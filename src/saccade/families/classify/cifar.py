@@ -47,7 +47,7 @@ _PIXELS = SIDE * SIDE
 _RECORD = 1 + 3 * _PIXELS
 _BATCHES = {"train": tuple(f"data_batch_{number}" for number in range(1, 6)), "test": ("test_batch",)}
 _LABELS = {"train": "train_lables.json", "test": "test_lables.json"}  # spelt so in the package
-_MOST_LABELS = 1 << 20
+_MAX_LABELS = 1 << 20
 _BINARY_FOLDER = "cifar-10-batches-bin"
 
 
@@ -169,7 +169,7 @@ def _rows_of_pixels(file: Path) -> Tensor:
 
 def _labels(file: Path, count: int) -> Tensor:
     try:
-        found = parse_json(_content(file, _MOST_LABELS))
+        found = parse_json(_content(file, _MAX_LABELS))
     except ValueError as error:
         raise DataError(f"{file}: not JSON ({error}); get it again") from error
     is_list = isinstance(found, list) and all(type(each) is int for each in found)

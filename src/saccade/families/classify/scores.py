@@ -27,7 +27,7 @@ from saccade.families.classify.zooming import seen
 from saccade.geometry import Size
 from saccade.metrics.answers.calibration import calibration_error, top_k_correct
 from saccade.metrics.answers.details import Details, details_of
-from saccade.metrics.columns import Columns, Values
+from saccade.metrics.columns import ColumnBuffer, Values
 from saccade.metrics.evidence_swap import EvidenceReliance, sampled
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.grids import grids_of
@@ -51,7 +51,7 @@ class LabelScores:
     classes: tuple[str, ...]
     answers: Values = field(default_factory=Values)
     maps: MapScorer = field(default_factory=MapScorer)
-    columns: Columns = field(default_factory=Columns)
+    columns: ColumnBuffer = field(default_factory=ColumnBuffer)
     """``answer``, ``label``, ``picture``, ``confidence`` and ``of_true``, the probability of the label; (N,) each."""
     zoom: ZoomScores | None = None
     """Of a model that zooms."""
@@ -73,7 +73,7 @@ class LabelScores:
         self.answers.add_values(values)
         confidence = shares.gather(1, answer[:, None])[:, 0]  # (B,)
         of_true = shares.gather(1, label[:, None])[:, 0]  # (B,)
-        self.columns.keep(answer=answer, label=label, picture=picture, confidence=confidence, of_true=of_true)
+        self.columns.append(answer=answer, label=label, picture=picture, confidence=confidence, of_true=of_true)
 
     def metrics(self) -> dict[str, float]:
         """Of the answers."""

@@ -28,7 +28,7 @@ from saccade.families.question.scene_twin_scores import twin_scores, twins_at_on
 from saccade.families.question.sweeps import sweep_areas
 from saccade.geometry import Size
 from saccade.metrics import CausalAnswers, accuracy_by_scale, scores_of_answers
-from saccade.metrics.columns import Columns, Values
+from saccade.metrics.columns import ColumnBuffer, Values
 from saccade.metrics.maps.scorer import MapScorer, MapScores
 from saccade.metrics.maps.twins import TwinScores
 from saccade.metrics.summary import summarise, without_nan
@@ -60,7 +60,7 @@ class SceneScores:
     maps: MapScorer = field(default_factory=MapScorer)
     causal: Values = field(default_factory=Values)
     """Of the answers and of the causal tests."""
-    columns: Columns = field(default_factory=Columns)
+    columns: ColumnBuffer = field(default_factory=ColumnBuffer)
     """``answer``, ``label`` and ``scale`` of the digit asked for, of every question."""
     twins: TwinScores = field(default_factory=TwinScores)
     """Of the maps of scenes that were rendered again, of fewer questions."""
@@ -207,7 +207,7 @@ def _add_answers(scores: SceneScores, output: Output, batch: SceneBatch) -> None
     if "argmax_logits" in output.aux:
         right = output.aux["argmax_logits"].argmax(-1) == batch.label  # (B,)
         scores.causal.add_values({"accuracy_argmax_location": right})
-    scores.columns.keep(answer=answers_of(output.trace), label=batch.label, scale=batch.scale)
+    scores.columns.append(answer=answers_of(output.trace), label=batch.label, scale=batch.scale)
 
 
 def _add_causal(

@@ -34,7 +34,7 @@ from saccade.families.question.task import right_answers
 from saccade.geometry import Size
 from saccade.metrics import blurred, mean_defined, weighted_map
 from saccade.metrics.answers.details import details_of
-from saccade.metrics.columns import Columns, Values
+from saccade.metrics.columns import ColumnBuffer, Values
 from saccade.metrics.evidence_swap import EvidenceReliance, sampled
 from saccade.metrics.maps.grids import Grids, grids_of
 from saccade.metrics.maps.points import Clicks, at_points, exactly_at
@@ -60,7 +60,7 @@ class TableScores:
     """What can be answered."""
     answers: Values = field(default_factory=Values)
     maps: MapScorer = field(default_factory=MapScorer)
-    columns: Columns = field(default_factory=Columns)
+    columns: ColumnBuffer = field(default_factory=ColumnBuffer)
     """``query`` and ``label`` of every question, and what was said: ``logits``, ``swapped``, ``prior…``; of one answer
     ``answer``, ``confidence`` and ``of_true``, the probability of the label."""
     rests_on: EvidenceReliance = field(default_factory=EvidenceReliance)
@@ -208,11 +208,11 @@ def score_table(
         other, has_other = _other_query(batch)  # (B,), (B,)
         swapped = torch.where(has_other[:, None], seen.ask(other, picture)["logits"], torch.nan)  # (B,K)
         _add_answers(scores, model, output, swapped, batch)
-        scores.columns.keep(question=numbers)
+        scores.columns.append(question=numbers)
         _add_maps(scores, output.trace, batch, prior)
         if prior is not None:
             habit = prior.answers(batch.query)  # (B,K)
-            scores.columns.keep(training_prior=prior.overall.expand(habit.shape), training_prior_by_query=habit)
+            scores.columns.append(training_prior=prior.overall.expand(habit.shape), training_prior_by_query=habit)
         if sweeps:
             swept = is_swept[numbers].nonzero().squeeze(1).to(batch.query.device)  # (S,) places in the batch
             _add_sweeps(scores, model, output.trace, batch, swept, partial(_report_progress, progress, done, total))
@@ -276,15 +276,15 @@ def _add_answers(scores: TableScores, model: QueryModel, output: Output, swapped
 
     ``swapped`` (B,K) holds the logits of the something else, NaN where there is nothing else to ask.
     """
-    scores.columns.keep(query=batch.query, label=batch.label)
+    scores.columns.append(query=batch.query, label=batch.label)
     kind = "top1" if scores.multi_label else "accuracy"
     found = {kind: right_answers(output.logits, batch.label).double()}
     if scores.multi_label:
-        scores.columns.keep(logits=output.logits, swapped=swapped)
+        scores.columns.append(logits=output.logits, swapped=swapped)
     else:
         shares, answer = model.probabilities(output.logits.float()), answers_of(output.trace)  # (B,K), (B,)
         sure, of_true = (shares.gather(1, each[:, None])[:, 0] for each in (answer, batch.label))  # (B,) each
-        scores.columns.keep(answer=answer, confidence=sure, of_true=of_true)
+        scores.columns.append(answer=answer, confidence=sure, of_true=of_true)
         told = ~swapped.isnan().any(1)  # (B,)
         found["swapped_query"] = torch.where(told, right_answers(swapped, batch.label).double(), torch.nan)
     if "argmax_logits" in output.aux:

@@ -29,7 +29,7 @@ from saccade.families.story.stories import words_of
 from saccade.families.story.vocabulary import kept_places
 from saccade.models.io.facts import ModelFacts
 
-MOST_WORDS = 200
+MAX_WORDS = 200
 """Words of a sentence or question: a text without line ends is no sentence."""
 NO_SENTENCES = "{name}: no sentences; give at least one, such as: Mary took the apple."
 _TABLES = frozenset({".jsonl", ".json", ".csv"})
@@ -98,9 +98,9 @@ class Stories(InputReader):
         for number, sentence in enumerate(told, 1):
             if not isinstance(sentence, str):
                 raise DataError(f"{name}: sentence {number} is no text, found {type(sentence).__name__}")
-            if len(words_of(sentence)) > MOST_WORDS:
+            if len(words_of(sentence)) > MAX_WORDS:
                 raise DataError(
-                    f"{name}: sentence {number} has {len(words_of(sentence)):,} words, and {MOST_WORDS} is the most; "
+                    f"{name}: sentence {number} has {len(words_of(sentence)):,} words, and {MAX_WORDS} is the most; "
                     "write one sentence a line"
                 )
         sentences = tuple(sentence.strip() for sentence in told if words_of(sentence))

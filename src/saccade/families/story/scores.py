@@ -22,7 +22,7 @@ from saccade.families.story.scoring.weight_edits import weight_edits
 from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.tensors import StoryTensors
 from saccade.families.story.vocabulary import AnswerForm, answer_tokens
-from saccade.metrics.columns import Columns, Values
+from saccade.metrics.columns import ColumnBuffer, Values
 from saccade.metrics.intervals import Interval, mean_interval
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.summary import only_defined, summarise, without_nan
@@ -135,10 +135,10 @@ class StoryScores:
 
     def __init__(self, *, causal: int = CAUSAL, seed: int = 0) -> None:
         self.causal, self.seed = causal, seed
-        self.values, self.columns = Values(), Columns()
+        self.values, self.columns = Values(), ColumnBuffer()
         self.support: SupportScores | None = None
         self._tests: list[dict[str, Tensor]] = []
-        self.tested = Columns()
+        self.tested = ColumnBuffer()
         self.edits = EditScores()
         self.test_rivals: dict[str, Values] = {}
         self.tasks: list[str] = []
@@ -161,7 +161,7 @@ class StoryScores:
             batch = batch_for(model, tensors, indices)
             raw = respond(model, batch)
             self.values.add_values({"accuracy": is_right(said(raw), batch["answer"])})
-            self.columns.keep(task=place[batch["task"].cpu()], story=stories[indices])
+            self.columns.append(task=place[batch["task"].cpu()], story=stories[indices])
             if (seen := sentence_weights(model, raw, batch["story"])) is not None:
                 self.support = self.support or SupportScores()
                 self.support.add(seen, batch)
@@ -180,7 +180,7 @@ class StoryScores:
             self._tests.append(tests.scores())
             for name, found in tests.rivals().items():
                 self.test_rivals.setdefault(name, Values()).add_values(found)
-            self.tested.keep(story=stories[indices], task=place[tensors.task[indices].cpu()])
+            self.tested.append(story=stories[indices], task=place[tensors.task[indices].cpu()])
             self._edit(model, asked, words, stories[indices])
 
     def _edit(self, model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str], stories: Tensor) -> None:

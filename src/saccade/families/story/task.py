@@ -27,9 +27,9 @@ from saccade.tasks.data_parts import LEARNED, Entries, word_entries
 from saccade.tasks.task import Batch, Task
 
 VALIDATION_BATCH = 2000
-MOST_TRAINING = 20_000
+MAX_TRAINING = 20_000
 """Training questions of which the training error is taken."""
-MOST_PASSES = 10
+MAX_PASSES = 10
 AHEAD = {"cuda": 64, "cpu": 16}
 """Batches that are made in one go: what makes a batch of stories is a handful of small operations, which cost the same
 for one batch as for several."""
@@ -81,7 +81,7 @@ class StoryTask(Task):
         }
         if model_config.get("stops"):  # one pass for each supporting fact, and one to end
             facts = max(len(each.supporting) for each in learned)
-            known["passes"] = min(MOST_PASSES, facts + 1)
+            known["passes"] = min(MAX_PASSES, facts + 1)
         own = {field: value for field, value in known.items() if field in kind.Config.__dataclass_fields__}
         for field, value in own.items():
             if model_config.get(field, value) != value:
@@ -205,7 +205,7 @@ class StoryTask(Task):
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Accuracy and loss on the validation split, and accuracy on the training split."""
         found = self._measured(model, self.split("val"), None)
-        train = self._measured(model, self.split("train"), MOST_TRAINING)
+        train = self._measured(model, self.split("train"), MAX_TRAINING)
         return {**found, "train_accuracy": train["accuracy"]}
 
     def _measured(self, model: nn.Module, data: StoryTensors, most: int | None) -> dict[str, float]:
