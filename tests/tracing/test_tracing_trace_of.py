@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import saccade
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.tracing.attention_calls import AttentionCall, AttentionCalls
-from saccade.tracing.trace_of import traced
+from saccade.tracing.trace_of import trace_with_output
 from tiny_vits import WAYS, Captioner, Halved, OfLayers, TinyViT, Way, Windowed
 
 
@@ -335,7 +335,7 @@ def test_the_output_is_bit_equal_and_nothing_is_left_behind(images: Tensor) -> N
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     with torch.no_grad():
         plain = model(images)
-    assert torch.equal(traced(model, images).logits, plain)
+    assert torch.equal(trace_with_output(model, images).logits, plain)
     assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
     assert not any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
     assert torch.overrides._get_current_function_mode() is None

@@ -11,7 +11,7 @@ from torch import nn
 
 import saccade.data.scenes.stream as stream
 import saccade.families.question.scene_data as attributes
-from saccade.engine.data_note import DataNote, compared
+from saccade.engine.data_note import DataNote, compare_data
 from saccade.engine.protocol import Trainable
 from saccade.engine.recipe import Phase, load_recipe
 from saccade.errors import ConfigError, DataError
@@ -416,9 +416,9 @@ def test_a_run_that_began_before_there_were_drawings_goes_on(tmp_path):
     now = new_task().data_parts()
     assert "drawing" not in dict(now["settings"])
     DataNote(now).write(tmp_path)
-    assert compared(tmp_path, new_task(drawing="blend").data_parts(), accept=False).changes == ()
+    assert compare_data(tmp_path, new_task(drawing="blend").data_parts(), accept=False).changes == ()
     with pytest.raises(DataError, match=r'settings: 1 added .first drawing: "authors"'):
-        compared(tmp_path, new_task(drawing="authors").data_parts(), accept=False)
+        compare_data(tmp_path, new_task(drawing="authors").data_parts(), accept=False)
 
 
 SCENE_RECIPES = [name for name in family("question").recipes() if name.endswith(("-mref", "-mdist", "-mbg", "-fast"))]

@@ -50,7 +50,7 @@ _SMALL_WORLDS: dict[int, Callable[[Draws], list[StoryExample]]] = {
 }
 
 
-def update(task: int, seed: int, index: int, words: Words = "babi") -> list[StoryExample]:
+def generate_story(task: int, seed: int, index: int, words: Words = "babi") -> list[StoryExample]:
     """One story with its questions.
 
     Args:
